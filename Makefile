@@ -1,0 +1,50 @@
+# Everything runs in a virtual environment beside this file. PYTHON may name another CPython >= 3.11.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check -q
+
+.PHONY: serve test check soak bench-overhead wheel clean help
+
+help:
+	@echo "make serve            serve examples/digits on http://127.0.0.1:8080"
+	@echo "make test             all checks and tests"
+	@echo "make check            ruff, mypy, and where our longest files and functions stand"
+	@echo "make soak             the fault suite with its full counts"
+	@echo "make bench-overhead   what a request costs, beside a bare server and mosec"
+	@echo "make wheel            build the wheel"
+
+$(BIN)/python:
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.served: pyproject.toml examples/digits/requirements.txt | $(BIN)/python
+	$(PIP) install -e ".[onnx]"
+	@touch $@
+
+$(VENV)/.tested: pyproject.toml $(VENV)/.served
+	$(PIP) install -e ".[onnx,test]"
+	@touch $@
+
+serve: $(VENV)/.served
+	$(BIN)/franca serve examples/digits
+
+check: $(VENV)/.tested
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/python tests/sizes.py
+
+test: check
+	$(BIN)/python -m pytest
+
+soak: $(VENV)/.tested
+	FRANCA_SOAK=1 $(BIN)/python -m pytest tests/faults --timeout 7200
+
+bench-overhead: $(VENV)/.served
+	$(BIN)/python benchmarks/overhead/run.py
+
+wheel: $(VENV)/.tested
+	$(BIN)/python -m build --wheel --outdir dist .
+
+clean:
+	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis benchmarks/.venv-mosec src/*.egg-info

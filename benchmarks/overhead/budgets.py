@@ -1,0 +1,85 @@
+"""The budgets, and whether this run met them."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from measure import Idle, Sample
+
+Rounds = Mapping[int, Sample]
+
+
+@dataclass(frozen=True)
+class RatioBudget:
+    """One figure of one contestant, divided by another's."""
+
+    text: str
+    subject: str
+    reference: str
+    figure: str
+    relation: str
+    limit: float
+    aim: float | None = None
+
+
+RATIOS = (
+    RatioBudget("batch echo, CPU", "franca-batch", "floor", "cpu_us", "<=", 2.0, aim=1.25),
+    RatioBudget("one-by-one echo, CPU", "franca-single", "floor", "cpu_us", "<=", 3.0),
+    RatioBudget("batch echo, CPU", "franca-batch", "mosec-batch", "cpu_us", "<", 1.0),
+    RatioBudget("one-by-one echo, CPU", "franca-single", "mosec-single", "cpu_us", "<", 1.0),
+    RatioBudget("batch echo, p99", "franca-batch", "mosec-batch", "p99_ms", "<=", 1.25),
+    RatioBudget("one-by-one echo, p99", "franca-single", "mosec-single", "p99_ms", "<=", 1.25),
+    RatioBudget("150 kB raw echo, CPU", "franca-raw", "floor-raw", "cpu_us", "<=", 2.5),
+)
+FRONT_MB = 60.0
+WORKER_MB = 30.0
+HELP_SECONDS = 0.3
+
+
+@dataclass(frozen=True)
+class Verdict:
+    text: str
+    value: float | None
+    relation: str
+    limit: float
+    unit: str
+    outcome: str
+    """met, MISSED, INVALID (requests failed) or not measured"""
+    aim: float | None = None
+
+
+def median_ratio(subject: Rounds, reference: Rounds, figure: str) -> float | None:
+    """The median of the rounds' own ratios; None when no round has both."""
+    shared = subject.keys() & reference.keys()
+    pairs = [(getattr(subject[index], figure), getattr(reference[index], figure)) for index in shared]
+    ratios = [value / base for value, base in pairs if base > 0]
+    return statistics.median(ratios) if ratios else None
+
+
+def judge(text: str, value: float | None, relation: str, limit: float, unit: str) -> Verdict:
+    if value is None:
+        return Verdict(text, None, relation, limit, unit, "not measured")
+    met = value < limit if relation == "<" else value <= limit
+    return Verdict(text, value, relation, limit, unit, "met" if met else "MISSED")
+
+
+def judge_ratio(budget: RatioBudget, results: Mapping[str, Rounds]) -> Verdict:
+    subject, reference = results.get(budget.subject, {}), results.get(budget.reference, {})
+    text = f"{budget.text}: {budget.subject} to {budget.reference}"
+    value = median_ratio(subject, reference, budget.figure)
+    verdict = judge(text, value, budget.relation, budget.limit, "x")
+    faulty = any(sample.faults for rounds in (subject, reference) for sample in rounds.values())
+    outcome = "INVALID" if faulty and value is not None else verdict.outcome
+    return Verdict(text, value, budget.relation, budget.limit, "x", outcome, budget.aim)
+
+
+def verdicts(results: Mapping[str, Rounds], idle: Idle | None, help_seconds: float | None) -> list[Verdict]:
+    """Every budget, in the order it is printed."""
+    return [
+        *(judge_ratio(budget, results) for budget in RATIOS),
+        judge("idle memory of the front", idle.front_mb if idle else None, "<", FRONT_MB, "MB"),
+        judge("idle memory of a plain worker", idle.worker_mb if idle else None, "<", WORKER_MB, "MB"),
+        judge("franca --help, CPU", help_seconds, "<", HELP_SECONDS, "s"),
+    ]

@@ -1,0 +1,87 @@
+"""Load by wrk, and the bodies it sends."""
+
+from __future__ import annotations
+
+import json
+import random
+import re
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+SCRIPT = Path(__file__).with_name("post.lua")
+MILLISECONDS = {"us": 1e-3, "ms": 1.0, "s": 1e3, "m": 6e4}
+
+
+class LoadError(Exception):
+    """wrk could not run or said something unexpected."""
+
+
+@dataclass(frozen=True)
+class Scenario:
+    name: str
+    title: str
+    body: bytes
+    content_type: str
+
+    def echoed(self, answer: bytes) -> bool:
+        """Is this answer the body again?"""
+        if self.content_type != "application/json":
+            return answer == self.body
+        try:
+            return bool(json.loads(answer) == json.loads(self.body))
+        except ValueError:
+            return False
+
+
+@dataclass(frozen=True)
+class Load:
+    """What wrk saw."""
+
+    requests: int
+    seconds: float
+    p50_ms: float
+    p99_ms: float
+    non_2xx: int
+    socket_errors: int
+
+
+def scenarios() -> dict[str, Scenario]:
+    """The same bodies in every run."""
+    source = random.Random(64)
+    floats = json.dumps([round(source.uniform(-1.0, 1.0), 6) for _ in range(64)]).encode()
+    json_body = Scenario("json", "64 floats as JSON", floats, "application/json")
+    raw_body = Scenario("raw", "150 kB raw body", source.randbytes(150_000), "application/octet-stream")
+    return {scenario.name: scenario for scenario in (json_body, raw_body)}
+
+
+def run_wrk(url: str, body: Path, content_type: str, connections: int, seconds: int) -> Load:
+    """One bounded run of wrk with one thread. Raises LoadError."""
+    command = ["wrk", "-t1", f"-c{connections}", f"-d{seconds}s", "--latency", "-s", str(SCRIPT), url]
+    command += ["--", str(body), content_type]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=seconds + 20)
+    except subprocess.TimeoutExpired:
+        raise LoadError(f"wrk did not end within {seconds + 20} s") from None
+    if done.returncode:
+        raise LoadError(f"wrk ended with {done.returncode}: {(done.stderr or done.stdout).strip()}")
+    return parse(done.stdout)
+
+
+def parse(text: str) -> Load:
+    """The report of `wrk --latency`. Raises LoadError when a figure is missing."""
+    total = re.search(r"^\s*(\d+) requests in ([\d.]+)(us|ms|s|m),", text, re.MULTILINE)
+    p50 = re.search(r"^\s*50%\s+([\d.]+)(us|ms|s|m)\s*$", text, re.MULTILINE)
+    p99 = re.search(r"^\s*99%\s+([\d.]+)(us|ms|s|m)\s*$", text, re.MULTILINE)
+    if not (total and p50 and p99):
+        raise LoadError(f"cannot read the report of wrk:\n{text}")
+    failed = re.search(r"Non-2xx or 3xx responses: (\d+)", text)
+    sockets = re.search(r"Socket errors: connect (\d+), read (\d+), write (\d+), timeout (\d+)", text)
+    return Load(
+        requests=int(total[1]),
+        seconds=float(total[2]) * MILLISECONDS[total[3]] / 1e3,
+        p50_ms=float(p50[1]) * MILLISECONDS[p50[2]],
+        p99_ms=float(p99[1]) * MILLISECONDS[p99[2]],
+        non_2xx=int(failed[1]) if failed else 0,
+        socket_errors=sum(map(int, sockets.groups())) if sockets else 0,
+    )

@@ -1,0 +1,44 @@
+"""The command line: one file per command; the only place where errors become exit codes."""
+
+from __future__ import annotations
+
+import sys
+
+
+def main() -> None:
+    """Run the command and end the process with its exit code."""
+    import click
+
+    from franca.cli.commands import franca
+    from franca.errors import FrancaError, LoadError
+
+    try:
+        franca.main(standalone_mode=False)
+    except LoadError as error:
+        if error.traceback:
+            click.echo(error.traceback.rstrip(), err=True)
+        _end(error.sentence(), error.exit_code)
+    except FrancaError as error:
+        _end(str(error), error.exit_code)
+    except click.exceptions.NoSuchOption as error:
+        _end(_unknown_option(error), 3)
+    except click.UsageError as error:
+        _end(error.format_message(), 3)
+    except click.Abort:
+        sys.exit(130)
+    except click.exceptions.Exit as error:
+        sys.exit(error.exit_code)
+
+
+def _unknown_option(error: object) -> str:
+    name = getattr(error, "option_name", "")
+    near = getattr(error, "possibilities", None) or []
+    hint = f" (fix: did you mean {' or '.join(sorted(near)[:2])}?)" if near else ""
+    return f"there is no option {name}{hint}"
+
+
+def _end(message: str, code: int) -> None:
+    import click
+
+    click.echo(click.style("error: ", fg="red", bold=True) + message, err=True)
+    sys.exit(code)

@@ -1,0 +1,48 @@
+"""All commands by name; each is imported only when it is used."""
+
+from __future__ import annotations
+
+import importlib
+
+import click
+
+from franca import __version__
+
+COMMANDS = {
+    "serve": ("franca.cli.serve:serve", "Serve a package over HTTP."),
+    "inspect": ("franca.cli.inspect:inspect", "Explain what a package is and how it would be served."),
+}
+
+
+class Lazy(click.Group):
+    """A group whose help needs none of its commands."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in COMMANDS:
+            return None
+        module, _, name = COMMANDS[cmd_name][0].partition(":")
+        command: click.Command = getattr(importlib.import_module(module), name)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, about) for name, (_, about) in COMMANDS.items()])
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args and args[0] not in COMMANDS:
+            from franca.settings import suggestion
+
+            hint = suggestion(args[0], COMMANDS) or f"commands are {', '.join(COMMANDS)}"
+            raise click.UsageError(f"there is no command '{args[0]}' (fix: {hint})")
+        return super().resolve_command(ctx, args)
+
+
+@click.group(cls=Lazy, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, message="franca %(version)s")
+def franca() -> None:
+    """Serve inference scripts, unmodified, behind one fast and safe HTTP server."""

@@ -1,0 +1,79 @@
+"""Command-line options made from the table of settings."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import click
+
+from franca.discovery import Package, discover
+from franca.errors import StartError
+from franca.settings import FIELDS, Resolved, flag, parse, resolve
+
+METAVARS = {"seconds": "TIME", "size": "SIZE", "int": "N", "float": "NUMBER", "words": "NAMES", "str": "TEXT"}
+
+
+class Grouped(click.Command):
+    """A command whose help shows its options by group."""
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        groups: dict[str, list[tuple[str, str]]] = {}
+        for parameter in self.get_params(ctx):
+            record = parameter.get_help_record(ctx)
+            if record is not None:
+                field = FIELDS.get(parameter.name or "")
+                groups.setdefault(field.metadata["group"] if field else "Options", []).append(record)
+        for name, records in groups.items():
+            with formatter.section(name):
+                formatter.write_dl(records)
+
+
+def setting_options(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Give a command one option per setting."""
+    for name, field in reversed(FIELDS.items()):
+        about = field.metadata
+        text = about["help"]
+        if about["kind"] == "bool":
+            option = click.option(f"{flag(name)}/--no-{name.replace('_', '-')}" if field.default else flag(name), name, default=None, help=text)
+            if not field.default:
+                option = click.option(flag(name), name, is_flag=True, default=None, help=text)
+        else:
+            metavar = about["metavar"] or ("|".join(about["choices"]) if about["choices"] else METAVARS[about["kind"]])
+            option = click.option(flag(name), name, metavar=metavar, help=text + _default(field.default))
+        function = option(function)
+    return function
+
+
+def _default(value: Any) -> str:
+    return "" if value in ("", (), 0, 0.0) else f" [{value:g}]" if isinstance(value, float) else f" [{value}]"
+
+
+def resolve_package(path: str, given: dict[str, Any]) -> tuple[Package, Resolved]:
+    """The package at a path and its settings. Raises StartError."""
+    flags = {
+        name: parse(name, value, flag(name)) if isinstance(value, str) else value
+        for name, value in given.items()
+        if value is not None
+    }
+    package = discover(Path(path), str(flags.get("dialect", "")))
+    resolved = resolve(flags, os.environ, package.config)
+    if resolved.settings.python:
+        check_interpreter(resolved.settings.python)
+    return package, resolved
+
+
+def check_interpreter(python: str) -> None:
+    """Refuse what is no CPython that a worker can run on."""
+    import subprocess
+
+    code = "import sys; print('%d.%d' % sys.version_info[:2])"
+    try:
+        done = subprocess.run([python, "-c", code], capture_output=True, text=True, timeout=20, check=False)
+        version = tuple(int(part) for part in done.stdout.strip().split("."))
+    except (OSError, ValueError, subprocess.TimeoutExpired) as error:
+        raise StartError(f"--python {python} is no Python interpreter: {error}", fix="name an executable such as /path/to/venv/bin/python") from None
+    if version < (3, 8):
+        raise StartError(f"--python {python} is Python {done.stdout.strip()}; workers need 3.8 or newer")

@@ -1,0 +1,222 @@
+"""The one door between the web and whatever runs scripts."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import logging
+import math
+import time
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from franca.discovery import Package
+from franca.engine.call import DONE, QUEUED, RUNNING, Call, Fault
+from franca.engine.pool import Hooks, Pool
+from franca.errors import LoadError
+from franca.metrics import Metrics
+from franca.settings import Settings
+
+LOADING, READY, BACK_OFF, DRAINING = "loading", "ready", "back-off", "draining"
+TROUBLES = 20
+
+log = logging.getLogger("franca.engine")
+
+
+@dataclass(frozen=True)
+class Trouble:
+    """A script error worth showing: on the page and in the log, never to a client."""
+
+    when: float
+    request_id: str
+    message: str
+    traceback: str
+
+
+class Engine(Protocol):
+    """Submit a call; it is answered through its own `reply` or `fail`."""
+
+    @property
+    def state(self) -> str: ...
+
+    @property
+    def description(self) -> dict[str, Any]: ...
+
+    def submit(self, call: Call) -> Fault | None:
+        """Take the call, or say at once why not."""
+
+    def cancel(self, call: Call) -> None:
+        """The client has gone."""
+
+    def hold(self, call: Call, held: bool) -> bool: ...
+
+    def trouble(self, request_id: str, message: str, traceback: str) -> None:
+        """Note a script's failure in the log and for the page."""
+
+    def gauges(self) -> list[tuple[str, str, dict[str, str], float]]: ...
+
+
+class LocalEngine:
+    """Workers on this machine."""
+
+    def __init__(
+        self,
+        package: Package,
+        settings: Settings,
+        metrics: Metrics,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.package = package
+        self.settings = settings
+        self.metrics = metrics
+        self.clock = clock
+        self.description: dict[str, Any] = {}
+        self.troubles: deque[Trouble] = deque(maxlen=TROUBLES)
+        self.ready = asyncio.Event()
+        self.failed: LoadError | None = None
+        self.draining = False
+        self.live: dict[int, Call] = {}
+        self.pool = Pool(
+            package, settings, metrics, clock, Hooks(self._on_ready, self._on_failed, self._on_finished, self.trouble)
+        )
+        self._ids = itertools.count(1)
+        self._next_deadline = math.inf
+        self._deadline_timer: asyncio.TimerHandle | None = None
+        self._ticker: asyncio.Task[None] | None = None
+        self._rate = 0.0
+        self._done_at_tick = 0
+        self._done = 0
+
+    # Life
+
+    async def start(self) -> None:
+        self.pool.start()
+        self._ticker = asyncio.get_running_loop().create_task(self._tick())
+
+    async def _tick(self) -> None:
+        pause = max(0.05, min(1.0, self.settings.effective_run_timeout / 4, self.settings.load_timeout / 4))
+        while True:
+            await asyncio.sleep(pause)
+            self.pool.tick(self.clock())
+            self._rate += 0.3 * ((self._done - self._done_at_tick) / pause - self._rate)
+            self._done_at_tick = self._done
+
+    async def stop(self, seconds: float = 2.0) -> None:
+        if self._ticker is not None:
+            self._ticker.cancel()
+        await self.pool.stop(seconds)
+
+    def _on_ready(self, ready: dict[str, Any]) -> None:
+        self.description = ready
+        self.ready.set()
+
+    def _on_failed(self, error: LoadError) -> None:
+        self.failed = error
+        self.ready.set()
+
+    def trouble(self, request_id: str, message: str, traceback: str) -> None:
+        self.troubles.append(Trouble(time.time(), request_id, message, traceback))
+        log.error("request %s: %s\n%s", request_id, message, traceback.rstrip(), extra={"package": self.package.name})
+
+    # Calls
+
+    def submit(self, call: Call) -> Fault | None:
+        fault = self._closed()
+        if fault is not None:
+            return fault
+        call.id = next(self._ids)
+        call.state = QUEUED
+        if not self.pool.accept(call):
+            self.metrics.dropped["queue_full"] += 1
+            return Fault(503, "queue_full", "too many requests are waiting; try again later", self._retry_after())
+        self.live[call.id] = call
+        if call.deadline < self._next_deadline:
+            self._arm(call.deadline)
+        return None
+
+    def _closed(self) -> Fault | None:
+        if self.draining:
+            return Fault(503, "draining", "the server is shutting down", 1)
+        if not self.pool.first_ready:
+            return Fault(503, "loading", "the model is still loading; try again later", 2)
+        if self.pool.backing_off:
+            wait = math.ceil(self.pool.retry_at - self.clock())
+            self.metrics.dropped["back_off"] += 1
+            return Fault(503, "back_off", "the script keeps failing and is being restarted", max(1, wait))
+        return None
+
+    def _retry_after(self) -> int:
+        """How long the queue takes at the present rate."""
+        return max(1, min(30, math.ceil(len(self.pool.queue) / self._rate))) if self._rate > 0.1 else 1
+
+    def cancel(self, call: Call) -> None:
+        if call.state == QUEUED:
+            self.metrics.dropped["disconnected"] += 1
+            call.state = DONE
+            self.pool.queue.remove(call)
+        elif call.state == RUNNING:
+            call.state = DONE
+            self.pool.forget(call)
+            self.pool.hold(call, False)
+        self.live.pop(call.id, None)
+
+    def hold(self, call: Call, held: bool) -> bool:
+        return self.pool.hold(call, held)
+
+    def _on_finished(self, call: Call) -> None:
+        self._done += 1
+        self.live.pop(call.id, None)
+
+    # Deadlines: one timer for the earliest of all
+
+    def _arm(self, deadline: float) -> None:
+        if self._deadline_timer is not None:
+            self._deadline_timer.cancel()
+        self._next_deadline = deadline
+        if deadline < math.inf:
+            delay = max(0.0, deadline - self.clock())
+            self._deadline_timer = asyncio.get_running_loop().call_later(delay, self._expire)
+
+    def _expire(self) -> None:
+        now = self.clock()
+        late = [call for call in self.live.values() if call.deadline <= now]
+        for call in late:
+            self._overdue(call)
+        self._deadline_timer = None
+        self._arm(min((call.deadline for call in self.live.values()), default=math.inf))
+
+    def _overdue(self, call: Call) -> None:
+        queued = call.state == QUEUED
+        call.state = DONE
+        if queued:
+            self.pool.queue.remove(call)
+            self.metrics.dropped["deadline"] += 1
+        else:
+            self.pool.forget(call)
+        self._on_finished(call)
+        where = "while waiting for a worker" if queued else "while the script was running"
+        call.fail(Fault(504, "timeout", f"not answered in time: the deadline passed {where}"))
+
+    # What others may see
+
+    @property
+    def state(self) -> str:
+        if self.draining:
+            return DRAINING
+        if self.pool.is_ready:
+            return READY
+        return BACK_OFF if self.pool.backing_off else LOADING
+
+    def gauges(self) -> list[tuple[str, str, dict[str, str], float]]:
+        states = dict.fromkeys(("starting", "loading", "ready", "retiring"), 0)
+        for worker in self.pool.workers:
+            states[worker.state] = states.get(worker.state, 0) + 1
+        queue = self.pool.queue
+        return [
+            ("franca_queue_length", "requests waiting", {}, len(queue)),
+            ("franca_queue_bytes", "bytes waiting", {}, queue.bytes),
+            ("franca_requests_in_progress", "requests accepted and not answered", {}, len(self.live)),
+            *(("franca_workers", "workers by state", {"state": state}, count) for state, count in states.items()),
+        ]

@@ -1,0 +1,424 @@
+"""The workers of one stage of one package: their queue, their batches, their deaths."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import math
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from franca.discovery import Package
+from franca.engine import process
+from franca.engine.call import DONE, QUEUED, RUNNING, Call, Fault
+from franca.engine.output import Output
+from franca.engine.queue import Policy, Queue
+from franca.engine.restarts import Restarts
+from franca.engine.worker import DEAD, HUNG, LOADING, READY, RETIRED, RETIRING, STARTING, Worker
+from franca.errors import LoadError
+from franca.metrics import Metrics
+from franca.settings import Settings
+from franca_worker import wire
+
+log = logging.getLogger("franca.engine")
+script_log = logging.getLogger("franca.script")
+
+
+@dataclass(frozen=True)
+class Hooks:
+    """What a pool tells its engine."""
+
+    ready: Callable[[dict[str, Any]], None]
+    failed: Callable[[LoadError], None]
+    finished: Callable[[Call], None]
+    trouble: Callable[[str, str, str], None]
+    """A script error: request id, one line, traceback."""
+
+
+class Pool:
+    """Owns the queue and the workers. Everything here runs on the event loop's thread."""
+
+    def __init__(
+        self, package: Package, settings: Settings, metrics: Metrics, clock: Callable[[], float], hooks: Hooks
+    ) -> None:
+        self.package = package
+        self.settings = settings
+        self.metrics = metrics
+        self.clock = clock
+        self.hooks = hooks
+        self.queue = Queue(settings.queue, settings.queue_bytes)
+        self.restarts = Restarts(settings.restart_delay, settings.restart_delay_max)
+        self.workers: list[Worker] = []
+        self.wanted = settings.workers or 1
+        self.first_ready = False
+        self.stopping = False
+        self.retry_at = 0.0
+        self._generation = 0
+        self._pump_scheduled = False
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._arguments: list[str] = []
+
+    # Starting workers
+
+    def start(self) -> None:
+        """Start the first worker; the others follow when it is ready, since it says how many are wanted."""
+        self._spawn(0)
+
+    def _spawn(self, index: int) -> None:
+        self._generation += 1
+        worker = Worker(self, index, self._generation, self.clock)
+        self.workers.append(worker)
+        task = asyncio.get_running_loop().create_task(self._start(worker))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _start(self, worker: Worker) -> None:
+        settings = self.settings
+        devices = [device.strip() for device in settings.device.split(",") if device.strip()]
+        environment = process.environment(
+            os.environ,
+            threads=max(1, (os.cpu_count() or 1) // self.wanted),
+            device=devices[worker.index % len(devices)] if devices else "",
+            pixels=settings.max_pixels,
+        )
+        output = Output(
+            lambda line: self._printed(worker, line),
+            self._log_dropped,
+            self.clock,
+            longest=settings.log_line,
+            rate=settings.log_rate,
+        )
+        try:
+            await worker.start(settings.python, self.package.folder, environment, {"package": self._hello()}, output)
+        except OSError as error:
+            worker.state = DEAD
+            worker.failure = {"problem": f"a worker could not be started: {error}"}
+            self.on_death(worker)
+
+    def _hello(self) -> dict[str, Any]:
+        settings = self.settings
+        limits = {
+            "json_bytes": settings.max_json,
+            "json_depth": settings.max_json_depth,
+            "parts": settings.max_parts,
+            "files": settings.max_files,
+            "text_field": settings.max_text_field,
+            "output_bytes": settings.max_output,
+            "output_depth": settings.max_output_depth,
+        }
+        return {
+            "name": self.package.name,
+            "folder": str(self.package.folder),
+            "script": str(self.package.script),
+            "dialect": self.package.dialect,
+            "arguments": self._arguments,
+            "settings": {
+                "limits": limits,
+                "nan": settings.nan,
+                "slots": settings.slots,
+                "rerun": settings.rerun,
+                "dev": settings.dev,
+            },
+        }
+
+    def _printed(self, worker: Worker, line: str) -> None:
+        script_log.info("%s", line, extra={"package": self.package.name, "worker": worker.index})
+
+    def _log_dropped(self, count: int) -> None:
+        self.metrics.log_dropped += count
+
+    def on_ready(self, worker: Worker, ready: dict[str, Any]) -> None:
+        log.info(
+            "worker %d ready after %.1f s (pid %d, Python %s)",
+            worker.index, ready["seconds"], worker.pid, worker.info.get("python", "?"),
+            extra={"package": self.package.name, "worker": worker.index},
+        )  # fmt: skip
+        if not self.first_ready:
+            self.first_ready = True
+            self.wanted = self.settings.workers or ready["workers"] or 1
+            self.hooks.ready(ready)
+            for index in range(1, self.wanted):
+                self._spawn(index)
+        self.retry_at = 0.0
+        self.schedule_pump()
+
+    # Sending work
+
+    def accept(self, call: Call) -> bool:
+        if not self.queue.offer(call):
+            return False
+        self.schedule_pump()
+        return True
+
+    def schedule_pump(self) -> None:
+        """Send at the end of this turn of the loop, so that all requests of the turn may share a batch."""
+        if not self._pump_scheduled:
+            self._pump_scheduled = True
+            asyncio.get_running_loop().call_soon(self._pump)
+
+    def _pump(self) -> None:
+        self._pump_scheduled = False
+        if not self.queue.length:
+            return
+        now = self.clock()
+        takers = [worker for worker in self.workers if self._room(worker) > 0]
+        takers.sort(key=lambda worker: len(worker.in_flight))
+        for position, worker in enumerate(takers):
+            if not self.queue.length:
+                return
+            share = math.ceil(self.queue.length / (len(takers) - position))
+            self._feed(worker, min(self._room(worker), share), now)
+
+    def _room(self, worker: Worker) -> int:
+        """How many more calls this worker may be given now."""
+        if worker.state != READY or worker.paused or worker.reason == HUNG:
+            return 0
+        held = len(worker.in_flight)
+        if worker.slots > 1:
+            return worker.slots - held
+        if worker.batched:
+            return 0 if held else self.settings.max_batch
+        if held and next(iter(worker.in_flight.values())).alone:
+            return 0
+        return worker.window - held if held <= worker.window // 2 else 0
+
+    def _feed(self, worker: Worker, most: int, now: float) -> None:
+        wait = self.settings.max_wait_ms / 1000 if worker.batched else 0.0
+        policy = Policy(most, self.settings.max_batch_bytes, wait)
+        batch, reason, again = self.queue.take(policy, now, idle=not worker.in_flight)
+        if not batch:
+            if again:
+                asyncio.get_running_loop().call_later(again - now, self.schedule_pump)
+            return
+        metrics = self.metrics
+        metrics.released[reason] += 1
+        metrics.batch_size.add(len(batch) if worker.batched else 1)
+        worker.run(batch, now, singly=not worker.batched)
+        for call in batch:
+            metrics.queue_time.add(call.queued_us)
+
+    # Hearing answers
+
+    def on_replies(self, worker: Worker, replies: list[wire.Reply]) -> None:
+        now = self.clock()
+        in_flight, finished = worker.in_flight, self.hooks.finished
+        worker.busy_since = now
+        for reply in replies:
+            if reply.flags & wire.MORE:
+                self._part(worker, reply, now)
+                continue
+            call = in_flight.pop(reply.id, None)
+            if call is None:
+                raise wire.WireError(f"an answer to item {reply.id}, which was never asked")
+            self._count(worker, reply)
+            if call.state == RUNNING:
+                call.state = DONE
+                finished(call)
+                call.reply(reply)
+        self.restarts.fruitless = 0
+        if self.queue.length:
+            self.schedule_pump()
+
+    def _part(self, worker: Worker, reply: wire.Reply, now: float) -> None:
+        call = worker.in_flight.get(reply.id)
+        if call is not None and call.state == RUNNING:
+            call.parts += 1
+            call.dispatched = now
+            call.deadline = math.inf
+            call.reply(reply)
+
+    def _count(self, worker: Worker, reply: wire.Reply) -> None:
+        decode, preprocess, inference, postprocess, encode = reply.times
+        stages = self.metrics.stages
+        stages[0].add(decode)
+        stages[2].add(inference)
+        stages[4].add(encode)
+        if preprocess:
+            stages[1].add(preprocess)
+        if postprocess:
+            stages[3].add(postprocess)
+        if not worker.batched:
+            worker.measured(decode + preprocess + inference + postprocess + encode)
+        worker.served += 1
+
+    def on_event(self, worker: Worker, event: dict[str, Any]) -> None:
+        kind = event.get("type")
+        if kind == "retire":
+            worker.retire(str(event.get("reason", "")))
+            log.warning("worker %d is replaced: %s", worker.index, worker.why,
+                        extra={"package": self.package.name, "worker": worker.index})  # fmt: skip
+        elif kind == "batch_split":
+            self.metrics.reruns["batch_failed"] += int(event["items"])
+            log.warning(
+                "a batch of %d failed (%s) and was run item by item: %d failed alone%s",
+                event["items"], event["message"], event["failed"],
+                "\n" + event["error"] if event["error"] else "",
+                extra={"package": self.package.name, "worker": worker.index},
+            )  # fmt: skip
+        elif kind == "failure":
+            call = worker.in_flight.get(int(event.get("item", 0)))
+            request_id = call.request_id.decode("latin-1") if call else ""
+            self.hooks.trouble(request_id, str(event.get("message", "")), str(event.get("traceback", "")))
+
+    def on_metrics(self, deltas: dict[str, float]) -> None:
+        for name, delta in deltas.items():
+            self.metrics.script[name] += delta
+
+    def on_fetch(self, worker: Worker, request: dict[str, Any]) -> None:
+        call = worker.in_flight.pop(int(request["id"]), None)
+        if call is not None and call.state == RUNNING:
+            self._conclude(call, Fault(501, "no_fetch", "this server does not fetch addresses"))
+
+    # Time
+
+    def tick(self, now: float) -> None:
+        """Kill what has run or loaded too long."""
+        longest = self.settings.effective_run_timeout + self.settings.kill_grace
+        for worker in self.workers:
+            if worker.state in (STARTING, LOADING) and now - worker.since > self.settings.load_timeout:
+                worker.kill(f"was killed: it did not finish loading within {self.settings.load_timeout:g} s (it was {worker.step})")
+            elif worker.in_flight and worker.state in (READY, RETIRING) and now - self._oldest(worker) > longest:
+                worker.kill(f"was killed: one call ran longer than {self.settings.effective_run_timeout:g} s")
+
+    def _oldest(self, worker: Worker) -> float:
+        if worker.slots > 1:
+            return min(call.dispatched for call in worker.in_flight.values())
+        return worker.busy_since
+
+    # Leaving
+
+    def forget(self, call: Call) -> None:
+        """The caller has its answer, or has gone: drop the call wherever it is. Its state must be DONE already."""
+        worker = self._holder(call)
+        if worker is not None and (worker.slots > 1 or not worker.batched):
+            worker.cancel(call)
+
+    def _holder(self, call: Call) -> Worker | None:
+        return next((worker for worker in self.workers if call.id in worker.in_flight), None)
+
+    def hold(self, call: Call, held: bool) -> bool:
+        """Stop or resume reading a stream's worker. False when that would stop other calls too."""
+        worker = self._holder(call)
+        if worker is None or worker.slots > 1:
+            return False
+        if held:
+            worker.link.pause()
+        else:
+            worker.link.resume()
+        return True
+
+    def on_death(self, worker: Worker) -> None:
+        if worker in self.workers:
+            self.workers.remove(worker)
+        lost = list(worker.in_flight.values())
+        worker.in_flight.clear()
+        if not self.first_ready and not self.stopping:
+            self.hooks.failed(self._load_error(worker))
+            return
+        self._sort_out(worker, lost)
+        if not self.stopping:
+            self._report(worker, lost)
+            self._replace(worker)
+
+    def _replace(self, worker: Worker) -> None:
+        delay = 0.0 if worker.reason == RETIRED else self.restarts.delay()
+        if delay:
+            self.retry_at = max(self.retry_at, self.clock() + delay)
+            log.warning("worker %d is started again in %g s", worker.index, delay,
+                        extra={"package": self.package.name, "worker": worker.index})  # fmt: skip
+        asyncio.get_running_loop().call_later(delay, self._respawn, worker.index)
+
+    def _respawn(self, index: int) -> None:
+        if not self.stopping and len(self.workers) < self.wanted:
+            self._spawn(index)
+
+    def _sort_out(self, worker: Worker, lost: list[Call]) -> None:
+        """Decide the fate of each call a dead worker held: suspects run alone once, the rest go back untouched."""
+        running = worker.batched or worker.slots > 1
+        suspects = [] if worker.reason == RETIRED else lost if running else lost[:1]
+        again: list[Call] = []
+        for call in lost:
+            if call.state != RUNNING:
+                continue
+            if call not in suspects and not call.parts:
+                again.append(call)
+            elif call.parts or call.killers or not self.settings.rerun:
+                self._conclude(call, self._guilty(worker.reason == HUNG))
+            else:
+                call.killers += 1
+                call.alone = True
+                self.metrics.reruns["worker_died"] += 1
+                again.append(call)
+        self.queue.put_back(again)
+        if again:
+            self.schedule_pump()
+
+    def _guilty(self, hung: bool) -> Fault:
+        if hung:
+            return Fault(504, "timeout", "the script did not answer in time")
+        return Fault(500, "worker_died", "the script's process died on this request; the server's log says how")
+
+    def _conclude(self, call: Call, fault: Fault) -> None:
+        call.state = DONE
+        self.hooks.finished(call)
+        call.fail(fault)
+
+    def _report(self, worker: Worker, lost: list[Call]) -> None:
+        self.metrics.restarts[worker.reason] += 1
+        if worker.reason == RETIRED:
+            return
+        requests = ", ".join(call.request_id.decode("latin-1") for call in lost[:8])
+        failure = worker.failure or {}
+        log.error(
+            "worker %d %s%s%s",
+            worker.index,
+            worker.cause(),
+            f"; it held {len(lost)} request(s): {requests}" if lost else "",
+            f"; {failure.get('problem')}\n{failure.get('traceback', '')}" if failure else "",
+            extra={"package": self.package.name, "worker": worker.index},
+        )
+
+    def _load_error(self, worker: Worker) -> LoadError:
+        """Why the first worker never became ready."""
+        failure = worker.failure
+        if failure is None:
+            tail = "\n".join(worker.output.tail) if worker.output else ""
+            return LoadError(
+                f"the worker {worker.cause()} while {worker.step}", file=str(self.package.script), traceback=tail
+            )
+        return LoadError(
+            failure["problem"],
+            file=failure.get("file") or str(self.package.script),
+            line=int(failure.get("line") or 0),
+            fix=failure.get("fix", ""),
+            traceback=failure.get("traceback", ""),
+        )
+
+    # State
+
+    @property
+    def is_ready(self) -> bool:
+        return any(worker.state == READY for worker in self.workers)
+
+    @property
+    def backing_off(self) -> bool:
+        """Nothing can run, and nothing is being started."""
+        return not self.workers and self.retry_at > self.clock()
+
+    async def stop(self, seconds: float) -> None:
+        """End all workers; those that do not end in time are killed."""
+        self.stopping = True
+        for worker in list(self.workers):
+            if worker.state == READY and not worker.in_flight:
+                worker.stop()
+            else:
+                worker.destroy()
+        deadline = self.clock() + seconds
+        while self.workers and self.clock() < deadline:
+            await asyncio.sleep(0.01)
+        for worker in list(self.workers):
+            worker.destroy()
+        while self.workers and self.clock() < deadline + 2:
+            await asyncio.sleep(0.01)

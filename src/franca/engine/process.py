@@ -1,0 +1,102 @@
+"""Starting a worker process, and ending it with all its children."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+LOADER = """\
+import sys
+from importlib import util
+folder, socket_fd, life_fd = sys.argv[1:4]
+spec = util.spec_from_file_location("franca_worker", folder + "/__init__.py", submodule_search_locations=[folder])
+sys.modules["franca_worker"] = module = util.module_from_spec(spec)
+spec.loader.exec_module(module)
+from franca_worker.loop import main
+main(int(socket_fd), int(life_fd))
+"""
+"""Registers franca_worker by its location and adds nothing to sys.path. As `-c` code it leaves `__main__` without a
+file, so that multiprocessing children of a script do not import it again."""
+
+THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_NUM_THREADS")
+
+
+def worker_folder() -> str:
+    import franca_worker
+
+    return str(Path(franca_worker.__path__[0]).resolve())
+
+
+@dataclass(frozen=True)
+class Started:
+    """A process just started: its end of the socket, the life line it dies with, and its output."""
+
+    process: subprocess.Popen[bytes]
+    socket: socket.socket
+    life_fd: int
+    output_fd: int
+
+
+def start(python: str, folder: Path, environment: Mapping[str, str]) -> Started:
+    """Start a worker in its own session. Must be called on the main thread: the parent-death signal watches it."""
+    ours, theirs = socket.socketpair()
+    life_read, life_write = os.pipe()
+    output_read, output_write = os.pipe()
+    try:
+        process = subprocess.Popen(
+            [python or sys.executable, "-u", "-c", LOADER, worker_folder(), str(theirs.fileno()), str(life_read)],
+            cwd=folder,
+            env=dict(environment),
+            stdin=subprocess.DEVNULL,
+            stdout=output_write,
+            stderr=output_write,
+            pass_fds=(theirs.fileno(), life_read),
+            start_new_session=True,
+        )
+    except BaseException:
+        ours.close()
+        os.close(life_write)
+        os.close(output_read)
+        raise
+    finally:
+        theirs.close()
+        os.close(life_read)
+        os.close(output_write)
+    ours.setblocking(False)
+    return Started(process, ours, life_write, output_read)
+
+
+def end(process: subprocess.Popen[bytes], number: int = signal.SIGKILL) -> None:
+    """Signal the worker and everything it started."""
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(process.pid, number)
+
+
+def environment(base: Mapping[str, str], *, threads: int, device: str, pixels: int) -> dict[str, str]:
+    """What a worker's script sees: ours without the server's own variables and secrets."""
+    found = {key: value for key, value in base.items() if not key.startswith("FRANCA_")}
+    for name in THREAD_VARIABLES:
+        found.setdefault(name, str(threads))
+    found.setdefault("OPENCV_IO_MAX_IMAGE_PIXELS", str(pixels))
+    if device:
+        found["FRANCA_DEVICE"] = device
+        found["CUDA_VISIBLE_DEVICES"] = device.partition(":")[2] if device.startswith("cuda") else ""
+    return found
+
+
+def cause(returncode: int | None) -> str:
+    """How a process ended, in words."""
+    if returncode is None:
+        return "closed its socket"
+    if returncode < 0:
+        with contextlib.suppress(ValueError):
+            return f"was killed by {signal.Signals(-returncode).name}"
+        return f"was killed by signal {-returncode}"
+    return f"ended with exit code {returncode}"

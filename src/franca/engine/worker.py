@@ -1,0 +1,209 @@
+"""One worker as the front knows it: its process, its link, and the calls it holds."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import os
+import signal
+import subprocess
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any, Protocol
+
+from franca.engine import process
+from franca.engine.call import RUNNING, Call
+from franca.engine.link import Link
+from franca.engine.output import Output
+from franca_worker import wire
+
+STARTING, LOADING, READY, RETIRING, DEAD = "starting", "loading", "ready", "retiring", "dead"
+DIED, HUNG, RETIRED = "died", "hung", "retired"
+"""Why a worker ends: by itself, killed by us because it took too long, or because it is replaced on purpose."""
+
+KILL_AFTER = 2.0
+LINGER = 0.5
+
+log = logging.getLogger("franca.worker")
+
+
+class Keeper(Protocol):
+    """Who keeps workers: the pool."""
+
+    def on_ready(self, worker: Worker, ready: dict[str, Any]) -> None: ...
+
+    def on_replies(self, worker: Worker, replies: list[wire.Reply]) -> None: ...
+
+    def on_event(self, worker: Worker, event: dict[str, Any]) -> None: ...
+
+    def on_metrics(self, deltas: dict[str, float]) -> None: ...
+
+    def on_fetch(self, worker: Worker, request: dict[str, Any]) -> None: ...
+
+    def on_death(self, worker: Worker) -> None: ...
+
+
+class Worker:
+    """Owned by a pool; never reused after death."""
+
+    def __init__(self, keeper: Keeper, index: int, generation: int, clock: Callable[[], float]) -> None:
+        self.keeper = keeper
+        self.index = index
+        self.generation = generation
+        self.clock = clock
+        self.state = STARTING
+        self.step = "starting"
+        self.since = clock()
+        self.info: dict[str, Any] = {}
+        self.failure: dict[str, Any] | None = None
+        self.in_flight: dict[int, Call] = {}
+        self.busy_since = 0.0
+        self.batched = False
+        self.slots = 1
+        self.window = 1
+        self.service_us = 0.0
+        self.served = 0
+        self.reason = DIED
+        self.why = ""
+        self.paused = False
+        self.popen: subprocess.Popen[bytes] | None = None
+        self.link = Link(self, generation)
+        self.output: Output | None = None
+        self._life_fd = -1
+        self._pidfd = -1
+        self._exited = False
+        self._link_lost = False
+
+    @property
+    def pid(self) -> int:
+        return self.popen.pid if self.popen else 0
+
+    # Starting
+
+    async def start(
+        self, python: str, folder: Path, environment: Mapping[str, str], hello: dict[str, Any], output: Output
+    ) -> None:
+        """Spawn the process and say hello. Raises OSError when it cannot be spawned."""
+        loop = asyncio.get_running_loop()
+        started = process.start(python, folder, environment)
+        self.popen, self._life_fd, self.output = started.process, started.life_fd, output
+        self._pidfd = os.pidfd_open(started.process.pid)
+        loop.add_reader(self._pidfd, self._on_exit)
+        await loop.connect_read_pipe(lambda: output, os.fdopen(started.output_fd, "rb", 0))
+        await loop.create_unix_connection(lambda: self.link, sock=started.socket)
+        self.link.send([wire.json_frame(wire.HELLO, self.generation, {"generation": self.generation, **hello})])
+
+    # What the worker says
+
+    def on_frame(self, kind: int, count: int, payload: memoryview) -> None:
+        if kind == wire.REPLY:
+            self.keeper.on_replies(self, wire.replies(payload, count))
+            return
+        value = wire.json_object(payload)
+        if kind == wire.HELLO:
+            self.info = value
+        elif kind == wire.LOADING:
+            self.state, self.step = LOADING, str(value.get("step", ""))
+        elif kind == wire.READY:
+            self._ready(value)
+        elif kind == wire.FAILED:
+            self.failure = value
+        elif kind == wire.EVENT:
+            self.keeper.on_event(self, value)
+        elif kind == wire.METRIC:
+            self.keeper.on_metrics(value)
+        elif kind == wire.FETCH:
+            self.keeper.on_fetch(self, value)
+        else:
+            raise wire.WireError(f"a worker sent {wire.NAMES.get(kind, kind)}")
+
+    def _ready(self, value: dict[str, Any]) -> None:
+        self.batched, self.slots = bool(value["batched"]), int(value["slots"])
+        self.state, self.step, self.since = READY, "", self.clock()
+        self.keeper.on_ready(self, value)
+
+    def on_paused(self, paused: bool) -> None:
+        self.paused = paused
+
+    # Running
+
+    def run(self, calls: Iterable[Call], now: float, singly: bool) -> None:
+        """Send calls to the worker."""
+        if not self.in_flight:
+            self.busy_since = now
+        items = []
+        for call in calls:
+            call.state, call.dispatched, call.worker = RUNNING, now, self.index
+            call.queued_us = int((now - call.arrived) * 1e6)
+            self.in_flight[call.id] = call
+            items.append((call.id, call.deadline - now, call.head, call.pieces, call.size))
+        self.link.send(wire.run_frame(items, self.generation, wire.SINGLY if singly else 0))
+
+    def cancel(self, call: Call) -> None:
+        self.link.send([wire.cancel_frame([call.id], self.generation)])
+
+    def measured(self, microseconds: int) -> None:
+        """Learn how long an item takes, to keep about a millisecond of work in the worker's socket."""
+        self.service_us += 0.2 * (microseconds - self.service_us)
+        self.window = max(1, min(32, int(1000 / (self.service_us + 1))))
+
+    # Ending
+
+    def stop(self) -> None:
+        """Ask it to end once it has answered what it holds."""
+        if self.state != DEAD:
+            self.retire("")
+            self.link.send([wire.frame(wire.STOP, self.generation)])
+
+    def retire(self, why: str) -> None:
+        """It takes no more work and ends on purpose."""
+        self.state, self.reason, self.why = RETIRING, RETIRED, why
+
+    def kill(self, why: str) -> None:
+        """End a worker that hangs: abort first, for the stack traces it writes, then for good."""
+        if self.popen is None or self.reason == HUNG:
+            return
+        self.reason, self.why = HUNG, why
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(self.popen.pid, signal.SIGCONT)
+            os.kill(self.popen.pid, signal.SIGABRT)
+        asyncio.get_running_loop().call_later(KILL_AFTER, self.destroy)
+
+    def destroy(self) -> None:
+        if self.popen is not None and not self._exited:
+            process.end(self.popen)
+
+    def _on_exit(self) -> None:
+        """The process has ended: take its children along, then wait for the last of its words."""
+        asyncio.get_running_loop().remove_reader(self._pidfd)
+        os.close(self._pidfd)
+        assert self.popen is not None
+        process.end(self.popen)
+        self.popen.wait()
+        self._exited = True
+        if self._link_lost:
+            self._dead()
+        else:
+            asyncio.get_running_loop().call_later(LINGER, self.link.close)
+
+    def on_lost(self) -> None:
+        self._link_lost = True
+        if self._exited:
+            self._dead()
+        else:
+            self.destroy()
+
+    def _dead(self) -> None:
+        if self.state != DEAD:
+            self.state = DEAD
+            os.close(self._life_fd)
+            self.keeper.on_death(self)
+
+    def cause(self) -> str:
+        """Why it died, in words."""
+        if self.why:
+            return self.why
+        if self.link.doubt:
+            return f"broke the protocol: {self.link.doubt}"
+        return process.cause(self.popen.returncode if self.popen else None)

@@ -1,0 +1,62 @@
+"""Log lines: for people on a terminal, or as JSON objects."""
+
+from __future__ import annotations
+
+import json
+import logging
+import sys
+import time
+from typing import Any
+
+EXTRA = ("package", "worker", "request_id")
+
+
+class Human(logging.Formatter):
+    """Time, level where it matters, who speaks, what is said."""
+
+    def __init__(self, colour: bool) -> None:
+        super().__init__()
+        self.colour = colour
+
+    def format(self, record: logging.LogRecord) -> str:
+        clock = time.strftime("%H:%M:%S", time.localtime(record.created))
+        level = "" if record.levelno <= logging.INFO else record.levelname.lower() + ": "
+        who = getattr(record, "package", "")
+        if record.name == "franca.script":
+            who = f"{who}/{getattr(record, 'worker', '?')} |"
+        text = f"{who} {level}{record.getMessage()}" if who else f"{level}{record.getMessage()}"
+        if record.exc_info:
+            text += "\n" + self.formatException(record.exc_info)
+        if not self.colour:
+            return f"{clock} {text}"
+        tint = "31" if record.levelno >= logging.ERROR else "33" if record.levelno >= logging.WARNING else ""
+        shown = f"\033[{tint}m{text}\033[0m" if tint else text
+        return f"\033[2m{clock}\033[0m {shown}"
+
+
+class JsonLines(logging.Formatter):
+    def format(self, record: logging.LogRecord) -> str:
+        value: dict[str, Any] = {
+            "time": round(record.created, 3),
+            "level": record.levelname.lower(),
+            "source": record.name.removeprefix("franca."),
+            "message": record.getMessage(),
+        }
+        value.update({name: getattr(record, name) for name in EXTRA if hasattr(record, name)})
+        if record.exc_info:
+            value["traceback"] = self.formatException(record.exc_info)
+        return json.dumps(value, ensure_ascii=False)
+
+
+def configure(format: str, level: str) -> None:
+    """Send all of Franca's log lines to stderr."""
+    target = logging.StreamHandler(sys.stderr)
+    target.setFormatter(JsonLines() if format == "json" else Human(sys.stderr.isatty()))
+    root = logging.getLogger("franca")
+    root.handlers[:] = [target]
+    root.setLevel(level.upper())
+    root.propagate = False
+    uvicorn = logging.getLogger("uvicorn.error")
+    uvicorn.handlers[:] = [target]
+    uvicorn.setLevel(logging.ERROR)
+    uvicorn.propagate = False

@@ -1,0 +1,283 @@
+"""Every setting, declared once: its flag, variable, `franca.toml` key, default, unit and help derive from here.
+
+`max_batch` is the flag `--max-batch`, the variable `FRANCA_MAX_BATCH` and the key `max_batch`. What is given wins in this
+order: flag, variable, `franca.toml`, the dialect's own configuration, the default below.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+import os
+import resource
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from franca import units
+from franca.errors import StartError
+
+MIB = 1024 * 1024
+
+
+def setting(
+    default: Any,
+    help: str,
+    kind: str,
+    *,
+    group: str = "Serving",
+    choices: tuple[str, ...] = (),
+    least: float | None = None,
+    most: float | None = None,
+    metavar: str = "",
+) -> Any:
+    about = {
+        "help": help,
+        "kind": kind,
+        "group": group,
+        "choices": choices,
+        "least": least,
+        "most": most,
+        "metavar": metavar,
+    }
+    return field(default=default, metadata=about)
+
+
+def _connections() -> int:
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return min(1024, int(soft * 0.6)) if soft > 0 else 1024
+
+
+def _held() -> int:
+    """A quarter of the memory this process may use, at most 4 GiB."""
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    try:
+        limit = Path("/sys/fs/cgroup/memory.max").read_text().strip()
+        memory = min(memory, int(limit)) if limit.isdigit() else memory
+    except OSError:
+        pass
+    return min(memory // 4, 4096 * MIB)
+
+
+HTTP = "HTTP limits"
+INPUT = "Input and output limits"
+WORKERS = "Workers"
+BATCHES = "Batches and queue"
+ACCESS = "Access"
+LOGS = "Logs"
+
+
+@dataclass(frozen=True)
+class Settings:
+    """One resolved set of settings."""
+
+    dialect: str = setting("", "say what the package is instead of detecting it", "str")
+    host: str = setting("127.0.0.1", "address to listen on", "str")
+    port: int = setting(8080, "port to listen on; 0 takes a free one", "int", least=0, most=65535)
+    timeout: float = setting(
+        60.0, "a request not answered by then gets 504; a client may lower it with X-Timeout-Ms", "seconds", least=0.001
+    )
+    drain: float = setting(30.0, "how long accepted requests may take to finish after SIGTERM", "seconds", least=0)
+    dev: bool = setting(False, "for development: script tracebacks on the page and in answers' headers", "bool")
+
+    workers: int = setting(0, "worker processes; 0: what the script asks for, else 1", "int", group=WORKERS, least=0, most=1024)
+    python: str = setting("", "interpreter the script runs in; default: the one Franca runs in", "str", group=WORKERS)
+    device: str = setting("", "cpu, or cuda:0,cuda:1 to spread over the workers", "str", group=WORKERS, metavar="DEVICES")
+    run_timeout: float = setting(
+        0.0, "the longest one script call may take; 5 s later its worker is killed; 0: same as timeout", "seconds",
+        group=WORKERS, least=0,
+    )  # fmt: skip
+    kill_grace: float = setting(5.0, "how far beyond run_timeout a call may go before its worker is killed", "seconds", group=WORKERS, least=0)
+    load_timeout: float = setting(300.0, "how long loading the script may take", "seconds", group=WORKERS, least=0.1)
+    rerun: bool = setting(True, "run the items of a failed batch again, one by one, once", "bool", group=WORKERS)
+    slots: int = setting(16, "requests an async script may have in flight per worker", "int", group=WORKERS, least=1, most=4096)
+    restart_delay: float = setting(0.5, "first pause before a worker is restarted that keeps dying; doubles", "seconds", group=WORKERS, least=0)
+    restart_delay_max: float = setting(30.0, "the longest such pause", "seconds", group=WORKERS, least=0)
+
+    max_batch: int = setting(32, "most items in one script call, for scripts with a batch method", "int", group=BATCHES, least=1, most=65535)
+    max_wait_ms: float = setting(0.0, "how long the oldest item may wait for company, in milliseconds", "float", group=BATCHES, least=0)
+    max_batch_bytes: int = setting(64 * MIB, "most bytes in one script call", "size", group=BATCHES, least=1)
+    queue: int = setting(256, "requests that may wait; beyond it 503", "int", group=BATCHES, least=1)
+    queue_bytes: int = setting(256 * MIB, "bytes that may wait; beyond it 503", "size", group=BATCHES, least=1)
+
+    max_body: int = setting(64 * MIB, "largest request body; beyond it 413", "size", group=HTTP, least=0)
+    max_held: int = setting(_held(), "bytes of all requests held at once; beyond it 503", "size", group=HTTP, least=1)
+    max_connections: int = setting(_connections(), "connections at once; beyond it 503", "int", group=HTTP, least=1)
+    max_requests_per_connection: int = setting(1000, "requests on one connection before it is closed", "int", group=HTTP, least=1)
+    max_request_line: int = setting(8192, "longest request line; beyond it 414", "size", group=HTTP, least=64)
+    max_header: int = setting(8192, "longest single header; beyond it 431", "size", group=HTTP, least=64)
+    max_headers: int = setting(32768, "all headers together; beyond it 431", "size", group=HTTP, least=64)
+    max_header_count: int = setting(100, "number of headers; beyond it 431", "int", group=HTTP, least=1)
+    max_chunks: int = setting(65536, "chunks of a chunked body; beyond it 400", "int", group=HTTP, least=1)
+    header_timeout: float = setting(10.0, "from the first moment of a request to the end of its headers; then 408", "seconds", group=HTTP, least=0.05)
+    keep_alive: float = setting(65.0, "how long an idle connection is kept", "seconds", group=HTTP, least=0.05)
+    body_gap: float = setting(15.0, "longest pause inside a body; then 408", "seconds", group=HTTP, least=0.05)
+    body_timeout: float = setting(120.0, "longest time for a whole body; then 408", "seconds", group=HTTP, least=0.05)
+    body_rate: int = setting(1024, "least bytes per second of a body once body_rate_after has passed; then 408", "size", group=HTTP, least=0)
+    body_rate_after: float = setting(10.0, "when the rate rule begins", "seconds", group=HTTP, least=0.05)
+    write_stall: float = setting(30.0, "how long a client may read nothing of its answer", "seconds", group=HTTP, least=0.05)
+
+    max_json: int = setting(32 * MIB, "largest JSON body; beyond it 413", "size", group=INPUT, least=1)
+    max_json_depth: int = setting(64, "deepest JSON nesting; beyond it 400", "int", group=INPUT, least=1, most=500)
+    max_parts: int = setting(64, "parts of a multipart body", "int", group=INPUT, least=1)
+    max_files: int = setting(32, "files in a multipart body", "int", group=INPUT, least=0)
+    max_text_field: int = setting(MIB, "largest text field of a multipart body", "size", group=INPUT, least=1)
+    max_output: int = setting(64 * MIB, "largest answer of a script", "size", group=INPUT, least=1)
+    max_output_depth: int = setting(64, "deepest nesting of an answer", "int", group=INPUT, least=1, most=500)
+    max_pixels: int = setting(40_000_000, "pixels of one picture", "int", group=INPUT, least=1)
+    nan: str = setting("null", "NaN and Infinity in answers: null, an error, or as the platform wrote them", "str",
+                       group=INPUT, choices=("null", "error", "platform"))  # fmt: skip
+
+    no_auth: bool = setting(False, "serve other machines without a token", "bool", group=ACCESS)
+    token_file: str = setting("", "file that holds the access token; FRANCA_TOKEN holds it directly", "str", group=ACCESS)
+    allow_host: tuple[str, ...] = setting((), "further Host names to accept while no token is needed", "words", group=ACCESS, metavar="HOSTS")
+
+    log_format: str = setting("human", "human lines or one JSON object per line", "str", group=LOGS, choices=("human", "json"))
+    log_level: str = setting("info", "least important log line to show", "str", group=LOGS, choices=("debug", "info", "warning", "error"))
+    log_line: int = setting(16384, "longest line of script output that is logged", "size", group=LOGS, least=80)
+    log_rate: int = setting(MIB, "script output per second and worker; the rest is counted and dropped", "size", group=LOGS, least=1024)
+
+    @property
+    def effective_run_timeout(self) -> float:
+        return self.run_timeout or self.timeout
+
+
+FIELDS = {entry.name: entry for entry in dataclasses.fields(Settings)}
+FLAG_ONLY = {"dialect"}
+
+
+@dataclass(frozen=True)
+class Resolved:
+    """The settings in force and where each came from."""
+
+    settings: Settings
+    sources: dict[str, str]
+
+
+def flag(name: str) -> str:
+    return "--" + name.replace("_", "-")
+
+
+def variable(name: str) -> str:
+    return "FRANCA_" + name.upper()
+
+
+def suggestion(word: str, known: Any) -> str:
+    near = difflib.get_close_matches(word, list(known), n=1, cutoff=0.6)
+    return f"did you mean {near[0]}?" if near else ""
+
+
+def read_toml(path: Path) -> dict[str, Any]:
+    """The keys of a `franca.toml`. Raises StartError naming file, line and key."""
+    text = path.read_text(encoding="utf-8")
+    try:
+        table = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        line = getattr(error, "lineno", 0) or _line_in(str(error))
+        raise StartError(f"not valid TOML: {error}", file=str(path), line=line) from None
+    for key in table:
+        if key not in FIELDS:
+            line = _line_of(text, key)
+            raise StartError(f"unknown key '{key}'", file=str(path), line=line, fix=suggestion(key, FIELDS))
+    return {key: _typed(key, value, str(path), _line_of(text, key)) for key, value in table.items()}
+
+
+def _line_in(message: str) -> int:
+    _, _, rest = message.partition("at line ")
+    digits = rest.split(",")[0].strip(" )")
+    return int(digits) if digits.isdigit() else 0
+
+
+def _line_of(text: str, key: str) -> int:
+    for number, line in enumerate(text.splitlines(), 1):
+        if line.strip().strip("[").startswith((key, f'"{key}"')):
+            return number
+    return 0
+
+
+def _typed(name: str, value: Any, file: str, line: int) -> Any:
+    """A TOML value in the setting's own type; the text form of every kind is accepted too."""
+    kind = FIELDS[name].metadata["kind"]
+    try:
+        if isinstance(value, bool):
+            if kind != "bool":
+                raise ValueError(f"expected {_expected(kind)}, not true or false")
+            return value
+        if isinstance(value, str):
+            return check(name, units.PARSERS[kind](value))
+        if isinstance(value, int | float) and kind in ("int", "float", "seconds", "size"):
+            if kind in ("int", "size") and value != int(value):
+                raise ValueError("expected a whole number")
+            return check(name, int(value) if kind in ("int", "size") else float(value))
+        if isinstance(value, list) and kind == "words":
+            return tuple(str(word) for word in value)
+        raise ValueError(f"expected {_expected(kind)}")
+    except ValueError as error:
+        raise StartError(f"{name} = {value!r}: {error}", file=file, line=line) from None
+
+
+def _expected(kind: str) -> str:
+    return {
+        "int": "a whole number",
+        "float": "a number",
+        "seconds": "a duration",
+        "size": "a size",
+        "bool": "true or false",
+        "words": "a list of words",
+        "str": "text",
+    }[kind]
+
+
+def check(name: str, value: Any) -> Any:
+    """The value, if it is in range. Raises ValueError."""
+    about = FIELDS[name].metadata
+    if about["choices"] and value not in about["choices"]:
+        raise ValueError(f"expected one of {', '.join(about['choices'])}")
+    if about["least"] is not None and value < about["least"]:
+        raise ValueError(f"must be at least {about['least']:g}")
+    if about["most"] is not None and value > about["most"]:
+        raise ValueError(f"must be at most {about['most']:g}")
+    return value
+
+
+def parse(name: str, text: str, where: str) -> Any:
+    try:
+        return check(name, units.PARSERS[FIELDS[name].metadata["kind"]](text))
+    except ValueError as error:
+        raise StartError(f"{where} {text!r}: {error}") from None
+
+
+def from_environment(environ: Mapping[str, str]) -> dict[str, Any]:
+    found = {}
+    other = {"FRANCA_TOKEN", "FRANCA_SEED_DOCS", "FRANCA_SOAK"}
+    for key, text in environ.items():
+        if not key.startswith("FRANCA_") or key in other:
+            continue
+        name = key.removeprefix("FRANCA_").lower()
+        if name not in FIELDS:
+            raise StartError(f"unknown variable {key}", fix=suggestion(key, [variable(field) for field in FIELDS]))
+        found[name] = parse(name, text, key)
+    return found
+
+
+def resolve(
+    flags: Mapping[str, Any],
+    environ: Mapping[str, str],
+    file: Path | None = None,
+    dialect: Mapping[str, Any] | None = None,
+) -> Resolved:
+    """Put the layers together, the strongest last."""
+    layers: list[tuple[str, Mapping[str, Any]]] = [("the dialect", dialect or {})]
+    if file is not None:
+        layers.append((file.name, read_toml(file)))
+    layers.append(("environment", from_environment(environ)))
+    layers.append(("flag", flags))
+    values: dict[str, Any] = {}
+    sources = dict.fromkeys(FIELDS, "default")
+    for source, layer in layers:
+        for name, value in layer.items():
+            values[name] = value
+            sources[name] = variable(name) if source == "environment" else flag(name) if source == "flag" else source
+    return Resolved(Settings(**values), sources)

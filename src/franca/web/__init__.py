@@ -1,0 +1,1 @@
+"""HTTP: limits, access, routes. Reaches scripts only through the engine's interface."""

@@ -1,0 +1,82 @@
+"""Who may ask: tokens, host names, and the rule that nothing is open to other machines by accident."""
+
+from __future__ import annotations
+
+import hmac
+import ipaddress
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from franca.errors import StartError
+from franca.settings import Settings
+from franca.web.native.base import PUBLIC
+
+LOCAL_NAMES = ("localhost", "127.0.0.1", "[::1]", "::1")
+
+
+@dataclass(frozen=True)
+class Access:
+    """Decides about requests. `token` is empty while none is required."""
+
+    token: bytes
+    hosts: frozenset[bytes]
+    """Host names accepted; empty: any."""
+
+    def refuses(self, access: str, authorization: bytes) -> bool:
+        """Whether a request to a route of this access lacks the token."""
+        if not self.token or access == PUBLIC:
+            return False
+        scheme, _, given = authorization.partition(b" ")
+        right = hmac.compare_digest(given.strip(), self.token)
+        return not (right and scheme.lower() == b"bearer")
+
+    def knows(self, host: bytes) -> bool:
+        return not self.hosts or _name(host) in self.hosts
+
+
+def _name(host: bytes) -> bytes:
+    """The host without its port, in lower case."""
+    host = host.strip().lower()
+    if host.startswith(b"["):
+        return host.partition(b"]")[0] + b"]"
+    return host.rpartition(b":")[0] or host if b":" in host else host
+
+
+def is_loopback(host: str) -> bool:
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return False
+
+
+def establish(settings: Settings, environ: Mapping[str, str] = os.environ) -> Access:
+    """The access rules for these settings. Raises StartError for an address that would be open to anyone."""
+    token = _token(settings, environ)
+    loopback = is_loopback(settings.host)
+    if not loopback and not token and not settings.no_auth:
+        raise StartError(
+            f"{settings.host} can be reached from other machines, and no token is set",
+            fix="set FRANCA_TOKEN or --token-file, or say --no-auth",
+        )
+    hosts: frozenset[bytes] = frozenset()
+    if loopback and not token and not settings.no_auth:
+        hosts = frozenset(name.lower().encode() for name in (*LOCAL_NAMES, settings.host, *settings.allow_host))
+    return Access(token, hosts)
+
+
+def _token(settings: Settings, environ: Mapping[str, str]) -> bytes:
+    if settings.no_auth:
+        return b""
+    if settings.token_file:
+        try:
+            token = Path(settings.token_file).read_text(encoding="ascii").strip()
+        except (OSError, UnicodeDecodeError) as error:
+            raise StartError(f"the token cannot be read: {error}", file=settings.token_file) from None
+        if not token:
+            raise StartError("the token file is empty", file=settings.token_file)
+        return token.encode()
+    return environ.get("FRANCA_TOKEN", "").strip().encode()

@@ -1,0 +1,155 @@
+"""All routes that are not the script's, on one screen. Each declares who may call it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import orjson
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, Response
+
+from franca.engine import engine as states
+from franca.engine.call import Fault
+from franca.web.front import ASGI, Front
+from franca.web.native.base import ADMIN, PUBLIC, neutral_error, v2_error
+
+Answer = Callable[[Front, Request], Response]
+
+
+@dataclass(frozen=True)
+class Route:
+    path: str
+    access: str
+    answer: Answer
+
+
+def live(front: Front, request: Request) -> Response:
+    return json_response({"live": True})
+
+
+def ready(front: Front, request: Request) -> Response:
+    state = front.engine.state
+    if state == states.READY:
+        return json_response({"ready": True})
+    return json_response({"ready": False, "state": state}, 503, {"retry-after": "2"})
+
+
+def metrics(front: Front, request: Request) -> Response:
+    text = front.metrics.render(front.engine.gauges())
+    return Response(text, media_type="text/plain; version=0.0.4; charset=utf-8")
+
+
+def openapi(front: Front, request: Request) -> Response:
+    from franca.web.openapi import document
+
+    return json_response(document(front))
+
+
+def docs(front: Front, request: Request) -> Response:
+    from franca.web.docs import page
+
+    return page(front)
+
+
+def docs_asset(front: Front, request: Request) -> Response:
+    from franca.web.docs import asset
+
+    return asset(request.path_params["name"])
+
+
+def status_page(front: Front, request: Request) -> Response:
+    from franca.web.page import render
+
+    return HTMLResponse(render(front), headers=PAGE_HEADERS)
+
+
+PAGE_HEADERS = {
+    "content-security-policy": "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; "
+    "form-action 'none'; frame-ancestors 'none'",
+    "x-content-type-options": "nosniff",
+    "referrer-policy": "no-referrer",
+    "cache-control": "no-store",
+}
+
+ROUTES = (
+    Route("/v2/health/live", PUBLIC, live),
+    Route("/v2/health/ready", PUBLIC, ready),
+    Route("/metrics", ADMIN, metrics),
+    Route("/openapi.json", ADMIN, openapi),
+    Route("/docs", ADMIN, docs),
+    Route("/docs/{name}", ADMIN, docs_asset),
+    Route("/", ADMIN, status_page),
+)
+
+
+def json_response(value: Any, status: int = 200, headers: dict[str, str] | None = None) -> Response:
+    return Response(orjson.dumps(value), status, headers, "application/json")
+
+
+class App:
+    """The ASGI app behind a front."""
+
+    def __init__(self, front: Front) -> None:
+        self.front = front
+        self.exact = {route.path: route for route in ROUTES if "{" not in route.path}
+        self.patterns = [route for route in ROUTES if "{" in route.path]
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        if scope["type"] != "http":
+            return
+        label, response = self._respond(scope)
+        total = time.monotonic() - scope["began"]
+        response.headers["x-request-id"] = scope["request_id"].decode("latin-1")
+        response.headers["server-timing"] = f"total;dur={total * 1000:.3f}"
+        if self.front.draining:
+            response.headers["connection"] = "close"
+        self.front.metrics.requests[label, response.status_code] += 1
+        await response(scope, receive, send)
+
+    def _respond(self, scope: Any) -> tuple[str, Response]:
+        request_id = scope["request_id"].decode("latin-1")
+        path, method = scope["path"], scope["method"]
+        route, parameters = self._find(path)
+        if route is None:
+            if path.encode("utf-8", "replace") in self.front.infer:
+                return path, self._error(path, Fault(405, "method_not_allowed", f"{path} takes POST"), request_id, "POST")
+            message = f"there is no such path; this server answers POST {self.front.contract.routes[0].path}"
+            return "other", self._error(path, Fault(404, "not_found", message), request_id)
+        if method not in ("GET", "HEAD"):
+            return route.path, self._error(path, Fault(405, "method_not_allowed", f"{route.path} takes GET"), request_id, "GET")
+        headers = dict(scope["headers"])
+        if self.front.access.refuses(route.access, headers.get(b"authorization", b"")):
+            fault = Fault(401, "unauthorized", "this server needs a token: Authorization: Bearer ...")
+            response = self._error(path, fault, request_id)
+            response.headers["www-authenticate"] = "Bearer"
+            return route.path, response
+        request = Request({**scope, "path_params": parameters})
+        return route.path, route.answer(self.front, request)
+
+    def _find(self, path: str) -> tuple[Route | None, dict[str, str]]:
+        found = self.exact.get(path)
+        if found is not None:
+            return found, {}
+        for route in self.patterns:
+            start = route.path.partition("{")[0]
+            rest = path.removeprefix(start)
+            if path.startswith(start) and rest and "/" not in rest:
+                return route, {"name": rest}
+        return None, {}
+
+    def _error(self, path: str, fault: Fault, request_id: str, allow: str = "") -> Response:
+        words = v2_error if path.startswith("/v2/") else neutral_error
+        content_type, body = words(fault, request_id)
+        response = Response(body, fault.status, media_type=content_type.decode())
+        if allow:
+            response.headers["allow"] = allow
+        return response
+
+
+def build(front: Front) -> ASGI:
+    return App(front)
+
+

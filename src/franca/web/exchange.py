@@ -1,0 +1,211 @@
+"""One request to the script and its answer, on one connection."""
+
+from __future__ import annotations
+
+import json
+import time
+from http import HTTPStatus
+from typing import TYPE_CHECKING
+
+from franca.engine.call import Call, Fault
+from franca.web.front import Front
+from franca.web.native.base import InferRoute
+from franca_worker import wire
+
+if TYPE_CHECKING:
+    from franca.web.protocol import Connection
+
+JOIN_BELOW = 65536
+STATUS_LINES = {
+    status: b"HTTP/1.1 %d %s\r\n" % (status, HTTPStatus(status).phrase.encode() if status in set(HTTPStatus) else b"")
+    for status in range(100, 600)
+}
+TIMING = b"server-timing: queue;dur=%.3f, decode;dur=%.3f, inference;dur=%.3f, encode;dur=%.3f, total;dur=%.3f\r\n"
+TIMING_ALL = (
+    b"server-timing: queue;dur=%.3f, decode;dur=%.3f, preprocess;dur=%.3f, inference;dur=%.3f, "
+    b"postprocess;dur=%.3f, encode;dur=%.3f, total;dur=%.3f\r\n"
+)
+
+monotonic = time.monotonic
+
+
+class Exchange(Call):
+    """Begun by a connection when headers are complete; finished by the engine's reply or a fault."""
+
+    __slots__ = ("began", "connection", "front", "keep_alive", "minor", "route", "started")
+
+    def __init__(self, connection: Connection, front: Front, route: InferRoute, began: float) -> None:
+        super().__init__()
+        self.connection = connection
+        self.front = front
+        self.route = route
+        self.began = began
+        self.keep_alive = True
+        self.minor = 1
+        self.started = False
+        self.pieces: list[bytes] = []
+
+    # Answers
+
+    def reply(self, reply: wire.Reply) -> None:
+        if self.connection.transport is None:
+            return
+        if reply.flags & wire.MORE or self.started:
+            self._stream(reply)
+        elif reply.flags & wire.ERROR:
+            self._script_failed(reply)
+        else:
+            self._send(reply.status, reply.head, reply.body, reply.times)
+
+    def fail(self, fault: Fault) -> None:
+        if self.connection.transport is None:
+            return
+        if self.started:
+            self._break_off()
+            return
+        content_type, body = self.front.error(self.route, fault, self.request_id)
+        extra = b"retry-after: %d\r\n" % fault.retry_after if fault.retry_after else b""
+        self._send(fault.status, content_type, body, wire.NO_TIMES, extra)
+
+    def _script_failed(self, reply: wire.Reply) -> None:
+        problem = json.loads(bytes(reply.body))
+        extra = b""
+        if problem["traceback"]:
+            self.front.script_failed(self.request_id.decode("latin-1"), problem["message"], problem["traceback"])
+            if self.front.settings.dev:
+                last = problem["traceback"].strip().rpartition("\n")[2]
+                extra = b"x-franca-error: " + _header_text(last) + b"\r\n"
+        fault = Fault(reply.status, problem["code"], problem["message"])
+        content_type, body = self.front.error(self.route, fault, self.request_id)
+        self._send(reply.status, content_type, body, reply.times, extra)
+
+    def _send(
+        self,
+        status: int,
+        head: bytes,
+        body: wire.Buffer,
+        times: tuple[int, int, int, int, int],
+        extra: bytes = b"",
+    ) -> None:
+        total = int((monotonic() - self.began) * 1e6)
+        close = b"" if self._may_stay() else b"connection: close\r\n"
+        lines = b"".join((
+            _begin(status, head),
+            b"content-length: %d\r\nx-request-id: %s\r\n" % (len(body), self.request_id),
+            timing(self.queued_us, times, total),
+            self.front.date,
+            extra,
+            close,
+            b"\r\n",
+        ))  # fmt: skip
+        if len(body) < JOIN_BELOW:
+            self.connection.transport.write(lines + body)
+        else:
+            self.connection.transport.writelines((lines, body))
+        self._done(status, times, total)
+
+    def _may_stay(self) -> bool:
+        if self.front.draining:
+            self.keep_alive = False
+        return self.keep_alive
+
+    def _done(self, status: int, times: tuple[int, int, int, int, int], total: int) -> None:
+        front, route = self.front, self.route
+        front.metrics.requests[route.name, status] += 1
+        front.metrics.latency[route.name].add(total)
+        front.recent.append((time.time(), self.request_id, route.name, status, total, self.queued_us, times))
+        self.connection.finished(self)
+
+    # Answers in parts
+
+    def _stream(self, reply: wire.Reply) -> None:
+        transport = self.connection.transport
+        if not self.started:
+            self._open_stream(reply)
+        if reply.flags & wire.ERROR:
+            problem = json.loads(bytes(reply.body))
+            if problem["traceback"]:
+                self.front.script_failed(self.request_id.decode("latin-1"), problem["message"], problem["traceback"])
+            self._break_off()
+            return
+        if len(reply.body):
+            transport.write(self._chunk(reply.body))
+        if not reply.flags & wire.MORE:
+            if self.minor:
+                transport.write(b"0\r\n\r\n")
+            self._done(200, reply.times, int((monotonic() - self.began) * 1e6))
+
+    def _open_stream(self, reply: wire.Reply) -> None:
+        self.started = True
+        if not self.minor:
+            self.keep_alive = False
+        lines = (
+            _begin(200, reply.head),
+            b"cache-control: no-store\r\nx-request-id: %s\r\n" % self.request_id,
+            timing(self.queued_us, reply.times, int((monotonic() - self.began) * 1e6)),
+            self.front.date,
+            b"transfer-encoding: chunked\r\n" if self.minor else b"",
+            b"" if self._may_stay() else b"connection: close\r\n",
+            b"\r\n",
+        )
+        self.connection.transport.write(b"".join(lines))
+
+    def _chunk(self, body: wire.Buffer) -> bytes:
+        return b"%x\r\n%b\r\n" % (len(body), body) if self.minor else bytes(body)
+
+    def _break_off(self) -> None:
+        """The answer cannot be completed: end the connection without the final chunk, so that the client notices."""
+        self.keep_alive = False
+        self._done(500, wire.NO_TIMES, int((monotonic() - self.began) * 1e6))
+
+
+def answer_bytes(front: Front, route: InferRoute | None, fault: Fault, request_id: bytes) -> bytes:
+    """A whole answer to a request that never became a call; the connection closes after it."""
+    content_type, body = front.error(route, fault, request_id)
+    retry = b"retry-after: %d\r\n" % fault.retry_after if fault.retry_after else b""
+    challenge = b"www-authenticate: Bearer\r\n" if fault.status == 401 else b""
+    lines = (
+        _begin(fault.status, content_type),
+        b"content-length: %d\r\nx-request-id: %s\r\nserver-timing: total;dur=0\r\n" % (len(body), request_id),
+        front.date,
+        retry,
+        challenge,
+        b"connection: close\r\n\r\n",
+        body,
+    )
+    return b"".join(lines)
+
+
+def timing(queued_us: int, times: tuple[int, int, int, int, int], total_us: int) -> bytes:
+    decode, preprocess, inference, postprocess, encode = times
+    if preprocess or postprocess:
+        return TIMING_ALL % (
+            queued_us * 1e-3, decode * 1e-3, preprocess * 1e-3, inference * 1e-3, postprocess * 1e-3, encode * 1e-3,
+            total_us * 1e-3,
+        )  # fmt: skip
+    return TIMING % (queued_us * 1e-3, decode * 1e-3, inference * 1e-3, encode * 1e-3, total_us * 1e-3)
+
+
+_beginnings: dict[tuple[int, bytes], bytes] = {}
+
+
+def _begin(status: int, head: bytes) -> bytes:
+    """Status line, content type and the script's own header lines."""
+    key = (status, head)
+    found = _beginnings.get(key)
+    if found is None:
+        content_type, *lines = head.split(b"\0")
+        found = STATUS_LINES.get(status, STATUS_LINES[500])
+        if content_type:
+            found += b"content-type: " + _header_text(content_type) + b"\r\n"
+        for line in lines:
+            found += _header_text(line) + b"\r\n"
+        if not lines and len(_beginnings) < 256:
+            _beginnings[key] = found
+    return found
+
+
+def _header_text(text: bytes | str) -> bytes:
+    """Text that cannot break out of its header line."""
+    raw = text.encode("ascii", "backslashreplace") if isinstance(text, str) else text
+    return bytes(c if 32 <= c < 127 else 63 for c in raw[:4096])

@@ -1,0 +1,65 @@
+"""What all connections of a server share."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import time
+from collections import deque
+from collections.abc import Awaitable, Callable
+from email.utils import formatdate
+from typing import Any
+
+from franca.discovery import Package
+from franca.engine.call import Fault
+from franca.engine.engine import Engine
+from franca.metrics import Metrics
+from franca.settings import Settings
+from franca.web.access import Access
+from franca.web.native.base import Contract, InferRoute, neutral_error
+
+ASGI = Callable[[Any, Any, Any], Awaitable[None]]
+RECENT = 50
+
+
+Recent = tuple[float, bytes, str, int, int, int, tuple[int, int, int, int, int]]
+"""A request just answered, for the page: when, id, route, status, total and queue microseconds, stage times."""
+
+
+class Front:
+    """One package behind one listener."""
+
+    def __init__(
+        self, package: Package, settings: Settings, engine: Engine, metrics: Metrics, access: Access, contract: Contract
+    ) -> None:
+        self.package = package
+        self.settings = settings
+        self.engine = engine
+        self.metrics = metrics
+        self.access = access
+        self.contract = contract
+        self.infer: dict[bytes, InferRoute] = {route.path.encode(): route for route in contract.routes}
+        self.app: ASGI | None = None
+        self.held = 0
+        """Bytes of request bodies in memory."""
+        self.draining = False
+        self.recent: deque[Recent] = deque(maxlen=RECENT)
+        self.date = b""
+        self._prefix = os.urandom(4).hex().encode()
+        self._count = itertools.count(1)
+        self.tick()
+
+    def tick(self) -> None:
+        """Renew the date line; called about once a second."""
+        self.date = b"date: " + formatdate(time.time(), usegmt=True).encode() + b"\r\n"
+
+    def new_request_id(self) -> bytes:
+        return b"%s-%x" % (self._prefix, next(self._count))
+
+    def script_failed(self, request_id: str, message: str, traceback: str) -> None:
+        self.engine.trouble(request_id, message, traceback)
+
+    def error(self, route: InferRoute | None, fault: Fault, request_id: bytes) -> tuple[bytes, bytes]:
+        """Content type and body for a fault, in the words of the route's platform."""
+        words = self.contract.error if route is not None else neutral_error
+        return words(fault, request_id.decode("latin-1"))

@@ -1,0 +1,12 @@
+"""What runs beside a user's script. Standard library only; CPython 3.8 and newer.
+
+A script may use two names of this package: `ClientError`, to tell a client that its request is wrong, and `File`, the
+shape in which uploads and raw bodies arrive.
+"""
+
+from __future__ import annotations
+
+from franca_worker.codec import File
+from franca_worker.errors import ClientError
+
+__all__ = ["ClientError", "File"]

@@ -1,0 +1,121 @@
+"""Serving a dialect that keeps several items in flight: `async def predict`."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import time
+from typing import Any, Dict
+
+from franca_worker import wire
+from franca_worker.dialects.base import Request
+from franca_worker.dialects.plain import Plain
+from franca_worker.port import FrontGone, Port
+from franca_worker.running import Runner, durations, finished
+
+
+class Concurrent:
+    """One task per item on the main thread's event loop. Items are answered in any order."""
+
+    def __init__(self, dialect: Plain, port: Port, rerun: bool) -> None:
+        self.dialect = dialect
+        self.port = port
+        self.runner = Runner(dialect, port, rerun)
+        self.tasks: Dict[int, "asyncio.Task[None]"] = {}
+        self.ended: "asyncio.Future[str]"
+
+    async def serve(self) -> str:
+        loop = asyncio.get_running_loop()
+        self.ended = loop.create_future()
+        loop.add_reader(self.port.fileno(), self._readable)
+        self._readable()
+        try:
+            return await self.ended
+        finally:
+            loop.remove_reader(self.port.fileno())
+
+    def _readable(self) -> None:
+        try:
+            self.port.poll()
+            while self.port.pending:
+                self._frame()
+            self._cancel()
+        except (FrontGone, wire.WireError) as error:
+            if not self.ended.done():
+                self.ended.set_exception(error)
+
+    def _frame(self) -> None:
+        kind, _flags, count, payload = self.port.pending.popleft()
+        if kind == wire.STOP:
+            if not self.ended.done():
+                self.ended.set_result("")
+        elif kind == wire.RUN:
+            for item in wire.run_items(payload, count):
+                task = asyncio.ensure_future(self._run(Request(item)))
+                self.tasks[item.id] = task
+                task.add_done_callback(lambda _task, key=item.id: self.tasks.pop(key, None))
+        else:
+            raise wire.WireError("unexpected frame %s" % wire.NAMES.get(kind, kind))
+
+    def _cancel(self) -> None:
+        while self.port.cancelled:
+            task = self.tasks.get(self.port.cancelled.pop())
+            if task is not None:
+                task.cancel()
+
+    async def _run(self, request: Request) -> None:
+        hooks = self.dialect.hooks
+        now = time.perf_counter
+        marks = [now()]
+        stage = "decode"
+        try:
+            value = self.dialect.decode(request)
+            marks.append(now())
+            stage = "preprocess"
+            if "preprocess" in hooks:
+                value = await settled(hooks["preprocess"](value))
+            marks.append(now())
+            stage = "inference"
+            output = hooks["predict"](value)
+            if inspect.isasyncgen(output):
+                await self._stream(request, output)
+                return
+            output = await settled(output)
+            marks.append(now())
+            stage = "postprocess"
+            if "postprocess" in hooks:
+                output = await settled(hooks["postprocess"](output))
+            marks.append(now())
+            stage = "encode"
+            answer = self.dialect.encode(output, request)
+            marks.append(now())
+        except asyncio.CancelledError:
+            raise
+        except BaseException as error:
+            marks.append(now())
+            self._failed(request, error, stage, marks)
+            return
+        self.port.reply(finished(request.id, answer, durations(marks)))
+
+    async def _stream(self, request: Request, parts: Any) -> None:
+        content_type = self.dialect.stream_type(request)
+        head = content_type.encode("latin-1")
+        async for part in parts:
+            if "postprocess" in self.dialect.hooks:
+                part = await settled(self.dialect.hooks["postprocess"](part))
+            body = self.dialect.encode_part(part, content_type)
+            self.port.reply(wire.Reply(request.id, 200, wire.MORE, wire.NO_TIMES, head, body))
+        self.port.reply(wire.Reply(request.id, 200, 0, wire.NO_TIMES, head, b""))
+
+    def _failed(self, request: Request, error: BaseException, stage: str, marks: Any) -> None:
+        self.port.reply(self.runner.failed_reply(request, error, stage, durations(marks)))
+        if self.runner.broken and not self.ended.done():
+            self.ended.set_result(self.runner.broken)
+
+
+async def settled(value: Any) -> Any:
+    return await value if inspect.isawaitable(value) else value
+
+
+def serve(dialect: Plain, port: Port, rerun: bool) -> str:
+    return dialect.event_loop().run_until_complete(Concurrent(dialect, port, rerun).serve())

@@ -1,0 +1,18 @@
+"""One module per dialect; each is a `Dialect`."""
+
+from __future__ import annotations
+
+import importlib
+from typing import Type
+
+from franca_worker.dialects.base import Dialect
+
+MODULES = {
+    "plain": "franca_worker.dialects.plain:Plain",
+}
+
+
+def find(name: str) -> Type[Dialect]:
+    module, _, attribute = MODULES[name].partition(":")
+    found: Type[Dialect] = getattr(importlib.import_module(module), attribute)
+    return found

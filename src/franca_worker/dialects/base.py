@@ -1,0 +1,119 @@
+"""The contract between the loop and a dialect."""
+
+from __future__ import annotations
+
+from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Union
+
+from franca_worker import wire
+from franca_worker.errors import ClientError
+
+
+class Package(NamedTuple):
+    """What the front says about the package when it starts a worker."""
+
+    name: str
+    folder: str
+    script: str
+    dialect: str
+    arguments: List[str]
+    settings: Dict[str, Any]
+
+
+class Request:
+    """One item on its way through the stages."""
+
+    __slots__ = ("_head", "body", "id", "raw_head", "seconds_left")
+
+    def __init__(self, item: wire.Item) -> None:
+        self.id, self.seconds_left, self.raw_head, self.body = item
+        self._head: Optional[wire.Head] = None
+
+    @property
+    def head(self) -> wire.Head:
+        if self._head is None:
+            self._head = wire.Head.unpack(self.raw_head)
+        return self._head
+
+
+class Answer(NamedTuple):
+    """An encoded answer; `headers` are further lines such as `warning: …`."""
+
+    content_type: str
+    body: wire.Buffer
+    status: int = 200
+    headers: Sequence[str] = ()
+
+
+class Problem(NamedTuple):
+    """A failure the front words in the platform's manner. `traceback` goes to the log, never to a client."""
+
+    status: int
+    code: str
+    message: str
+    traceback: str = ""
+
+
+class Dialect:
+    """A loaded script, stage by stage. Every method runs on the worker's main thread.
+
+    `decode` to `encode` get one item each, so that an item's failure is its own. Exceptions are turned into an answer by
+    `failure`. A dialect with `batched` set is given lists by `infer_batch`, and answers one result per item, in order.
+    """
+
+    slots = 1
+    """How many items may be in the worker at once."""
+    server = "franca_worker.running:serve"
+    """What serves it: a function of dialect, port and `rerun`."""
+    batched = False
+    workers: Optional[int] = None
+    """How many workers the script itself asks for."""
+
+    def __init__(self, package: Package) -> None:
+        self.package = package
+
+    def load(self, progress: Callable[[str], None]) -> Dict[str, Any]:
+        """Import and construct; return the description of the API for READY. Raise to fail the load."""
+        raise NotImplementedError
+
+    def decode(self, request: Request) -> Any:
+        raise NotImplementedError
+
+    def preprocess(self, value: Any) -> Any:
+        return value
+
+    def infer(self, value: Any) -> Any:
+        raise NotImplementedError
+
+    def infer_batch(self, values: List[Any]) -> Sequence[Any]:
+        raise NotImplementedError
+
+    def postprocess(self, output: Any) -> Any:
+        return output
+
+    def encode(self, output: Any, request: Request) -> Answer:
+        raise NotImplementedError
+
+    def stream_type(self, request: Request) -> str:
+        """The content type of an answer that arrives in parts."""
+        raise NotImplementedError
+
+    def encode_part(self, output: Any, content_type: str) -> bytes:
+        """One part of such an answer."""
+        raise NotImplementedError
+
+    def failure(self, error: BaseException, stage: str, request: Request) -> Union[Answer, Problem]:
+        """How an exception of a stage is answered. The default is the plain dialect's rule."""
+        status = getattr(error, "status", None)
+        if type(status) is int and 400 <= status <= 499:
+            return Problem(status, "bad_request", str(error) or type(error).__name__)
+        if stage == "encode":
+            return Problem(500, "bad_result", "the script's result cannot be sent; the server's log says why")
+        return Problem(500, "script_error", "the script failed on this request; the server's log says why")
+
+    def close(self) -> None:
+        """The worker is about to end."""
+
+
+def is_clients_fault(error: BaseException) -> bool:
+    status = getattr(error, "status", None)
+    return isinstance(error, ClientError) or (type(status) is int and 400 <= status <= 499)

@@ -1,0 +1,133 @@
+"""The worker's life: say hello, load the script, serve until told to stop."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import faulthandler
+import fcntl
+import gc
+import importlib
+import os
+import platform
+import signal
+import socket
+import sys
+import time
+from typing import Any, Dict, Optional
+
+from franca_worker import dialects, loading, wire
+from franca_worker.dialects.base import Dialect, Package
+from franca_worker.port import FrontGone, Port
+
+F_SETSIG = 10
+PR_SET_PDEATHSIG = 1
+
+
+def main(socket_fd: int, life_fd: int) -> None:
+    """Entry point of a worker process."""
+    die_with_front(life_fd)
+    os.set_inheritable(socket_fd, False)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    faulthandler.enable()
+    sock = socket.socket(fileno=socket_fd)
+    try:
+        code = work(Port(sock))
+    except (FrontGone, ConnectionError):
+        code = 0
+    flush()
+    # A script's threads and exit hooks must not keep a worker that is done.
+    os._exit(code)
+
+
+def die_with_front(life_fd: int) -> None:
+    """When the front dies, however, the kernel kills this worker's whole process group.
+
+    The front holds the other end of the pipe `life_fd` and never writes to it, so its only event is the front's end. The
+    parent-death signal is the second belt, for kernels without signal-driven input on pipes.
+    """
+    os.set_inheritable(life_fd, False)
+    with contextlib.suppress(OSError):
+        fcntl.fcntl(life_fd, fcntl.F_SETOWN, -os.getpgrp())
+        fcntl.fcntl(life_fd, F_SETSIG, signal.SIGKILL)
+        fcntl.fcntl(life_fd, fcntl.F_SETFL, fcntl.fcntl(life_fd, fcntl.F_GETFL) | os.O_ASYNC | os.O_NONBLOCK)
+    with contextlib.suppress(OSError, AttributeError):
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+    with contextlib.suppress(BlockingIOError):
+        if os.read(life_fd, 1) == b"":
+            os._exit(0)
+
+
+def work(port: Port) -> int:
+    """Load and serve; the process's exit code."""
+    frame = port.next()
+    if frame.kind != wire.HELLO:
+        raise wire.WireError("expected HELLO, got %s" % wire.NAMES.get(frame.kind, frame.kind))
+    hello = wire.json_object(frame.payload)
+    port.generation = int(hello["generation"])
+    package = Package(**hello["package"])
+    port.tell(wire.HELLO, {"pid": os.getpid(), "python": platform.python_version(), "executable": sys.executable})
+    loading.enter(package)
+    dialect = load(package, port)
+    if dialect is None:
+        return 3
+    reason = serve_until_stopped(dialect, port, bool(package.settings.get("rerun", True)))
+    if reason:
+        port.tell(wire.EVENT, {"type": "retire", "reason": reason})
+    with contextlib.suppress(Exception):
+        dialect.close()
+    return 0
+
+
+def load(package: Package, port: Port) -> Optional[Dialect]:
+    """Bring the script up and say READY, or say FAILED."""
+    doing = "loading"
+    started = time.monotonic()
+
+    def progress(step: str) -> None:
+        nonlocal doing
+        doing = step
+        port.tell(wire.LOADING, {"step": step, "seconds": round(time.monotonic() - started, 3)})
+
+    try:
+        dialect = dialects.find(package.dialect)(package)
+        description = dialect.load(progress)
+        reset_signals()
+    except BaseException as error:
+        flush()
+        port.tell(wire.FAILED, loading.as_dict(loading.explain(error, package, doing)))
+        return None
+    gc.collect()
+    gc.freeze()
+    port.tell(wire.READY, ready(dialect, description, time.monotonic() - started))
+    return dialect
+
+
+def ready(dialect: Dialect, description: Dict[str, Any], seconds: float) -> Dict[str, Any]:
+    return {
+        "slots": dialect.slots,
+        "batched": dialect.batched,
+        "workers": dialect.workers,
+        "seconds": round(seconds, 3),
+        "api": description,
+    }
+
+
+def reset_signals() -> None:
+    """What a script installed while loading must not change how its worker is stopped."""
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    faulthandler.enable(file=sys.__stderr__ if sys.__stderr__ else 2)
+
+
+def serve_until_stopped(dialect: Dialect, port: Port, rerun: bool) -> str:
+    """Run the dialect's own server; why it ended, or nothing when the front asked."""
+    module, _, name = dialect.server.partition(":")
+    reason: str = getattr(importlib.import_module(module), name)(dialect, port, rerun)
+    return reason
+
+
+def flush() -> None:
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(Exception):
+            stream.flush()

@@ -1,0 +1,232 @@
+"""The frames between front and worker: the one definition both sides import.
+
+A frame is a 12-byte header, then its payload::
+
+    length u32 | kind u8 | flags u8 | count u16 | generation u32 | payload (length bytes)
+
+RUN and REPLY payloads hold `count` items: a table of fixed rows, then all heads, then all bodies. A head is a few
+short fields joined by NUL (HTTP allows no NUL in any of them). CANCEL holds item ids. Every other payload is a JSON
+object. Reading is exact, and the end of the stream is the death of the peer.
+
+    front -> worker   HELLO  RUN  CANCEL  STOP
+    worker -> front   HELLO  LOADING  READY | FAILED  REPLY  FETCH  METRIC  EVENT
+"""
+
+from __future__ import annotations
+
+import json
+import struct
+from typing import Any, Dict, Iterable, Iterator, List, NamedTuple, Sequence, Tuple, Union
+
+HELLO = 1
+LOADING = 2
+READY = 3
+FAILED = 4
+RUN = 5
+REPLY = 6
+CANCEL = 7
+FETCH = 8
+METRIC = 9
+EVENT = 10
+STOP = 11
+
+NAMES = {
+    HELLO: "HELLO",
+    LOADING: "LOADING",
+    READY: "READY",
+    FAILED: "FAILED",
+    RUN: "RUN",
+    REPLY: "REPLY",
+    CANCEL: "CANCEL",
+    FETCH: "FETCH",
+    METRIC: "METRIC",
+    EVENT: "EVENT",
+    STOP: "STOP",
+}
+
+SINGLY = 1
+"""Flag of RUN: the items are independent calls, each answered when done, not one batch."""
+
+MORE = 1
+"""Flag of a reply: another part of the same answer follows."""
+ERROR = 2
+"""Flag of a reply: the body is a JSON `Problem`, which the front words in the platform's manner."""
+
+HEADER = struct.Struct("<IBBHI")
+RUN_ROW = struct.Struct("<QfII")
+REPLY_ROW = struct.Struct("<QHBxIIIIIII")
+ITEM_ID = struct.Struct("<Q")
+
+STAGES = ("decode", "preprocess", "inference", "postprocess", "encode")
+"""What the five times of a reply stand for, in microseconds."""
+
+MAX_FRAME = 0xFFFFFFFF
+JOIN_BELOW = 65536
+"""Bodies that together are smaller are joined into one buffer: cheaper than a vectored write."""
+
+Buffer = Union[bytes, bytearray, memoryview]
+
+
+class WireError(Exception):
+    """The stream is not what this page says. The only answer is to end the worker."""
+
+
+class Item(NamedTuple):
+    """One request, as a worker receives it."""
+
+    id: int
+    seconds_left: float
+    head: bytes
+    body: Buffer
+
+
+class Head(NamedTuple):
+    """What a worker is told about a request besides its body. All fields are raw bytes as the client sent them."""
+
+    request_id: bytes = b""
+    route: bytes = b""
+    content_type: bytes = b""
+    accept: bytes = b""
+    path: bytes = b""
+    query: bytes = b""
+    fetched: bytes = b""
+    headers: bytes = b""
+
+    def pack(self) -> bytes:
+        return b"\0".join(self)
+
+    @classmethod
+    def unpack(cls, raw: bytes) -> Head:
+        return cls(*raw.split(b"\0"))
+
+
+class Reply(NamedTuple):
+    """One answer, or one part of it.
+
+    `head` is the content type, then further header lines (`name: value`), joined by NUL.
+    """
+
+    id: int
+    status: int
+    flags: int
+    times: Tuple[int, int, int, int, int]
+    head: bytes
+    body: Buffer
+
+
+NO_TIMES = (0, 0, 0, 0, 0)
+
+
+def frame(kind: int, generation: int, payload: Buffer = b"", flags: int = 0, count: int = 0) -> bytes:
+    """A whole frame as one buffer; for everything but RUN and REPLY."""
+    return HEADER.pack(len(payload), kind, flags, count, generation) + bytes(payload)
+
+
+def json_frame(kind: int, generation: int, value: Dict[str, Any]) -> bytes:
+    return frame(kind, generation, json.dumps(value).encode())
+
+
+def _assemble(
+    kind: int, flags: int, generation: int, rows: List[bytes], heads: List[bytes], bodies: List[Buffer], size: int
+) -> List[Buffer]:
+    """The buffers of a frame of items; large bodies stay as they are."""
+    table = b"".join(rows) + b"".join(heads)
+    length = len(table) + size
+    if length > MAX_FRAME:
+        raise WireError("a frame of %d bytes is larger than %d" % (length, MAX_FRAME))
+    start = HEADER.pack(length, kind, flags, len(rows), generation) + table
+    if size < JOIN_BELOW:
+        return [start + b"".join(bodies)]
+    return [start, *bodies]
+
+
+Outgoing = Tuple[int, float, bytes, Sequence[Buffer], int]
+"""An item as the front sends it: id, seconds left, head, the body in pieces, the body's length."""
+
+
+def run_frame(items: Iterable[Outgoing], generation: int, flags: int = 0) -> List[Buffer]:
+    rows: List[bytes] = []
+    heads: List[bytes] = []
+    bodies: List[Buffer] = []
+    total = 0
+    pack = RUN_ROW.pack
+    for item_id, seconds_left, head, pieces, size in items:
+        rows.append(pack(item_id, seconds_left, len(head), size))
+        heads.append(head)
+        bodies.extend(pieces)
+        total += size
+    return _assemble(RUN, flags, generation, rows, heads, bodies, total)
+
+
+def reply_frame(replies: Iterable[Reply], generation: int) -> List[Buffer]:
+    rows: List[bytes] = []
+    heads: List[bytes] = []
+    bodies: List[Buffer] = []
+    total = 0
+    pack = REPLY_ROW.pack
+    for item_id, status, flags, times, head, body in replies:
+        size = len(body)
+        rows.append(pack(item_id, status, flags, *times, len(head), size))
+        heads.append(head)
+        bodies.append(body)
+        total += size
+    return _assemble(REPLY, 0, generation, rows, heads, bodies, total)
+
+
+def cancel_frame(ids: Sequence[int], generation: int) -> bytes:
+    payload = b"".join(ITEM_ID.pack(item_id) for item_id in ids)
+    return frame(CANCEL, generation, payload, count=len(ids))
+
+
+def run_items(payload: memoryview, count: int) -> List[Item]:
+    """The items of a RUN payload. Bodies are views into it: it must not be reused."""
+    heads = count * RUN_ROW.size
+    items = []
+    try:
+        rows = list(RUN_ROW.iter_unpack(payload[:heads]))
+    except struct.error as error:
+        raise WireError("a RUN frame ends inside its table: %s" % error) from None
+    bodies = heads + sum(row[2] for row in rows)
+    for item_id, seconds_left, head_length, body_length in rows:
+        head = bytes(payload[heads : heads + head_length])
+        items.append(Item(item_id, seconds_left, head, payload[bodies : bodies + body_length]))
+        heads += head_length
+        bodies += body_length
+    if len(rows) != count or bodies != len(payload):
+        raise WireError("a RUN frame of %d bytes holds items of %d bytes" % (len(payload), bodies))
+    return items
+
+
+def replies(payload: memoryview, count: int) -> List[Reply]:
+    """The replies of a REPLY payload; bodies are views into it."""
+    heads = count * REPLY_ROW.size
+    result = []
+    try:
+        rows = list(REPLY_ROW.iter_unpack(payload[:heads]))
+    except struct.error as error:
+        raise WireError("a REPLY frame ends inside its table: %s" % error) from None
+    bodies = heads + sum(row[8] for row in rows)
+    for item_id, status, flags, t0, t1, t2, t3, t4, head_length, body_length in rows:
+        head = bytes(payload[heads : heads + head_length])
+        body = payload[bodies : bodies + body_length]
+        result.append(Reply(item_id, status, flags, (t0, t1, t2, t3, t4), head, body))
+        heads += head_length
+        bodies += body_length
+    if len(rows) != count or bodies != len(payload):
+        raise WireError("a REPLY frame of %d bytes holds replies of %d bytes" % (len(payload), bodies))
+    return result
+
+
+def cancelled_ids(payload: Buffer) -> Iterator[int]:
+    for (item_id,) in ITEM_ID.iter_unpack(payload):
+        yield item_id
+
+
+def json_object(payload: Buffer) -> Dict[str, Any]:
+    try:
+        value = json.loads(bytes(payload))
+    except ValueError as error:
+        raise WireError("a control frame is not JSON: %s" % error) from None
+    if not isinstance(value, dict):
+        raise WireError("a control frame holds no JSON object")
+    return value
