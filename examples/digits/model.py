@@ -9,8 +9,9 @@ from typing import Any
 
 import numpy as np
 import onnxruntime
-from franca_worker import ClientError
 from PIL import Image, ImageFilter, ImageOps
+
+from franca_worker import ClientError
 
 FORMATS = ("JPEG", "PNG", "WEBP", "BMP", "GIF")
 MAX_PIXELS = 40_000_000
@@ -22,7 +23,8 @@ class Model:
     def load(self) -> None:
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads = int(os.environ.get("OMP_NUM_THREADS") or 0)  # 0: onnxruntime decides
-        self.session = onnxruntime.InferenceSession("digits.onnx", options, providers=["CPUExecutionProvider"])
+        providers = ["CPUExecutionProvider"]
+        self.session = onnxruntime.InferenceSession("digits.onnx", options, providers=providers)
 
     def preprocess(self, request: Any) -> np.ndarray:
         return to_features(to_ink(decode(find_picture(request))))
@@ -54,7 +56,7 @@ def decode(data: bytes) -> Image.Image:
     """The picture, upright. Its format and size are checked before any pixel is decoded."""
     try:
         image = Image.open(io.BytesIO(data))  # reads the header only
-    except Image.DecompressionBombError as error:
+    except (Image.DecompressionBombError, Image.DecompressionBombWarning) as error:
         raise ClientError(TOO_LARGE, status=413) from error
     except Exception as error:
         raise ClientError("this is not a picture that can be read", status=422) from error

@@ -6,7 +6,7 @@ import ast
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from franca.errors import StartError
+from franca.errors import StartError, near
 from franca.settings import suggestion
 
 DIALECTS = ("plain",)
@@ -30,7 +30,9 @@ class Package:
 def discover(path: Path, dialect: str = "") -> Package:
     """Recognise a package. Raises StartError when the path is missing, empty, ambiguous or not servable."""
     if dialect and dialect not in DIALECTS:
-        raise StartError(f"there is no dialect '{dialect}'", fix=suggestion(dialect, DIALECTS) or f"use one of {', '.join(DIALECTS)}")
+        raise StartError(
+            f"there is no dialect '{dialect}'", fix=suggestion(dialect, DIALECTS) or f"use one of {', '.join(DIALECTS)}"
+        )
     if not path.exists():
         near = [child.name for child in path.parent.iterdir()] if path.parent.is_dir() else []
         raise StartError(f"{path} does not exist", fix=suggestion(path.name, near))
@@ -76,14 +78,18 @@ def _script_in(folder: Path) -> Path:
         raise StartError(
             "there is nothing to serve in this folder",
             file=str(folder),
-            fix="put a model.py with predict(request) there; looked for model.py and any .py with predict or class Model",
+            fix="put a model.py with predict(request) there; looked for model.py and any script with a predict",
         )
     candidates = [script for script in scripts if _has_entry(script)]
     if len(candidates) == 1:
         return candidates[0]
     if candidates:
         names = " and ".join(script.name for script in candidates)
-        raise StartError(f"{names} could both be the script", file=str(folder), fix=f"name one: franca serve {candidates[0]}")
+        raise StartError(
+            f"{names} could both be the script",
+            file=str(folder),
+            fix=f"name one: franca serve {near(str(candidates[0]))}",
+        )
     if len(scripts) == 1:
         return scripts[0]
     raise StartError(

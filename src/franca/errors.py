@@ -1,12 +1,14 @@
 """What can go wrong before and while serving.
 
-    FrancaError
-    ├── StartError        a package, setting or address is wrong: exit code 3
-    │   └── LoadError     the script itself failed to load; carries its traceback
-    └── Unanswered        the server stopped with requests unanswered: exit code 1
+FrancaError
+├── StartError        a package, setting or address is wrong: exit code 3
+│   └── LoadError     the script itself failed to load; carries its traceback
+└── Unanswered        the server stopped with requests unanswered: exit code 1
 """
 
 from __future__ import annotations
+
+import os
 
 
 class FrancaError(Exception):
@@ -28,9 +30,16 @@ class StartError(FrancaError):
         super().__init__(self.sentence())
 
     def sentence(self) -> str:
-        where = f"{self.file}:{self.line}: " if self.line else f"{self.file}: " if self.file else ""
+        file = near(self.file)
+        where = f"{file}:{self.line}: " if self.line else f"{file}: " if file else ""
         how = f" (fix: {self.fix})" if self.fix else ""
         return where + self.problem + how
+
+
+def near(path: str) -> str:
+    """The path as a person in this directory would write it."""
+    here = os.getcwd() + os.sep
+    return path.removeprefix(here) if path.startswith(here) else path
 
 
 class LoadError(StartError):

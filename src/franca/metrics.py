@@ -64,7 +64,12 @@ class Metrics:
         """The Prometheus text form."""
         lines: list[str] = []
         counters: tuple[tuple[str, str, str, dict[str, int]], ...] = (
-            ("franca_batches_released_total", "batches sent to a worker, by why they were released", "reason", self.released),
+            (
+                "franca_batches_released_total",
+                "batches sent to a worker, by why they were released",
+                "reason",
+                self.released,
+            ),
             ("franca_dropped_total", "requests dropped before the script saw them", "reason", self.dropped),
             ("franca_worker_restarts_total", "workers replaced", "reason", self.restarts),
             ("franca_reruns_total", "items run again after a failed batch or a dead worker", "reason", self.reruns),

@@ -1,7 +1,7 @@
 """Every setting, declared once: its flag, variable, `franca.toml` key, default, unit and help derive from here.
 
-`max_batch` is the flag `--max-batch`, the variable `FRANCA_MAX_BATCH` and the key `max_batch`. What is given wins in this
-order: flag, variable, `franca.toml`, the dialect's own configuration, the default below.
+`max_batch` is the flag `--max-batch`, the variable `FRANCA_MAX_BATCH` and the key `max_batch`. What is given wins in
+this order: flag, variable, `franca.toml`, the dialect's own configuration, the default below.
 """
 
 from __future__ import annotations
@@ -82,22 +82,36 @@ class Settings:
     drain: float = setting(30.0, "how long accepted requests may take to finish after SIGTERM", "seconds", least=0)
     dev: bool = setting(False, "for development: script tracebacks on the page and in answers' headers", "bool")
 
-    workers: int = setting(0, "worker processes; 0: what the script asks for, else 1", "int", group=WORKERS, least=0, most=1024)
+    workers: int = setting(
+        0, "worker processes; 0: what the script asks for, else 1", "int", group=WORKERS, least=0, most=1024
+    )
     python: str = setting("", "interpreter the script runs in; default: the one Franca runs in", "str", group=WORKERS)
-    device: str = setting("", "cpu, or cuda:0,cuda:1 to spread over the workers", "str", group=WORKERS, metavar="DEVICES")
+    device: str = setting(
+        "", "cpu, or cuda:0,cuda:1 to spread over the workers", "str", group=WORKERS, metavar="DEVICES"
+    )
     run_timeout: float = setting(
         0.0, "the longest one script call may take; 5 s later its worker is killed; 0: same as timeout", "seconds",
         group=WORKERS, least=0,
     )  # fmt: skip
-    kill_grace: float = setting(5.0, "how far beyond run_timeout a call may go before its worker is killed", "seconds", group=WORKERS, least=0)
+    kill_grace: float = setting(
+        5.0, "how far beyond run_timeout a call may go before its worker is killed", "seconds", group=WORKERS, least=0
+    )
     load_timeout: float = setting(300.0, "how long loading the script may take", "seconds", group=WORKERS, least=0.1)
     rerun: bool = setting(True, "run the items of a failed batch again, one by one, once", "bool", group=WORKERS)
-    slots: int = setting(16, "requests an async script may have in flight per worker", "int", group=WORKERS, least=1, most=4096)
-    restart_delay: float = setting(0.5, "first pause before a worker is restarted that keeps dying; doubles", "seconds", group=WORKERS, least=0)
+    slots: int = setting(
+        16, "requests an async script may have in flight per worker", "int", group=WORKERS, least=1, most=4096
+    )
+    restart_delay: float = setting(
+        0.5, "first pause before a worker is restarted that keeps dying; doubles", "seconds", group=WORKERS, least=0
+    )
     restart_delay_max: float = setting(30.0, "the longest such pause", "seconds", group=WORKERS, least=0)
 
-    max_batch: int = setting(32, "most items in one script call, for scripts with a batch method", "int", group=BATCHES, least=1, most=65535)
-    max_wait_ms: float = setting(0.0, "how long the oldest item may wait for company, in milliseconds", "float", group=BATCHES, least=0)
+    max_batch: int = setting(
+        32, "most items in one script call, for scripts with a batch method", "int", group=BATCHES, least=1, most=65535
+    )
+    max_wait_ms: float = setting(
+        0.0, "how long the oldest item may wait for company, in milliseconds", "float", group=BATCHES, least=0
+    )
     max_batch_bytes: int = setting(64 * MIB, "most bytes in one script call", "size", group=BATCHES, least=1)
     queue: int = setting(256, "requests that may wait; beyond it 503", "int", group=BATCHES, least=1)
     queue_bytes: int = setting(256 * MIB, "bytes that may wait; beyond it 503", "size", group=BATCHES, least=1)
@@ -105,19 +119,31 @@ class Settings:
     max_body: int = setting(64 * MIB, "largest request body; beyond it 413", "size", group=HTTP, least=0)
     max_held: int = setting(_held(), "bytes of all requests held at once; beyond it 503", "size", group=HTTP, least=1)
     max_connections: int = setting(_connections(), "connections at once; beyond it 503", "int", group=HTTP, least=1)
-    max_requests_per_connection: int = setting(1000, "requests on one connection before it is closed", "int", group=HTTP, least=1)
+    max_requests_per_connection: int = setting(
+        1000, "requests on one connection before it is closed", "int", group=HTTP, least=1
+    )
     max_request_line: int = setting(8192, "longest request line; beyond it 414", "size", group=HTTP, least=64)
     max_header: int = setting(8192, "longest single header; beyond it 431", "size", group=HTTP, least=64)
     max_headers: int = setting(32768, "all headers together; beyond it 431", "size", group=HTTP, least=64)
     max_header_count: int = setting(100, "number of headers; beyond it 431", "int", group=HTTP, least=1)
     max_chunks: int = setting(65536, "chunks of a chunked body; beyond it 400", "int", group=HTTP, least=1)
-    header_timeout: float = setting(10.0, "from the first moment of a request to the end of its headers; then 408", "seconds", group=HTTP, least=0.05)
+    header_timeout: float = setting(
+        10.0,
+        "from the first moment of a request to the end of its headers; then 408",
+        "seconds",
+        group=HTTP,
+        least=0.05,
+    )
     keep_alive: float = setting(65.0, "how long an idle connection is kept", "seconds", group=HTTP, least=0.05)
     body_gap: float = setting(15.0, "longest pause inside a body; then 408", "seconds", group=HTTP, least=0.05)
     body_timeout: float = setting(120.0, "longest time for a whole body; then 408", "seconds", group=HTTP, least=0.05)
-    body_rate: int = setting(1024, "least bytes per second of a body once body_rate_after has passed; then 408", "size", group=HTTP, least=0)
+    body_rate: int = setting(
+        1024, "least bytes per second of a body once body_rate_after has passed; then 408", "size", group=HTTP, least=0
+    )
     body_rate_after: float = setting(10.0, "when the rate rule begins", "seconds", group=HTTP, least=0.05)
-    write_stall: float = setting(30.0, "how long a client may read nothing of its answer", "seconds", group=HTTP, least=0.05)
+    write_stall: float = setting(
+        30.0, "how long a client may read nothing of its answer", "seconds", group=HTTP, least=0.05
+    )
 
     max_json: int = setting(32 * MIB, "largest JSON body; beyond it 413", "size", group=INPUT, least=1)
     max_json_depth: int = setting(64, "deepest JSON nesting; beyond it 400", "int", group=INPUT, least=1, most=500)
@@ -131,13 +157,23 @@ class Settings:
                        group=INPUT, choices=("null", "error", "platform"))  # fmt: skip
 
     no_auth: bool = setting(False, "serve other machines without a token", "bool", group=ACCESS)
-    token_file: str = setting("", "file that holds the access token; FRANCA_TOKEN holds it directly", "str", group=ACCESS)
-    allow_host: tuple[str, ...] = setting((), "further Host names to accept while no token is needed", "words", group=ACCESS, metavar="HOSTS")
+    token_file: str = setting(
+        "", "file that holds the access token; FRANCA_TOKEN holds it directly", "str", group=ACCESS
+    )
+    allow_host: tuple[str, ...] = setting(
+        (), "further Host names to accept while no token is needed", "words", group=ACCESS, metavar="HOSTS"
+    )
 
-    log_format: str = setting("human", "human lines or one JSON object per line", "str", group=LOGS, choices=("human", "json"))
-    log_level: str = setting("info", "least important log line to show", "str", group=LOGS, choices=("debug", "info", "warning", "error"))
+    log_format: str = setting(
+        "human", "human lines or one JSON object per line", "str", group=LOGS, choices=("human", "json")
+    )
+    log_level: str = setting(
+        "info", "least important log line to show", "str", group=LOGS, choices=("debug", "info", "warning", "error")
+    )
     log_line: int = setting(16384, "longest line of script output that is logged", "size", group=LOGS, least=80)
-    log_rate: int = setting(MIB, "script output per second and worker; the rest is counted and dropped", "size", group=LOGS, least=1024)
+    log_rate: int = setting(
+        MIB, "script output per second and worker; the rest is counted and dropped", "size", group=LOGS, least=1024
+    )
 
     @property
     def effective_run_timeout(self) -> float:

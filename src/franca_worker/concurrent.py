@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import inspect
 import time
 from typing import Any, Dict
@@ -11,7 +12,7 @@ from franca_worker import wire
 from franca_worker.dialects.base import Request
 from franca_worker.dialects.plain import Plain
 from franca_worker.port import FrontGone, Port
-from franca_worker.running import Runner, durations, finished
+from franca_worker.running import Runner, cancelled, durations, finished
 
 
 class Concurrent:
@@ -53,9 +54,12 @@ class Concurrent:
             for item in wire.run_items(payload, count):
                 task = asyncio.ensure_future(self._run(Request(item)))
                 self.tasks[item.id] = task
-                task.add_done_callback(lambda _task, key=item.id: self.tasks.pop(key, None))
+                task.add_done_callback(functools.partial(self._forget, item.id))
         else:
             raise wire.WireError("unexpected frame %s" % wire.NAMES.get(kind, kind))
+
+    def _forget(self, item_id: int, _task: "asyncio.Task[None]") -> None:
+        self.tasks.pop(item_id, None)
 
     def _cancel(self) -> None:
         while self.port.cancelled:
@@ -90,7 +94,8 @@ class Concurrent:
             answer = self.dialect.encode(output, request)
             marks.append(now())
         except asyncio.CancelledError:
-            raise
+            self.port.reply(cancelled(request.id))
+            return
         except BaseException as error:
             marks.append(now())
             self._failed(request, error, stage, marks)

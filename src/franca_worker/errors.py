@@ -7,6 +7,8 @@ Exception
 
 from __future__ import annotations
 
+from typing import Any
+
 
 class ClientError(Exception):
     """The client is wrong. Scripts may raise it; `message` and `status` are sent back.
@@ -26,6 +28,38 @@ class ClientError(Exception):
 
 
 class EncodeError(Exception):
-    """The script returned something that cannot be sent: not serialisable, too deep or too large."""
+    """The script's result cannot be sent. Gathers the culprit's path while it leaves its containers."""
 
     status = 500
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self._keys: list[Any] = []
+        self._containers: list[int] = []
+
+    def leave(self, container: Any, key: Any) -> None:
+        """Notes that the culprit is `container[key]`, or inside it."""
+        self._keys.insert(0, key)
+        self._containers.append(id(container))
+
+    def shift(self, start: int) -> None:
+        """Notes that the outermost container was a slice that began at `start`."""
+        if self._keys:
+            self._keys[0] += start
+
+    @property
+    def path(self) -> str:
+        """Where the culprit is, like `$.result[3].box`."""
+        steps = [_step(key) for key in self._keys[:16]]
+        return "$" + "".join(steps) + ("..." if len(self._keys) > 16 else "")
+
+    def __str__(self) -> str:
+        cyclic = len(set(self._containers)) < len(self._containers)
+        return f"the result cannot be sent: {self.path}: {'it contains itself' if cyclic else self.reason}"
+
+
+def _step(key: Any) -> str:
+    if isinstance(key, str) and key.isidentifier():
+        return f".{key[:40]}"
+    return f"[{repr(key)[:40]}]"

@@ -1,8 +1,8 @@
 """JSON text to values and back, with a server's guards, at C speed.
 
-Answers are the same with and without orjson: `loads` accepts and refuses the same texts and returns equal values,
-`dumps` writes the same bytes, except that a float whose shortest form has an exponent may be spelled differently
-(`1e+16` or `1e16`, `1e-05` or `0.00001`); it always reads back as the same float.
+Answers are the same with and without orjson: `loads` accepts and refuses the same texts and gives equal
+values, `dumps` writes the same bytes, except that a float whose shortest form has an exponent may be spelled
+in two ways (`1e+16` or `1e16`, `1e-05` or `0.00001`). It reads back as the same float.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import importlib
 import json
 import re
 from itertools import accumulate, islice
-from math import hypot, isfinite
+from math import hypot, inf, isfinite
 from typing import Any, Callable, Iterator, Union
 
 from franca_worker.errors import ClientError, EncodeError
@@ -21,15 +21,19 @@ try:
     orjson = importlib.import_module("orjson")
 except ImportError:
     orjson = None
-_OPTIONS = 0 if orjson is None else orjson.OPT_PASSTHROUGH_DATACLASS | orjson.OPT_PASSTHROUGH_DATETIME
 
 Body = Union[bytes, bytearray, memoryview]
+Convert = Callable[[Any], Any]
 
 _SHALLOW = 4
 _LOOK = 1024
 _SAFE = 2.0**63
 _WINDOW = 1 << 16
-_LONGEST_INTEGER = 4000
+_LONG = 4000
+_LARGE = 1 << 20
+_OPTIONS = orjson.OPT_PASSTHROUGH_DATACLASS | orjson.OPT_PASSTHROUGH_DATETIME if orjson else 0
+_NUMBERS = frozenset([float, int, bool])
+_SCALARS = frozenset([float, int, bool, type(None)])
 
 _NOT_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
 _STEPS = bytes.maketrans(b"[{]}", b"\x01\x01\xff\xff")
@@ -39,8 +43,10 @@ _PLACES = bytes.maketrans(b"0123456789]} \t\r\n", b"0000000000,,,,,,")
 _NINETEEN_DIGITS = b"0" * 19 + b","
 _THREE_HUNDRED_DIGITS = b"0" * 300
 _EXPONENT = re.compile(rb"[eE]\+?[0-9]{3}")
-_NUMBER = re.compile(rb"[\[,:\s](-?[0-9]{19,}[0-9.eE+-]*|-?[0-9.]+[eE]\+?[0-9]{3,})")
-
+_NUMBER = re.compile(
+    rb"[\[,:\s](-?(?:[0-9]{19,}(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?|[0-9]+(?:\.[0-9]+)?[eE]\+?[0-9]{3,}))"
+)
+_SURROGATE = re.compile("[\ud800-\udfff]")
 _CONSTANT = re.compile(rb"-?Infinity|NaN")
 _LONE_SURROGATE = re.compile(
     rb"\\u[dD](?:[89abAB][0-9a-fA-F]{2}(?!\\u[dD][c-fC-F])"
@@ -48,17 +54,13 @@ _LONE_SURROGATE = re.compile(
 )
 
 
-class _Constant(Exception):
+class _ConstantError(Exception):
     """NaN or Infinity stands where a value should."""
 
 
 def _refuse_constant(name: str) -> Any:
-    raise _Constant(name)
+    raise _ConstantError(name)
 
-
-_LARGE = 1 << 20
-_SMALL_KINDS = frozenset([float, int, bool, type(None)])
-_NUMBER_KINDS = frozenset([float, int, bool])
 
 _DECODER = json.JSONDecoder(parse_constant=_refuse_constant)
 _ENCODER = json.JSONEncoder(ensure_ascii=False, check_circular=False, separators=(",", ":"))
@@ -67,8 +69,8 @@ _ENCODER = json.JSONEncoder(ensure_ascii=False, check_circular=False, separators
 def loads(body: Body, depth: int = 64) -> Any:
     """The value of a JSON text (RFC 8259, UTF-8). Of equal keys in an object the last wins.
 
-    Raises ClientError 400, with the byte offset, for anything else and for: more than `depth` levels, integers outside
-    -2^63 to 2^64-1, numbers beyond a double, NaN and Infinity, lone surrogates, a byte order mark.
+    Raises ClientError 400, with the byte offset, for anything else and for more than `depth` levels, integers
+    outside -2^63 to 2^64-1, numbers beyond a double, NaN and Infinity, lone surrogates, a byte order mark.
     """
     text = body if type(body) is bytes else bytes(body)
     if orjson is None:
@@ -79,7 +81,7 @@ def loads(body: Body, depth: int = 64) -> Any:
         return _standard_loads(text, depth)
     if depth < _SHALLOW or not _is_plainly_safe(value):
         _refuse_depth(text, depth)
-        if type(value) is not list and type(value) is not dict or _NINETEEN_DIGITS in text.translate(_PLACES):
+        if type(value) in _NUMBERS or _NINETEEN_DIGITS in text.translate(_PLACES):
             _refuse_numbers(text)
     return value
 
@@ -87,41 +89,44 @@ def loads(body: Body, depth: int = 64) -> Any:
 def _is_plainly_safe(value: Any, level: int = _SHALLOW - 1) -> bool:
     """True when a short look proves at most `level + 1` levels and no number that could hide a long integer.
 
-    orjson reads an integer beyond 64 bit as a float of at least 2^63. The norm of a list of numbers is never below
-    the largest of them, so one call of hypot looks at all of them.
+    orjson reads an integer beyond 64 bit as a float of at least 2^63.
     """
     kind = type(value)
     if kind is list:
         first = type(value[0]) if value else None
         if first is float or first is int:
-            try:
-                return hypot(*value) < _SAFE
-            except (TypeError, OverflowError):
-                return False
+            return _norm(value) < _SAFE
         items = value
     elif kind is dict:
         items = value.values()
-    elif kind is float or kind is int:
-        return -_SAFE < value < _SAFE
     else:
-        return True
+        return kind not in _NUMBERS or bool(-_SAFE < value < _SAFE)
     if level == 0 or len(items) > _LOOK:
         return not items
     return all(type(item) is str or _is_plainly_safe(item, level - 1) for item in items)
 
 
+def _norm(numbers: Any) -> float:
+    """No number of the list is larger than this. One call looks at all; infinite where it cannot tell."""
+    try:
+        return hypot(*numbers)
+    except (TypeError, OverflowError):
+        return inf
+
+
 def _standard_loads(text: bytes, depth: int) -> Any:
-    """`loads` by the standard library, which needs every guard and gives every message its offset."""
+    """`loads` by the standard library, which needs every guard, and gives every message its offset."""
     string = _decode_utf8(text)
     _refuse_depth(text, depth)
-    if b"\\" in text:
-        _refuse_surrogates(text)
-    # Before the parser: converting a very long integer takes quadratic time on older interpreters.
-    if len(text) > _LONGEST_INTEGER:
-        _look_for_numbers(text)
+    lone = _LONE_SURROGATE.search(text.replace(b"\\\\", b"  ")) if b"\\" in text else None
+    if lone:
+        raise ClientError(f"a string holds a lone surrogate escape (byte {lone.start()})")
+    # Before the parser: turning a very long integer into an int takes quadratic time on older interpreters.
+    if len(text) > _LONG and _is_suspicious(text):
+        _refuse_numbers(text)
     try:
         value = _DECODER.decode(string)
-    except _Constant as constant:
+    except _ConstantError as constant:
         match = _CONSTANT.search(_blank_strings(text))
         offset = match.start() if match else 0
         raise ClientError(f"{constant} is not a JSON value (byte {offset})") from None
@@ -129,7 +134,7 @@ def _standard_loads(text: bytes, depth: int) -> Any:
         raise _syntax_error(text, string, error) from None
     except RecursionError:
         raise ClientError(f"the JSON text is nested deeper than {depth} levels") from None
-    if len(text) <= _LONGEST_INTEGER and not _is_plainly_safe(value):
+    if len(text) <= _LONG and not _is_plainly_safe(value):
         _refuse_numbers(text)
     return value
 
@@ -138,10 +143,9 @@ def _syntax_error(text: bytes, string: str, error: json.JSONDecodeError) -> Clie
     if not text.strip(b" \t\r\n"):
         return ClientError("the request body is empty")
     offset = len(string[: error.pos].encode("utf-8"))
+    early = "the text ends too early, " if offset >= len(text) else ""
     reason = error.msg[:1].lower() + error.msg[1:]
-    if offset >= len(text):
-        reason = f"the text ends too early, {reason}"
-    return ClientError(f"the JSON text is not valid: {reason} (byte {offset})")
+    return ClientError(f"the JSON text is not valid: {early}{reason} (byte {offset})")
 
 
 def _decode_utf8(text: bytes) -> str:
@@ -157,19 +161,11 @@ def _decode_utf8(text: bytes) -> str:
 
 def _blank_strings(text: bytes) -> bytes:
     """The text with the content of its strings zeroed; every other byte keeps its offset."""
-    if b'"' not in text:
-        return text
     if b"\\" in text:
         text = text.replace(b"\\\\", b"  ").replace(b'\\"', b"  ")
     pieces = text.split(b'"')
     pieces[1::2] = map(bytes, map(len, pieces[1::2]))
     return b'"'.join(pieces)
-
-
-def _refuse_surrogates(text: bytes) -> None:
-    match = _LONE_SURROGATE.search(text.replace(b"\\\\", b"  "))
-    if match:
-        raise ClientError(f"a string holds a lone surrogate escape (byte {match.start()})")
 
 
 def _refuse_depth(text: bytes, depth: int) -> None:
@@ -178,10 +174,9 @@ def _refuse_depth(text: bytes, depth: int) -> None:
         raise ClientError(f"the JSON text is nested deeper than {depth} levels (byte {offset})")
 
 
-def _look_for_numbers(text: bytes) -> None:
+def _is_suspicious(text: bytes) -> bool:
     places = text.translate(_PLACES)
-    if _NINETEEN_DIGITS in places or _THREE_HUNDRED_DIGITS in places or _EXPONENT.search(text):
-        _refuse_numbers(text)
+    return _NINETEEN_DIGITS in places or _THREE_HUNDRED_DIGITS in places or _EXPONENT.search(text) is not None
 
 
 def _refuse_numbers(text: bytes) -> None:
@@ -191,15 +186,8 @@ def _refuse_numbers(text: bytes) -> None:
         if token.lstrip(b"-").isdigit():
             if len(token) > 20 or not -(2**63) <= int(token) < 2**64:
                 raise ClientError(f"an integer does not fit 64 bit (byte {match.start()})")
-        elif _is_infinite(token):
+        elif not isfinite(float(token)):
             raise ClientError(f"a number is too large for a double (byte {match.start()})")
-
-
-def _is_infinite(token: bytes) -> bool:
-    try:
-        return float(token) in (float("inf"), -float("inf"))
-    except ValueError:
-        return False
 
 
 def too_deep(text: bytes, limit: int) -> int:
@@ -237,21 +225,19 @@ def _folds_away(steps: bytes, limit: int) -> bool:
     """True when taking out innermost pairs `limit` times leaves nothing; gives up when that is slow work."""
     for _ in range(limit):
         folded = steps.replace(b"\x01\xff", b"")
-        if len(steps) > 256 and len(folded) * 2 > len(steps):
-            return False
         if not folded:
             return True
+        if len(steps) > 256 and len(folded) * 2 > len(steps):
+            break
         steps = folded
     return False
 
 
-def dumps(
-    value: Any, convert: Callable[[Any], Any], nan: str = "null", depth: int = 64, size: int = 64 << 20
-) -> tuple[bytes, str]:
+def dumps(value: Any, convert: Convert, nan: str, depth: int, size: int) -> tuple[bytes, str]:
     """Compact UTF-8 JSON, and a warning ("" when there is none).
 
-    `convert` takes one step from any other object towards JSON, or raises. `nan` says what NaN and Infinity become:
-    "null" (with a warning), "platform" (bare NaN, as the json module writes it) or "error".
+    `convert` takes one step from any other object towards JSON, or raises TypeError. `nan` says what NaN and
+    Infinity become: "null" (with a warning), "platform" (bare NaN, as the json module writes it) or "error".
     Raises EncodeError, with the path of the culprit, for what JSON cannot hold and beyond `depth` or `size`.
     """
     if orjson is not None and _rough_size(value) < _LARGE:
@@ -259,13 +245,12 @@ def dumps(
         if text is not None and len(text) <= size:
             return text, ""
     writer = _Writer(convert, nan, depth, size)
-    try:
-        return writer.write(value), writer.warning()
-    except _Refused as refused:
-        raise EncodeError(refused.describe()) from refused.__cause__
+    text = writer.write(value)
+    replaced = writer.not_finite if nan == "null" else 0
+    return text, f"nan: {replaced} values replaced by null" if replaced else ""
 
 
-def _fast_dumps(value: Any, convert: Callable[[Any], Any], depth: int) -> bytes | None:
+def _fast_dumps(value: Any, convert: Convert, depth: int) -> bytes | None:
     """What orjson writes, or None where that may differ from what `dumps` promises."""
     try:
         text: bytes = orjson.dumps(value, convert, _OPTIONS)
@@ -275,13 +260,11 @@ def _fast_dumps(value: Any, convert: Callable[[Any], Any], depth: int) -> bytes 
 
 
 def _has_null(text: bytes) -> bool:
-    """True where orjson may have written null for NaN. Looks at the letter u first: that is a memchr."""
+    """True where orjson may have written null for NaN. Looks for the letter u: finding one byte is fast."""
     at = text.find(b"u")
     for _ in range(4):
-        if at < 0:
-            return False
-        if text[at - 1 : at + 3] == b"null":
-            return True
+        if at < 0 or text[at - 1 : at + 3] == b"null":
+            return at >= 0
         at = text.find(b"u", at + 1)
     return b"null" in text
 
@@ -289,12 +272,12 @@ def _has_null(text: bytes) -> bool:
 def _rough_size(value: Any, level: int = 4) -> int:
     """About how long the text will be, judged from first elements, in a microsecond."""
     kind = type(value)
-    if kind in _SMALL_KINDS:
+    if kind in _SCALARS or level <= 0:
         return 8
     if kind is list or kind is tuple:
-        return len(value) * (_rough_size(value[0], level - 1) if level > 0 else 8) if value else 2
+        return len(value) * _rough_size(value[0], level - 1) if value else 2
     if kind is dict:
-        sample = sum(_rough_size(item, level - 2) + 8 for item in islice(value.values(), 16)) if level > 0 else 8
+        sample = sum([_rough_size(item, level - 2) + 8 for item in islice(value.values(), 16)])
         return sample * max(1, len(value) // 16)
     if kind is str or kind is bytes:
         return len(value)
@@ -302,67 +285,113 @@ def _rough_size(value: Any, level: int = 4) -> int:
     return 2 * nbytes if type(nbytes) is int else 8
 
 
-class _Refused(Exception):
-    """A value that cannot be written; gathers its path while it travels out of the containers around it."""
-
-    def __init__(self, reason: str) -> None:
-        super().__init__(reason)
-        self.reason = reason
-        self.steps: list[str] = []
-        self.containers: list[int] = []
-
-    def leave(self, container: Any, key: Any) -> None:
-        if isinstance(key, str):
-            key = f".{key}" if key.isidentifier() else f"[{key[:40]!r}]"
-        else:
-            key = f"[{key}]"
-        self.steps.insert(0, key)
-        self.containers.append(id(container))
-
-    def describe(self) -> str:
-        steps = self.steps if len(self.steps) < 16 else [*self.steps[:8], "..."]
-        cyclic = len(set(self.containers)) < len(self.containers)
-        return f"${''.join(steps)} cannot be sent as JSON: {'it contains itself' if cyclic else self.reason}"
-
-
 class _Writer:
-    """The careful way to write one value: every container is looked at, and too much output stops early."""
+    """The careful way to write one value: looks into every container and stops soon after `size` bytes."""
 
-    def __init__(self, convert: Callable[[Any], Any], nan: str, depth: int, size: int) -> None:
-        self.convert = convert
-        self.nan = nan
-        self.depth = depth
-        self.size = size
-        self.not_finite = 0
+    def __init__(self, convert: Convert, nan: str, depth: int, size: int) -> None:
+        self.convert, self.nan, self.depth, self.size = convert, nan, depth, size
         self.floor = 0
-
-    def warning(self) -> str:
-        if self.not_finite == 0 or self.nan != "null":
-            return ""
-        return f"nan: {self.not_finite} value{'s' if self.not_finite > 1 else ''} replaced by null"
+        self.not_finite = 0
 
     def write(self, value: Any) -> bytes:
-        pieces = []
-        left = self.size
-        for piece in self.pieces(value, 0):
-            left -= len(piece)
-            if left < 0:
-                raise self.too_large()
-            pieces.append(piece)
-        return b"".join(pieces)
+        text = bytearray()
+        try:
+            for piece in self.pieces(value, 0):
+                text += piece
+                self.refuse_size(len(text))
+        except RecursionError:
+            raise EncodeError("it is nested deeper than the interpreter's recursion limit allows") from None
+        return bytes(text)
 
-    def too_large(self) -> EncodeError:
-        return EncodeError(f"the result is larger than {self.size} bytes as JSON")
+    def refuse_size(self, size: int) -> None:
+        if size > self.size:
+            raise EncodeError(f"it is larger than {self.size} bytes")
 
     def pieces(self, value: Any, level: int) -> Iterator[bytes]:
-        """The text of a value in pieces of about `_LARGE` bytes, as far as its first elements tell."""
+        """The text of a value in pieces of about `_LARGE` bytes, as far as first elements tell."""
         rough = _rough_size(value)
-        if rough < _LARGE or level > self.depth or not hasattr(value, "__len__") or len(value) == 0:
+        is_object = type(value) is dict and len(value) <= _LOOK
+        is_array = type(value) in (list, tuple) or getattr(value, "ndim", 0) > 0
+        if rough < _LARGE or level >= self.depth or not (is_array or is_object):
             yield self.piece(value, level)
             return
-        if type(value) is dict:
-            yield from self.object_pieces(value, level, len(value) * _LARGE // rough)
-        elif type(value) in (list, tuple) or getattr(value, "ndim", 0) > 0:
-            yield from self.array_pieces(value, level, len(value) * _LARGE // rough)
-        else:
-            yield self.piece(value, level)
+        step = 1 if is_object else max(1, len(value) * _LARGE // rough)
+        mark = b"{" if is_object else b"["
+        for key in value if is_object else range(0, len(value), step):
+            try:
+                yield mark + (self.text(self.key(key)) + b":" if is_object else b"")
+                if step > 1:
+                    yield self.piece(value[key : key + step], level)[1:-1]
+                else:
+                    yield from self.pieces(value[key], level + 1)
+            except EncodeError as error:
+                error.leave(value, key) if step == 1 else error.shift(key)
+                raise
+            mark = b","
+        yield b"}" if is_object else b"]"
+
+    def piece(self, value: Any, level: int) -> bytes:
+        text = _fast_dumps(value, self.convert, self.depth - level) if orjson else None
+        return self.text(self.plain(value, level)) if text is None else text
+
+    def text(self, plain: Any) -> bytes:
+        if orjson is not None and not (self.not_finite and self.nan == "platform"):
+            try:
+                return bytes(orjson.dumps(plain))
+            except TypeError:
+                pass  # an integer beyond 64 bit
+        try:
+            return _ENCODER.encode(plain).encode("utf-8")
+        except ValueError as error:
+            raise EncodeError(str(error)) from error
+
+    def plain(self, value: Any, level: int) -> Any:
+        """An equal value of exact built-in types, free of what JSON cannot hold."""
+        kind = type(value)
+        if kind is str:
+            return self.string(value)
+        if kind is list or kind is tuple or kind is dict:
+            return self.container(value, level + 1)
+        if kind in _SCALARS:
+            return value if kind is not float or isfinite(value) else self.replacement(value)
+        try:
+            converted = self.convert(value)
+        except TypeError as error:
+            raise EncodeError(str(error)) from error
+        return self.plain(converted, level)
+
+    def container(self, value: Any, level: int) -> Any:
+        if level > self.depth:
+            raise EncodeError(f"it is nested deeper than {self.depth} levels")
+        self.floor += 2 * len(value)
+        self.refuse_size(self.floor)
+        is_object = type(value) is dict
+        if not is_object and set(map(type, value)) <= _NUMBERS and _norm(value) < inf:
+            return value
+        plain: dict[Any, Any] = {}
+        for key, item in value.items() if is_object else enumerate(value):
+            try:
+                plain[self.key(key) if is_object else key] = self.plain(item, level)
+            except EncodeError as error:
+                error.leave(value, key)
+                raise
+        return plain if is_object else list(plain.values())
+
+    def key(self, key: Any) -> str:
+        """A key as the json module spells it."""
+        plain = key if type(key) is float else self.plain(key, self.depth)
+        return plain if type(plain) is str else json.dumps(plain)
+
+    def string(self, value: str) -> str:
+        self.floor += len(value)
+        self.refuse_size(self.floor)
+        if not value.isascii() and _SURROGATE.search(value):
+            raise EncodeError("its text holds a lone surrogate")
+        return value
+
+    def replacement(self, value: float) -> float | None:
+        """What NaN or an infinity becomes."""
+        if self.nan == "error":
+            raise EncodeError(f"it is {value}")
+        self.not_finite += 1
+        return value if self.nan == "platform" else None

@@ -8,7 +8,7 @@ import os
 import sys
 import traceback
 from types import ModuleType
-from typing import Any, Dict, Iterator, List, NamedTuple, Optional
+from typing import Any, Dict, Iterator, NamedTuple, Optional
 
 from franca_worker.dialects.base import Package
 
@@ -90,7 +90,9 @@ def explain(error: BaseException, package: Package, doing: str) -> Failure:
         fix = "%s -m pip install %s, or serve with --python of an environment that has it" % (sys.executable, top)
         return Failure(problem, file, line, fix, text)
     if isinstance(error, SystemExit):
-        return Failure("the script ended the process with exit code %s while %s" % (error.code, doing), file, line, "", text)
+        return Failure(
+            "the script ended the process with exit code %s while %s" % (error.code, doing), file, line, "", text
+        )
     message = "%s: %s" % (type(error).__name__, error) if str(error) else type(error).__name__
     return Failure("%s failed: %s" % (doing, message), file, line, "", text)
 
@@ -120,5 +122,3 @@ def _where(error: BaseException, folder: str) -> Any:
 
 def as_dict(failure: Failure) -> Dict[str, Any]:
     return dict(failure._asdict())
-
-

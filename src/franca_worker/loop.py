@@ -43,8 +43,8 @@ def main(socket_fd: int, life_fd: int) -> None:
 def die_with_front(life_fd: int) -> None:
     """When the front dies, however, the kernel kills this worker's whole process group.
 
-    The front holds the other end of the pipe `life_fd` and never writes to it, so its only event is the front's end. The
-    parent-death signal is the second belt, for kernels without signal-driven input on pipes.
+    The front holds the other end of the pipe `life_fd` and never writes to it, so its only event is the front's end.
+    The parent-death signal is the second belt, for kernels without signal-driven input on pipes.
     """
     os.set_inheritable(life_fd, False)
     with contextlib.suppress(OSError):

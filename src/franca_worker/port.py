@@ -15,7 +15,7 @@ READ_SIZE = 262144
 class Frame(NamedTuple):
     kind: int
     flags: int
-    count: int
+    items: int
     payload: memoryview
 
 

@@ -22,7 +22,6 @@ class WrongResults(Exception):
     """`predict_batch` did not return one result per item."""
 
 
-
 class Runner:
     """Runs the frames of one worker whose dialect takes one batch at a time."""
 
@@ -36,11 +35,12 @@ class Runner:
     def run(self, items: List[wire.Item], singly: bool) -> None:
         if singly or len(items) == 1 or not self.dialect.batched:
             for item in items:
-                if not self._is_cancelled(item.id):
+                if self._is_cancelled(item.id):
+                    self.port.reply(cancelled(item.id))
+                else:
                     self.run_one(Request(item))
         else:
-            requests = [Request(item) for item in items if not self._is_cancelled(item.id)]
-            self.run_batch(requests)
+            self.run_batch([Request(item) for item in items])
 
     def _is_cancelled(self, item_id: int) -> bool:
         started = now()
@@ -204,7 +204,9 @@ class Runner:
         problem = self.dialect.failure(error, stage, request)
         if isinstance(problem, Answer):
             if not is_clients_fault(error):
-                self.port.tell(wire.EVENT, {"type": "failure", "item": request.id, "traceback": script_traceback(error)})
+                self.port.tell(
+                    wire.EVENT, {"type": "failure", "item": request.id, "traceback": script_traceback(error)}
+                )
             return finished(request.id, problem, times)
         return failed(request.id, problem, "" if is_clients_fault(error) else script_traceback(error), times)
 
@@ -218,6 +220,11 @@ def finished(item_id: int, answer: Answer, times: Times) -> wire.Reply:
     if answer.headers:
         head = "\0".join((answer.content_type, *answer.headers)).encode("latin-1", "replace")
     return wire.Reply(item_id, answer.status, 0, times, head, answer.body)
+
+
+def cancelled(item_id: int) -> wire.Reply:
+    """The end of an item nobody waits for: every item sent gets exactly one final reply."""
+    return wire.Reply(item_id, 499, 0, wire.NO_TIMES, b"", b"")
 
 
 def failed(item_id: int, problem: Problem, traceback: str, times: Times) -> wire.Reply:
@@ -264,6 +271,8 @@ def serve(dialect: Dialect, port: Port, rerun: bool) -> str:
             runner.run(wire.run_items(payload, count), bool(flags & wire.SINGLY))
             if runner.broken:
                 return runner.broken
+            if not port.pending:
+                port.cancelled.clear()
         elif kind == wire.STOP:
             return ""
         else:

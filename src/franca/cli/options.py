@@ -37,7 +37,12 @@ def setting_options(function: Callable[..., Any]) -> Callable[..., Any]:
         about = field.metadata
         text = about["help"]
         if about["kind"] == "bool":
-            option = click.option(f"{flag(name)}/--no-{name.replace('_', '-')}" if field.default else flag(name), name, default=None, help=text)
+            option = click.option(
+                f"{flag(name)}/--no-{name.replace('_', '-')}" if field.default else flag(name),
+                name,
+                default=None,
+                help=text,
+            )
             if not field.default:
                 option = click.option(flag(name), name, is_flag=True, default=None, help=text)
         else:
@@ -70,10 +75,15 @@ def check_interpreter(python: str) -> None:
     import subprocess
 
     code = "import sys; print('%d.%d' % sys.version_info[:2])"
+    fix = "name an executable such as /path/to/venv/bin/python"
     try:
         done = subprocess.run([python, "-c", code], capture_output=True, text=True, timeout=20, check=False)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        why = getattr(error, "strerror", "") or "it did not answer"
+        raise StartError(f"--python {python} is no Python interpreter: {why}", fix=fix) from None
+    try:
         version = tuple(int(part) for part in done.stdout.strip().split("."))
-    except (OSError, ValueError, subprocess.TimeoutExpired) as error:
-        raise StartError(f"--python {python} is no Python interpreter: {error}", fix="name an executable such as /path/to/venv/bin/python") from None
+    except ValueError:
+        raise StartError(f"--python {python} is no Python interpreter", fix=fix) from None
     if version < (3, 8):
         raise StartError(f"--python {python} is Python {done.stdout.strip()}; workers need 3.8 or newer")

@@ -8,7 +8,7 @@ import logging
 import math
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -55,7 +55,14 @@ class Engine(Protocol):
     def trouble(self, request_id: str, message: str, traceback: str) -> None:
         """Note a script's failure in the log and for the page."""
 
+    @property
+    def troubles(self) -> Sequence[Trouble]:
+        """The last script failures, oldest first."""
+
     def gauges(self) -> list[tuple[str, str, dict[str, str], float]]: ...
+
+    def workers(self) -> list[dict[str, Any]]:
+        """The workers as the page shows them: index, state, step, pid, served, in_flight, seconds in this state."""
 
 
 class LocalEngine:
@@ -219,4 +226,19 @@ class LocalEngine:
             ("franca_queue_bytes", "bytes waiting", {}, queue.bytes),
             ("franca_requests_in_progress", "requests accepted and not answered", {}, len(self.live)),
             *(("franca_workers", "workers by state", {"state": state}, count) for state, count in states.items()),
+        ]
+
+    def workers(self) -> list[dict[str, Any]]:
+        now = self.clock()
+        return [
+            {
+                "index": worker.index,
+                "state": worker.state,
+                "step": worker.step,
+                "pid": worker.pid,
+                "served": worker.served,
+                "in_flight": len(worker.in_flight),
+                "seconds": now - worker.since,
+            }
+            for worker in sorted(self.pool.workers, key=lambda worker: worker.index)
         ]

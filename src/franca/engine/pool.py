@@ -12,7 +12,7 @@ from typing import Any
 
 from franca.discovery import Package
 from franca.engine import process
-from franca.engine.call import DONE, QUEUED, RUNNING, Call, Fault
+from franca.engine.call import DONE, RUNNING, Call, Fault
 from franca.engine.output import Output
 from franca.engine.queue import Policy, Queue
 from franca.engine.restarts import Restarts
@@ -169,7 +169,7 @@ class Pool:
             if not self.queue.length:
                 return
             share = math.ceil(self.queue.length / (len(takers) - position))
-            self._feed(worker, min(self._room(worker), share), now)
+            self._feed(worker, self._room(worker), share, now)
 
     def _room(self, worker: Worker) -> int:
         """How many more calls this worker may be given now."""
@@ -184,10 +184,10 @@ class Pool:
             return 0
         return worker.window - held if held <= worker.window // 2 else 0
 
-    def _feed(self, worker: Worker, most: int, now: float) -> None:
+    def _feed(self, worker: Worker, most: int, share: int, now: float) -> None:
         wait = self.settings.max_wait_ms / 1000 if worker.batched else 0.0
         policy = Policy(most, self.settings.max_batch_bytes, wait)
-        batch, reason, again = self.queue.take(policy, now, idle=not worker.in_flight)
+        batch, reason, again = self.queue.take(policy, now, idle=not worker.in_flight, share=share)
         if not batch:
             if again:
                 asyncio.get_running_loop().call_later(again - now, self.schedule_pump)
@@ -278,7 +278,7 @@ class Pool:
         longest = self.settings.effective_run_timeout + self.settings.kill_grace
         for worker in self.workers:
             if worker.state in (STARTING, LOADING) and now - worker.since > self.settings.load_timeout:
-                worker.kill(f"was killed: it did not finish loading within {self.settings.load_timeout:g} s (it was {worker.step})")
+                worker.kill(f"was killed: not loaded after {self.settings.load_timeout:g} s (it was {worker.step})")
             elif worker.in_flight and worker.state in (READY, RETIRING) and now - self._oldest(worker) > longest:
                 worker.kill(f"was killed: one call ran longer than {self.settings.effective_run_timeout:g} s")
 

@@ -14,6 +14,7 @@ from pathlib import Path
 
 LOADER = """\
 import sys
+sys.path[:] = [entry for entry in sys.path if entry]
 from importlib import util
 folder, socket_fd, life_fd = sys.argv[1:4]
 spec = util.spec_from_file_location("franca_worker", folder + "/__init__.py", submodule_search_locations=[folder])
@@ -22,7 +23,8 @@ spec.loader.exec_module(module)
 from franca_worker.loop import main
 main(int(socket_fd), int(life_fd))
 """
-"""Registers franca_worker by its location and adds nothing to sys.path. As `-c` code it leaves `__main__` without a
+"""Registers franca_worker by its location and adds nothing to sys.path; the current folder leaves it until the worker's
+own imports are done, so that a script called json.py cannot stand in their way. As `-c` code it leaves `__main__` without a
 file, so that multiprocessing children of a script do not import it again."""
 
 THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_NUM_THREADS")

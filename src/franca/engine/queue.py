@@ -12,6 +12,7 @@ FULL = "full"
 FREE = "free_worker"
 WAITED = "waited"
 ALONE = "alone"
+MANY = 1 << 30
 
 
 @dataclass(frozen=True)
@@ -66,10 +67,13 @@ class Queue:
             calls.popleft()
         return calls[0] if calls else None
 
-    def take(self, policy: Policy, now: float, idle: bool = True) -> tuple[list[Call], str, float]:
+    def take(
+        self, policy: Policy, now: float, *, idle: bool = True, share: int = MANY
+    ) -> tuple[list[Call], str, float]:
         """The next batch, why it was released, and, when nothing is released yet, the moment to ask again.
 
-        `idle` says whether the worker has nothing else in flight: a call that must run alone needs that.
+        `idle` says whether the worker has nothing else in flight: a call that must run alone needs that. `share` is how
+        many calls to take at most because other free workers want some too.
         """
         first = self.oldest()
         if first is None:
@@ -81,7 +85,7 @@ class Queue:
         batch = [self._pop()]
         size = first.size
         reason = WAITED if policy.max_wait else FREE
-        while len(batch) < policy.max_items:
+        while len(batch) < min(policy.max_items, share):
             following = self.oldest()
             if following is None or following.alone:
                 break

@@ -43,6 +43,8 @@ class Keeper(Protocol):
 
     def on_death(self, worker: Worker) -> None: ...
 
+    def schedule_pump(self) -> None: ...
+
 
 class Worker:
     """Owned by a pool; never reused after death."""
@@ -125,6 +127,8 @@ class Worker:
 
     def on_paused(self, paused: bool) -> None:
         self.paused = paused
+        if not paused:
+            self.keeper.schedule_pump()
 
     # Running
 

@@ -33,7 +33,7 @@ class Access:
         return not (right and scheme.lower() == b"bearer")
 
     def knows(self, host: bytes) -> bool:
-        return not self.hosts or _name(host) in self.hosts
+        return not self.hosts or host in self.hosts or _name(host) in self.hosts
 
 
 def _name(host: bytes) -> bytes:
@@ -64,7 +64,8 @@ def establish(settings: Settings, environ: Mapping[str, str] = os.environ) -> Ac
         )
     hosts: frozenset[bytes] = frozenset()
     if loopback and not token and not settings.no_auth:
-        hosts = frozenset(name.lower().encode() for name in (*LOCAL_NAMES, settings.host, *settings.allow_host))
+        names = (*LOCAL_NAMES, settings.host, *settings.allow_host)
+        hosts = frozenset(f"{name.lower()}{port}".encode() for name in names for port in ("", f":{settings.port}"))
     return Access(token, hosts)
 
 

@@ -62,8 +62,10 @@ def docs_asset(front: Front, request: Request) -> Response:
 
 def status_page(front: Front, request: Request) -> Response:
     from franca.web.page import render
+    from franca.web.try_line import base_url
 
-    return HTMLResponse(render(front), headers=PAGE_HEADERS)
+    base = base_url(request.scope["scheme"], request.headers.get("host", ""), request.scope["server"])
+    return HTMLResponse(render(front, base), headers=PAGE_HEADERS)
 
 
 PAGE_HEADERS = {
@@ -115,11 +117,15 @@ class App:
         route, parameters = self._find(path)
         if route is None:
             if path.encode("utf-8", "replace") in self.front.infer:
-                return path, self._error(path, Fault(405, "method_not_allowed", f"{path} takes POST"), request_id, "POST")
+                return path, self._error(
+                    path, Fault(405, "method_not_allowed", f"{path} takes POST"), request_id, "POST"
+                )
             message = f"there is no such path; this server answers POST {self.front.contract.routes[0].path}"
             return "other", self._error(path, Fault(404, "not_found", message), request_id)
         if method not in ("GET", "HEAD"):
-            return route.path, self._error(path, Fault(405, "method_not_allowed", f"{route.path} takes GET"), request_id, "GET")
+            return route.path, self._error(
+                path, Fault(405, "method_not_allowed", f"{route.path} takes GET"), request_id, "GET"
+            )
         headers = dict(scope["headers"])
         if self.front.access.refuses(route.access, headers.get(b"authorization", b"")):
             fault = Fault(401, "unauthorized", "this server needs a token: Authorization: Bearer ...")
@@ -151,5 +157,3 @@ class App:
 
 def build(front: Front) -> ASGI:
     return App(front)
-
-

@@ -151,7 +151,7 @@ class Exchange(Call):
         self.connection.transport.write(b"".join(lines))
 
     def _chunk(self, body: wire.Buffer) -> bytes:
-        return b"%x\r\n%b\r\n" % (len(body), body) if self.minor else bytes(body)
+        return b"".join((b"%x\r\n" % len(body), body, b"\r\n")) if self.minor else bytes(body)
 
     def _break_off(self) -> None:
         """The answer cannot be completed: end the connection without the final chunk, so that the client notices."""

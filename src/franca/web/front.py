@@ -43,6 +43,7 @@ class Front:
         self.held = 0
         """Bytes of request bodies in memory."""
         self.draining = False
+        self.began = time.monotonic()
         self.recent: deque[Recent] = deque(maxlen=RECENT)
         self.date = b""
         self._prefix = os.urandom(4).hex().encode()

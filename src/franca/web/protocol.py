@@ -1,7 +1,7 @@
 """One HTTP/1.1 connection: framing, limits, and the short way from a request to the engine.
 
-A subclass of uvicorn's httptools protocol. Requests to the script never touch ASGI; all other routes are answered by the
-ASGI app through uvicorn's own cycle. Timeouts are swept by the server, not armed per request.
+A subclass of uvicorn's httptools protocol. Requests to the script never touch ASGI; all other routes are answered by
+the ASGI app through uvicorn's own cycle. Timeouts are swept by the server, not armed per request.
 """
 
 from __future__ import annotations
@@ -104,10 +104,10 @@ class Connection(HttpToolsProtocol):
         self.transport = None  # type: ignore[assignment]
 
     def _let_go(self, exchange: Exchange) -> None:
-        self.front.held -= exchange.size
-        exchange.size = 0
         if exchange.id:
             self.front.engine.cancel(exchange)
+        self.front.held -= exchange.size
+        exchange.size = 0
 
     def data_received(self, data: bytes) -> None:
         if self.phase == CLOSING:
@@ -156,7 +156,11 @@ class Connection(HttpToolsProtocol):
         self.header_bytes += size
         name = name.lower()
         self.headers.append((name, value))
-        if size > limits.max_header or self.header_bytes > limits.max_headers or len(self.headers) > limits.max_header_count:
+        if (
+            size > limits.max_header
+            or self.header_bytes > limits.max_headers
+            or len(self.headers) > limits.max_header_count
+        ):
             self._stop(Fault(431, "headers_too_large", "the request's headers are too large or too many"), "headers")
         keep = KEEP.get(name)
         if keep is not None:
@@ -173,7 +177,9 @@ class Connection(HttpToolsProtocol):
             path = urllib.parse.unquote_to_bytes(path)
         minor = 0 if self.parser.get_http_version() == "1.0" else 1
         self._check_head(minor)
-        keep_alive = minor == 1 and self.parser.should_keep_alive() and self.count < self.limits.max_requests_per_connection
+        keep_alive = (
+            minor == 1 and self.parser.should_keep_alive() and self.count < self.limits.max_requests_per_connection
+        )
         route = self.front.infer.get(path) if method == b"POST" else None
         self.phase = BODY
         if route is None:
@@ -185,7 +191,16 @@ class Connection(HttpToolsProtocol):
         self.entry = exchange
         self._admit(exchange, route)
         exchange.head = b"\0".join(
-            (exchange.request_id, route.path.encode(), self.content_type, self.accept, path.replace(b"\0", b""), query, b"", b"")
+            (
+                exchange.request_id,
+                route.path.encode(),
+                self.content_type,
+                self.accept,
+                path.replace(b"\0", b""),
+                query,
+                b"",
+                b"",
+            )
         )
 
     def _request_id(self) -> bytes:

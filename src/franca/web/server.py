@@ -25,7 +25,9 @@ def bind(settings: Settings) -> socket.socket:
     try:
         found = socket.getaddrinfo(address, settings.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
     except OSError as error:
-        raise StartError(f"{settings.host} is no address to listen on: {error.strerror or error}", fix="--host 127.0.0.1") from None
+        raise StartError(
+            f"{settings.host} is no address to listen on: {error.strerror or error}", fix="--host 127.0.0.1"
+        ) from None
     family, kind, protocol, _, where = found[0]
     sock = socket.socket(family, kind, protocol)
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -35,7 +37,9 @@ def bind(settings: Settings) -> socket.socket:
     except OSError as error:
         sock.close()
         words = (error.strerror or str(error)).lower()
-        raise StartError(f"{settings.host}:{settings.port}: {words}", fix="choose another --port, or --port 0 for a free one") from None
+        raise StartError(
+            f"{settings.host}:{settings.port}: {words}", fix="choose another --port, or --port 0 for a free one"
+        ) from None
     sock.setblocking(False)
     return sock
 
@@ -48,7 +52,15 @@ class WebServer:
         self.sock = sock
         self.state = ServerState()
         assert front.app is not None
-        self.config = Config(front.app, log_config=None, access_log=False, ws="none", lifespan="off", date_header=False, server_header=False)
+        self.config = Config(
+            front.app,
+            log_config=None,
+            access_log=False,
+            ws="none",
+            lifespan="off",
+            date_header=False,
+            server_header=False,
+        )
         self.config.load()
         self._server: asyncio.Server | None = None
         self._sweeper: asyncio.Task[None] | None = None

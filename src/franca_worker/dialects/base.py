@@ -56,8 +56,8 @@ class Problem(NamedTuple):
 class Dialect:
     """A loaded script, stage by stage. Every method runs on the worker's main thread.
 
-    `decode` to `encode` get one item each, so that an item's failure is its own. Exceptions are turned into an answer by
-    `failure`. A dialect with `batched` set is given lists by `infer_batch`, and answers one result per item, in order.
+    `decode` to `encode` get one item each, so that an item's failure is its own. Exceptions are turned into an answer
+    by `failure`. A dialect with `batched` set is given lists by `infer_batch`, and answers one result per item.
     """
 
     slots = 1

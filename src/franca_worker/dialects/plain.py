@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import os
 from typing import TYPE_CHECKING, Any, Callable, Dict, Optional
 
 from franca_worker import codec, schema
@@ -28,7 +29,7 @@ class Plain(Dialect):
         self._event_loop: Optional["asyncio.AbstractEventLoop"] = None
 
     def load(self, progress: Callable[[str], None]) -> Dict[str, Any]:
-        progress("importing " + self.package.script)
+        progress("importing " + os.path.basename(self.package.script))
         module = import_script(self.package.script)
         source: Any = module
         if isinstance(getattr(module, "Model", None), type):
@@ -161,5 +162,3 @@ def takes_one(function: Callable[..., Any], name: str) -> None:
             getattr(code, "co_firstlineno", 0),
             fix="def %s(%s)" % (name, "self, item" if inspect.ismethod(function) else "request"),
         ) from None
-
-

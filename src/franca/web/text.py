@@ -1,0 +1,27 @@
+"""Text of unknown origin, made fit to be looked at."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+
+UNSEEN = frozenset(("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"))
+"""Unicode categories that show as nothing, or change how the text around them shows."""
+
+_PLAIN = re.compile(r"[ -~]*")
+
+
+def visible(text: str, keep: str = "") -> str:
+    """The text with control characters, direction marks and lone surrogates spelt out, except those in `keep`."""
+    if _PLAIN.fullmatch(text):
+        return text
+    return "".join(character if character in keep or not _is_unseen(character) else _spelt(character) for character in text)
+
+
+def _is_unseen(character: str) -> bool:
+    return unicodedata.category(character) in UNSEEN
+
+
+def _spelt(character: str) -> str:
+    code = ord(character)
+    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"

@@ -1,0 +1,71 @@
+"""A line of curl that works on the served package."""
+
+from __future__ import annotations
+
+import mimetypes
+import os
+import re
+import shlex
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+LONGEST = 400
+"""More characters of JSON than this are not worth showing on a command line."""
+
+HOST = re.compile(r"[A-Za-z0-9.-]+(:[0-9]{1,5})?|\[[0-9A-Fa-f:.]+\](:[0-9]{1,5})?")
+
+
+def try_line(base: str, path: str, api: dict[str, Any], folder: Path, token: bool = False) -> str:
+    """The line for a POST to `base + path`; `api` is what a ready worker says about its script.
+
+    With `token`, the line sends the one in the caller's FRANCA_TOKEN.
+    """
+    credentials = ' -H "Authorization: Bearer $FRANCA_TOKEN"' if token else ""
+    return f"curl{credentials} {_body(api, folder)} {shlex.quote(base + path)}"
+
+
+def base_url(scheme: str, host: str, server: tuple[str, int] | None) -> str:
+    """Where a client reached this server: by the name it used if that is a proper one, else by the socket's address."""
+    if HOST.fullmatch(host):
+        return f"{scheme}://{host}"
+    address, port = server or ("127.0.0.1", 8080)
+    return f"{scheme}://[{address}]:{port}" if ":" in address else f"{scheme}://{address}:{port}"
+
+
+def _body(api: dict[str, Any], folder: Path) -> str:
+    example: dict[str, Any] = api.get("example") or {}
+    kind = example.get("kind")
+    if kind == "form":
+        names = example.get("names", {})
+        files = [f"{name}=@{_sample(folder, names.get(name, ''), name, type)}" for name, type in example["files"].items()]
+        return " ".join(f"-F {shlex.quote(field)}" for field in (*files, *(f"{name}=..." for name in example["fields"])))
+    if kind == "file":
+        header = "Content-Type: " + example["type"]
+        file = "@" + _sample(folder, example.get("name", ""), "file", example["type"])
+        return f"-H {shlex.quote(header)} --data-binary {shlex.quote(file)}"
+    return f"-H 'Content-Type: application/json' -d {_json(example)}"
+
+
+def _json(example: dict[str, Any]) -> str:
+    if example.get("kind") != "json":
+        return "'...'"
+    try:
+        text = orjson.dumps(example["value"]).decode()
+    except TypeError:
+        return "'...'"
+    return shlex.quote(text) if len(text) < LONGEST else "@request.json"
+
+
+def _sample(folder: Path, wanted: str, field: str, content_type: str) -> str:
+    """A file to send: the one the example names, another of its type in the package, or just a likely name."""
+    kind = content_type or "application/octet-stream"
+    endings = mimetypes.guess_all_extensions(kind)
+    try:
+        found = sorted(path for path in folder.iterdir() if path.name == wanted or path.suffix.lower() in endings)
+    except OSError:
+        found = []
+    if not found:
+        return field + (mimetypes.guess_extension(kind) or ".bin")
+    return os.path.relpath(next((path for path in found if path.name == wanted), found[0]))

@@ -1,0 +1,328 @@
+"""Workers that die: only the guilty request fails, and it fails at once.
+
+The timeouts of these servers are far beyond what the tests allow an answer to take.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import socket
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+from support.after import unharmed
+from support.server import Server, serving, wait_until
+from support.traffic import Answer, Gate, answers, ask_all, occupy, rounds, send, send_as_batch
+
+NORMAL, EXPECTED = {"id": 1}, {"id": 1, "twice": 2}
+SINGLE, BATCH, OVERLAPPING = (f"fault_script/{name}.py" for name in ("single", "batch", "overlapping"))
+QUICK = ("--restart-delay", "0.1", "--restart-delay-max", "0.2")
+
+
+def assert_own(answered: list[Answer], ids: list[int]) -> None:
+    """Every request got its own, right answer."""
+    assert [answer.status for answer in answered] == [200] * len(ids), [answer.body for answer in answered]
+    assert [answer.json() for answer in answered] == [{"id": id, "twice": 2 * id} for id in ids]
+
+
+def kill(process: psutil.Process) -> None:
+    with contextlib.suppress(psutil.NoSuchProcess):
+        process.kill()
+
+
+def test_f01_worker_killed_in_mid_batch(tmp_path: Path) -> None:
+    """F01: all four items of a batch whose worker is killed are answered, and soon."""
+    with serving(BATCH, *QUICK) as server:
+        for number, chance in enumerate(rounds()):
+            with unharmed(server, NORMAL, EXPECTED):
+                mark = len(server.lines)
+                items = [{"id": id, "op": "sleep", "seconds": 0.2} for id in range(10, 14)]
+                sent = send_as_batch(server, Gate(tmp_path / str(number)), items)
+                server.wait_log("batch of 4", after=mark)
+                time.sleep(chance.uniform(0, 0.5))
+                kill(server.workers()[0])
+                assert_own(answers(server, sent), [10, 11, 12, 13])
+                server.wait_log(r"was killed by SIGKILL; it held 4 request\(s\)", after=mark)
+        assert server.metric("franca_reruns_total", reason="worker_died") == 4 * len(rounds())
+
+
+def test_f03_segfault() -> None:
+    """F03: a segfault is a 500 at once; the crash trace is in the log and not in the answer."""
+    with serving(SINGLE, "--workers", "2", *QUICK) as server:
+        for _ in rounds():
+            with unharmed(server, NORMAL, EXPECTED):
+                mark = len(server.lines)
+                guilty, *others = ask_all(server, [{"id": 5, "op": "crash"}, *({"id": id} for id in range(10, 20))])
+                assert (guilty.status, guilty.code) == (500, "worker_died")
+                assert_own(others, list(range(10, 20)))
+                server.wait_log("Fatal Python error: Segmentation fault", after=mark)
+                server.wait_log(r"harm\.py.*in crash", after=mark)
+                assert b"Segmentation" not in guilty.body
+                assert b"harm.py" not in guilty.body
+
+
+@pytest.mark.parametrize("name", ["SIGABRT", "SIGBUS", "SIGFPE", "SIGILL", "SIGTERM"])
+def test_f04_fatal_signals(name: str) -> None:
+    """F04: a script that dies of a signal gives its own request a 500, and the log names the signal."""
+    with serving(SINGLE, *QUICK) as server, unharmed(server, NORMAL, EXPECTED):
+        (guilty,) = ask_all(server, [{"id": 5, "op": "signal", "signal": name}])
+        assert (guilty.status, guilty.code) == (500, "worker_died")
+        server.wait_log(f"was killed by {name}")
+
+
+ENDS = {
+    "os._exit(0)": ({"op": "vanish", "code": 0}, "worker_died"),
+    "os._exit(7)": ({"op": "vanish", "code": 7}, "worker_died"),
+    "SystemExit": ({"op": "leave"}, "script_error"),
+    "KeyboardInterrupt": ({"op": "interrupt"}, "script_error"),
+}
+
+
+@pytest.mark.parametrize("how", ENDS)
+def test_f05_the_script_ends_the_process(how: str) -> None:
+    """F05: ending the process costs the request that did it, and nobody else."""
+    harm, code = ENDS[how]
+    with serving(SINGLE, *QUICK) as server:
+        for _ in rounds():
+            with unharmed(server, NORMAL, EXPECTED):
+                before = server.workers()[0].pid
+                guilty, *others = ask_all(server, [{"id": 5, **harm}, *({"id": id} for id in range(10, 16))])
+                assert (guilty.status, guilty.code) == (500, code)
+                assert_own(others, list(range(10, 16)))
+                wait_until(lambda pid=before: pid not in [worker.pid for worker in server.workers()])
+
+
+@pytest.mark.parametrize("how", ENDS)
+def test_f05_the_script_ends_the_process_inside_a_batch(how: str, tmp_path: Path) -> None:
+    """F05: the batch-mates of an item that ends the process are answered."""
+    harm, code = ENDS[how]
+    with serving(BATCH, *QUICK) as server:
+        for number, _ in enumerate(rounds()):
+            with unharmed(server, NORMAL, EXPECTED):
+                items = [{"id": 10}, {"id": 5, **harm}, {"id": 11}, {"id": 12}]
+                one, guilty, *others = answers(server, send_as_batch(server, Gate(tmp_path / str(number)), items))
+                assert (guilty.status, guilty.code) == (500, code)
+                assert_own([one, *others], [10, 11, 12])
+
+
+def test_f11_killed_while_writing_its_answer(tmp_path: Path) -> None:
+    """F11: half an answer is dropped, the request is run again, and the other worker never notices."""
+    size = 24_000_000
+    with serving(SINGLE, "--workers", "2", *QUICK) as server:
+        for number, chance in enumerate(rounds()):
+            with unharmed(server, NORMAL, EXPECTED):
+                gate = Gate(tmp_path / str(number))
+                asked = send(server, {"id": 7, "op": "large", "size": size, "gate": str(gate)})
+                server.wait_log("item 7 waits", after=0)
+                wait_until(lambda: server.metric("franca_requests_in_progress") == 1)
+                busy = writer(server)
+                with stopped(server):
+                    gate.open()
+                    wait_until(Path(f"{gate}.passed").exists)
+                    time.sleep(0.3 + chance.uniform(0, 0.1))
+                    kill(busy)
+                (answer,) = answers(server, [asked])
+                assert answer.status == 200
+                assert answer.body == bytes([7]) * size
+                assert_own(ask_all(server, [{"id": 8}, {"id": 9}]), [8, 9])
+
+
+def writer(server: Server) -> psutil.Process:
+    """The worker that runs the only request there is: it is the one that wakes up to look for its gate."""
+    moved = {process.pid: process.num_ctx_switches().voluntary for process in server.workers()}
+    time.sleep(0.2)
+    return max(server.workers(), key=lambda process: process.num_ctx_switches().voluntary - moved[process.pid])
+
+
+@contextlib.contextmanager
+def stopped(server: Server):  # type: ignore[no-untyped-def]
+    """While the front does not read, a large answer gets stuck half-way."""
+    server.process.send_signal(signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        server.process.send_signal(signal.SIGCONT)
+
+
+def test_f11_killed_at_any_moment_of_a_large_answer(tmp_path: Path) -> None:
+    """F11: wherever in its answer a worker is killed, the client gets a whole one."""
+    size = 24_000_000
+    with serving(SINGLE, *QUICK) as server, unharmed(server, NORMAL, EXPECTED):
+        for number, chance in enumerate(rounds(2)):
+            gate = Gate(tmp_path / str(number))
+            mark = len(server.lines)
+            asked = send(server, {"id": 7, "op": "large", "size": size, "gate": str(gate)})
+            server.wait_log("item 7 waits", after=mark)
+            (worker,) = server.workers()
+            gate.open()
+            wait_until(Path(f"{gate}.passed").exists)
+            time.sleep(chance.uniform(0, 0.05))
+            kill(worker)
+            (answer,) = answers(server, [asked])
+            assert (answer.status, answer.body) == (200, bytes([7]) * size)
+
+
+@pytest.mark.parametrize("script", [SINGLE, BATCH, OVERLAPPING])
+def test_f13_crash_while_idle(script: str) -> None:
+    """F13: a request that arrives around the death of an idle worker waits for the next one; it does not fail."""
+    with serving(script, *QUICK) as server:
+        for chance in rounds(2):
+            with unharmed(server, NORMAL, EXPECTED):
+                kill(server.workers()[0])
+                time.sleep(chance.choice((0, 0.002, 0.02, 0.2)))
+                assert_own(ask_all(server, [{"id": id} for id in range(10, 20)]), list(range(10, 20)))
+
+
+def test_f14_all_workers_die_together_while_idle() -> None:
+    """F14: requests that arrive while no worker is left wait for the first new one."""
+    with serving(SINGLE, "--workers", "2", *QUICK) as server:
+        for _ in rounds():
+            with unharmed(server, NORMAL, EXPECTED):
+                for worker in server.workers():
+                    kill(worker)
+                assert_own(ask_all(server, [{"id": id} for id in range(10, 30)]), list(range(10, 30)))
+
+
+@pytest.mark.parametrize("script", [SINGLE, BATCH, OVERLAPPING])
+def test_f14_all_workers_die_together_while_busy(script: str) -> None:
+    """F14: no accepted request is lost, neither those that ran nor those that waited."""
+    with serving(script, "--workers", "2", *QUICK) as server:
+        for chance in rounds():
+            with unharmed(server, NORMAL, EXPECTED):
+                ids = list(range(10, 22))
+                sent = [send(server, {"id": id, "op": "sleep", "seconds": 0.1}) for id in ids]
+                wait_until(lambda: server.metric("franca_requests_in_progress") >= 4)
+                time.sleep(chance.uniform(0, 0.1))
+                for worker in server.workers():
+                    kill(worker)
+                assert_own(answers(server, sent), ids)
+
+
+@pytest.mark.parametrize("doing", ["idle", "hold_gil", "loading"])
+def test_f15_main_process_killed(doing: str, tmp_path: Path) -> None:
+    """F15: all children and grandchildren are gone at once, the port is free, and a restart works."""
+    for number, _ in enumerate(rounds(1, 20)):
+        gate = Gate(tmp_path / f"{doing}{number}")
+        load = doing == "loading"
+        script = "fault_load" if load else SINGLE
+        server = start(script, "--workers", "2", *QUICK, env={"FAULT_GATE": str(gate)}, ready=not load)
+        if load:
+            wait_until(lambda server=server: len(server.workers()) == 1)
+        else:
+            ask_all(server, [{"id": id, "op": "children"} for id in range(6)])
+        if doing == "hold_gil":
+            send(server, {"id": 5, "op": "hold_gil"}).add_done_callback(lambda future: future.exception())
+            server.wait_log("holds the interpreter")
+        family = server.family()
+        assert len(family) >= (1 if load else 3)
+        server.process.kill()
+        server.process.wait()
+        wait_until(lambda family=family: not any(map(lives, family)), 2, lambda: "children outlive the server")
+        assert is_free(server.port)
+        again = start(SINGLE, "--port", str(server.port), *QUICK)
+        assert again.port == server.port
+        assert again.predict(NORMAL).json() == EXPECTED
+        assert again.stop() == 0
+
+
+def start(script: str, *flags: str, env: dict[str, str] | None = None, ready: bool = True) -> Server:
+    from support.server import PACKAGES
+
+    server = Server(PACKAGES / script, *flags, env=env)
+    return server.wait_ready() if ready else server
+
+
+def lives(process: psutil.Process) -> bool:
+    """Whether a process still runs; one that only waits to be collected does not."""
+    try:
+        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
+
+
+def is_free(port: int) -> bool:
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        probe.bind(("127.0.0.1", port))
+    return True
+
+
+def test_children_of_a_dead_worker_die_with_it() -> None:
+    """F21, in part: what a script started does not outlive its worker."""
+    with serving(SINGLE, *QUICK) as server, unharmed(server, NORMAL, EXPECTED):
+        ask_all(server, [{"id": 5, "op": "children"}])
+        (worker,) = server.workers()
+        children = worker.children(recursive=True)
+        assert len(children) >= 3
+        kill(worker)
+        wait_until(lambda: not any(map(lives, children)))
+
+
+def test_reruns_can_be_turned_off(tmp_path: Path) -> None:
+    """With `--no-rerun` nothing is executed twice: a batch that fails or dies fails as a whole, at once."""
+    with serving(BATCH, "--no-rerun", *QUICK) as server, unharmed(server, NORMAL, EXPECTED):
+        mark = len(server.lines)
+        items = [{"id": 10, "op": "note"}, {"id": 5, "op": "fail"}, {"id": 11, "op": "note"}]
+        failed = answers(server, send_as_batch(server, Gate(tmp_path / "raise"), items))
+        assert [(answer.status, answer.code) for answer in failed] == [(500, "script_error")] * 3
+        items = [{"id": 12, "op": "note"}, {"id": 6, "op": "sleep", "seconds": 30}, {"id": 13, "op": "note"}]
+        sent = send_as_batch(server, Gate(tmp_path / "die"), items)
+        server.wait_log("item 12 was executed", after=mark)
+        kill(server.workers()[0])
+        failed = answers(server, sent)
+        assert [(answer.status, answer.code) for answer in failed] == [(500, "worker_died")] * 3
+        time.sleep(0.2)
+        log = server.log_after(mark)
+        assert [log.count(f"item {id} was executed") for id in (10, 11, 12, 13)] == [1, 0, 1, 0]
+
+
+def test_two_poisons_never_cost_an_innocent_its_answer(tmp_path: Path) -> None:
+    """Requests that share an async worker with one that crashes are run again alone, not beside the next crash."""
+    with serving(OVERLAPPING, *QUICK) as server, unharmed(server, NORMAL, EXPECTED):
+        gate = Gate(tmp_path / "gate")
+        innocent = [send(server, gate.holding(id)) for id in range(10, 14)]
+        server.wait_log("item 13 waits")
+        for poison in (5, 6, 7):
+            guilty = send(server, {"id": poison, "op": "crash"})
+            assert answers(server, [guilty])[0].status == 500
+        gate.open()
+        assert_own(answers(server, innocent), [10, 11, 12, 13])
+
+
+def test_a_worker_that_cannot_end_is_ended(tmp_path: Path) -> None:
+    """A script that spoils its process and then hangs in close() is replaced all the same."""
+    script = tmp_path / "model.py"
+    script.write_text(
+        "import time\n"
+        "class Model:\n"
+        "    def predict(self, item):\n"
+        "        if item == 'leave':\n"
+        "            raise SystemExit\n"
+        "        return item\n"
+        "    def close(self):\n"
+        "        time.sleep(600)\n"
+    )
+    with serving(tmp_path, "--kill-grace", "0.5", *QUICK) as server, unharmed(server, 3, 3):
+        assert ask_all(server, ["leave"])[0].status == 500
+        assert ask_all(server, [4])[0].json() == 4
+
+
+def test_workers_leave_no_core_files() -> None:
+    """A crash does not fill the package's folder with memory images, whatever the limits of the shell."""
+    with serving(SINGLE) as server:
+        limits = Path(f"/proc/{server.workers()[0].pid}/limits").read_text()
+        (line,) = [line for line in limits.splitlines() if line.startswith("Max core file size")]
+        assert line.split()[4] == "0"
+
+
+def test_the_front_holds_no_file_of_a_dead_worker() -> None:
+    """Deaths leak nothing: after many of them the front has as many files open as before."""
+    with serving(SINGLE, *QUICK) as server, unharmed(server, NORMAL, EXPECTED) as before:
+        for _ in rounds(5):
+            kill(server.workers()[0])
+            assert_own(ask_all(server, [{"id": 4}]), [4])
+        assert len(os.listdir(f"/proc/{server.process.pid}/fd")) <= before.fds + 4

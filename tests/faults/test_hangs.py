@@ -1,0 +1,116 @@
+"""Scripts that do not come back, and answers that come too late."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+from support.after import unharmed
+from support.server import Server, serving, wait_until
+from support.traffic import Caller, Gate, answers, ask_all, occupy, rounds, send, send_as_batch, times
+
+NORMAL, EXPECTED = {"id": 1}, {"id": 1, "twice": 2}
+SINGLE, BATCH, OVERLAPPING = (f"fault_script/{name}.py" for name in ("single", "batch", "overlapping"))
+QUICK = ("--restart-delay", "0.1", "--restart-delay-max", "0.2")
+
+
+def hang(script: str, op: str) -> None:
+    """A request that hangs is answered 504 at its deadline and its worker killed; the other worker serves meanwhile."""
+    flags = ("--workers", "2", "--timeout", "4", "--kill-grace", "0.3", *QUICK)
+    with serving(script, *flags) as server:
+        wait_until(lambda: server.metric("franca_workers", state="ready") == 2)
+        for _ in rounds(1, 10):
+            with unharmed(server, NORMAL, EXPECTED):
+                ask_all(server, [{"id": id} for id in range(40)])
+                mark = len(server.lines)
+                pids = {worker.pid for worker in server.workers()}
+                guilty = send(server, {"id": 5, "op": op})
+                server.wait_log("item 5 (loops|holds)", after=mark)
+                for start in range(100, 160, 20):
+                    others = ask_all(server, [{"id": id} for id in range(start, start + 20)], seconds=8)
+                    assert [answer.status for answer in others] == [200] * 20
+                    assert [answer.json()["id"] for answer in others] == list(range(start, start + 20))
+                assert not guilty.done(), "the others must be served while it hangs"
+                (late,) = answers(server, [guilty])
+                assert (late.status, late.code) == (504, "timeout")
+                assert late.seconds >= 3.9
+                server.wait_log("was killed: one call ran longer than 4 s", after=mark)
+                wait_until(lambda pids=pids: len(pids & {worker.pid for worker in server.workers()}) == 1)
+
+
+@pytest.mark.parametrize("script", [SINGLE, BATCH])
+def test_f06_endless_python_loop(script: str) -> None:
+    """F06: 504 at the deadline, the worker killed, the other worker serving meanwhile."""
+    hang(script, "loop")
+
+
+@pytest.mark.parametrize("script", [SINGLE, BATCH, OVERLAPPING])
+def test_f07_endless_call_that_holds_the_gil(script: str) -> None:
+    """F07: the same when no Python code of the worker can run any more: the kill comes from outside."""
+    hang(script, "hold_gil")
+
+
+@pytest.mark.parametrize("script", [SINGLE, BATCH, OVERLAPPING])
+def test_f10_late_answers_reach_nobody(script: str) -> None:
+    """F10: after an answer that came too late, the next caller gets its own."""
+    flags = ("--workers", "2", *QUICK)
+    with serving(script, *flags) as server, unharmed(server, NORMAL, EXPECTED):
+        callers = 4
+        each = times(120, 1000) // callers
+        with ThreadPoolExecutor(callers) as threads:
+            late = sum(threads.map(lambda caller: alternate(server, caller * 10_000, each), range(callers)))
+        assert late >= callers * each // 2, "most slow requests must have run into their timeout"
+
+
+def alternate(server: Server, first: int, count: int) -> int:
+    """Slow and fast requests in turn on one connection; how many were too slow."""
+    late = 0
+    with Caller(server) as caller:
+        for id in range(first, first + 2 * count, 2):
+            slow = caller.post({"id": id, "op": "sleep", "seconds": 0.04}, timeout_ms=10)
+            if slow.status == 504:
+                late += 1
+            else:
+                assert slow.json()["id"] == id
+            fast = caller.post({"id": id + 1})
+            assert (fast.status, fast.json()) == (200, {"id": id + 1, "twice": 2 * id + 2})
+    return late
+
+
+def test_f34_one_of_four_loops(tmp_path: Path) -> None:
+    """F34: the mates of an item that hangs are run again and answered; it gets 504."""
+    flags = ("--timeout", "40", "--run-timeout", "0.7", "--kill-grace", "0.2", *QUICK)
+    with serving(BATCH, *flags) as server:
+        for number, chance in enumerate(rounds(1, 10)):
+            with unharmed(server, NORMAL, EXPECTED):
+                mark = len(server.lines)
+                place = chance.randrange(4)
+                items = [{"id": id} for id in range(10, 14)]
+                items[place] = {"id": 5, "op": "loop"}
+                answered = answers(server, send_as_batch(server, Gate(tmp_path / str(number)), items), 25)
+                guilty = answered.pop(place)
+                assert (guilty.status, guilty.code) == (504, "timeout")
+                assert [answer.status for answer in answered] == [200] * 3
+                mates = [item["id"] for item in items if item["id"] != 5]
+                assert [answer.json() for answer in answered] == [{"id": id, "twice": 2 * id} for id in mates]
+                server.wait_log("one call ran longer than 0.7 s", after=mark)
+                server.wait_log(r"harm\.py.*in loop", after=mark)
+
+
+@pytest.mark.parametrize("script", [SINGLE, BATCH, OVERLAPPING])
+def test_f58_deadline_passes_in_the_queue(script: str, tmp_path: Path) -> None:
+    """F58: a request that waited too long gets 504 while the worker is still busy, and never reaches the script."""
+    with serving(script, "--slots", "1", *QUICK) as server, unharmed(server, NORMAL, EXPECTED):
+        ask_all(server, [{"id": id} for id in range(20)])
+        gate = Gate(tmp_path / "gate")
+        plug = occupy(server, gate, 4)
+        late = answers(server, [send(server, {"id": id, "op": "note"}, timeout_ms=100) for id in range(50, 54)])
+        assert [(answer.status, answer.code) for answer in late] == [(504, "timeout")] * 4
+        assert all(answer.seconds >= 0.09 for answer in late)
+        assert not plug.done()
+        gate.open()
+        assert answers(server, [plug])[0].json() == {"id": 4, "twice": 8}
+        assert ask_all(server, [{"id": 60, "op": "note"}])[0].status == 200
+        server.wait_log("item 60 was executed")
+        assert "item 5" not in server.log

@@ -1,0 +1,6 @@
+import asyncio
+
+
+async def predict(request):
+    await asyncio.sleep(request["sleep"])
+    return request["id"]

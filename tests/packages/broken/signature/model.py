@@ -1,0 +1,6 @@
+def load():
+    pass
+
+
+def predict(a, b):
+    return 1

@@ -1,0 +1,1 @@
+"""What the tests share: real servers, real clients, and the check after every fault."""

@@ -1,0 +1,55 @@
+"""The check after every fault: the server is as it was."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import psutil
+
+from support.server import Server, wait_until
+
+
+@dataclass(frozen=True)
+class Before:
+    workers: int
+    fds: int
+    threads: int
+    memory: int
+
+
+def measure(server: Server) -> Before:
+    front = psutil.Process(server.process.pid)
+    return Before(len(server.workers()), front.num_fds(), front.num_threads(), front.memory_info().rss)
+
+
+def is_well(server: Server, before: Before, normal: Any, expected: Any) -> None:
+    """Alive at once, ready soon, twenty normal requests right, nothing more held than before."""
+    started = time.monotonic()
+    assert server.client.get("/v2/health/live").status_code == 200
+    assert time.monotonic() - started < 1, "liveness took a second"
+    wait_until(lambda: server.ready() == 200, 10, lambda: f"not ready again:\n{server.log}")
+    for _ in range(20):
+        answer = server.predict(normal)
+        assert answer.status_code == 200, answer.text
+        assert answer.json() == expected
+    wait_until(lambda: len(server.workers()) == before.workers, 10, lambda: "worker count differs")
+    wait_until(lambda: measure(server).fds <= before.fds + 1, 5, lambda: f"fds: {before.fds} -> {measure(server).fds}")
+    now = measure(server)
+    assert now.threads <= before.threads, f"threads: {before.threads} -> {now.threads}"
+    assert now.memory - before.memory < 32 * 1024 * 1024, f"memory grew by {now.memory - before.memory} bytes"
+    assert server.metric("franca_queue_length") == 0
+    assert server.metric("franca_queue_bytes") == 0
+    assert server.metric("franca_requests_in_progress") == 0
+
+
+@contextlib.contextmanager
+def unharmed(server: Server, normal: Any, expected: Any) -> Iterator[Before]:
+    """Run a fault inside this; afterwards the server must be well."""
+    assert server.predict(normal).status_code == 200
+    before = measure(server)
+    yield before
+    is_well(server, before, normal, expected)

@@ -1,0 +1,27 @@
+"""Every CPython from 3.8 up that this machine has."""
+
+from __future__ import annotations
+
+import functools
+import shutil
+import subprocess
+from pathlib import Path
+
+OLDEST = (3, 8)
+NEWEST = (3, 20)
+
+
+@functools.cache
+def found() -> dict[str, str]:
+    """Version, such as 3.8, to the path of an interpreter of it."""
+    candidates = [shutil.which(f"python3.{minor}") for minor in range(OLDEST[1], NEWEST[1])]
+    candidates += [str(path) for path in sorted(Path.home().glob(".pyenv/versions/*/bin/python"))]
+    versions: dict[str, str] = {}
+    for path in filter(None, candidates):
+        code = "import sys, platform; print('%d.%d' % sys.version_info[:2], platform.python_implementation())"
+        done = subprocess.run([path, "-c", code], capture_output=True, text=True, check=False)
+        version, _, implementation = done.stdout.strip().partition(" ")
+        numbers = tuple(int(part) for part in version.split(".")) if version else ()
+        if done.returncode == 0 and implementation == "CPython" and numbers >= OLDEST:
+            versions.setdefault(version, path)
+    return dict(sorted(versions.items(), key=lambda entry: int(entry[0].partition(".")[2])))

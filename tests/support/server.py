@@ -1,0 +1,168 @@
+"""A real `franca serve` process under test."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import psutil
+
+ROOT = Path(__file__).resolve().parents[2]
+PACKAGES = ROOT / "tests" / "packages"
+LISTENING = re.compile(r"listening on http://\S+:(\d+)")
+
+
+class Server:
+    """Started with `--port 0`; its log is collected as lines."""
+
+    def __init__(self, path: Path | str, *flags: str, env: dict[str, str] | None = None) -> None:
+        environment = {key: value for key, value in os.environ.items() if not key.startswith("FRANCA_")}
+        environment.update(env or {})
+        self.lines: list[str] = []
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "franca", "serve", str(path), "--port", "0", *flags],
+            stderr=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            stdin=subprocess.DEVNULL,
+            env=environment,
+            text=True,
+            cwd=ROOT,
+        )
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
+        self.port = self._find_port()
+        self.url = f"http://127.0.0.1:{self.port}"
+        self.client = httpx.Client(base_url=self.url, timeout=30)
+
+    def _read(self) -> None:
+        assert self.process.stderr is not None
+        for line in self.process.stderr:
+            self.lines.append(line.rstrip("\n"))
+
+    def _find_port(self) -> int:
+        found = self.wait_log(LISTENING, 20)
+        return int(found[1])
+
+    @property
+    def log(self) -> str:
+        return "\n".join(self.lines)
+
+    def log_after(self, line: int) -> str:
+        return "\n".join(self.lines[line:])
+
+    def wait_log(self, pattern: str | re.Pattern[str], seconds: float = 10, after: int = 0) -> re.Match[str]:
+        """Wait until the log, from the given line on, holds the pattern."""
+        deadline = time.monotonic() + seconds
+        while time.monotonic() < deadline:
+            found = re.search(pattern, self.log_after(after))
+            if found is not None:
+                return found
+            if self.process.poll() is not None:
+                self._reader.join(2)
+                found = re.search(pattern, self.log_after(after))
+                if found is not None:
+                    return found
+                break
+            time.sleep(0.01)
+        raise AssertionError(f"{pattern!r} not in the log within {seconds} s:\n{self.log}")
+
+    def wait_ready(self, seconds: float = 30) -> Server:
+        wait_until(lambda: self.ready() == 200, seconds, lambda: f"not ready:\n{self.log}")
+        return self
+
+    def ready(self) -> int:
+        return self.client.get("/v2/health/ready").status_code
+
+    def predict(self, value: Any = None, **options: Any) -> httpx.Response:
+        if "content" in options or "files" in options or "data" in options:
+            return self.client.post("/predict", **options)
+        return self.client.post("/predict", json=value, **options)
+
+    def metric(self, name: str, **labels: str) -> float:
+        """The value of one series; 0 when it is not there."""
+        for line in self.client.get("/metrics").text.splitlines():
+            series, _, value = line.rpartition(" ")
+            if series.partition("{")[0] == name and all(f'{key}="{text}"' in series for key, text in labels.items()):
+                return float(value)
+        return 0.0
+
+    def workers(self) -> list[psutil.Process]:
+        """The live worker processes."""
+        found = []
+        with contextlib.suppress(psutil.NoSuchProcess):
+            for child in psutil.Process(self.process.pid).children():
+                with contextlib.suppress(psutil.NoSuchProcess):
+                    if child.status() != psutil.STATUS_ZOMBIE:
+                        found.append(child)
+        return found
+
+    def family(self) -> list[psutil.Process]:
+        with contextlib.suppress(psutil.NoSuchProcess):
+            return psutil.Process(self.process.pid).children(recursive=True)
+        return []
+
+    def stop(self, number: int = signal.SIGTERM, seconds: float = 40) -> int:
+        """Signal the server and return its exit code."""
+        if self.process.poll() is None:
+            self.process.send_signal(number)
+        try:
+            code = self.process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+            raise AssertionError(f"the server did not stop within {seconds} s:\n{self.log}") from None
+        self._reader.join(5)
+        self.client.close()
+        return code
+
+
+@contextlib.contextmanager
+def serving(path: Path | str, *flags: str, env: dict[str, str] | None = None, ready: bool = True) -> Iterator[Server]:
+    """A server for the length of a test; it must not leave a process behind."""
+    server = Server(path if isinstance(path, Path) else PACKAGES / path, *flags, env=env)
+    family: list[psutil.Process] = []
+    try:
+        if ready:
+            server.wait_ready()
+        yield server
+        family = server.family()
+    finally:
+        if server.process.poll() is None:
+            server.stop()
+    gone, alive = psutil.wait_procs(family, timeout=5)
+    assert not alive, f"left behind: {alive}"
+
+
+def franca(*arguments: str, env: dict[str, str] | None = None, seconds: float = 60) -> subprocess.CompletedProcess[str]:
+    """Run the command line to its end."""
+    environment = {key: value for key, value in os.environ.items() if not key.startswith("FRANCA_")}
+    environment.update(env or {})
+    return subprocess.run(
+        [sys.executable, "-m", "franca", *arguments],
+        capture_output=True,
+        text=True,
+        timeout=seconds,
+        env=environment,
+        cwd=ROOT,
+        check=False,
+    )
+
+
+def wait_until(condition: Any, seconds: float = 10, message: Any = lambda: "it did not happen in time") -> None:
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        with contextlib.suppress(httpx.HTTPError):
+            if condition():
+                return
+        time.sleep(0.02)
+    raise AssertionError(message())

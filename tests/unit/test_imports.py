@@ -1,0 +1,139 @@
+"""The import rules of docs/architecture.md, held by the source itself."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+SOURCE = Path(__file__).resolve().parents[2] / "src"
+FRONT = sorted((SOURCE / "franca").rglob("*.py"))
+WORKER = [path for path in sorted((SOURCE / "franca_worker").rglob("*.py")) if "platforms" not in path.parts]
+OPTIONAL_IN_WORKER = {"orjson", "numpy", "cv2", "PIL", "av"}
+
+
+def module_name(path: Path) -> str:
+    parts = path.relative_to(SOURCE).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def imports(path: Path, *, top_level: bool = False) -> Iterator[str]:
+    """Absolute names a file imports; with `top_level`, only those that run when it is imported."""
+    tree = ast.parse(path.read_text())
+    for node in tree.body if top_level else ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}: relative import"
+            yield node.module or ""
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+def belongs(name: str, package: str) -> bool:
+    return name == package or name.startswith(package + ".")
+
+
+@pytest.mark.parametrize("path", WORKER, ids=module_name)
+def test_worker_imports_only_the_standard_library_and_itself(path: Path) -> None:
+    for name in imports(path):
+        top = name.partition(".")[0]
+        assert top in sys.stdlib_module_names | {"franca_worker"} | OPTIONAL_IN_WORKER, f"{path} imports {name}"
+
+
+@pytest.mark.parametrize("path", WORKER, ids=module_name)
+def test_worker_is_valid_syntax_for_python_3_8(path: Path) -> None:
+    ast.parse(path.read_text(), filename=str(path), feature_version=(3, 8))
+
+
+@pytest.mark.parametrize("path", FRONT, ids=module_name)
+def test_front_uses_only_the_wire_of_the_worker(path: Path) -> None:
+    allowed = {"franca_worker", "franca_worker.wire"}
+    for name in imports(path):
+        if belongs(name, "franca_worker"):
+            assert name in allowed or belongs(name, "franca_worker.wire"), f"{path} imports {name}"
+
+
+@pytest.mark.parametrize("path", FRONT, ids=module_name)
+def test_front_never_imports_frameworks_or_image_libraries(path: Path) -> None:
+    forbidden = {"numpy", "PIL", "cv2", "torch", "tensorflow", "paddle", "onnxruntime", "pickle"}
+    assert not forbidden & {name.partition(".")[0] for name in imports(path)}
+
+
+@pytest.mark.parametrize("path", [path for path in FRONT if "web" in path.parts], ids=module_name)
+def test_web_reaches_the_engine_only_through_its_interface(path: Path) -> None:
+    doors = ("franca.engine.engine", "franca.engine.call")
+    for name in imports(path):
+        if belongs(name, "franca.engine"):
+            assert name == "franca.engine" or any(belongs(name, door) for door in doors), f"{path} imports {name}"
+
+
+@pytest.mark.parametrize("path", [path for path in FRONT if "engine" in path.parts], ids=module_name)
+def test_engine_knows_nothing_of_the_web(path: Path) -> None:
+    assert not any(belongs(name, "franca.web") for name in imports(path))
+
+
+def dialects(folder: Path) -> list[Path]:
+    return [path for path in sorted(folder.iterdir()) if path.stem not in ("__init__", "base", "__pycache__")]
+
+
+@pytest.mark.parametrize("folder", ["franca_worker/dialects", "franca/web/native"])
+def test_no_dialect_imports_another(folder: str) -> None:
+    package = folder.replace("/", ".")
+    found = dialects(SOURCE / folder)
+    names = {f"{package}.{path.stem}" for path in found}
+    for path in found:
+        for file in [path] if path.is_file() else sorted(path.rglob("*.py")):
+            others = names - {f"{package}.{path.stem}"}
+            assert not any(belongs(name, other) for name in imports(file) for other in others), file
+
+
+def test_there_are_no_import_cycles() -> None:
+    files = {module_name(path): path for path in [*FRONT, *WORKER]}
+    graph = {
+        name: {other for other in imports(path, top_level=True) if other in files and other != name}
+        for name, path in files.items()
+    }
+    done: set[str] = set()
+
+    def visit(name: str, trail: tuple[str, ...]) -> None:
+        assert name not in trail, " -> ".join([*trail, name])
+        if name not in done:
+            for other in sorted(graph[name]):
+                visit(other, (*trail, name))
+            done.add(name)
+
+    for name in graph:
+        visit(name, ())
+
+
+def loaded_by(code: str) -> set[str]:
+    done = subprocess.run(
+        [sys.executable, "-c", f"import sys; {code}; print('\\n'.join(sys.modules))"],
+        capture_output=True, text=True, check=True, env={"PYTHONPATH": str(SOURCE)},
+    )  # fmt: skip
+    return set(done.stdout.split())
+
+
+def test_importing_franca_is_light() -> None:
+    heavy = {"click", "rich", "uvicorn", "starlette", "asyncio", "msgspec", "orjson", "uvloop"}
+    assert not heavy & loaded_by("import franca")
+
+
+def test_the_command_line_starts_without_the_server() -> None:
+    heavy = {"uvicorn", "starlette", "uvloop", "rich", "msgspec"}
+    assert not heavy & loaded_by("import franca.cli.commands")
+
+
+def test_importing_the_worker_does_nothing() -> None:
+    heavy = {"asyncio", "numpy", "PIL", "cv2"}
+    assert not heavy & loaded_by("import franca_worker.loop")
+
+
+def test_no_pickle_outside_the_handoff() -> None:
+    for path in [*FRONT, *WORKER]:
+        if path.name != "handoff.py":
+            assert "pickle" not in {name.partition(".")[0] for name in imports(path)}, path

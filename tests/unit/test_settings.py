@@ -1,0 +1,102 @@
+"""Settings: one declaration, four sources, no guessing."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from franca import units
+from franca.errors import StartError
+from franca.settings import FIELDS, Settings, flag, parse, resolve, variable
+
+
+def test_the_strongest_source_wins(tmp_path: Path) -> None:
+    file = tmp_path / "franca.toml"
+    file.write_text('queue = 1\ntimeout = "3s"\nmax_batch = 5\nworkers = 4\n')
+    environ = {"FRANCA_QUEUE": "2", "FRANCA_TIMEOUT": "500ms", "HOME": "/"}
+    found = resolve({"queue": 3}, environ, file, {"workers": 9, "keep_alive": 1.0})
+    assert (found.settings.queue, found.sources["queue"]) == (3, "--queue")
+    assert (found.settings.timeout, found.sources["timeout"]) == (0.5, "FRANCA_TIMEOUT")
+    assert (found.settings.max_batch, found.sources["max_batch"]) == (5, "franca.toml")
+    assert (found.settings.workers, found.sources["workers"]) == (4, "franca.toml")
+    assert (found.settings.keep_alive, found.sources["keep_alive"]) == (1.0, "the dialect")
+    assert (found.settings.port, found.sources["port"]) == (8080, "default")
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"), [("30", 30), ("1.5", 1.5), ("500ms", 0.5), ("2 m", 120), ("1h", 3600), ("10 S", 10)]
+)
+def test_durations_are_read_as_people_write_them(text: str, seconds: float) -> None:
+    assert units.seconds(text) == seconds
+
+
+@pytest.mark.parametrize(
+    ("text", "size"),
+    [("1024", 1024), ("64MiB", 64 << 20), ("10MB", 10**7), ("1 gb", 10**9), ("2k", 2048), ("1.5KiB", 1536)],
+)
+def test_sizes_are_read_as_people_write_them(text: str, size: int) -> None:
+    assert units.size(text) == size
+
+
+WRONG = [
+    ("port", "eighty"),
+    ("port", "-1"),
+    ("timeout", "soon"),
+    ("timeout", "10 parsecs"),
+    ("max_body", "10 horses"),
+    ("workers", "1.5"),
+    ("rerun", "maybe"),
+    ("nan", "nothing"),
+    ("max_wait_ms", "-3"),
+    ("log_level", "loud"),
+]
+
+
+@pytest.mark.parametrize(("name", "text"), WRONG)
+def test_wrong_values_are_refused_everywhere(tmp_path: Path, name: str, text: str) -> None:
+    with pytest.raises(StartError, match=flag(name)):
+        parse(name, text, flag(name))
+    with pytest.raises(StartError, match=variable(name)):
+        resolve({}, {variable(name): text})
+    file = tmp_path / "franca.toml"
+    file.write_text(f'\n{name} = "{text}"\n')
+    with pytest.raises(StartError, match=rf"franca.toml:2: {name}"):
+        resolve({}, {}, file)
+
+
+@pytest.mark.parametrize(
+    "line", ["queue = true", "queue = [1]", "queue = 1.5", "rerun = 1", "allow_host = 3", "host = 1"]
+)
+def test_wrong_types_in_a_file_are_refused(tmp_path: Path, line: str) -> None:
+    file = tmp_path / "franca.toml"
+    file.write_text(line + "\n")
+    with pytest.raises(StartError, match="franca.toml:1"):
+        resolve({}, {}, file)
+
+
+def test_a_broken_file_names_its_line(tmp_path: Path) -> None:
+    file = tmp_path / "franca.toml"
+    file.write_text("queue = 1\nworkers =\n")
+    with pytest.raises(StartError, match="franca.toml:2"):
+        resolve({}, {}, file)
+
+
+def test_every_unknown_key_is_refused_with_a_suggestion(tmp_path: Path) -> None:
+    """Each setting's name with one letter changed: never silently ignored."""
+    file = tmp_path / "franca.toml"
+    for name in FIELDS:
+        typo = name[:-1] + ("x" if name[-1] != "x" else "y")
+        file.write_text(f"{typo} = 1\n")
+        with pytest.raises(StartError, match=f"unknown key '{typo}'"):
+            resolve({}, {}, file)
+
+
+def test_every_setting_says_what_it_is() -> None:
+    for name, field in FIELDS.items():
+        assert field.metadata["help"], name
+        assert field.metadata["kind"] in units.PARSERS, name
+
+
+def test_run_timeout_follows_timeout() -> None:
+    assert Settings(timeout=7).effective_run_timeout == 7
+    assert Settings(timeout=7, run_timeout=2).effective_run_timeout == 2

@@ -1,0 +1,59 @@
+"""A worker is the same on every CPython from 3.8 up."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+from support import interpreters
+from support.server import ROOT, serving
+
+VERSIONS = interpreters.found()
+each_version = pytest.mark.parametrize("python", VERSIONS.values(), ids=VERSIONS.keys())
+
+
+@each_version
+def test_a_script_is_served_the_same_by_every_python(python: str) -> None:
+    with serving("stages", "--python", python) as server:
+        assert server.predict({"value": 21}).json()["value"] == 42
+    with serving("batch", "--python", python) as server:
+        assert server.predict([1.5, "猫", None]).content == '{"value":[1.5,"猫",null],"batch":1}'.encode()
+    with serving("uploads", "--python", python) as server:
+        answer = server.predict(files={"image": ("七.png", b"12345", "image/png")})
+        assert answer.json() == {"image": {"name": "七.png", "type": "image/png", "size": 5}}
+
+
+@each_version
+def test_streams_and_async_work_on_every_python(python: str) -> None:
+    with serving("stream", "--python", python) as server:
+        assert server.predict({"count": 2}).text == 'data: {"number":0}\n\ndata: {"number":1}\n\n'
+    with serving("asynchronous", "--python", python) as server:
+        assert server.predict({"id": 5, "sleep": 0}).json() == 5
+
+
+@each_version
+@pytest.mark.timeout(400)
+def test_the_workers_own_tests_pass_on_every_python(python: str) -> None:
+    environment = environment_of(python)
+    done = subprocess.run(
+        [str(environment), "-m", "pytest", "tests/worker", "-q", "-p", "no:cacheprovider", "-W", "ignore"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout[-4000:]
+
+
+def environment_of(python: str) -> Path:
+    """A virtual environment with pytest and hypothesis for this interpreter, made once."""
+    version = next(version for version, path in VERSIONS.items() if path == python)
+    folder = ROOT / ".cache" / f"worker-{version}"
+    made = folder / "bin" / "python"
+    if not (folder / "complete").exists():
+        subprocess.run([python, "-m", "venv", "--clear", str(folder)], check=True)
+        packages = ["pytest", "pytest-timeout", "hypothesis"]
+        subprocess.run([str(made), "-m", "pip", "install", "-q", *packages], check=True, capture_output=True)
+        (folder / "complete").touch()
+    return made

@@ -1,0 +1,111 @@
+"""Frames survive the trip, and nothing else passes for a frame."""
+
+from __future__ import annotations
+
+import socket
+
+import pytest
+from franca_worker import wire
+from franca_worker.port import FrontGone, Port
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+small = st.binary(max_size=300)
+field = st.binary(max_size=40).map(lambda raw: raw.replace(b"\0", b""))
+items = st.lists(st.tuples(st.integers(0, 2**64 - 1), field, st.lists(small, max_size=3)), max_size=8)
+times = st.tuples(*[st.integers(0, 2**32 - 1)] * 5)
+reply = st.builds(
+    wire.Reply, st.integers(0, 2**64 - 1), st.integers(100, 599), st.integers(0, 3), times, field, small
+)  # fmt: skip
+
+
+def payload(buffers: list[wire.Buffer]) -> tuple[int, int, memoryview]:
+    whole = b"".join(buffers)
+    length, kind, _flags, count, _generation = wire.HEADER.unpack_from(whole)
+    assert len(whole) == wire.HEADER.size + length
+    return kind, count, memoryview(whole)[wire.HEADER.size :]
+
+
+@given(items)
+def test_run_items_come_back_as_they_were(given_items: list[tuple[int, bytes, list[bytes]]]) -> None:
+    sent = [(key, 1.5, head, pieces, sum(map(len, pieces))) for key, head, pieces in given_items]
+    kind, count, data = payload(wire.run_frame(sent, 7))
+    assert kind == wire.RUN
+    got = [(item.id, item.head, bytes(item.body)) for item in wire.run_items(data, count)]
+    assert got == [(key, head, b"".join(pieces)) for key, head, pieces in given_items]
+
+
+@given(st.lists(reply, max_size=8))
+def test_replies_come_back_as_they_were(sent: list[wire.Reply]) -> None:
+    kind, count, data = payload(wire.reply_frame(sent, 7))
+    assert kind == wire.REPLY
+    assert [one._replace(body=bytes(one.body)) for one in wire.replies(data, count)] == sent
+
+
+@given(st.binary(max_size=200), st.integers(0, 20))
+def test_garbage_is_refused_not_misread(data: bytes, count: int) -> None:
+    for read in (wire.run_items, wire.replies):
+        try:
+            found = read(memoryview(data), count)
+        except wire.WireError:
+            continue
+        assert len(found) == count
+
+
+@pytest.mark.parametrize("text", [b"", b"[]", b"{", b"\xff", b"3"])
+def test_control_frames_hold_an_object(text: bytes) -> None:
+    with pytest.raises(wire.WireError):
+        wire.json_object(text)
+
+
+def test_head_fields_survive() -> None:
+    head = wire.Head(b"id", b"/predict", b"application/json", b"*/*", b"/predict", b"a=1", b"", b"")
+    assert wire.Head.unpack(head.pack()) == head
+
+
+@given(st.lists(st.binary(max_size=2000), min_size=1, max_size=6), st.integers(1, 700))
+@settings(max_examples=50)
+def test_a_port_reads_frames_however_they_are_cut(bodies: list[bytes], cut: int) -> None:
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        stream = b"".join(wire.frame(wire.METRIC, 1, body) for body in bodies)
+        port = Port(theirs)
+        for start in range(0, len(stream), cut):
+            ours.sendall(stream[start : start + cut])
+            port.poll()
+        assert [bytes(port.next().payload) for _ in bodies] == bodies
+
+
+def test_a_port_takes_frames_larger_than_its_reads() -> None:
+    import threading
+
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        body = bytes(range(256)) * 8192
+        port = Port(theirs)
+        sender = threading.Thread(
+            target=ours.sendall, args=(wire.frame(wire.METRIC, 1, body) + wire.frame(wire.STOP, 1),)
+        )
+        sender.start()
+        assert bytes(port.next().payload) == body
+        assert port.next().kind == wire.STOP
+        sender.join()
+
+
+def test_cancellations_are_seen_while_reading_ahead() -> None:
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        ours.sendall(wire.cancel_frame([3, 5], 1) + wire.frame(wire.STOP, 1))
+        port = Port(theirs)
+        port.poll()
+        assert port.cancelled == {3, 5}
+        assert port.next().kind == wire.STOP
+
+
+def test_the_end_of_the_stream_is_the_death_of_the_front() -> None:
+    ours, theirs = socket.socketpair()
+    with theirs:
+        ours.sendall(wire.frame(wire.STOP, 1)[:5])
+        ours.close()
+        with pytest.raises(FrontGone):
+            Port(theirs).next()
