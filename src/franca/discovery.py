@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 from franca.errors import StartError, near
@@ -24,7 +24,18 @@ class Package:
     reasons: tuple[str, ...] = ()
     problems: tuple[str, ...] = ()
     config: Path | None = None
-    facts: dict[str, str] = field(default_factory=dict)
+    arguments: tuple[str, ...] = ()
+    """What the script finds in sys.argv."""
+
+    def for_worker(self) -> dict[str, object]:
+        """What a worker is told."""
+        return {
+            "name": self.name,
+            "folder": str(self.folder),
+            "script": str(self.script),
+            "dialect": self.dialect,
+            "arguments": list(self.arguments),
+        }
 
 
 def discover(path: Path, dialect: str = "") -> Package:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import signal
 import socket
 import sys
@@ -18,40 +19,58 @@ from franca.engine.engine import LocalEngine
 from franca.errors import Unanswered
 from franca.metrics import Metrics
 from franca.settings import Settings
+from franca.watching import changes
 from franca.web import access, app, native, server
 from franca.web.front import Front
+from franca.web.try_line import try_line
 
 log = logging.getLogger("franca")
 STILL_LOADING = 10.0
+WORKER_STOP = 2.0
 
 
 def serve(package: Package, settings: Settings) -> None:
     """Serve until told to stop. Raises StartError before the first ready, Unanswered when the drain time passes."""
     logs.configure(settings.log_format, settings.log_level)
     rules = access.establish(settings)
+    tls = access.tls_context(settings)
     sock = server.bind(settings)
-    uvloop.run(_Serving(package, settings, rules, sock).run())
+
+    async def run() -> None:
+        await Serving(package, settings, rules, sock, tls).run()
+
+    uvloop.run(run())
 
 
-class _Serving:
-    def __init__(self, package: Package, settings: Settings, rules: access.Access, sock: socket.socket) -> None:
+class Serving:
+    """One running server: it owns the engine, the front and the listening socket."""
+
+    def __init__(
+        self,
+        package: Package,
+        settings: Settings,
+        rules: access.Access,
+        sock: socket.socket,
+        tls: access.SSLContext | None = None,
+    ) -> None:
         self.package = package
         self.settings = settings
-        self.sock = sock
         self.metrics = Metrics()
         self.engine = LocalEngine(package, settings, self.metrics)
         self.front = Front(package, settings, self.engine, self.metrics, rules, native.find(package.dialect))
         self.front.app = app.build(self.front)
-        self.web = server.WebServer(self.front, sock)
+        self.web = server.WebServer(self.front, sock, tls)
+        host, port = sock.getsockname()[:2]
+        self.url = f"{'https' if tls else 'http'}://{f'[{host}]' if ':' in host else host}:{port}"
         self.signals = 0
         self.stopped = asyncio.Event()
+        self.forced = asyncio.Event()
 
     async def run(self) -> None:
-        loop = asyncio.get_running_loop()
-        for number in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(number, self._on_signal)
+        self._handle_signals()
         await self.web.start()
         await self.engine.start()
+        watcher = asyncio.ensure_future(self._watch()) if self.settings.reload else None
         try:
             await self._until_ready()
             if not self.stopped.is_set():
@@ -59,16 +78,38 @@ class _Serving:
                 await self.stopped.wait()
             await self._drain()
         finally:
-            await self.engine.stop()
-            await self.web.stop(0)
+            if watcher is not None:
+                watcher.cancel()
+            self.web.close()
+            await self.engine.stop(WORKER_STOP)
 
-    def _on_signal(self) -> None:
+    # Signals
+
+    def _handle_signals(self) -> None:
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, self._stop)
+        loop.add_signal_handler(signal.SIGHUP, self._stop if os.isatty(0) else self._reload)
+
+    def _stop(self) -> None:
         self.signals += 1
         self.stopped.set()
+        if self.signals > 1:
+            self.forced.set()
+
+    def _reload(self) -> None:
+        log.info("SIGHUP: loading %s anew", self.package.name)
+        self.engine.reload()
+
+    async def _watch(self) -> None:
+        async for names in changes(self.package.folder):
+            log.info("changed: %s; loading %s anew", ", ".join(names), self.package.name)
+            self.engine.reload()
+
+    # Starting
 
     async def _until_ready(self) -> None:
-        host, port = self.sock.getsockname()[:2]
-        log.info("listening on http://%s:%d, loading %s", host, port, self.package.name)
+        log.info("listening on %s, loading %s", self.url, self.package.name)
         began = time.monotonic()
         ready = asyncio.ensure_future(self.engine.ready.wait())
         stopped = asyncio.ensure_future(self.stopped.wait())
@@ -86,22 +127,24 @@ class _Serving:
         return workers[0].step if workers else "starting"
 
     def _say_ready(self) -> None:
-        host, port = self.sock.getsockname()[:2]
-        shown = f"[{host}]" if ":" in host else host
-        base = f"http://{shown}:{port}"
-        log.info("%s is ready on %s (%s)", self.package.name, base, self.package.dialect)
-        log.info("try: %s", try_line(base, self.front.contract.routes[0].path, self.engine.description, self.package))
+        log.info("%s is ready on %s (%s)", self.package.name, self.url, self.package.dialect)
+        path = self.front.contract.routes[0].path
+        api = self.engine.description.get("api", {})
+        token = bool(self.front.access.token)
+        log.info("try: %s", try_line(self.url, path, api, self.package.folder, token))
+
+    # Stopping
 
     async def _drain(self) -> None:
+        """Answer what was accepted. Raises Unanswered when the time is up or a second signal comes."""
         self.front.draining = self.engine.draining = True
-        open_calls = len(self.engine.live)
-        log.info("stopping; %d request(s) to finish", open_calls)
-        deadline = time.monotonic() + self.settings.drain
-        stopping = asyncio.ensure_future(self.web.stop(self.settings.drain))
-        while not stopping.done() and time.monotonic() < deadline and self.signals < 2:
-            await asyncio.sleep(0.02)
-        unanswered = len(self.engine.live)
-        stopping.cancel()
+        log.info("stopping; %d request(s) to finish", self.web.unanswered())
+        draining = asyncio.ensure_future(self.web.drain())
+        forced = asyncio.ensure_future(self.forced.wait())
+        await asyncio.wait({draining, forced}, timeout=self.settings.drain, return_when=asyncio.FIRST_COMPLETED)
+        draining.cancel()
+        forced.cancel()
+        unanswered = self.web.unanswered()
         if unanswered:
             raise Unanswered(unanswered)
 
@@ -129,37 +172,3 @@ class Progress:
         elif not self._terminal and seconds - self._told >= STILL_LOADING:
             self._told = seconds
             log.info("still loading after %.0f s: %s", seconds, self._step())
-
-
-def try_line(base: str, path: str, description: dict[str, object], package: Package) -> str:
-    """A curl line that works on this package."""
-    api = description.get("api")
-    example = api.get("example") if isinstance(api, dict) else None
-    kind = example.get("kind") if isinstance(example, dict) else ""
-    url = base + path
-    if kind == "form" and isinstance(example, dict):
-        fields = " ".join(f"-F {name}=@{_sample(package, name)}" for name in example["files"])
-        return f"curl {fields} {url}"
-    if kind == "file" and isinstance(example, dict):
-        return f"curl -H 'Content-Type: {example['type']}' --data-binary @{_sample(package, 'file')} {url}"
-    if kind == "json" and isinstance(example, dict):
-        import orjson
-
-        text = orjson.dumps(example["value"]).decode().replace("'", "'\\''")
-        if len(text) < 400:
-            return f"curl -H 'Content-Type: application/json' -d '{text}' {url}"
-    return f"curl -H 'Content-Type: application/json' -d '...' {url}"
-
-
-def _sample(package: Package, name: str) -> str:
-    """A picture that lies in the package, to make the line ready to run."""
-    pictures = sorted(path for suffix in ("png", "jpg", "jpeg") for path in package.folder.glob(f"*.{suffix}"))
-    if not pictures:
-        return f"{name}.png"
-    shown = next((picture for picture in pictures if picture.stem == "seven"), pictures[0])
-    try:
-        import os
-
-        return os.path.relpath(shown)
-    except ValueError:
-        return str(shown)

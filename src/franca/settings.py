@@ -101,6 +101,21 @@ class Settings:
     slots: int = setting(
         16, "requests an async script may have in flight per worker", "int", group=WORKERS, least=1, most=4096
     )
+    worker_memory: int = setting(
+        0,
+        "a worker that holds more memory is replaced once a new one is ready; 0: no limit",
+        "size",
+        group=WORKERS,
+        least=0,
+    )
+    worker_max_requests: int = setting(
+        0, "a worker that has served so many requests is replaced; 0: never", "int", group=WORKERS, least=0
+    )
+    reload: bool = setting(False, "load the script anew whenever a file of the package changes", "bool", group=WORKERS)
+    warm_up: str = setting(
+        "warn", "what a failing example() at load means: a warning or a failed load; off: it is not run", "str",
+        group=WORKERS, choices=("warn", "fail", "off"),
+    )  # fmt: skip
     restart_delay: float = setting(
         0.5, "first pause before a worker is restarted that keeps dying; doubles", "seconds", group=WORKERS, least=0
     )
@@ -160,6 +175,11 @@ class Settings:
     token_file: str = setting(
         "", "file that holds the access token; FRANCA_TOKEN holds it directly", "str", group=ACCESS
     )
+    tls_cert: str = setting("", "certificate chain to serve HTTPS with", "str", group=ACCESS, metavar="FILE")
+    tls_key: str = setting("", "private key of that certificate", "str", group=ACCESS, metavar="FILE")
+    cors_origin: tuple[str, ...] = setting(
+        (), "web pages of these origins may call the script; none by default", "words", group=ACCESS, metavar="ORIGINS"
+    )
     allow_host: tuple[str, ...] = setting(
         (), "further Host names to accept while no token is needed", "words", group=ACCESS, metavar="HOSTS"
     )
@@ -170,6 +190,9 @@ class Settings:
     log_level: str = setting(
         "info", "least important log line to show", "str", group=LOGS, choices=("debug", "info", "warning", "error")
     )
+    access_log: float = setting(
+        0.0, "share of the requests to log, from 0 (none) to 1 (all)", "float", group=LOGS, least=0, most=1
+    )
     log_line: int = setting(16384, "longest line of script output that is logged", "size", group=LOGS, least=80)
     log_rate: int = setting(
         MIB, "script output per second and worker; the rest is counted and dropped", "size", group=LOGS, least=1024
@@ -178,6 +201,20 @@ class Settings:
     @property
     def effective_run_timeout(self) -> float:
         return self.run_timeout or self.timeout
+
+    def for_worker(self) -> dict[str, Any]:
+        """What a worker is told."""
+        limits = {
+            "json_bytes": self.max_json,
+            "json_depth": self.max_json_depth,
+            "parts": self.max_parts,
+            "files": self.max_files,
+            "text_field": self.max_text_field,
+            "output_bytes": self.max_output,
+            "output_depth": self.max_output_depth,
+        }
+        own = ("nan", "slots", "rerun", "dev", "warm_up", "max_pixels")
+        return {"limits": limits, **{name: getattr(self, name) for name in own}}
 
 
 FIELDS = {entry.name: entry for entry in dataclasses.fields(Settings)}

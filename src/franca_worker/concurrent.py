@@ -23,6 +23,7 @@ class Concurrent:
         self.port = port
         self.runner = Runner(dialect, port, rerun)
         self.tasks: Dict[int, "asyncio.Task[None]"] = {}
+        self.stopping = False
         self.ended: "asyncio.Future[str]"
 
     async def serve(self) -> str:
@@ -48,8 +49,8 @@ class Concurrent:
     def _frame(self) -> None:
         kind, _flags, count, payload = self.port.pending.popleft()
         if kind == wire.STOP:
-            if not self.ended.done():
-                self.ended.set_result("")
+            self.stopping = True
+            self._end_when_idle()
         elif kind == wire.RUN:
             for item in wire.run_items(payload, count):
                 task = asyncio.ensure_future(self._run(Request(item)))
@@ -60,6 +61,11 @@ class Concurrent:
 
     def _forget(self, item_id: int, _task: "asyncio.Task[None]") -> None:
         self.tasks.pop(item_id, None)
+        self._end_when_idle()
+
+    def _end_when_idle(self) -> None:
+        if self.stopping and not self.tasks and not self.ended.done():
+            self.ended.set_result("")
 
     def _cancel(self) -> None:
         while self.port.cancelled:

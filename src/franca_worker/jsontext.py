@@ -26,10 +26,8 @@ Body = Union[bytes, bytearray, memoryview]
 Convert = Callable[[Any], Any]
 
 _SHALLOW = 4
-_LOOK = 1024
 _SAFE = 2.0**63
 _WINDOW = 1 << 16
-_LONG = 4000
 _LARGE = 1 << 20
 _OPTIONS = orjson.OPT_PASSTHROUGH_DATACLASS | orjson.OPT_PASSTHROUGH_DATETIME if orjson else 0
 _NUMBERS = frozenset([float, int, bool])
@@ -41,8 +39,7 @@ _BRACKET = re.compile(rb"[\[\]{}]")
 
 _PLACES = bytes.maketrans(b"0123456789]} \t\r\n", b"0000000000,,,,,,")
 _NINETEEN_DIGITS = b"0" * 19 + b","
-_THREE_HUNDRED_DIGITS = b"0" * 300
-_EXPONENT = re.compile(rb"[eE]\+?[0-9]{3}")
+_LONG_INTEGER = b"0" * 4000
 _NUMBER = re.compile(
     rb"[\[,:\s](-?(?:[0-9]{19,}(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?|[0-9]+(?:\.[0-9]+)?[eE]\+?[0-9]{3,}))"
 )
@@ -79,31 +76,35 @@ def loads(body: Body, depth: int = 64) -> Any:
         value = orjson.loads(text)
     except ValueError:
         return _standard_loads(text, depth)
-    if depth < _SHALLOW or not _is_plainly_safe(value):
+    if depth < _SHALLOW or not _is_plainly_safe(value, len(text)):
         _refuse_depth(text, depth)
         if type(value) in _NUMBERS or _NINETEEN_DIGITS in text.translate(_PLACES):
             _refuse_numbers(text)
     return value
 
 
-def _is_plainly_safe(value: Any, level: int = _SHALLOW - 1) -> bool:
-    """True when a short look proves at most `level + 1` levels and no number that could hide a long integer.
+def _is_plainly_safe(value: Any, size: int, level: int = _SHALLOW - 1) -> bool:
+    """True when a short look at a value, whose text has `size` bytes, proves what would take longer to check.
 
-    orjson reads an integer beyond 64 bit as a float of at least 2^63.
+    That is: at most `level + 1` levels, built-in types only, and every number smaller than 2^63; orjson reads an
+    integer beyond 64 bit as a float that is not, and NaN is not smaller than anything.
     """
     kind = type(value)
+    items = value
     if kind is list:
         first = type(value[0]) if value else None
         if first is float or first is int:
             return _norm(value) < _SAFE
-        items = value
     elif kind is dict:
         items = value.values()
     else:
-        return kind not in _NUMBERS or bool(-_SAFE < value < _SAFE)
-    if level == 0 or len(items) > _LOOK:
-        return not items
-    return all(type(item) is str or _is_plainly_safe(item, level - 1) for item in items)
+        return -_SAFE < value < _SAFE if kind is float or kind is int else kind in _SCALARS or kind is str
+    if len(value) > 8 and len(value) * 128 > size or level == 0:
+        return not value
+    for item in items:
+        if type(item) is not str and not _is_plainly_safe(item, size // len(value), level - 1):
+            return False
+    return True
 
 
 def _norm(numbers: Any) -> float:
@@ -122,7 +123,7 @@ def _standard_loads(text: bytes, depth: int) -> Any:
     if lone:
         raise ClientError(f"a string holds a lone surrogate escape (byte {lone.start()})")
     # Before the parser: turning a very long integer into an int takes quadratic time on older interpreters.
-    if len(text) > _LONG and _is_suspicious(text):
+    if len(text) > len(_LONG_INTEGER) and _LONG_INTEGER in text.translate(_PLACES):
         _refuse_numbers(text)
     try:
         value = _DECODER.decode(string)
@@ -134,7 +135,7 @@ def _standard_loads(text: bytes, depth: int) -> Any:
         raise _syntax_error(text, string, error) from None
     except RecursionError:
         raise ClientError(f"the JSON text is nested deeper than {depth} levels") from None
-    if len(text) <= _LONG and not _is_plainly_safe(value):
+    if not _is_plainly_safe(value, len(text)):
         _refuse_numbers(text)
     return value
 
@@ -174,11 +175,6 @@ def _refuse_depth(text: bytes, depth: int) -> None:
         raise ClientError(f"the JSON text is nested deeper than {depth} levels (byte {offset})")
 
 
-def _is_suspicious(text: bytes) -> bool:
-    places = text.translate(_PLACES)
-    return _NINETEEN_DIGITS in places or _THREE_HUNDRED_DIGITS in places or _EXPONENT.search(text) is not None
-
-
 def _refuse_numbers(text: bytes) -> None:
     """Raises ClientError for the first number that 64 bit, or a double, cannot hold."""
     for match in _NUMBER.finditer(b" " + _blank_strings(text)):
@@ -192,7 +188,7 @@ def _refuse_numbers(text: bytes) -> None:
 
 def too_deep(text: bytes, limit: int) -> int:
     """The offset of the first bracket that opens level `limit + 1` of a JSON text; -1 when there is none."""
-    if _has_few_brackets(text, limit):
+    if (limit >= _SHALLOW and _is_flat(text)) or text.count(b"[") + text.count(b"{") <= limit:
         return -1
     outside = _blank_strings(text)
     if _folds_away(outside.translate(_STEPS, _NOT_BRACKETS), limit):
@@ -209,14 +205,15 @@ def too_deep(text: bytes, limit: int) -> int:
     return -1
 
 
-def _has_few_brackets(text: bytes, limit: int) -> bool:
+def _is_flat(text: bytes) -> bool:
+    """True when a text has at most `_SHALLOW` brackets that open. Finding a byte is faster than counting it."""
     found = 0
     for bracket in (b"[", b"{"):
         at = text.find(bracket)
         while at >= 0:
             found += 1
-            if found > 4 or found > limit:
-                return text.count(b"[") + text.count(b"{") <= limit
+            if found > _SHALLOW:
+                return False
             at = text.find(bracket, at + 1)
     return True
 
@@ -256,29 +253,38 @@ def _fast_dumps(value: Any, convert: Convert, depth: int) -> bytes | None:
         text: bytes = orjson.dumps(value, convert, _OPTIONS)
     except TypeError:
         return None
-    return None if _has_null(text) or too_deep(text, depth) >= 0 else text
+    if depth >= _SHALLOW:
+        if 117 not in text or not _may_hold_null(text):
+            if len(text) < 2 * depth or _is_flat(text):
+                return text
+        if _is_plainly_safe(value, len(text)):
+            return text
+    return None if b"null" in text or too_deep(text, depth) >= 0 else text
 
 
-def _has_null(text: bytes) -> bool:
-    """True where orjson may have written null for NaN. Looks for the letter u: finding one byte is fast."""
-    at = text.find(b"u")
+def _may_hold_null(text: bytes) -> bool:
+    """False when there is no null, which orjson writes for NaN too. Looks at the first few letters u."""
+    at = -1
     for _ in range(4):
+        at = text.find(b"u", at + 1)
         if at < 0 or text[at - 1 : at + 3] == b"null":
             return at >= 0
-        at = text.find(b"u", at + 1)
-    return b"null" in text
+    return True
 
 
 def _rough_size(value: Any, level: int = 4) -> int:
-    """About how long the text will be, judged from first elements, in a microsecond."""
+    """About how long the text will be, judged from first elements, in less than a microsecond."""
     kind = type(value)
-    if kind in _SCALARS or level <= 0:
+    if level <= 0 or kind in _SCALARS:
         return 8
     if kind is list or kind is tuple:
         return len(value) * _rough_size(value[0], level - 1) if value else 2
     if kind is dict:
-        sample = sum([_rough_size(item, level - 2) + 8 for item in islice(value.values(), 16)])
-        return sample * max(1, len(value) // 16)
+        total = 8 * len(value)
+        for item in value.values() if total < 128 else islice(value.values(), 16):
+            if type(item) not in _SCALARS:
+                total += _rough_size(item, level - 2) * max(1, len(value) // 16)
+        return total
     if kind is str or kind is bytes:
         return len(value)
     nbytes = getattr(value, "nbytes", 8)
@@ -310,7 +316,7 @@ class _Writer:
     def pieces(self, value: Any, level: int) -> Iterator[bytes]:
         """The text of a value in pieces of about `_LARGE` bytes, as far as first elements tell."""
         rough = _rough_size(value)
-        is_object = type(value) is dict and len(value) <= _LOOK
+        is_object = type(value) is dict and len(value) <= 1024
         is_array = type(value) in (list, tuple) or getattr(value, "ndim", 0) > 0
         if rough < _LARGE or level >= self.depth or not (is_array or is_object):
             yield self.piece(value, level)

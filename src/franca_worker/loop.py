@@ -14,7 +14,7 @@ import signal
 import socket
 import sys
 import time
-from typing import Any, Dict, Optional
+from typing import Any, Callable, Dict, Optional
 
 from franca_worker import dialects, loading, wire
 from franca_worker.dialects.base import Dialect, Package
@@ -93,6 +93,7 @@ def load(package: Package, port: Port) -> Optional[Dialect]:
         dialect = dialects.find(package.dialect)(package)
         description = dialect.load(progress)
         reset_signals()
+        warm_up(dialect, str(package.settings.get("warm_up", "warn")), port, progress)
     except BaseException as error:
         flush()
         port.tell(wire.FAILED, loading.as_dict(loading.explain(error, package, doing)))
@@ -101,6 +102,20 @@ def load(package: Package, port: Port) -> Optional[Dialect]:
     gc.freeze()
     port.tell(wire.READY, ready(dialect, description, time.monotonic() - started))
     return dialect
+
+
+def warm_up(dialect: Dialect, rule: str, port: Port, progress: Callable[[str], None]) -> None:
+    """Run the script's example. A failure is a warning, or, by setting, a failed load."""
+    if rule == "off":
+        return
+    progress("running its example")
+    try:
+        dialect.warm_up()
+    except BaseException as error:
+        if rule == "fail" or not isinstance(error, Exception):
+            raise
+        traceback = loading.script_traceback(error)
+        port.tell(wire.EVENT, {"type": "warning", "message": "the script's own example failed", "traceback": traceback})
 
 
 def ready(dialect: Dialect, description: Dict[str, Any], seconds: float) -> Dict[str, Any]:

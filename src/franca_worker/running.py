@@ -11,15 +11,12 @@ from franca_worker import wire
 from franca_worker.dialects.base import Answer, Dialect, Problem, Request, is_clients_fault
 from franca_worker.loading import script_traceback
 from franca_worker.port import Port
+from franca_worker.results import one_each, only_result
 
 POLL_EVERY = 0.001
 now = time.perf_counter
 
 Times = Tuple[int, int, int, int, int]
-
-
-class WrongResults(Exception):
-    """`predict_batch` did not return one result per item."""
 
 
 class Runner:
@@ -245,21 +242,6 @@ def durations(marks: List[float]) -> Times:
 
 def describe(error: BaseException) -> str:
     return "%s: %s" % (type(error).__name__, error) if str(error) else type(error).__name__
-
-
-def one_each(outputs: Any, expected: int) -> Sequence[Any]:
-    """Check that a batch call gave a sequence with one result per item."""
-    if isinstance(outputs, (list, tuple)) or (hasattr(outputs, "__array__") and getattr(outputs, "ndim", 0) > 0):
-        if len(outputs) == expected:
-            return outputs  # type: ignore[no-any-return]
-        raise WrongResults("the batch call got %d items and returned %d results" % (expected, len(outputs)))
-    raise WrongResults(
-        "the batch call must return a list with one result per item (%d), not %s" % (expected, type(outputs).__name__)
-    )
-
-
-def only_result(outputs: Any) -> Any:
-    return one_each(outputs, 1)[0]
 
 
 def serve(dialect: Dialect, port: Port, rerun: bool) -> str:

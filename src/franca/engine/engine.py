@@ -110,6 +110,11 @@ class LocalEngine:
             self._rate += 0.3 * ((self._done - self._done_at_tick) / pause - self._rate)
             self._done_at_tick = self._done
 
+    def reload(self) -> None:
+        """Load the script anew while the old one serves on. Before the first ready there is nothing to replace."""
+        if self.pool.first_ready and not self.draining:
+            self.pool.reload()
+
     async def stop(self, seconds: float = 2.0) -> None:
         if self._ticker is not None:
             self._ticker.cancel()
@@ -144,8 +149,6 @@ class LocalEngine:
         return None
 
     def _closed(self) -> Fault | None:
-        if self.draining:
-            return Fault(503, "draining", "the server is shutting down", 1)
         if not self.pool.first_ready:
             return Fault(503, "loading", "the model is still loading; try again later", 2)
         if self.pool.backing_off:

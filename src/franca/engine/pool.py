@@ -58,7 +58,7 @@ class Pool:
         self._generation = 0
         self._pump_scheduled = False
         self._tasks: set[asyncio.Task[None]] = set()
-        self._arguments: list[str] = []
+        self._to_reload: list[Worker] = []
 
     # Starting workers
 
@@ -66,9 +66,10 @@ class Pool:
         """Start the first worker; the others follow when it is ready, since it says how many are wanted."""
         self._spawn(0)
 
-    def _spawn(self, index: int) -> None:
+    def _spawn(self, index: int, predecessor: Worker | None = None) -> None:
         self._generation += 1
         worker = Worker(self, index, self._generation, self.clock)
+        worker.predecessor = predecessor
         self.workers.append(worker)
         task = asyncio.get_running_loop().create_task(self._start(worker))
         self._tasks.add(task)
@@ -90,59 +91,66 @@ class Pool:
             longest=settings.log_line,
             rate=settings.log_rate,
         )
+        hello = {"package": {**self.package.for_worker(), "settings": settings.for_worker()}}
         try:
-            await worker.start(settings.python, self.package.folder, environment, {"package": self._hello()}, output)
+            await worker.start(settings.python, self.package.folder, environment, hello, output)
         except OSError as error:
             worker.state = DEAD
             worker.failure = {"problem": f"a worker could not be started: {error}"}
             self.on_death(worker)
 
-    def _hello(self) -> dict[str, Any]:
-        settings = self.settings
-        limits = {
-            "json_bytes": settings.max_json,
-            "json_depth": settings.max_json_depth,
-            "parts": settings.max_parts,
-            "files": settings.max_files,
-            "text_field": settings.max_text_field,
-            "output_bytes": settings.max_output,
-            "output_depth": settings.max_output_depth,
-        }
-        return {
-            "name": self.package.name,
-            "folder": str(self.package.folder),
-            "script": str(self.package.script),
-            "dialect": self.package.dialect,
-            "arguments": self._arguments,
-            "settings": {
-                "limits": limits,
-                "nan": settings.nan,
-                "slots": settings.slots,
-                "rerun": settings.rerun,
-                "dev": settings.dev,
-            },
-        }
-
     def _printed(self, worker: Worker, line: str) -> None:
-        script_log.info("%s", line, extra={"package": self.package.name, "worker": worker.index})
+        script_log.info("%s", line, extra=self._about(worker))
+
+    def _about(self, worker: Worker) -> dict[str, Any]:
+        return {"package": self.package.name, "worker": worker.index}
 
     def _log_dropped(self, count: int) -> None:
         self.metrics.log_dropped += count
 
     def on_ready(self, worker: Worker, ready: dict[str, Any]) -> None:
-        log.info(
-            "worker %d ready after %.1f s (pid %d, Python %s)",
-            worker.index, ready["seconds"], worker.pid, worker.info.get("python", "?"),
-            extra={"package": self.package.name, "worker": worker.index},
-        )  # fmt: skip
+        seconds, python = ready["seconds"], worker.info.get("python", "?")
+        message = "worker %d ready after %.1f s (pid %d, Python %s)"
+        log.info(message, worker.index, seconds, worker.pid, python, extra=self._about(worker))
         if not self.first_ready:
             self.first_ready = True
             self.wanted = self.settings.workers or ready["workers"] or 1
-            self.hooks.ready(ready)
             for index in range(1, self.wanted):
                 self._spawn(index)
+        self.hooks.ready(ready)
         self.retry_at = 0.0
+        if worker.predecessor is not None:
+            self._succeed(worker.predecessor)
+            worker.predecessor = None
         self.schedule_pump()
+
+    # Replacing workers that still serve
+
+    def reload(self) -> None:
+        """Load the script anew: one worker first; the old ones serve on, and are kept if the new one fails."""
+        self._to_reload = [worker for worker in self.workers if worker.state == READY]
+        self._reload_next()
+
+    def _reload_next(self) -> None:
+        while self._to_reload:
+            worker = self._to_reload.pop(0)
+            if worker.state == READY:
+                self.replace(worker, "reload")
+                return
+
+    def replace(self, worker: Worker, why: str) -> None:
+        """Start a successor; the worker serves until that is ready."""
+        if any(other.predecessor is worker for other in self.workers):
+            return
+        log.info("worker %d is being replaced: %s", worker.index, why, extra=self._about(worker))
+        worker.why = why
+        self._spawn(worker.index, worker)
+
+    def _succeed(self, old: Worker) -> None:
+        """A successor is ready: the old worker finishes what it holds and ends."""
+        if old.state == READY:
+            old.stop(old.why)
+        self._reload_next()
 
     # Sending work
 
@@ -247,16 +255,15 @@ class Pool:
         kind = event.get("type")
         if kind == "retire":
             worker.retire(str(event.get("reason", "")))
-            log.warning("worker %d is replaced: %s", worker.index, worker.why,
-                        extra={"package": self.package.name, "worker": worker.index})  # fmt: skip
+            log.warning("worker %d is replaced: %s", worker.index, worker.why, extra=self._about(worker))
         elif kind == "batch_split":
             self.metrics.reruns["batch_failed"] += int(event["items"])
-            log.warning(
-                "a batch of %d failed (%s) and was run item by item: %d failed alone%s",
-                event["items"], event["message"], event["failed"],
-                "\n" + event["error"] if event["error"] else "",
-                extra={"package": self.package.name, "worker": worker.index},
-            )  # fmt: skip
+            message = "a batch of %d failed (%s) and was run item by item: %d failed alone%s"
+            error = "\n" + event["error"] if event["error"] else ""
+            log.warning(message, event["items"], event["message"], event["failed"], error, extra=self._about(worker))
+        elif kind == "warning":
+            text = event.get("traceback", "")
+            log.warning("%s%s", event["message"], f"\n{text}" if text else "", extra=self._about(worker))
         elif kind == "failure":
             call = worker.in_flight.get(int(event.get("item", 0)))
             request_id = call.request_id.decode("latin-1") if call else ""
@@ -274,13 +281,22 @@ class Pool:
     # Time
 
     def tick(self, now: float) -> None:
-        """Kill what has run or loaded too long."""
+        """Kill what has run or loaded too long; replace what has grown or served enough."""
         longest = self.settings.effective_run_timeout + self.settings.kill_grace
-        for worker in self.workers:
+        for worker in list(self.workers):
             if worker.state in (STARTING, LOADING) and now - worker.since > self.settings.load_timeout:
                 worker.kill(f"was killed: not loaded after {self.settings.load_timeout:g} s (it was {worker.step})")
             elif worker.in_flight and worker.state in (READY, RETIRING) and now - self._oldest(worker) > longest:
                 worker.kill(f"was killed: one call ran longer than {self.settings.effective_run_timeout:g} s")
+            elif worker.state == READY:
+                self._check_wear(worker)
+
+    def _check_wear(self, worker: Worker) -> None:
+        settings = self.settings
+        if settings.worker_max_requests and worker.served >= settings.worker_max_requests:
+            self.replace(worker, f"it has served {worker.served} requests")
+        elif settings.worker_memory and (held := process.memory(worker.pid)) > settings.worker_memory:
+            self.replace(worker, f"it holds {held // 1048576} MiB of memory")
 
     def _oldest(self, worker: Worker) -> float:
         if worker.slots > 1:
@@ -318,16 +334,34 @@ class Pool:
             self.hooks.failed(self._load_error(worker))
             return
         self._sort_out(worker, lost)
-        if not self.stopping:
-            self._report(worker, lost)
-            self._replace(worker)
+        if self.stopping:
+            return
+        if worker.predecessor is not None:
+            self._failed_successor(worker)
+            return
+        self._report(worker, lost)
+        self._replace_dead(worker)
 
-    def _replace(self, worker: Worker) -> None:
+    def _failed_successor(self, worker: Worker) -> None:
+        error = self._load_error(worker)
+        old = worker.predecessor
+        self._to_reload.clear()
+        self.metrics.restarts["failed_reload"] += 1
+        log.error("the new worker failed, the old one serves on: %s\n%s", error.sentence(), error.traceback.rstrip(),
+                  extra=self._about(worker))  # fmt: skip
+        if old is not None:
+            old.served = 0
+
+    def _replace_dead(self, worker: Worker) -> None:
+        if any(other.predecessor is worker for other in self.workers) or len(self.workers) >= self.wanted:
+            for other in self.workers:
+                if other.predecessor is worker:
+                    other.predecessor = None
+            return
         delay = 0.0 if worker.reason == RETIRED else self.restarts.delay()
         if delay:
             self.retry_at = max(self.retry_at, self.clock() + delay)
-            log.warning("worker %d is started again in %g s", worker.index, delay,
-                        extra={"package": self.package.name, "worker": worker.index})  # fmt: skip
+            log.warning("worker %d is started again in %g s", worker.index, delay, extra=self._about(worker))
         asyncio.get_running_loop().call_later(delay, self._respawn, worker.index)
 
     def _respawn(self, index: int) -> None:
@@ -377,17 +411,16 @@ class Pool:
             worker.cause(),
             f"; it held {len(lost)} request(s): {requests}" if lost else "",
             f"; {failure.get('problem')}\n{failure.get('traceback', '')}" if failure else "",
-            extra={"package": self.package.name, "worker": worker.index},
+            extra=self._about(worker),
         )
 
     def _load_error(self, worker: Worker) -> LoadError:
-        """Why the first worker never became ready."""
+        """Why a worker never became ready."""
         failure = worker.failure
         if failure is None:
             tail = "\n".join(worker.output.tail) if worker.output else ""
-            return LoadError(
-                f"the worker {worker.cause()} while {worker.step}", file=str(self.package.script), traceback=tail
-            )
+            problem = f"the worker {worker.cause()} while {worker.step}"
+            return LoadError(problem, file=str(self.package.script), traceback=tail)
         return LoadError(
             failure["problem"],
             file=failure.get("file") or str(self.package.script),
@@ -412,7 +445,7 @@ class Pool:
         self.stopping = True
         for worker in list(self.workers):
             if worker.state == READY and not worker.in_flight:
-                worker.stop()
+                worker.stop("")
             else:
                 worker.destroy()
         deadline = self.clock() + seconds

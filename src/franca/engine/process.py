@@ -23,8 +23,8 @@ spec.loader.exec_module(module)
 from franca_worker.loop import main
 main(int(socket_fd), int(life_fd))
 """
-"""Registers franca_worker by its location and adds nothing to sys.path; the current folder leaves it until the worker's
-own imports are done, so that a script called json.py cannot stand in their way. As `-c` code it leaves `__main__` without a
+"""Registers franca_worker by its location and adds nothing to sys.path; the current folder leaves it until our own
+imports are done, so that a script called json.py cannot stand in their way. As `-c` code it leaves `__main__` without a
 file, so that multiprocessing children of a script do not import it again."""
 
 THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_NUM_THREADS")
@@ -79,6 +79,14 @@ def end(process: subprocess.Popen[bytes], number: int = signal.SIGKILL) -> None:
     """Signal the worker and everything it started."""
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(process.pid, number)
+
+
+def memory(pid: int) -> int:
+    """Resident bytes of a process; 0 when it has gone."""
+    try:
+        return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    except (OSError, IndexError, ValueError):
+        return 0
 
 
 def environment(base: Mapping[str, str], *, threads: int, device: str, pixels: int) -> dict[str, str]:

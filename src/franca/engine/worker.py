@@ -59,6 +59,8 @@ class Worker:
         self.since = clock()
         self.info: dict[str, Any] = {}
         self.failure: dict[str, Any] | None = None
+        self.predecessor: Worker | None = None
+        """The worker this one takes over from once it is ready."""
         self.in_flight: dict[int, Call] = {}
         self.busy_since = 0.0
         self.batched = False
@@ -154,10 +156,10 @@ class Worker:
 
     # Ending
 
-    def stop(self) -> None:
+    def stop(self, why: str) -> None:
         """Ask it to end once it has answered what it holds."""
         if self.state != DEAD:
-            self.retire("")
+            self.retire(why)
             self.link.send([wire.frame(wire.STOP, self.generation)])
 
     def retire(self, why: str) -> None:

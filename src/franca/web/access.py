@@ -5,6 +5,7 @@ from __future__ import annotations
 import hmac
 import ipaddress
 import os
+import ssl
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -67,6 +68,24 @@ def establish(settings: Settings, environ: Mapping[str, str] = os.environ) -> Ac
         names = (*LOCAL_NAMES, settings.host, *settings.allow_host)
         hosts = frozenset(f"{name.lower()}{port}".encode() for name in names for port in ("", f":{settings.port}"))
     return Access(token, hosts)
+
+
+SSLContext = ssl.SSLContext
+
+
+def tls_context(settings: Settings) -> SSLContext | None:
+    """The certificate to serve with, if one is set. Raises StartError when it cannot be used."""
+    if not settings.tls_cert and not settings.tls_key:
+        return None
+    if not (settings.tls_cert and settings.tls_key):
+        raise StartError("TLS needs both --tls-cert and --tls-key")
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    try:
+        context.load_cert_chain(settings.tls_cert, settings.tls_key)
+    except (OSError, ssl.SSLError) as error:
+        raise StartError(f"the certificate cannot be used: {error}", file=settings.tls_cert) from None
+    return context
 
 
 def _token(settings: Settings, environ: Mapping[str, str]) -> bytes:

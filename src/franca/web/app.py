@@ -57,7 +57,7 @@ def docs(front: Front, request: Request) -> Response:
 def docs_asset(front: Front, request: Request) -> Response:
     from franca.web.docs import asset
 
-    return asset(request.path_params["name"])
+    return asset(request.path_params["name"], request.scope["request_id"].decode("latin-1"))
 
 
 def status_page(front: Front, request: Request) -> Response:

@@ -45,11 +45,11 @@ def page(front: Front) -> Response:
     return HTMLResponse(template.substitute(name=name, version=franca.__version__), headers=HEADERS)
 
 
-def asset(name: str) -> Response:
+def asset(name: str, request_id: str) -> Response:
     """One file of the page; 404 for any name that is not in the table."""
     source, content_type = ASSETS.get(name, ("", ""))
     if not source:
-        _, body = neutral_error(Fault(404, "not_found", "the page has no such part"), "")
+        _, body = neutral_error(Fault(404, "not_found", "the page has no such part"), request_id)
         return Response(body, 404, media_type="application/json")
     return Response((_folder(source) / name).read_bytes(), headers=ASSET_HEADERS, media_type=content_type)
 

@@ -413,7 +413,7 @@ class Connection(HttpToolsProtocol):
             self.transport.abort()
 
     def _late_head(self) -> None:
-        if self.last_data > self.since or self.header_bytes:
+        if self._has_begun():
             self._refuse(Fault(408, "slow_headers", "the request's headers took too long"), "header_timeout")
         else:
             self.front.metrics.refused["header_timeout"] += 1
@@ -445,10 +445,24 @@ class Connection(HttpToolsProtocol):
         if isinstance(self.current, Exchange) and self.current.started:
             self.front.engine.hold(self.current, False)
 
-    def shutdown(self) -> None:
-        """Close when idle; a busy connection closes after its answer."""
-        if self.phase == IDLE or (self.phase == HEADERS and not self.header_bytes):
+    # Ending
+
+    def close_if_idle(self, now: float, grace: float) -> None:
+        """While draining: close a connection nothing has been asked on for a while."""
+        quiet = self.phase == IDLE or (self.phase == HEADERS and not self._has_begun())
+        if quiet and now - self.since > grace and self.transport is not None:
             self.transport.close()
+
+    def _has_begun(self) -> bool:
+        return self.last_data > self.since or self.header_bytes > 0
+
+    def open_requests(self) -> int:
+        arriving = self.phase == BODY or (self.phase == HEADERS and self._has_begun())
+        return len(self.waiting) + (self.current is not None) + arriving
+
+    def abort(self) -> None:
+        if self.transport is not None:
+            self.transport.abort()
 
 
 def _keep_length(connection: Connection, value: bytes) -> None:

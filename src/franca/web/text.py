@@ -15,7 +15,9 @@ def visible(text: str, keep: str = "") -> str:
     """The text with control characters, direction marks and lone surrogates spelt out, except those in `keep`."""
     if _PLAIN.fullmatch(text):
         return text
-    return "".join(character if character in keep or not _is_unseen(character) else _spelt(character) for character in text)
+    return "".join(
+        character if character in keep or not _is_unseen(character) else _spelt(character) for character in text
+    )
 
 
 def _is_unseen(character: str) -> bool:

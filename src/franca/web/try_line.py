@@ -11,19 +11,22 @@ from typing import Any
 
 import orjson
 
+from franca.discovery import Package
+
 LONGEST = 400
 """More characters of JSON than this are not worth showing on a command line."""
 
 HOST = re.compile(r"[A-Za-z0-9.-]+(:[0-9]{1,5})?|\[[0-9A-Fa-f:.]+\](:[0-9]{1,5})?")
 
 
-def try_line(base: str, path: str, api: dict[str, Any], folder: Path, token: bool = False) -> str:
-    """The line for a POST to `base + path`; `api` is what a ready worker says about its script.
+def try_line(base: str, path: str, description: dict[str, Any], package: Package, token: bool = False) -> str:
+    """The line for a POST to `base + path`; `description` is what a ready worker says about its script.
 
     With `token`, the line sends the one in the caller's FRANCA_TOKEN.
     """
     credentials = ' -H "Authorization: Bearer $FRANCA_TOKEN"' if token else ""
-    return f"curl{credentials} {_body(api, folder)} {shlex.quote(base + path)}"
+    body = _body(description.get("api") or {}, package.folder)
+    return f"curl{credentials} {body} {shlex.quote(base + path)}"
 
 
 def base_url(scheme: str, host: str, server: tuple[str, int] | None) -> str:
@@ -39,8 +42,12 @@ def _body(api: dict[str, Any], folder: Path) -> str:
     kind = example.get("kind")
     if kind == "form":
         names = example.get("names", {})
-        files = [f"{name}=@{_sample(folder, names.get(name, ''), name, type)}" for name, type in example["files"].items()]
-        return " ".join(f"-F {shlex.quote(field)}" for field in (*files, *(f"{name}=..." for name in example["fields"])))
+        files = [
+            f"{name}=@{_sample(folder, names.get(name, ''), name, type)}" for name, type in example["files"].items()
+        ]
+        return " ".join(
+            f"-F {shlex.quote(field)}" for field in (*files, *(f"{name}=..." for name in example["fields"]))
+        )
     if kind == "file":
         header = "Content-Type: " + example["type"]
         file = "@" + _sample(folder, example.get("name", ""), "file", example["type"])

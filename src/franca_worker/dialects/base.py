@@ -110,6 +110,9 @@ class Dialect:
             return Problem(500, "bad_result", "the script's result cannot be sent; the server's log says why")
         return Problem(500, "script_error", "the script failed on this request; the server's log says why")
 
+    def warm_up(self) -> None:
+        """Run the script's own example once through all stages. Raises what the script raises."""
+
     def close(self) -> None:
         """The worker is about to end."""
 

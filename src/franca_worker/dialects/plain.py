@@ -10,6 +10,7 @@ from franca_worker import codec, schema
 from franca_worker.codec import File
 from franca_worker.dialects.base import Answer, Dialect, Package, Request
 from franca_worker.loading import ScriptError, import_script
+from franca_worker.results import only_result
 
 if TYPE_CHECKING:
     import asyncio
@@ -114,11 +115,35 @@ class Plain(Dialect):
             return {"kind": "file", "type": value.type, "name": value.name}
         if isinstance(value, dict) and any(isinstance(field, File) for field in value.values()):
             files = {name: field.type for name, field in value.items() if isinstance(field, File)}
-            return {"kind": "form", "files": files, "fields": [name for name in value if name not in files]}
+            names = {name: value[name].name for name in files}
+            fields = [name for name in value if name not in files]
+            return {"kind": "form", "files": files, "names": names, "fields": fields}
         return {"kind": "json", "value": value}
 
     def example(self) -> Any:
         return self._finish(self.hooks["example"]()) if "example" in self.hooks else None
+
+    def warm_up(self) -> None:
+        value = self.example()
+        if value is None:
+            return
+        if self.asynchronous:
+            self._warm_up_async(value)
+            return
+        value = self.preprocess(value)
+        output = only_result(self.infer_batch([value])) if self.batched else self.infer(value)
+        if inspect.isgenerator(output):
+            next(output, None)
+            output.close()
+            return
+        codec.encode(self.postprocess(output), "", self.limits, self.nan)
+
+    def _warm_up_async(self, value: Any) -> None:
+        if "preprocess" in self.hooks:
+            value = self._finish(self.hooks["preprocess"](value))
+        output = self.hooks["predict"](value)
+        if inspect.isawaitable(output):
+            self._finish(output)
 
     def decode(self, request: Request) -> Any:
         return codec.decode(request.head.content_type.decode("latin-1"), request.body, self.limits)

@@ -1,0 +1,159 @@
+"""What a script takes and gives, in the words of OpenAPI 3.0."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import orjson
+
+Object = dict[str, Any]
+
+JSON, FORM, BYTES = "application/json", "multipart/form-data", "application/octet-stream"
+EVENTS, JSON_LINES = "text/event-stream", "application/x-ndjson"
+BINARY = {"type": "string", "format": "binary"}
+INSIDE = ("items", "additionalProperties")
+"""Keys of a schema that hold one more schema."""
+
+
+def request_content(api: Object) -> Object:
+    """The kinds of body the script takes: what its hints say, else what its example shows, else anything."""
+    schema = portable(_sendable(api.get("request_schema"), {}))
+    example: Object = _sendable(api.get("example"), None) or {}
+    kind = example.get("kind")
+    if schema:
+        return _hinted(schema, example)
+    if kind == "form":
+        fields = dict.fromkeys(example["files"], BINARY) | {name: {"type": "string"} for name in example["fields"]}
+        return _form({"type": "object", "properties": fields, "required": list(example["files"])}, example)
+    if kind == "file":
+        return _raw(example)
+    if kind == "json":
+        return {JSON: _value({}, example)}
+    return {JSON: {"schema": {}}, FORM: {"schema": {"type": "object"}}, BYTES: {"schema": BINARY}}
+
+
+def _hinted(schema: Object, example: Object) -> Object:
+    content: Object = {}
+    values: list[Object] = []
+    for option in schema.get("anyOf", [schema]):
+        if _is_binary(option):
+            content |= _raw(example)
+        elif any(_takes_file(field) for field in option.get("properties", {}).values()):
+            content |= _form(option, example)
+        else:
+            values.append(option)
+    return content | ({JSON: _value(_any_of(values), example)} if values else {})
+
+
+def _value(schema: Object, example: Object) -> Object:
+    return {"schema": schema, **({"example": example["value"]} if example.get("kind") == "json" else {})}
+
+
+def _any_of(schemas: list[Object]) -> Object:
+    return schemas[0] if len(schemas) == 1 else {"anyOf": schemas}
+
+
+def _raw(example: Object) -> Object:
+    """A body that is one file: as the example has it, as anything alike, or as plain bytes."""
+    content_type = str(example.get("type") or "") if example.get("kind") == "file" else ""
+    types = dict.fromkeys((content_type, _alike(content_type), BYTES))
+    return {kind: {"schema": BINARY} for kind in types if kind and kind != JSON}
+
+
+def _form(schema: Object, example: Object) -> Object:
+    files = example["files"] if example.get("kind") == "form" else {}
+    properties = schema["properties"]
+    encoding = {name: {"contentType": _alike(kind)} for name, kind in files.items() if kind and name in properties}
+    return {FORM: {"schema": schema, **({"encoding": encoding} if encoding else {})}}
+
+
+def _alike(content_type: str) -> str:
+    """`image/*` for `image/png`: the type of an example is no promise that others are refused."""
+    family = content_type.partition("/")[0]
+    return f"{family}/*" if family in ("image", "audio", "video") else content_type
+
+
+def _is_binary(schema: Object) -> bool:
+    return schema.get("format") == "binary"
+
+
+def _takes_file(schema: Object) -> bool:
+    options = [schema, schema.get("items", {}), *schema.get("anyOf", [])]
+    return any(_is_binary(option) for option in options)
+
+
+def answer_content(api: Object) -> Object:
+    """The kinds of body the script answers with."""
+    if api.get("streams"):
+        return {EVENTS: {"schema": {"type": "string"}}, JSON_LINES: {"schema": {"type": "string"}}}
+    return _result_content(portable(_sendable(api.get("response_schema"), {})))
+
+
+def _result_content(schema: Object) -> Object:
+    """JSON as the hints say; bytes with a type of the script's choice where they may be the result."""
+    options = schema.get("anyOf", [schema])
+    values = [_as_base64(option) for option in options if not _is_binary(option)]
+    content: Object = {}
+    if values:
+        content[JSON] = {"schema": _any_of(values)}
+    if any(_is_binary(option) or _may_be_bytes(option) for option in options):
+        content[BYTES] = content["*/*"] = {"schema": BINARY}
+    return content
+
+
+def _may_be_bytes(schema: Object) -> bool:
+    """Anything may, and so may a pair: it could be bytes and their content type."""
+    return not schema or (schema.get("type") == "array" and schema.get("maxItems") == 2)
+
+
+def _as_base64(schema: Object) -> Object:
+    """Bytes inside a JSON result are sent as base64."""
+    if _is_binary(schema):
+        return {**schema, "format": "byte"}
+    result = dict(schema)
+    result |= {key: _as_base64(schema[key]) for key in INSIDE if isinstance(schema.get(key), dict)}
+    if "properties" in schema:
+        result["properties"] = {name: _as_base64(field) for name, field in schema["properties"].items()}
+    if "anyOf" in schema:
+        result["anyOf"] = [_as_base64(option) for option in schema["anyOf"]]
+    return result
+
+
+def portable(schema: Object) -> Object:
+    """A JSON Schema in the words of OpenAPI 3.0, which has no type `null` and wants `items` in every array."""
+    result = dict(schema)
+    if result.get("type") == "null":
+        return {"enum": [None]}
+    if result.get("type") == "array":
+        result.setdefault("items", {})
+    if result.get("type") == "integer":
+        result.setdefault("format", "int64")
+    result |= {key: portable(result[key]) for key in INSIDE if isinstance(result.get(key), dict)}
+    if "properties" in result:
+        result["properties"] = {name: portable(field) for name, field in result["properties"].items()}
+    if "anyOf" in result:
+        return _alternatives(result)
+    return result
+
+
+def _alternatives(schema: Object) -> Object:
+    options = [portable(option) for option in schema["anyOf"] if option.get("type") != "null"]
+    if len(options) < len(schema["anyOf"]):
+        options = [_or_null(option) for option in options]
+    return _any_of(options) if options else {"enum": [None]}
+
+
+def _or_null(schema: Object) -> Object:
+    result = {**schema, "nullable": True} if "type" in schema else dict(schema)
+    if "enum" in schema and None not in schema["enum"]:
+        result["enum"] = [*schema["enum"], None]
+    return result
+
+
+def _sendable(value: Any, otherwise: Any) -> Any:
+    """The value, if it can stand in the document."""
+    try:
+        orjson.dumps(value)
+    except TypeError:
+        return otherwise
+    return value if value is not None else otherwise

@@ -1,0 +1,170 @@
+"""A Chromium to look at pages with, driven through the pipe of its DevTools protocol."""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import itertools
+import json
+import os
+import select
+import shutil
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+FLAGS = (
+    "--headless=new",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-dev-shm-usage",
+    "--disable-quic",
+    "--disable-extensions",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--no-first-run",
+    "--hide-scrollbars",
+    "--remote-debugging-pipe",
+)
+
+
+class Browser:
+    """One tab. What the page complains about and what it asks of the network is collected."""
+
+    def __init__(self, program: str, profile: Path) -> None:
+        commands, self._out = os.pipe()
+        self._in, events = os.pipe()
+        redirect = f'exec "$@" 3<&{commands} 4>&{events}'
+        self.process = subprocess.Popen(
+            ["sh", "-c", redirect, "sh", program, *FLAGS, f"--user-data-dir={profile}", "about:blank"],
+            pass_fds=(commands, events),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        os.close(commands)
+        os.close(events)
+        self.complaints: list[str] = []
+        self.requested: list[str] = []
+        self._buffer = b""
+        self._ids = itertools.count(1)
+        self._session = ""
+        self._attach()
+
+    def _attach(self) -> None:
+        target = self.call("Target.createTarget", url="about:blank")["targetId"]
+        self._session = self.call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
+        for domain in ("Page", "Runtime", "Log", "Network", "DOM"):
+            self.call(f"{domain}.enable")
+
+    def close(self) -> None:
+        self._session = ""
+        with contextlib.suppress(AssertionError, OSError):
+            self.call("Browser.close")
+        try:
+            self.process.wait(10)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+        os.close(self._out)
+        os.close(self._in)
+
+    # The protocol
+
+    def call(self, method: str, **parameters: Any) -> dict[str, Any]:
+        number = next(self._ids)
+        message: dict[str, Any] = {"id": number, "method": method, "params": parameters}
+        if self._session:
+            message["sessionId"] = self._session
+        os.write(self._out, json.dumps(message).encode() + b"\0")
+        while True:
+            answer = self._receive(30)
+            if answer.get("id") == number:
+                assert "error" not in answer, f"{method}: {answer['error']}"
+                result: dict[str, Any] = answer["result"]
+                return result
+            self._note(answer)
+
+    def _receive(self, seconds: float) -> dict[str, Any]:
+        while b"\0" not in self._buffer:
+            ready, _, _ = select.select([self._in], [], [], seconds)
+            data = os.read(self._in, 1 << 20) if ready else b""
+            assert data, "Chromium says nothing" if not ready else "Chromium has gone"
+            self._buffer += data
+        text, _, self._buffer = self._buffer.partition(b"\0")
+        message: dict[str, Any] = json.loads(text)
+        return message
+
+    def _note(self, message: dict[str, Any]) -> None:
+        about = message.get("params", {})
+        if message.get("method") == "Network.requestWillBeSent":
+            self.requested.append(about["request"]["url"])
+        elif message.get("method") == "Log.entryAdded" and about["entry"]["level"] in ("warning", "error"):
+            self.complaints.append(about["entry"]["text"])
+        elif message.get("method") == "Runtime.exceptionThrown":
+            self.complaints.append(about["exceptionDetails"]["text"])
+
+    # What a person does
+
+    def open(self, url: str) -> None:
+        self.call("Page.navigate", url=url)
+        self.wait("document.readyState === 'complete'")
+
+    def run(self, expression: str) -> Any:
+        """The value of an expression in the page."""
+        answer = self.call("Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True)
+        assert "exceptionDetails" not in answer, answer["exceptionDetails"]
+        return answer["result"].get("value")
+
+    def wait(self, expression: str, seconds: float = 15) -> Any:
+        deadline = time.monotonic() + seconds
+        while time.monotonic() < deadline:
+            value = self.run(expression)
+            if value:
+                return value
+            time.sleep(0.05)
+        raise AssertionError(f"{expression} did not come true; complaints: {self.complaints}")
+
+    def click(self, selector: str) -> None:
+        self.wait(f"document.querySelector({json.dumps(selector)})")
+        self.run(f"document.querySelector({json.dumps(selector)}).click()")
+
+    def choose_file(self, selector: str, path: Path) -> None:
+        self.wait(f"document.querySelector({json.dumps(selector)})")
+        root = self.call("DOM.getDocument")["root"]["nodeId"]
+        node = self.call("DOM.querySelector", nodeId=root, selector=selector)["nodeId"]
+        self.call("DOM.setFileInputFiles", nodeId=node, files=[str(path)])
+
+    def text(self) -> str:
+        return str(self.run("document.body.innerText"))
+
+    def resize(self, width: int, height: int, *, phone: bool = False, dark: bool = False) -> None:
+        self.call(
+            "Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=2 if phone else 1, mobile=phone
+        )
+        scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
+        self.call("Emulation.setEmulatedMedia", features=[scheme])
+
+    def screenshot(self, path: Path) -> None:
+        data = self.call("Page.captureScreenshot", format="png", captureBeyondViewport=True)["data"]
+        path.write_bytes(base64.b64decode(data))
+
+
+@contextlib.contextmanager
+def browsing() -> Iterator[Browser]:
+    """A browser for the length of a test; skips the test where there is none."""
+    program = shutil.which("chromium") or shutil.which("chromium-browser")
+    if program is None:
+        pytest.skip("chromium is not installed")
+    with tempfile.TemporaryDirectory(prefix="browser-", ignore_cleanup_errors=True) as profile:
+        browser = Browser(program, Path(profile))
+        try:
+            yield browser
+        finally:
+            browser.close()
