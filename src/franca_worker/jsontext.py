@@ -84,10 +84,10 @@ def loads(body: Body, depth: int = 64) -> Any:
 
 
 def _is_plainly_safe(value: Any, size: int, level: int = _SHALLOW - 1) -> bool:
-    """True when a short look at a value, whose text has `size` bytes, proves what would take longer to check.
+    """True when a short look at a value, whose text has `size` bytes, proves what takes longer to check.
 
-    That is: at most `level + 1` levels, built-in types only, and every number smaller than 2^63; orjson reads an
-    integer beyond 64 bit as a float that is not, and NaN is not smaller than anything.
+    That is: at most `level + 1` levels, built-in types only, every number smaller than 2^63. orjson reads an
+    integer beyond 64 bit as a float that is not; NaN is not smaller than anything.
     """
     kind = type(value)
     items = value
@@ -99,7 +99,7 @@ def _is_plainly_safe(value: Any, size: int, level: int = _SHALLOW - 1) -> bool:
         items = value.values()
     else:
         return -_SAFE < value < _SAFE if kind is float or kind is int else kind in _SCALARS or kind is str
-    if len(value) > 8 and len(value) * 128 > size or level == 0:
+    if level == 0 or (len(value) > 8 and len(value) * 128 > size):
         return not value
     for item in items:
         if type(item) is not str and not _is_plainly_safe(item, size // len(value), level - 1):
@@ -123,14 +123,13 @@ def _standard_loads(text: bytes, depth: int) -> Any:
     if lone:
         raise ClientError(f"a string holds a lone surrogate escape (byte {lone.start()})")
     # Before the parser: turning a very long integer into an int takes quadratic time on older interpreters.
-    if len(text) > len(_LONG_INTEGER) and _LONG_INTEGER in text.translate(_PLACES):
+    if len(text) > 4000 and _LONG_INTEGER in text.translate(_PLACES):
         _refuse_numbers(text)
     try:
         value = _DECODER.decode(string)
     except _ConstantError as constant:
-        match = _CONSTANT.search(_blank_strings(text))
-        offset = match.start() if match else 0
-        raise ClientError(f"{constant} is not a JSON value (byte {offset})") from None
+        found = _CONSTANT.search(_blank_strings(text))
+        raise ClientError(f"{constant} is not a JSON value (byte {found.start() if found else 0})") from None
     except json.JSONDecodeError as error:
         raise _syntax_error(text, string, error) from None
     except RecursionError:
@@ -176,7 +175,7 @@ def _refuse_depth(text: bytes, depth: int) -> None:
 
 
 def _refuse_numbers(text: bytes) -> None:
-    """Raises ClientError for the first number that 64 bit, or a double, cannot hold."""
+    """Raises ClientError for the first number that 64 bit or a double cannot hold."""
     for match in _NUMBER.finditer(b" " + _blank_strings(text)):
         token = match.group(1)
         if token.lstrip(b"-").isdigit():
@@ -206,7 +205,7 @@ def too_deep(text: bytes, limit: int) -> int:
 
 
 def _is_flat(text: bytes) -> bool:
-    """True when a text has at most `_SHALLOW` brackets that open. Finding a byte is faster than counting it."""
+    """True when at most `_SHALLOW` brackets open. Finding a byte is faster than counting it."""
     found = 0
     for bracket in (b"[", b"{"):
         at = text.find(bracket)
@@ -254,9 +253,8 @@ def _fast_dumps(value: Any, convert: Convert, depth: int) -> bytes | None:
     except TypeError:
         return None
     if depth >= _SHALLOW:
-        if 117 not in text or not _may_hold_null(text):
-            if len(text) < 2 * depth or _is_flat(text):
-                return text
+        if not _may_hold_null(text) and (len(text) < 2 * depth or _is_flat(text)):
+            return text
         if _is_plainly_safe(value, len(text)):
             return text
     return None if b"null" in text or too_deep(text, depth) >= 0 else text
@@ -273,7 +271,7 @@ def _may_hold_null(text: bytes) -> bool:
 
 
 def _rough_size(value: Any, level: int = 4) -> int:
-    """About how long the text will be, judged from first elements, in less than a microsecond."""
+    """About how long the text will be, judged from first elements."""
     kind = type(value)
     if level <= 0 or kind in _SCALARS:
         return 8

@@ -3,8 +3,8 @@
 Strict: lines end with CRLF, the last boundary is there, every part is form-data with a name, no header is
 repeated. Accepted, because real clients send it: boundaries with characters that should have been quoted, raw
 UTF-8 in names, `filename*` and `name*` (they win over their plain forms when they can be decoded), padding
-after a boundary, a preamble, an epilogue. Percent signs in names stay as they are: browsers escape quotes and line
-ends with them, but not the percent sign itself. A part of type multipart/mixed is one opaque part. The
+after a boundary, a preamble, an epilogue. Percent signs in names stay as they are: browsers escape quotes and
+line ends with them, but not the percent sign itself. A part of type multipart/mixed is one opaque part. The
 Content-Length of a part is ignored.
 """
 

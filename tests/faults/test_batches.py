@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+
 from support.after import unharmed
 from support.server import Server, serving
 from support.traffic import Caller, Gate, answers, ask_all, rounds, send_as_batch, times

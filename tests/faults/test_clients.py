@@ -8,6 +8,7 @@ from pathlib import Path
 
 import httpx
 import pytest
+
 from support.after import unharmed
 from support.server import Server, serving, wait_until
 from support.traffic import Gate, answers, ask_all, occupy, rounds

@@ -14,9 +14,10 @@ from pathlib import Path
 
 import psutil
 import pytest
+
 from support.after import unharmed
 from support.server import Server, serving, wait_until
-from support.traffic import Answer, Gate, answers, ask_all, occupy, rounds, send, send_as_batch
+from support.traffic import Answer, Gate, answers, ask_all, rounds, send, send_as_batch
 
 NORMAL, EXPECTED = {"id": 1}, {"id": 1, "twice": 2}
 SINGLE, BATCH, OVERLAPPING = (f"fault_script/{name}.py" for name in ("single", "batch", "overlapping"))

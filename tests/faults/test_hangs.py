@@ -6,6 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+
 from support.after import unharmed
 from support.server import Server, serving, wait_until
 from support.traffic import Caller, Gate, answers, ask_all, occupy, rounds, send, send_as_batch, times

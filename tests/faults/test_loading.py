@@ -7,6 +7,7 @@ import time
 from pathlib import Path
 
 import pytest
+
 from support.after import unharmed
 from support.server import PACKAGES, franca, serving, wait_until
 from support.traffic import Gate, answers, ask_all, send

@@ -132,11 +132,11 @@ class Browser:
         raise AssertionError(f"{expression} did not come true; complaints: {self.complaints}")
 
     def click(self, selector: str) -> None:
-        self.wait(f"document.querySelector({json.dumps(selector)})")
+        self.wait(f"!!document.querySelector({json.dumps(selector)})")
         self.run(f"document.querySelector({json.dumps(selector)}).click()")
 
     def choose_file(self, selector: str, path: Path) -> None:
-        self.wait(f"document.querySelector({json.dumps(selector)})")
+        self.wait(f"!!document.querySelector({json.dumps(selector)})")
         root = self.call("DOM.getDocument")["root"]["nodeId"]
         node = self.call("DOM.querySelector", nodeId=root, selector=selector)["nodeId"]
         self.call("DOM.setFileInputFiles", nodeId=node, files=[str(path)])

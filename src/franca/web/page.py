@@ -33,7 +33,8 @@ def render(front: Front, base: str) -> str:
     """The whole page; `base` is the address its reader came by, for the line to copy."""
     state = front.engine.state
     folder = resources.files("franca.web")
-    path, token = front.contract.routes[0].path, bool(front.access.token)
+    api = front.engine.description.get("api") or {}
+    line = try_line(base, front.contract.routes[0].path, api, front.package.folder, bool(front.access.token))
     return Template((folder / "page.html").read_text(encoding="utf-8")).substitute(
         style=(folder / "page.css").read_text(encoding="utf-8"),
         refresh="" if state == states.READY else f'<meta http-equiv="refresh" content="{REFRESH}">\n',
@@ -43,7 +44,7 @@ def render(front: Front, base: str) -> str:
         version=text(franca.__version__),
         state=text(state),
         figures=figures(front),
-        try_line=text(try_line(base, path, front.engine.description, front.package, token)),
+        try_line=text(line),
         workers=workers(front),
         recent=requests(front.recent),
         troubles=troubles(front.engine.troubles, front.settings.dev),
@@ -60,12 +61,12 @@ def figures(front: Front) -> str:
     own = {route.name for route in front.contract.routes}
     answers = [(status, count) for (route, status), count in front.metrics.requests.items() if route in own]
     failed = sum(count for status, count in answers if status >= 500)
+    waiting = gauges.get("franca_queue_length", 0)
     entries = {
         "Uptime": duration(time.monotonic() - front.began),
         "Answered": f"{sum(count for _, count in answers):,}",
         "Failed (5xx)": f"{failed:,}",
-        "In progress": f"{gauges.get('franca_requests_in_progress', 0):,.0f}",
-        "Waiting": f"{gauges.get('franca_queue_length', 0):,.0f}",
+        f"In progress, {waiting:,.0f} waiting": f"{gauges.get('franca_requests_in_progress', 0):,.0f}",
     }
     return "\n".join(f"<div><dt>{name}</dt><dd>{value}</dd></div>" for name, value in entries.items())
 
@@ -75,7 +76,7 @@ def workers(front: Front) -> str:
         (
             cell(worker["index"]),
             condition(worker["state"], worker["step"]),
-            cell(worker["pid"] or "–", NUMBER),
+            cell(worker["pid"] or "–", f"{NUMBER} {WIDE}"),
             cell(f"{worker['served']:,}", NUMBER),
             cell(worker["in_flight"], NUMBER),
             cell(duration(worker["seconds"]), NUMBER),
@@ -84,8 +85,8 @@ def workers(front: Front) -> str:
     ]
     if not rows:
         return empty("No worker is running.")
-    heads = (("Worker", ""), ("State", ""), *((name, NUMBER) for name in ("Process", "Served", "In flight", "Since")))
-    return table(heads, rows)
+    heads = (("Worker", ""), ("State", ""), ("Process", f"{NUMBER} {WIDE}"), ("Served", NUMBER))
+    return table((*heads, ("In flight", NUMBER), ("Since", NUMBER)), rows)
 
 
 def requests(recent: Iterable[Recent]) -> str:
@@ -95,7 +96,7 @@ def requests(recent: Iterable[Recent]) -> str:
             moment(when),
             cell(identity.decode("latin-1"), "id code"),
             cell(route, WIDE),
-            cell(status, f"{NUMBER} failed" if status >= 500 else NUMBER),
+            cell(status, f"{NUMBER} {verdict(status)}"),
             cell(milliseconds(total), NUMBER),
             f'<td class="stages">{bar(total, (queued, *times))}</td>',
         )
@@ -103,8 +104,19 @@ def requests(recent: Iterable[Recent]) -> str:
     ]
     if not rows:
         return empty("None yet.")
-    heads = (("Time", ""), ("Request", ""), ("Route", WIDE), ("Status", NUMBER), ("Total", NUMBER), ("Stages", ""))
-    return table(heads, rows) + f'\n<p class="legend">{"".join(map(key, PARTS))}</p>'
+    heads = (
+        ("Time", ""),
+        ("Request", ""),
+        ("Route", WIDE),
+        ("Status", NUMBER),
+        ("Total", NUMBER),
+        ("Stages", "stages"),
+    )
+    return table(heads, rows, "requests") + f'\n<p class="legend">{"".join(map(key, PARTS))}</p>'
+
+
+def verdict(status: int) -> str:
+    return "failed" if status >= 500 else "refused" if status >= 400 else ""
 
 
 def bar(total: int, times: Sequence[int]) -> str:
@@ -138,11 +150,11 @@ def traceback(entry: Trouble) -> str:
     return f"<details><summary>{head}</summary><pre>{text(shown, keep=chr(10) + chr(9))}</pre></details>"
 
 
-def table(heads: Iterable[tuple[str, str]], rows: Iterable[Sequence[str]]) -> str:
+def table(heads: Iterable[tuple[str, str]], rows: Iterable[Sequence[str]], kind: str = "") -> str:
     """Cells in rows, under heads with their classes."""
-    first = "".join(f'<th scope="col" class="{kind}">{name}</th>' for name, kind in heads)
+    first = "".join(f'<th scope="col" class="{style}">{name}</th>' for name, style in heads)
     lines = "\n".join(f"<tr>{''.join(row)}</tr>" for row in rows)
-    return f'<div class="sheet"><table>\n<thead><tr>{first}</tr></thead>\n<tbody>\n{lines}\n</tbody>\n</table></div>'
+    return f'<div class="sheet"><table class="{kind}">\n<thead><tr>{first}</tr></thead>\n<tbody>\n{lines}\n</tbody>\n</table></div>'
 
 
 def condition(state: str, step: str) -> str:

@@ -11,22 +11,19 @@ from typing import Any
 
 import orjson
 
-from franca.discovery import Package
-
 LONGEST = 400
 """More characters of JSON than this are not worth showing on a command line."""
 
 HOST = re.compile(r"[A-Za-z0-9.-]+(:[0-9]{1,5})?|\[[0-9A-Fa-f:.]+\](:[0-9]{1,5})?")
 
 
-def try_line(base: str, path: str, description: dict[str, Any], package: Package, token: bool = False) -> str:
-    """The line for a POST to `base + path`; `description` is what a ready worker says about its script.
+def try_line(base: str, path: str, api: dict[str, Any], folder: Path, token: bool = False) -> str:
+    """The line for a POST to `base + path`; `api` is what a ready worker says about its script.
 
     With `token`, the line sends the one in the caller's FRANCA_TOKEN.
     """
     credentials = ' -H "Authorization: Bearer $FRANCA_TOKEN"' if token else ""
-    body = _body(description.get("api") or {}, package.folder)
-    return f"curl{credentials} {body} {shlex.quote(base + path)}"
+    return f"curl{credentials} {_body(api, folder)} {shlex.quote(base + path)}"
 
 
 def base_url(scheme: str, host: str, server: tuple[str, int] | None) -> str:

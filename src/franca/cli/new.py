@@ -1,0 +1,24 @@
+"""`franca new`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+
+@click.command()
+@click.argument("dialect")
+@click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
+@click.option("--force", is_flag=True, help="write into a folder that is not empty, replacing files of the same name")
+def new(dialect: str, folder: Path, force: bool) -> None:
+    """Write a small working package of DIALECT (plain) into DIR."""
+    from franca.tools.scaffold import create, next_commands
+
+    template = create(dialect, folder, force)
+    width = max(len(str(folder / name)) for name in template.files)
+    for name, about in template.files.items():
+        click.echo(f"  {folder / name!s:{width}}  {about}")
+    click.echo("\nServe it, then call it from another terminal:")
+    for command in next_commands(template, folder):
+        click.echo(f"  {command}")

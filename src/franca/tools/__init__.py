@@ -1,0 +1,1 @@
+"""What people use beside the server: making, checking, measuring and shipping packages."""

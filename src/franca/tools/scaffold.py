@@ -1,0 +1,83 @@
+"""`franca new`: a small package that works at once, one template per dialect."""
+
+from __future__ import annotations
+
+import shlex
+from dataclasses import dataclass
+from pathlib import Path
+
+from franca.errors import StartError
+from franca.settings import suggestion
+
+TEMPLATES = Path(__file__).parent / "templates"
+ENDING = ".template"
+
+
+@dataclass(frozen=True)
+class Template:
+    """A folder of `*.template` files, and how the package made from it is called."""
+
+    folder: str
+    files: dict[str, str]
+    """Every file, in the order to show them, with what it is."""
+    call: str
+    """A curl line; {folder} stands for the package."""
+
+
+PLAIN = Template(
+    folder="plain",
+    files={
+        "model.py": "the script: load, predict, example",
+        "weights.json": "what it has learned",
+        "request.json": "a request to send",
+        "franca.toml": "settings, all at their defaults",
+        "requirements.txt": "what to install for it",
+        "README.md": "how to serve and call it",
+    },
+    call="curl -H 'Content-Type: application/json' -d @{folder}/request.json http://127.0.0.1:8080/predict",
+)
+
+DIALECTS = {"plain": PLAIN}
+
+
+def create(dialect: str, folder: Path, force: bool = False) -> Template:
+    """Write the package. Raises StartError when there is no such template or the folder cannot be filled.
+
+    With `force` the folder may hold other files; those of the template's names are replaced.
+    """
+    template = find(dialect)
+    try:
+        if folder.is_dir() and any(folder.iterdir()) and not force:
+            raise StartError("this folder is not empty", file=str(folder), fix="choose another, or add --force")
+        folder.mkdir(parents=True, exist_ok=True)
+        for name in template.files:
+            _write(folder / name, _source(template, name).read_bytes())
+    except FileExistsError:
+        raise StartError("this is a file, not a folder", file=str(folder)) from None
+    except OSError as error:
+        raise StartError(f"cannot be written: {error.strerror}", file=error.filename or str(folder)) from None
+    return template
+
+
+def find(dialect: str) -> Template:
+    if dialect not in DIALECTS:
+        fix = suggestion(dialect, DIALECTS) or f"use one of {', '.join(DIALECTS)}"
+        raise StartError(f"there is no template for '{dialect}'", fix=fix)
+    return DIALECTS[dialect]
+
+
+def next_commands(template: Template, folder: Path) -> list[str]:
+    """What to type to serve the new package, and to call it."""
+    shown = shlex.quote(str(folder))
+    return [f"franca serve {shown}", template.call.format(folder=shown)]
+
+
+def _source(template: Template, name: str) -> Path:
+    return TEMPLATES / template.folder / (name + ENDING)
+
+
+def _write(path: Path, content: bytes) -> None:
+    """A link is replaced, not written through."""
+    if path.is_symlink():
+        path.unlink()
+    path.write_bytes(content)
