@@ -60,12 +60,11 @@ def training_set(cells: np.ndarray, labels: np.ndarray) -> tuple[np.ndarray, np.
     """Features and labels: each training digit as it is, as a picture, and distorted; and drawn digits."""
     rng = np.random.default_rng(SEED)
     features: list[np.ndarray] = []
-    targets: list[int] = []
     for digit in cells:
         as_picture = to_features(to_ink(enlarge(digit)))
         distorted = [to_features(distort(digit, rng)) for _ in range(COPIES)]
         features += [digit.ravel() / 16, digit.ravel() / 16, as_picture, as_picture, *distorted]
-    targets += np.repeat(labels, 4 + COPIES).tolist()
+    targets: list[int] = np.repeat(labels, 4 + COPIES).tolist()
     for label in range(10):
         features += [to_features(to_ink(draw(label, rng))) for _ in range(DRAWN)]
         targets += [label] * DRAWN

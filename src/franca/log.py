@@ -8,7 +8,9 @@ import sys
 import time
 from typing import Any
 
-EXTRA = ("package", "worker", "request_id")
+from franca_worker.wire import STAGES
+
+EXTRA = ("package", "worker", "request_id", "stages")
 
 
 class Human(logging.Formatter):
@@ -46,6 +48,30 @@ class JsonLines(logging.Formatter):
         if record.exc_info:
             value["traceback"] = self.formatException(record.exc_info)
         return json.dumps(value, ensure_ascii=False)
+
+
+class AccessLog:
+    """Logs a share of the answered requests, evenly spread."""
+
+    def __init__(self, share: float, package: str) -> None:
+        self.share = share
+        self.package = package
+        self.due = 0.0
+        self.log = logging.getLogger("franca.access")
+
+    def answered(self, exchange: Any, status: int, times: tuple[int, ...], total_us: int) -> None:
+        self.due += self.share
+        if self.due < 1:
+            return
+        self.due -= 1
+        request_id = exchange.request_id.decode("latin-1")
+        stages = {
+            name: us / 1000 for name, us in zip(("queue", *STAGES), (exchange.queued_us, *times), strict=True) if us
+        }
+        shown = " ".join(f"{name}={ms:g}ms" for name, ms in stages.items())
+        extra = {"package": self.package, "worker": exchange.worker, "request_id": request_id, "stages": stages}
+        message = "POST %s %d %.3f ms %s %s"
+        self.log.info(message, exchange.route.name, status, total_us / 1000, request_id, shown, extra=extra)
 
 
 def configure(format: str, level: str) -> None:

@@ -19,6 +19,7 @@ from franca.engine.engine import LocalEngine
 from franca.errors import Unanswered
 from franca.metrics import Metrics
 from franca.settings import Settings
+from franca.tracing import Tracing
 from franca.watching import changes
 from franca.web import access, app, native, server
 from franca.web.front import Front
@@ -35,9 +36,16 @@ def serve(package: Package, settings: Settings) -> None:
     rules = access.establish(settings)
     tls = access.tls_context(settings)
     sock = server.bind(settings)
+    if settings.inline:
+        from franca.inline import run_inline
+
+        run_inline(lambda: Serving(package, settings, rules, sock, tls))
+        return
 
     async def run() -> None:
-        await Serving(package, settings, rules, sock, tls).run()
+        serving = Serving(package, settings, rules, sock, tls)
+        serving.handle_signals()
+        await serving.run()
 
     uvloop.run(run())
 
@@ -62,12 +70,17 @@ class Serving:
         self.web = server.WebServer(self.front, sock, tls)
         host, port = sock.getsockname()[:2]
         self.url = f"{'https' if tls else 'http'}://{f'[{host}]' if ':' in host else host}:{port}"
+        self.tracing = Tracing(settings.otel_endpoint, package.name) if settings.otel_endpoint else None
+        if self.tracing is not None:
+            self.front.observers.append(self.tracing.answered)
+        if settings.access_log:
+            self.front.observers.append(logs.AccessLog(settings.access_log, package.name).answered)
         self.signals = 0
         self.stopped = asyncio.Event()
         self.forced = asyncio.Event()
 
     async def run(self) -> None:
-        self._handle_signals()
+        """Until told to stop."""
         await self.web.start()
         await self.engine.start()
         watcher = asyncio.ensure_future(self._watch()) if self.settings.reload else None
@@ -82,16 +95,19 @@ class Serving:
                 watcher.cancel()
             self.web.close()
             await self.engine.stop(WORKER_STOP)
+            if self.tracing is not None:
+                self.tracing.close()
 
     # Signals
 
-    def _handle_signals(self) -> None:
+    def handle_signals(self) -> None:
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(number, self._stop)
-        loop.add_signal_handler(signal.SIGHUP, self._stop if os.isatty(0) else self._reload)
+            loop.add_signal_handler(number, self.stop)
+        loop.add_signal_handler(signal.SIGHUP, self.stop if os.isatty(0) else self._reload)
 
-    def _stop(self) -> None:
+    def stop(self) -> None:
+        """Drain and end; the second time, at once."""
         self.signals += 1
         self.stopped.set()
         if self.signals > 1:

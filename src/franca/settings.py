@@ -80,6 +80,9 @@ class Settings:
         60.0, "a request not answered by then gets 504; a client may lower it with X-Timeout-Ms", "seconds", least=0.001
     )
     drain: float = setting(30.0, "how long accepted requests may take to finish after SIGTERM", "seconds", least=0)
+    inline: bool = setting(
+        False, "for debugging: the script on this process's main thread, so that breakpoint() works", "bool"
+    )
     dev: bool = setting(False, "for development: script tracebacks on the page and in answers' headers", "bool")
 
     workers: int = setting(
@@ -192,6 +195,9 @@ class Settings:
     )
     access_log: float = setting(
         0.0, "share of the requests to log, from 0 (none) to 1 (all)", "float", group=LOGS, least=0, most=1
+    )
+    otel_endpoint: str = setting(
+        "", "OpenTelemetry collector (OTLP over HTTP) that gets a span per request", "str", group=LOGS, metavar="URL"
     )
     log_line: int = setting(16384, "longest line of script output that is logged", "size", group=LOGS, least=80)
     log_rate: int = setting(

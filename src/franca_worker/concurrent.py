@@ -6,7 +6,7 @@ import asyncio
 import functools
 import inspect
 import time
-from typing import Any, Dict
+from typing import Any, Dict, Set
 
 from franca_worker import wire
 from franca_worker.dialects.base import Request
@@ -23,12 +23,15 @@ class Concurrent:
         self.port = port
         self.runner = Runner(dialect, port, rerun)
         self.tasks: Dict[int, "asyncio.Task[None]"] = {}
+        self.unwanted: Set[int] = set()
         self.stopping = False
         self.ended: "asyncio.Future[str]"
+        self.room: asyncio.Semaphore
 
     async def serve(self) -> str:
         loop = asyncio.get_running_loop()
         self.ended = loop.create_future()
+        self.room = asyncio.Semaphore(self.dialect.slots)
         loop.add_reader(self.port.fileno(), self._readable)
         self._readable()
         try:
@@ -59,7 +62,11 @@ class Concurrent:
         else:
             raise wire.WireError("unexpected frame %s" % wire.NAMES.get(kind, kind))
 
-    def _forget(self, item_id: int, _task: "asyncio.Task[None]") -> None:
+    def _forget(self, item_id: int, task: "asyncio.Task[None]") -> None:
+        # Here and not in the task: one that is cancelled before it began never runs a line.
+        if task.cancelled():
+            self.port.reply(cancelled(item_id))
+        self.unwanted.discard(item_id)
         self.tasks.pop(item_id, None)
         self._end_when_idle()
 
@@ -69,11 +76,17 @@ class Concurrent:
 
     def _cancel(self) -> None:
         while self.port.cancelled:
-            task = self.tasks.get(self.port.cancelled.pop())
+            item_id = self.port.cancelled.pop()
+            task = self.tasks.get(item_id)
             if task is not None:
+                self.unwanted.add(item_id)
                 task.cancel()
 
     async def _run(self, request: Request) -> None:
+        async with self.room:
+            await self._run_stages(request)
+
+    async def _run_stages(self, request: Request) -> None:
         hooks = self.dialect.hooks
         now = time.perf_counter
         marks = [now()]
@@ -99,8 +112,13 @@ class Concurrent:
             stage = "encode"
             answer = self.dialect.encode(output, request)
             marks.append(now())
-        except asyncio.CancelledError:
-            self.port.reply(cancelled(request.id))
+        except asyncio.CancelledError as error:
+            if request.id in self.unwanted:
+                raise
+            marks.append(now())
+            failure = RuntimeError("the script cancelled its own call")
+            failure.__cause__ = error
+            self._failed(request, failure, stage, marks)
             return
         except BaseException as error:
             marks.append(now())

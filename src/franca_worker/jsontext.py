@@ -206,15 +206,13 @@ def too_deep(text: bytes, limit: int) -> int:
 
 def _is_flat(text: bytes) -> bool:
     """True when at most `_SHALLOW` brackets open. Finding a byte is faster than counting it."""
-    found = 0
+    left = _SHALLOW
     for bracket in (b"[", b"{"):
         at = text.find(bracket)
-        while at >= 0:
-            found += 1
-            if found > _SHALLOW:
-                return False
+        while at >= 0 and left >= 0:
+            left -= 1
             at = text.find(bracket, at + 1)
-    return True
+    return left >= 0
 
 
 def _folds_away(steps: bytes, limit: int) -> bool:

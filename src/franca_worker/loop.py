@@ -10,13 +10,14 @@ import gc
 import importlib
 import os
 import platform
+import resource
 import signal
 import socket
 import sys
 import time
 from typing import Any, Callable, Dict, Optional
 
-from franca_worker import dialects, loading, wire
+from franca_worker import dialects, loading, pictures, wire
 from franca_worker.dialects.base import Dialect, Package
 from franca_worker.port import FrontGone, Port
 
@@ -30,6 +31,7 @@ def main(socket_fd: int, life_fd: int) -> None:
     os.set_inheritable(socket_fd, False)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     faulthandler.enable()
+    be_expendable()
     sock = socket.socket(fileno=socket_fd)
     try:
         code = work(Port(sock))
@@ -58,8 +60,16 @@ def die_with_front(life_fd: int) -> None:
             os._exit(0)
 
 
-def work(port: Port) -> int:
-    """Load and serve; the process's exit code."""
+def be_expendable() -> None:
+    """No core dumps, and when memory runs out the kernel takes a worker before the front."""
+    with contextlib.suppress(ValueError, OSError):
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    with contextlib.suppress(OSError), open("/proc/self/oom_score_adj", "w") as score:
+        score.write("500")
+
+
+def work(port: Port, own_process: bool = True) -> int:
+    """Load and serve; the exit code. Without a process of its own, signals are left alone."""
     frame = port.next()
     if frame.kind != wire.HELLO:
         raise wire.WireError("expected HELLO, got %s" % wire.NAMES.get(frame.kind, frame.kind))
@@ -67,8 +77,9 @@ def work(port: Port) -> int:
     port.generation = int(hello["generation"])
     package = Package(**hello["package"])
     port.tell(wire.HELLO, {"pid": os.getpid(), "python": platform.python_version(), "executable": sys.executable})
+    pictures.limit(int(package.settings.get("max_pixels", 40_000_000)))
     loading.enter(package)
-    dialect = load(package, port)
+    dialect = load(package, port, own_process)
     if dialect is None:
         return 3
     reason = serve_until_stopped(dialect, port, bool(package.settings.get("rerun", True)))
@@ -79,7 +90,7 @@ def work(port: Port) -> int:
     return 0
 
 
-def load(package: Package, port: Port) -> Optional[Dialect]:
+def load(package: Package, port: Port, own_process: bool) -> Optional[Dialect]:
     """Bring the script up and say READY, or say FAILED."""
     doing = "loading"
     started = time.monotonic()
@@ -92,7 +103,8 @@ def load(package: Package, port: Port) -> Optional[Dialect]:
     try:
         dialect = dialects.find(package.dialect)(package)
         description = dialect.load(progress)
-        reset_signals()
+        if own_process:
+            reset_signals()
         warm_up(dialect, str(package.settings.get("warm_up", "warn")), port, progress)
     except BaseException as error:
         flush()

@@ -7,7 +7,7 @@ import json
 import time
 from typing import Any, Iterator, List, Sequence, Tuple, Union
 
-from franca_worker import wire
+from franca_worker import current, wire
 from franca_worker.dialects.base import Answer, Dialect, Problem, Request, is_clients_fault
 from franca_worker.loading import script_traceback
 from franca_worker.port import Port
@@ -52,6 +52,7 @@ class Runner:
     # One item
 
     def run_one(self, request: Request) -> None:
+        current.running[:] = (request,)
         dialect = self.dialect
         marks = [now()]
         stage = "decode"
@@ -93,6 +94,7 @@ class Runner:
                 ready.append(prepared)
         if ready:
             started = now()
+            current.running[:] = [request for request, _, _, _ in ready]
             try:
                 values = [value for _, value, _, _ in ready]
                 outputs: Sequence[Any] = one_each(self.dialect.infer_batch(values), len(values))
@@ -133,6 +135,7 @@ class Runner:
         failures = 0
         for request, value, decode, preprocess in ready:
             begun = now()
+            current.running[:] = (request,)
             try:
                 output = only_result(self.dialect.infer_batch([value]))
             except BaseException as own:

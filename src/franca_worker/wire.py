@@ -90,7 +90,7 @@ class Head(NamedTuple):
     path: bytes = b""
     query: bytes = b""
     fetched: bytes = b""
-    headers: bytes = b""
+    traceparent: bytes = b""
 
     def pack(self) -> bytes:
         return b"\0".join(self)

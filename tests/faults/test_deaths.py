@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import contextlib
 import os
+import resource
 import signal
 import socket
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import psutil
@@ -117,8 +119,9 @@ def test_f11_killed_while_writing_its_answer(tmp_path: Path) -> None:
         for number, chance in enumerate(rounds()):
             with unharmed(server, NORMAL, EXPECTED):
                 gate = Gate(tmp_path / str(number))
+                mark = len(server.lines)
                 asked = send(server, {"id": 7, "op": "large", "size": size, "gate": str(gate)})
-                server.wait_log("item 7 waits", after=0)
+                server.wait_log("item 7 waits", after=mark)
                 wait_until(lambda: server.metric("franca_requests_in_progress") == 1)
                 busy = writer(server)
                 with stopped(server):
@@ -140,7 +143,7 @@ def writer(server: Server) -> psutil.Process:
 
 
 @contextlib.contextmanager
-def stopped(server: Server):  # type: ignore[no-untyped-def]
+def stopped(server: Server) -> Iterator[None]:
     """While the front does not read, a large answer gets stuck half-way."""
     server.process.send_signal(signal.SIGSTOP)
     try:
@@ -314,10 +317,20 @@ def test_a_worker_that_cannot_end_is_ended(tmp_path: Path) -> None:
 
 def test_workers_leave_no_core_files() -> None:
     """A crash does not fill the package's folder with memory images, whatever the limits of the shell."""
-    with serving(SINGLE) as server:
+    with core_files_allowed(), serving(SINGLE) as server:
         limits = Path(f"/proc/{server.workers()[0].pid}/limits").read_text()
         (line,) = [line for line in limits.splitlines() if line.startswith("Max core file size")]
         assert line.split()[4] == "0"
+
+
+@contextlib.contextmanager
+def core_files_allowed() -> Iterator[None]:
+    soft, hard = resource.getrlimit(resource.RLIMIT_CORE)
+    resource.setrlimit(resource.RLIMIT_CORE, (hard, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_CORE, (soft, hard))
 
 
 def test_the_front_holds_no_file_of_a_dead_worker() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -28,6 +29,7 @@ def hang(script: str, op: str) -> None:
                 pids = {worker.pid for worker in server.workers()}
                 guilty = send(server, {"id": 5, "op": op})
                 server.wait_log("item 5 (loops|holds)", after=mark)
+                time.sleep(0.1)
                 for start in range(100, 160, 20):
                     others = ask_all(server, [{"id": id} for id in range(start, start + 20)], seconds=8)
                     assert [answer.status for answer in others] == [200] * 20
@@ -50,6 +52,18 @@ def test_f06_endless_python_loop(script: str) -> None:
 def test_f07_endless_call_that_holds_the_gil(script: str) -> None:
     """F07: the same when no Python code of the worker can run any more: the kill comes from outside."""
     hang(script, "hold_gil")
+
+
+def test_f06_nobody_waits_behind_an_endless_loop() -> None:
+    """F06: requests that arrived together with one that loops, and were sent to the same worker, are served too."""
+    with serving(SINGLE, "--workers", "2", "--timeout", "8", "--kill-grace", "0.3", *QUICK) as server:
+        wait_until(lambda: server.metric("franca_workers", state="ready") == 2)
+        with unharmed(server, NORMAL, EXPECTED):
+            ask_all(server, [{"id": id} for id in range(100)])
+            with Pipeline(server) as pipeline:
+                answered = pipeline.ask([{"id": 5, "op": "loop"}, *({"id": id} for id in range(100, 120))], 6)
+            assert answered == {id: {"id": id, "twice": 2 * id} for id in range(100, 120)}
+            server.wait_log("was killed: one call ran longer than 8 s")
 
 
 @pytest.mark.parametrize("script", [SINGLE, BATCH, OVERLAPPING])

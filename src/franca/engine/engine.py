@@ -215,9 +215,9 @@ class LocalEngine:
     def state(self) -> str:
         if self.draining:
             return DRAINING
-        if self.pool.is_ready:
-            return READY
-        return BACK_OFF if self.pool.backing_off else LOADING
+        if self.pool.failing or self.pool.backing_off:
+            return BACK_OFF
+        return READY if self.pool.is_ready else LOADING
 
     def gauges(self) -> list[tuple[str, str, dict[str, str], float]]:
         states = dict.fromkeys(("starting", "loading", "ready", "retiring"), 0)

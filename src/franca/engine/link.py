@@ -41,6 +41,8 @@ class Link(asyncio.BufferedProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self.transport = None
+        # A dead worker is garbage only once cycles are collected; half an answer must not stay that long.
+        self._large, self._filled = None, 0
         self.owner.on_lost()
 
     def pause_writing(self) -> None:

@@ -6,6 +6,7 @@ import asyncio
 import logging
 import math
 import os
+import socket
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -24,6 +25,9 @@ from franca_worker import wire
 
 log = logging.getLogger("franca.engine")
 script_log = logging.getLogger("franca.script")
+FRUITLESS = 5
+STUCK = 0.005
+"""Seconds after which the item at the head of a worker is no longer one of those of about a millisecond."""
 
 
 @dataclass(frozen=True)
@@ -59,6 +63,8 @@ class Pool:
         self._pump_scheduled = False
         self._tasks: set[asyncio.Task[None]] = set()
         self._to_reload: list[Worker] = []
+        self.inline: socket.socket | None = None
+        """The link to a script that runs in this process, when there is one."""
 
     # Starting workers
 
@@ -71,7 +77,9 @@ class Pool:
         worker = Worker(self, index, self._generation, self.clock)
         worker.predecessor = predecessor
         self.workers.append(worker)
-        task = asyncio.get_running_loop().create_task(self._start(worker))
+        self._keep(asyncio.get_running_loop().create_task(self._start(worker)))
+
+    def _keep(self, task: asyncio.Task[None]) -> None:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
@@ -92,6 +100,9 @@ class Pool:
             rate=settings.log_rate,
         )
         hello = {"package": {**self.package.for_worker(), "settings": settings.for_worker()}}
+        if self.inline is not None:
+            await worker.adopt(self.inline, hello)
+            return
         try:
             await worker.start(settings.python, self.package.folder, environment, hello, output)
         except OSError as error:
@@ -120,6 +131,7 @@ class Pool:
         self.hooks.ready(ready)
         self.retry_at = 0.0
         if worker.predecessor is not None:
+            self.restarts.answered()
             self._succeed(worker.predecessor)
             worker.predecessor = None
         self.schedule_pump()
@@ -171,24 +183,26 @@ class Pool:
         if not self.queue.length:
             return
         now = self.clock()
-        takers = [worker for worker in self.workers if self._room(worker) > 0]
+        takers = [worker for worker in self.workers if self._room(worker, now) > 0]
         takers.sort(key=lambda worker: len(worker.in_flight))
         for position, worker in enumerate(takers):
             if not self.queue.length:
                 return
             share = math.ceil(self.queue.length / (len(takers) - position))
-            self._feed(worker, self._room(worker), share, now)
+            self._feed(worker, self._room(worker, now), share, now)
 
-    def _room(self, worker: Worker) -> int:
+    def _room(self, worker: Worker, now: float) -> int:
         """How many more calls this worker may be given now."""
         if worker.state != READY or worker.paused or worker.reason == HUNG:
             return 0
         held = len(worker.in_flight)
+        if held and next(iter(worker.in_flight.values())).alone:
+            return 0
         if worker.slots > 1:
             return worker.slots - held
         if worker.batched:
             return 0 if held else self.settings.max_batch
-        if held and next(iter(worker.in_flight.values())).alone:
+        if held and now - worker.busy_since > STUCK:
             return 0
         return worker.window - held if held <= worker.window // 2 else 0
 
@@ -288,8 +302,13 @@ class Pool:
                 worker.kill(f"was killed: not loaded after {self.settings.load_timeout:g} s (it was {worker.step})")
             elif worker.in_flight and worker.state in (READY, RETIRING) and now - self._oldest(worker) > longest:
                 worker.kill(f"was killed: one call ran longer than {self.settings.effective_run_timeout:g} s")
+            elif worker.state == RETIRING and now - max(worker.since, worker.busy_since) > self.settings.kill_grace:
+                if not worker.in_flight:
+                    worker.destroy()
             elif worker.state == READY:
                 self._check_wear(worker)
+                if now - worker.since > self.settings.restart_delay_max:
+                    self.restarts.answered()
 
     def _check_wear(self, worker: Worker) -> None:
         settings = self.settings
@@ -339,7 +358,12 @@ class Pool:
         if worker.predecessor is not None:
             self._failed_successor(worker)
             return
-        self._report(worker, lost)
+        self.metrics.restarts[worker.reason] += 1
+        if worker.reason != RETIRED:
+            self._keep(asyncio.get_running_loop().create_task(self._report(worker, lost)))
+        if self.inline is not None:
+            self.hooks.failed(self._load_error(worker))
+            return
         self._replace_dead(worker)
 
     def _failed_successor(self, worker: Worker) -> None:
@@ -399,10 +423,9 @@ class Pool:
         self.hooks.finished(call)
         call.fail(fault)
 
-    def _report(self, worker: Worker, lost: list[Call]) -> None:
-        self.metrics.restarts[worker.reason] += 1
-        if worker.reason == RETIRED:
-            return
+    async def _report(self, worker: Worker, lost: list[Call]) -> None:
+        """One line with the cause, then what the worker said last."""
+        words = await worker.last_words()
         requests = ", ".join(call.request_id.decode("latin-1") for call in lost[:8])
         failure = worker.failure or {}
         log.error(
@@ -410,7 +433,7 @@ class Pool:
             worker.index,
             worker.cause(),
             f"; it held {len(lost)} request(s): {requests}" if lost else "",
-            f"; {failure.get('problem')}\n{failure.get('traceback', '')}" if failure else "",
+            f"; {failure.get('problem')}\n{failure.get('traceback', '')}" if failure else f"; its last words:\n{words}",
             extra=self._about(worker),
         )
 
@@ -439,6 +462,11 @@ class Pool:
     def backing_off(self) -> bool:
         """Nothing can run, and nothing is being started."""
         return not self.workers and self.retry_at > self.clock()
+
+    @property
+    def failing(self) -> bool:
+        """Workers keep dying without one answer between their deaths."""
+        return self.restarts.fruitless >= FRUITLESS
 
     async def stop(self, seconds: float) -> None:
         """End all workers; those that do not end in time are killed."""

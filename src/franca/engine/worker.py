@@ -7,6 +7,7 @@ import contextlib
 import logging
 import os
 import signal
+import socket
 import subprocess
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
@@ -24,6 +25,7 @@ DIED, HUNG, RETIRED = "died", "hung", "retired"
 
 KILL_AFTER = 2.0
 LINGER = 0.5
+LAST_LINES = 12
 
 log = logging.getLogger("franca.worker")
 
@@ -76,6 +78,7 @@ class Worker:
         self.output: Output | None = None
         self._life_fd = -1
         self._pidfd = -1
+        self._out_of_memory_before = process.out_of_memory_kills()
         self._exited = False
         self._link_lost = False
 
@@ -96,6 +99,16 @@ class Worker:
         loop.add_reader(self._pidfd, self._on_exit)
         await loop.connect_read_pipe(lambda: output, os.fdopen(started.output_fd, "rb", 0))
         await loop.create_unix_connection(lambda: self.link, sock=started.socket)
+        self._greet(hello)
+
+    async def adopt(self, sock: socket.socket, hello: dict[str, Any]) -> None:
+        """Speak to a worker that runs in this very process, on its main thread."""
+        sock.setblocking(False)
+        self._exited = True
+        await asyncio.get_running_loop().create_unix_connection(lambda: self.link, sock=sock)
+        self._greet(hello)
+
+    def _greet(self, hello: dict[str, Any]) -> None:
         self.link.send([wire.json_frame(wire.HELLO, self.generation, {"generation": self.generation, **hello})])
 
     # What the worker says
@@ -164,7 +177,7 @@ class Worker:
 
     def retire(self, why: str) -> None:
         """It takes no more work and ends on purpose."""
-        self.state, self.reason, self.why = RETIRING, RETIRED, why
+        self.state, self.reason, self.why, self.since = RETIRING, RETIRED, why, self.clock()
 
     def kill(self, why: str) -> None:
         """End a worker that hangs: abort first, for the stack traces it writes, then for good."""
@@ -177,7 +190,9 @@ class Worker:
         asyncio.get_running_loop().call_later(KILL_AFTER, self.destroy)
 
     def destroy(self) -> None:
-        if self.popen is not None and not self._exited:
+        if self.popen is None:
+            self.link.close()
+        elif not self._exited:
             process.end(self.popen)
 
     def _on_exit(self) -> None:
@@ -203,7 +218,8 @@ class Worker:
     def _dead(self) -> None:
         if self.state != DEAD:
             self.state = DEAD
-            os.close(self._life_fd)
+            if self._life_fd >= 0:
+                os.close(self._life_fd)
             self.keeper.on_death(self)
 
     def cause(self) -> str:
@@ -212,4 +228,15 @@ class Worker:
             return self.why
         if self.link.doubt:
             return f"broke the protocol: {self.link.doubt}"
-        return process.cause(self.popen.returncode if self.popen else None)
+        code = self.popen.returncode if self.popen else None
+        if code == -signal.SIGKILL and process.out_of_memory_kills() > self._out_of_memory_before:
+            return "was killed by the kernel: out of memory"
+        return process.cause(code)
+
+    async def last_words(self) -> str:
+        """The end of its output, once that has been read."""
+        if self.output is None:
+            return ""
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self.output.ended.wait(), LINGER)
+        return "\n".join(list(self.output.tail)[-LAST_LINES:])

@@ -117,6 +117,8 @@ class App:
         route, parameters = self._find(path)
         if route is None:
             if path.encode("utf-8", "replace") in self.front.infer:
+                if method == "OPTIONS" and self.front.origins:
+                    return path, self._preflight(dict(scope["headers"]).get(b"origin", b""))
                 return path, self._error(
                     path, Fault(405, "method_not_allowed", f"{path} takes POST"), request_id, "POST"
                 )
@@ -134,6 +136,18 @@ class App:
             return route.path, response
         request = Request({**scope, "path_params": parameters})
         return route.path, route.answer(self.front, request)
+
+    def _preflight(self, origin: bytes) -> Response:
+        """A browser asks whether a page of this origin may POST."""
+        headers = {"vary": "origin"}
+        if origin in self.front.origins:
+            headers |= {
+                "access-control-allow-origin": origin.decode("latin-1"),
+                "access-control-allow-methods": "POST",
+                "access-control-allow-headers": "authorization, content-type, x-request-id, x-timeout-ms, traceparent",
+                "access-control-max-age": "600",
+            }
+        return Response(status_code=204, headers=headers)
 
     def _find(self, path: str) -> tuple[Route | None, dict[str, str]]:
         found = self.exact.get(path)

@@ -32,7 +32,7 @@ monotonic = time.monotonic
 class Exchange(Call):
     """Begun by a connection when headers are complete; finished by the engine's reply or a fault."""
 
-    __slots__ = ("began", "connection", "front", "keep_alive", "minor", "route", "started")
+    __slots__ = ("began", "connection", "front", "keep_alive", "lines", "minor", "route", "started", "trace")
 
     def __init__(self, connection: Connection, front: Front, route: InferRoute, began: float) -> None:
         super().__init__()
@@ -43,6 +43,9 @@ class Exchange(Call):
         self.keep_alive = True
         self.minor = 1
         self.started = False
+        self.trace = b""
+        self.lines = b""
+        """Header lines the answer must carry."""
         self.pieces: list[bytes] = []
 
     # Answers
@@ -94,6 +97,7 @@ class Exchange(Call):
             b"content-length: %d\r\nx-request-id: %s\r\n" % (len(body), self.request_id),
             timing(self.queued_us, times, total),
             self.front.date,
+            self.lines,
             extra,
             close,
             b"\r\n",
@@ -114,6 +118,8 @@ class Exchange(Call):
         front.metrics.requests[route.name, status] += 1
         front.metrics.latency[route.name].add(total)
         front.recent.append((time.time(), self.request_id, route.name, status, total, self.queued_us, times))
+        for observe in front.observers:
+            observe(self, status, times, total)
         self.connection.finished(self)
 
     # Answers in parts
@@ -144,6 +150,7 @@ class Exchange(Call):
             b"cache-control: no-store\r\nx-request-id: %s\r\n" % self.request_id,
             timing(self.queued_us, reply.times, int((monotonic() - self.began) * 1e6)),
             self.front.date,
+            self.lines,
             b"transfer-encoding: chunked\r\n" if self.minor else b"",
             b"" if self._may_stay() else b"connection: close\r\n",
             b"\r\n",
@@ -174,6 +181,17 @@ def answer_bytes(front: Front, route: InferRoute | None, fault: Fault, request_i
         body,
     )
     return b"".join(lines)
+
+
+def cors_lines(front: Front, origin: bytes) -> bytes:
+    """Header lines that let a page of an allowed origin read the answer."""
+    if origin not in front.origins:
+        return b""
+    exposed = b"x-request-id, server-timing, retry-after"
+    return b"access-control-allow-origin: %s\r\naccess-control-expose-headers: %s\r\nvary: origin\r\n" % (
+        origin,
+        exposed,
+    )
 
 
 def timing(queued_us: int, times: tuple[int, int, int, int, int], total_us: int) -> bytes:

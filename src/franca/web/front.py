@@ -46,6 +46,9 @@ class Front:
         self.began = time.monotonic()
         self.recent: deque[Recent] = deque(maxlen=RECENT)
         self.date = b""
+        self.origins = frozenset(origin.encode() for origin in settings.cors_origin)
+        self.observers: list[Callable[..., None]] = []
+        """Told of every answered exchange: exchange, status, stage times, total microseconds."""
         self._prefix = os.urandom(4).hex().encode()
         self._count = itertools.count(1)
         self.tick()

@@ -21,7 +21,8 @@ REFRESH = 2
 LONGEST_TRACEBACK = 20_000
 NUMBER, WIDE = "number", "wide"
 """Classes of cells: figures, and what is left out on a phone."""
-PARTS = ("queue", *STAGES)
+PARTS, REST = ("queue", *STAGES), "rest"
+"""What a request's time consists of: waiting, the stages, and the way in and out."""
 ICON = (
     "data:image/svg+xml,%3Csvg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 16 16'%3E"
     "%3Ccircle cx='8' cy='8' r='6' fill='%23{}'/%3E%3C/svg%3E"
@@ -61,12 +62,14 @@ def figures(front: Front) -> str:
     own = {route.name for route in front.contract.routes}
     answers = [(status, count) for (route, status), count in front.metrics.requests.items() if route in own]
     failed = sum(count for status, count in answers if status >= 500)
-    waiting = gauges.get("franca_queue_length", 0)
+    progress = f"{gauges.get('franca_requests_in_progress', 0):,.0f}"
+    if gauges.get("franca_queue_length"):
+        progress += f" ({gauges['franca_queue_length']:,.0f} waiting)"
     entries = {
         "Uptime": duration(time.monotonic() - front.began),
         "Answered": f"{sum(count for _, count in answers):,}",
         "Failed (5xx)": f"{failed:,}",
-        f"In progress, {waiting:,.0f} waiting": f"{gauges.get('franca_requests_in_progress', 0):,.0f}",
+        "In progress": progress,
     }
     return "\n".join(f"<div><dt>{name}</dt><dd>{value}</dd></div>" for name, value in entries.items())
 
@@ -112,7 +115,7 @@ def requests(recent: Iterable[Recent]) -> str:
         ("Total", NUMBER),
         ("Stages", "stages"),
     )
-    return table(heads, rows, "requests") + f'\n<p class="legend">{"".join(map(key, PARTS))}</p>'
+    return table(heads, rows, "requests") + f'\n<p class="legend">{"".join(map(key, (*PARTS, REST)))}</p>'
 
 
 def verdict(status: int) -> str:
@@ -154,7 +157,8 @@ def table(heads: Iterable[tuple[str, str]], rows: Iterable[Sequence[str]], kind:
     """Cells in rows, under heads with their classes."""
     first = "".join(f'<th scope="col" class="{style}">{name}</th>' for name, style in heads)
     lines = "\n".join(f"<tr>{''.join(row)}</tr>" for row in rows)
-    return f'<div class="sheet"><table class="{kind}">\n<thead><tr>{first}</tr></thead>\n<tbody>\n{lines}\n</tbody>\n</table></div>'
+    body = f"<thead><tr>{first}</tr></thead>\n<tbody>\n{lines}\n</tbody>"
+    return f'<div class="sheet"><table class="{kind}">\n{body}\n</table></div>'
 
 
 def condition(state: str, step: str) -> str:

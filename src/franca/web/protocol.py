@@ -19,7 +19,7 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResp
 from uvicorn.server import ServerState
 
 from franca.engine.call import Fault
-from franca.web.exchange import Exchange, answer_bytes
+from franca.web.exchange import Exchange, answer_bytes, cors_lines
 from franca.web.front import Front
 from franca.web.native.base import InferRoute
 
@@ -81,6 +81,8 @@ class Connection(HttpToolsProtocol):
         self.hosts = 0
         self.host = b""
         self.encoding = b""
+        self.origin = b""
+        self.trace = b""
         self.expect_100_continue = False
 
     # Transport
@@ -190,6 +192,9 @@ class Connection(HttpToolsProtocol):
         exchange.request_id = self._request_id()
         self.entry = exchange
         self._admit(exchange, route)
+        exchange.trace = self.trace
+        if self.origin and self.front.origins:
+            exchange.lines = cors_lines(self.front, self.origin)
         exchange.head = b"\0".join(
             (
                 exchange.request_id,
@@ -199,7 +204,7 @@ class Connection(HttpToolsProtocol):
                 path.replace(b"\0", b""),
                 query,
                 b"",
-                b"",
+                self.trace,
             )
         )
 
@@ -215,8 +220,17 @@ class Connection(HttpToolsProtocol):
             self._stop(
                 Fault(403, "unknown_host", "this server does not answer to that host name; see --allow-host"), "host"
             )
+        if self.origin and not self.front.access.token and not self._same_origin():
+            self._stop(
+                Fault(403, "cross_origin", "pages of other origins may not call this server; see --cors-origin"),
+                "origin",
+            )
         if self.encoding not in (b"", b"identity"):
             self._stop(Fault(415, "content_encoding", "compressed request bodies are not accepted"), "encoding")
+
+    def _same_origin(self) -> bool:
+        """Whether a browser's page comes from this server, or from an origin that was allowed."""
+        return self.origin.partition(b"://")[2] == self.host or self.origin in self.front.origins
 
     def _admit(self, exchange: Exchange, route: InferRoute) -> None:
         """Everything that can be said before the body is read."""
@@ -492,4 +506,6 @@ KEEP = {
     b"host": _keep_host,
     b"content-encoding": _keep("encoding"),
     b"expect": _keep_expect,
+    b"origin": _keep("origin"),
+    b"traceparent": _keep("trace"),
 }

@@ -1,0 +1,48 @@
+"""The wheel works in an empty environment."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import httpx
+import pytest
+from support.server import PACKAGES, ROOT
+
+
+@pytest.mark.timeout(400)
+def test_a_wheel_installed_alone_serves_a_package(tmp_path: Path) -> None:
+    subprocess.run(
+        [sys.executable, "-m", "build", "--wheel", "--outdir", str(tmp_path), str(ROOT)], check=True, capture_output=True
+    )
+    wheel = next(tmp_path.glob("franca-*.whl"))
+    environment = tmp_path / "venv"
+    subprocess.run([sys.executable, "-m", "venv", str(environment)], check=True)
+    python = environment / "bin" / "python"
+    subprocess.run([str(python), "-m", "pip", "install", "-q", str(wheel)], check=True, capture_output=True)
+    assert subprocess.run([str(environment / "bin" / "franca"), "--version"], capture_output=True, text=True).stdout
+    port = "18731"
+    server = subprocess.Popen(
+        [str(environment / "bin" / "franca"), "serve", str(PACKAGES / "stages"), "--port", port],
+        cwd=tmp_path,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        deadline = time.monotonic() + 30
+        while time.monotonic() < deadline:
+            try:
+                if httpx.get(f"http://127.0.0.1:{port}/v2/health/ready").status_code == 200:
+                    break
+            except httpx.TransportError:
+                pass
+            time.sleep(0.1)
+        answer = httpx.post(f"http://127.0.0.1:{port}/predict", json={"value": 3})
+        assert answer.json()["value"] == 6
+        assert httpx.get(f"http://127.0.0.1:{port}/docs").status_code == 200
+        assert httpx.get(f"http://127.0.0.1:{port}/").status_code == 200
+    finally:
+        server.terminate()
+        assert server.wait(20) == 0, server.stderr.read() if server.stderr else ""

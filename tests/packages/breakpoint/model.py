@@ -1,0 +1,4 @@
+def predict(request):
+    answer = request["value"] + 1
+    breakpoint()
+    return answer
