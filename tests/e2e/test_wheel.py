@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import subprocess
 import sys
 import time
@@ -15,7 +16,9 @@ from support.server import PACKAGES, ROOT
 @pytest.mark.timeout(400)
 def test_a_wheel_installed_alone_serves_a_package(tmp_path: Path) -> None:
     subprocess.run(
-        [sys.executable, "-m", "build", "--wheel", "--outdir", str(tmp_path), str(ROOT)], check=True, capture_output=True
+        [sys.executable, "-m", "build", "--wheel", "--outdir", str(tmp_path), str(ROOT)],
+        check=True,
+        capture_output=True,
     )
     wheel = next(tmp_path.glob("franca-*.whl"))
     environment = tmp_path / "venv"
@@ -23,7 +26,9 @@ def test_a_wheel_installed_alone_serves_a_package(tmp_path: Path) -> None:
     python = environment / "bin" / "python"
     subprocess.run([str(python), "-m", "pip", "install", "-q", str(wheel)], check=True, capture_output=True)
     assert subprocess.run([str(environment / "bin" / "franca"), "--version"], capture_output=True, text=True).stdout
-    port = "18731"
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = str(free.getsockname()[1])
     server = subprocess.Popen(
         [str(environment / "bin" / "franca"), "serve", str(PACKAGES / "stages"), "--port", port],
         cwd=tmp_path,

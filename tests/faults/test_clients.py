@@ -11,7 +11,7 @@ import pytest
 
 from support.after import unharmed
 from support.server import Server, serving, wait_until
-from support.traffic import Gate, answers, ask_all, occupy, rounds
+from support.traffic import Gate, answers, ask_all, occupy, rounds, send
 
 NORMAL, EXPECTED = {"id": 1}, {"id": 1, "twice": 2}
 SINGLE, BATCH, OVERLAPPING, STREAM = (
@@ -51,6 +51,24 @@ def test_f47_disconnect_while_queued(script: str, tmp_path: Path) -> None:
                 assert ask_all(server, [{"id": 60, "op": "note"}])[0].status == 200
                 server.wait_log("item 60 was executed")
                 assert "item 5" not in server.log
+
+
+def test_f47_disconnect_before_a_blocked_async_worker_began(tmp_path: Path) -> None:
+    """F47: requests that reach an async worker together with their cancellation give their slots back."""
+    with serving(OVERLAPPING, "--slots", "4", *QUICK) as server, unharmed(server, NORMAL, EXPECTED):
+        for number in range(3):
+            gate = Gate(tmp_path / str(number))
+            mark = len(server.lines)
+            plug = send(server, {**gate.holding(4), "op": "block"})
+            server.wait_log("item 4 waits", after=mark)
+            gone = [connect(server, {"id": id, "op": "note"}) for id in range(50, 53)]
+            wait_until(lambda: server.metric("franca_requests_in_progress") == 4)
+            for client in gone:
+                client.close()
+            wait_until(lambda: server.metric("franca_requests_in_progress") == 1)
+            gate.open()
+            assert answers(server, [plug])[0].json() == {"id": 4, "twice": 8}
+        assert "item 5" not in server.log
 
 
 @pytest.mark.parametrize("script", [SINGLE, BATCH, OVERLAPPING])

@@ -8,7 +8,6 @@ from __future__ import annotations
 import contextlib
 import os
 import resource
-import signal
 import socket
 import time
 from collections.abc import Iterator
@@ -19,7 +18,7 @@ import pytest
 
 from support.after import unharmed
 from support.server import Server, serving, wait_until
-from support.traffic import Answer, Gate, answers, ask_all, rounds, send, send_as_batch
+from support.traffic import Answer, Gate, answers, ask_all, rounds, send, send_as_batch, stopped
 
 NORMAL, EXPECTED = {"id": 1}, {"id": 1, "twice": 2}
 SINGLE, BATCH, OVERLAPPING = (f"fault_script/{name}.py" for name in ("single", "batch", "overlapping"))
@@ -140,16 +139,6 @@ def writer(server: Server) -> psutil.Process:
     moved = {process.pid: process.num_ctx_switches().voluntary for process in server.workers()}
     time.sleep(0.2)
     return max(server.workers(), key=lambda process: process.num_ctx_switches().voluntary - moved[process.pid])
-
-
-@contextlib.contextmanager
-def stopped(server: Server) -> Iterator[None]:
-    """While the front does not read, a large answer gets stuck half-way."""
-    server.process.send_signal(signal.SIGSTOP)
-    try:
-        yield
-    finally:
-        server.process.send_signal(signal.SIGCONT)
 
 
 def test_f11_killed_at_any_moment_of_a_large_answer(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from support.after import unharmed
 from support.server import Server, serving, wait_until
-from support.traffic import Caller, Gate, answers, ask_all, occupy, rounds, send, send_as_batch, times
+from support.traffic import Caller, Gate, answers, ask_all, burst, occupy, rounds, send, send_as_batch, times
 
 NORMAL, EXPECTED = {"id": 1}, {"id": 1, "twice": 2}
 SINGLE, BATCH, OVERLAPPING = (f"fault_script/{name}.py" for name in ("single", "batch", "overlapping"))
@@ -60,9 +60,12 @@ def test_f06_nobody_waits_behind_an_endless_loop() -> None:
         wait_until(lambda: server.metric("franca_workers", state="ready") == 2)
         with unharmed(server, NORMAL, EXPECTED):
             ask_all(server, [{"id": id} for id in range(100)])
-            with Pipeline(server) as pipeline:
-                answered = pipeline.ask([{"id": 5, "op": "loop"}, *({"id": id} for id in range(100, 120))], 6)
-            assert answered == {id: {"id": id, "twice": 2 * id} for id in range(100, 120)}
+            loops, *others = burst(server, [{"id": 5, "op": "loop"}, *({"id": id} for id in range(100, 140))])
+            answered = answers(server, others, 7)
+            assert [answer.status for answer in answered] == [200] * 40
+            assert [answer.json()["id"] for answer in answered] == list(range(100, 140))
+            assert not loops.done()
+            assert answers(server, [loops])[0].status == 504
             server.wait_log("was killed: one call ran longer than 8 s")
 
 

@@ -122,6 +122,8 @@ class Server:
             self.process.wait()
             raise AssertionError(f"the server did not stop within {seconds} s:\n{self.log}") from None
         self._reader.join(5)
+        if self.process.stderr is not None:
+            self.process.stderr.close()
         self.client.close()
         return code
 

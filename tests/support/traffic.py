@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import http.client
 import json
 import os
 import random
+import signal
 import threading
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, wait
 from dataclasses import dataclass
 from pathlib import Path
@@ -52,17 +54,24 @@ class Caller:
 
     def __init__(self, server: Server, patience: float = 60) -> None:
         self.connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=patience)
+        self._asked = 0.0
 
     def post(self, value: Any, timeout_ms: float = 0) -> Answer:
+        self.ask(value, timeout_ms)
+        return self.answer()
+
+    def ask(self, value: Any, timeout_ms: float = 0) -> None:
         headers = {"Content-Type": "application/json"}
         if timeout_ms:
             headers["X-Timeout-Ms"] = f"{timeout_ms:g}"
-        began = time.monotonic()
+        self._asked = time.monotonic()
         self.connection.request("POST", "/predict", json.dumps(value), headers)
+
+    def answer(self) -> Answer:
         response = self.connection.getresponse()
         body = response.read()
         names = {name.lower(): text for name, text in response.getheaders()}
-        return Answer(response.status, names, body, time.monotonic() - began)
+        return Answer(response.status, names, body, time.monotonic() - self._asked)
 
     def __enter__(self) -> Caller:
         return self
@@ -71,19 +80,54 @@ class Caller:
         self.connection.close()
 
 
-def send(server: Server, value: Any, timeout_ms: float = 0) -> Future[Answer]:
-    """Ask without waiting, on a connection that ends with the answer."""
+def on_a_thread(work: Callable[[], Answer]) -> Future[Answer]:
     future: Future[Answer] = Future()
 
-    def ask() -> None:
+    def run() -> None:
         try:
-            with Caller(server) as caller:
-                future.set_result(caller.post(value, timeout_ms))
+            future.set_result(work())
         except BaseException as error:
             future.set_exception(error)
 
-    threading.Thread(target=ask, daemon=True).start()
+    threading.Thread(target=run, daemon=True).start()
     return future
+
+
+def send(server: Server, value: Any, timeout_ms: float = 0) -> Future[Answer]:
+    """Ask without waiting, on a connection that ends with the answer."""
+
+    def ask() -> Answer:
+        with Caller(server) as caller:
+            return caller.post(value, timeout_ms)
+
+    return on_a_thread(ask)
+
+
+def burst(server: Server, values: Sequence[Any]) -> list[Future[Answer]]:
+    """Ask such that all requests reach the front in one turn of its loop."""
+    callers = [Caller(server) for _ in values]
+    for caller in callers:
+        caller.connection.connect()
+    assert server.client.get("/v2/health/live").status_code == 200
+    with stopped(server):
+        for caller, value in zip(callers, values, strict=True):
+            caller.ask(value)
+
+    def hear(caller: Caller) -> Answer:
+        with caller:
+            return caller.answer()
+
+    return [on_a_thread(lambda caller=caller: hear(caller)) for caller in callers]
+
+
+@contextlib.contextmanager
+def stopped(server: Server) -> Iterator[None]:
+    """A front that stands still: requests and answers pile up before it."""
+    server.process.send_signal(signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        server.process.send_signal(signal.SIGCONT)
 
 
 def answers(server: Server, sent: Iterable[Future[Answer]], seconds: float = AT_ONCE) -> list[Answer]:

@@ -56,13 +56,18 @@ def _default(value: Any) -> str:
     return "" if value in ("", (), 0, 0.0) else f" [{value:g}]" if isinstance(value, float) else f" [{value}]"
 
 
-def resolve_package(path: str, given: dict[str, Any]) -> tuple[Package, Resolved]:
-    """The package at a path and its settings. Raises StartError."""
-    flags = {
+def parse_flags(given: dict[str, Any]) -> dict[str, Any]:
+    """The settings given on the command line, in their own types. Raises StartError."""
+    return {
         name: parse(name, value, flag(name)) if isinstance(value, str) else value
         for name, value in given.items()
         if value is not None
     }
+
+
+def resolve_package(path: str, given: dict[str, Any]) -> tuple[Package, Resolved]:
+    """The package at a path and its settings. Raises StartError."""
+    flags = parse_flags(given)
     package = discover(Path(path), str(flags.get("dialect", "")))
     resolved = resolve(flags, os.environ, package.config)
     if resolved.settings.python:

@@ -12,7 +12,6 @@ import time
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from franca.discovery import Package, parse
 from franca.engine import process
@@ -20,7 +19,7 @@ from franca.errors import StartError, near
 from franca.tools.finding import PROBLEM, WARNING, Finding
 
 WORKER = "worker"
-OLDEST = (3, 8)
+OTHER_PYTHON = "name one with --python /path/to/venv/bin/python"
 HELPERS = {
     "orjson": ["orjson"],
     "numpy": ["numpy"],
@@ -75,7 +74,6 @@ class Interpreter:
 
     executable: str
     version: str
-    numbers: tuple[int, int]
     implementation: str
     versions: dict[str, str | None]
     missing: frozenset[str]
@@ -85,22 +83,32 @@ def probe(python: str, package: Package | None = None, modules: Iterable[str] = 
     """Ask an interpreter what it has. Raises StartError when it cannot be asked."""
     wanted = {"versions": HELPERS | FRAMEWORKS, "modules": sorted(set(modules)), **_search_path(package)}
     source = (Path(__file__).parent / "probe.py").read_text(encoding="utf-8")
-    fix = "--python /path/to/venv/bin/python"
-    try:
-        done = subprocess.run(
-            [python or sys.executable, "-c", source, json.dumps(wanted)],
-            capture_output=True, text=True, errors="replace", timeout=60, check=False, cwd="/", env=_environment(),
-        )  # fmt: skip
-    except (OSError, subprocess.TimeoutExpired) as error:
-        raise StartError(f"{python} does not run: {getattr(error, 'strerror', '') or 'no answer'}", fix=fix) from None
+    done = _run(python, source, json.dumps(wanted))
     try:
         found = json.loads(done.stdout)
-        found["numbers"] = tuple(found["numbers"])
         return Interpreter(**found | {"missing": frozenset(found["missing"])})
     except (ValueError, KeyError, TypeError):
-        lines = done.stderr.strip().splitlines()
-        reason = lines[-1] if lines else "it answers nothing"
-        raise StartError(f"{python} is no Python that a worker can run on: {reason}", fix=fix) from None
+        version = _run(python, "import sys; sys.stdout.write('Python %d.%d' % sys.version_info[:2])").stdout
+        reason = f"{version}; workers need 3.8 or newer" if version.startswith("Python ") else "no Python interpreter"
+        raise StartError(f"{python} is {reason}", fix=OTHER_PYTHON) from None
+
+
+def _run(python: str, *code: str) -> subprocess.CompletedProcess[str]:
+    command = [python or sys.executable, "-c", *code]
+    try:
+        return subprocess.run(
+            command,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=60,
+            check=False,
+            cwd="/",
+            env=_environment(),
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        reason = getattr(error, "strerror", "") or "it does not answer"
+        raise StartError(f"{python} is no Python interpreter: {reason}", fix=OTHER_PYTHON) from None
 
 
 def _search_path(package: Package | None) -> dict[str, list[str]]:
@@ -118,9 +126,6 @@ def _environment() -> dict[str, str]:
 def describe(found: Interpreter) -> list[Finding]:
     """The interpreter, what a worker uses of it, and the frameworks it has."""
     python = f"{found.executable} ({found.implementation} {found.version})"
-    if found.numbers < OLDEST:
-        fix = "--python of CPython 3.8 or newer"
-        return [Finding(WORKER, "interpreter", python, PROBLEM, fix)]
     findings = [Finding(WORKER, "interpreter", python)]
     if found.implementation != "CPython":
         findings = [Finding(WORKER, "interpreter", python, WARNING, "Franca is tested on CPython only")]
@@ -154,8 +159,9 @@ def worker_process(python: str, patience: float = 5.0) -> Finding:
             code = _wait(started.process, 0.5)
             if code is not None:
                 output = os.read(started.output_fd, 65536).decode(errors="replace").strip().splitlines()
+                os.close(started.life_fd)
                 reason = output[-1] if output else process.cause(code)
-                return Finding(WORKER, name, f"a worker does not start: {reason}", PROBLEM, "see the line on the left")
+                return Finding(WORKER, name, f"a worker does not start: {reason}", PROBLEM, OTHER_PYTHON)
             os.close(started.life_fd)
             began = time.monotonic()
             if _wait(started.process, patience) is None:

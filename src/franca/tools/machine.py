@@ -73,7 +73,9 @@ def memory() -> Finding:
     if free and usable == there:
         value += f", {show_size(_rounded(free))} free"
     if min(usable, free or usable) < SMALL_MEMORY:
-        return Finding(MACHINE, "memory", value, WARNING, "a worker that needs more is killed: free or allow more memory")
+        return Finding(
+            MACHINE, "memory", value, WARNING, "a worker that needs more is killed: free or allow more memory"
+        )
     return Finding(MACHINE, "memory", value)
 
 
@@ -214,7 +216,9 @@ def address(settings: Settings) -> Iterator[Finding]:
 def _access_words(settings: Settings, token: bool, loopback: bool) -> str:
     if token:
         return "a token is needed"
-    return "no token; only this machine can ask" if loopback else f"no token; anyone who reaches {settings.host} can ask"
+    return (
+        "no token; only this machine can ask" if loopback else f"no token; anyone who reaches {settings.host} can ask"
+    )
 
 
 def _holder(port: int) -> str:

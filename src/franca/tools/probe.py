@@ -1,6 +1,6 @@
 """What an interpreter has, found without importing any of it.
 
-The text of this file is run by `python -c` in the interpreter of the worker: standard library only, CPython 3.8 or newer.
+The text of this file is run by `python -c` in the worker's interpreter: standard library only, CPython 3.8 or newer.
 Its argument and its answer are JSON: see `main`.
 """
 
@@ -22,7 +22,6 @@ def main() -> None:
     answer = {
         "executable": sys.executable,
         "version": platform.python_version(),
-        "numbers": list(sys.version_info[:2]),
         "implementation": platform.python_implementation(),
         "versions": versions,
         "missing": [name for name in wanted["modules"] if not is_there(name)],

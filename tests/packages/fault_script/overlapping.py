@@ -19,6 +19,8 @@ class Model:
             await asyncio.sleep(item["seconds"])
         elif op == "give_up":
             raise asyncio.CancelledError
+        elif op == "block":
+            harm.wait(item)
         else:
             return harm.act(item)
         return harm.act({"id": item["id"]})

@@ -1,0 +1,59 @@
+"""A front whose engine stands still: what the documents and the page say, without a process."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from franca.discovery import Package
+from franca.engine.call import Call, Fault
+from franca.engine.engine import READY, Trouble
+from franca.metrics import Metrics
+from franca.settings import Settings
+from franca.web import native
+from franca.web.access import Access
+from franca.web.front import Front
+
+
+@dataclass
+class StillEngine:
+    """Says what it was told to say and takes no calls."""
+
+    description: dict[str, Any] = field(default_factory=dict)
+    state: str = READY
+    troubles: list[Trouble] = field(default_factory=list)
+    rows: list[dict[str, Any]] = field(default_factory=list)
+
+    def submit(self, call: Call) -> Fault | None:
+        return Fault(503, "still", "this engine takes no calls")
+
+    def cancel(self, call: Call) -> None:
+        pass
+
+    def hold(self, call: Call, held: bool) -> bool:
+        return False
+
+    def trouble(self, request_id: str, message: str, traceback: str) -> None:
+        self.troubles.append(Trouble(0.0, request_id, message, traceback))
+
+    def gauges(self) -> list[tuple[str, str, dict[str, str], float]]:
+        return []
+
+    def workers(self) -> list[dict[str, Any]]:
+        return self.rows
+
+
+def still_front(
+    api: dict[str, Any] | None = None,
+    *,
+    name: str = "still",
+    state: str = READY,
+    token: bytes = b"",
+    hosts: frozenset[bytes] = frozenset(),
+    **settings: Any,
+) -> Front:
+    folder = Path(__file__).parent
+    package = Package(name=name, folder=folder, script=folder / "model.py", dialect="plain", entry="predict")
+    engine = StillEngine({"api": api} if api is not None else {}, state)
+    return Front(package, Settings(**settings), engine, Metrics(), Access(token, hosts), native.find("plain"))
