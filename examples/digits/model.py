@@ -107,7 +107,7 @@ def to_features(ink: Image.Image) -> np.ndarray:
     canvas = Image.new("L", (32, 32))
     canvas.paste(ink.resize((width, 32), Image.BILINEAR), ((32 - width) // 2, 0))
     canvas = ImageOps.autocontrast(canvas)
-    while np.asarray(canvas).mean() < 0.24 * 255:
+    while 0 < np.asarray(canvas).mean() < 0.24 * 255:
         canvas = canvas.filter(ImageFilter.MaxFilter(3))  # thickens the stroke by a pixel on each side
     cells = np.asarray(canvas, np.float32).reshape(8, 4, 8, 4).mean(axis=(1, 3)).ravel()
-    return cells / cells.max()
+    return cells / max(cells.max(), 1)

@@ -65,7 +65,7 @@ class Serving:
         self.settings = settings
         self.metrics = Metrics()
         self.engine = LocalEngine(package, settings, self.metrics)
-        self.front = Front(package, settings, self.engine, self.metrics, rules, native.find(package.dialect))
+        self.front = Front(package, settings, self.engine, self.metrics, rules, native.find(package, settings))
         self.front.app = app.build(self.front)
         self.web = server.WebServer(self.front, sock, tls)
         host, port = sock.getsockname()[:2]

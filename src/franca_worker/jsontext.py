@@ -51,12 +51,8 @@ _LONE_SURROGATE = re.compile(
 )
 
 
-class _ConstantError(Exception):
-    """NaN or Infinity stands where a value should."""
-
-
 def _refuse_constant(name: str) -> Any:
-    raise _ConstantError(name)
+    raise FloatingPointError(name)
 
 
 _DECODER = json.JSONDecoder(parse_constant=_refuse_constant)
@@ -127,7 +123,7 @@ def _standard_loads(text: bytes, depth: int) -> Any:
         _refuse_numbers(text)
     try:
         value = _DECODER.decode(string)
-    except _ConstantError as constant:
+    except FloatingPointError as constant:
         found = _CONSTANT.search(_blank_strings(text))
         raise ClientError(f"{constant} is not a JSON value (byte {found.start() if found else 0})") from None
     except json.JSONDecodeError as error:
@@ -268,23 +264,26 @@ def _may_hold_null(text: bytes) -> bool:
     return True
 
 
-def _rough_size(value: Any, level: int = 4) -> int:
-    """About how long the text will be, judged from first elements."""
-    kind = type(value)
-    if level <= 0 or kind in _SCALARS:
-        return 8
-    if kind is list or kind is tuple:
-        return len(value) * _rough_size(value[0], level - 1) if value else 2
-    if kind is dict:
-        total = 8 * len(value)
-        for item in value.values() if total < 128 else islice(value.values(), 16):
-            if type(item) not in _SCALARS:
-                total += _rough_size(item, level - 2) * max(1, len(value) // 16)
-        return total
-    if kind is str or kind is bytes:
-        return len(value)
-    nbytes = getattr(value, "nbytes", 8)
-    return 2 * nbytes if type(nbytes) is int else 8
+def _rough_size(value: Any) -> int:
+    """About how long the text will be, judged from first elements and at most 64 looks."""
+    total = 0
+    left = [(1, value)]
+    for _ in range(64):
+        if not left:
+            break
+        times, value = left.pop()
+        kind = type(value)
+        if kind is list or kind is tuple:
+            left.extend([(times * len(value), value[0])] if value else [])
+        elif kind is dict:
+            total += 8 * times * len(value)
+            left.extend([(times, item) for item in islice(value.values(), 64) if type(item) not in _SCALARS])
+        elif kind is str or kind is bytes:
+            total += times * len(value)
+        else:
+            nbytes = 4 if kind in _SCALARS else getattr(value, "nbytes", 4)
+            total += times * 2 * (nbytes if type(nbytes) is int else 4)
+    return total if not left else total + left[-1][0]
 
 
 class _Writer:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import base64
 import contextlib
+import fcntl
 import itertools
 import json
 import os
 import select
 import shutil
 import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Iterator
@@ -33,6 +35,11 @@ FLAGS = (
     "--remote-debugging-pipe",
 )
 
+LAUNCH = (
+    "import os, sys; os.dup2(int(sys.argv[1]), 3); os.dup2(int(sys.argv[2]), 4); os.execv(sys.argv[3], sys.argv[3:])"
+)
+"""Chromium reads commands from descriptor 3 and writes to 4."""
+
 
 class Browser:
     """One tab. What the page complains about and what it asks of the network is collected."""
@@ -40,16 +47,25 @@ class Browser:
     def __init__(self, program: str, profile: Path) -> None:
         commands, self._out = os.pipe()
         self._in, events = os.pipe()
-        redirect = f'exec "$@" 3<&{commands} 4>&{events}'
+        pair = [fcntl.fcntl(end, fcntl.F_DUPFD, 10) for end in (commands, events)]
         self.process = subprocess.Popen(
-            ["sh", "-c", redirect, "sh", program, *FLAGS, f"--user-data-dir={profile}", "about:blank"],
-            pass_fds=(commands, events),
+            [
+                sys.executable,
+                "-c",
+                LAUNCH,
+                *map(str, pair),
+                program,
+                *FLAGS,
+                f"--user-data-dir={profile}",
+                "about:blank",
+            ],
+            pass_fds=pair,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
         )
-        os.close(commands)
-        os.close(events)
+        for end in (commands, events, *pair):
+            os.close(end)
         self.complaints: list[str] = []
         self.requested: list[str] = []
         self._buffer = b""

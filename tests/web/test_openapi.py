@@ -7,12 +7,13 @@ from typing import Any
 
 import httpx
 import pytest
+from openapi_schema_validator import OAS30Validator
+from openapi_spec_validator import validate
+
 from franca.web import app
 from franca.web.bodies import answer_content, portable, request_content
 from franca.web.native.base import InferRoute
 from franca.web.openapi import NEUTRAL, document, operation_names
-from openapi_schema_validator import OAS30Validator
-from openapi_spec_validator import validate
 from support.server import Server, serving
 from support.still import still_front
 

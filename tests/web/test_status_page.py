@@ -10,6 +10,7 @@ from pathlib import Path
 
 import httpx
 import pytest
+
 from franca.engine.engine import Trouble
 from franca.web import page
 from franca.web.text import visible
@@ -95,7 +96,8 @@ def test_everything_inserted_is_harmless() -> None:
     engine = front.engine
     assert isinstance(engine, StillEngine)
     engine.troubles = [Trouble(0.0, HOSTILE, HOSTILE, f"Traceback:\n\t{HOSTILE}\n{HOSTILE}")]
-    engine.rows = [dict(index=0, state=HOSTILE, step=HOSTILE, pid=1, served=2, in_flight=3, seconds=4.0)]
+    row = dict.fromkeys(("index", "pid", "served", "in_flight", "seconds"), 1)
+    engine.rows = [{**row, "state": HOSTILE, "step": HOSTILE}]
     front.recent.append((0.0, HOSTILE.encode("latin-1", "replace"), HOSTILE, 200, 10, 1, (1, 2, 3, 4, 5)))
     for dev in (True, False):
         text = page.render(still_with(front, dev), BASE)

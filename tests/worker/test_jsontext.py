@@ -516,8 +516,6 @@ def test_refuses_to_write(value: Any, words: str) -> None:
         dumps(value)
     assert words in str(caught.value)
     assert caught.value.status == 500
-    while isinstance(value, list) and len(value) == 1:
-        value = value.pop()
 
 
 @pytest.mark.parametrize("depth", [1, 2, 3, 4, 5, 64, 100])

@@ -28,7 +28,7 @@ def inspect(path: str, as_json: bool, **given: Any) -> None:
 
 
 def gather(package: Package, resolved: Resolved) -> dict[str, Any]:
-    contract = native.find(package.dialect)
+    contract = native.find(package, resolved.settings)
     values = vars(resolved.settings)
     return {
         "package": package.name,
@@ -37,7 +37,8 @@ def gather(package: Package, resolved: Resolved) -> dict[str, Any]:
         "dialect": package.dialect,
         "entry": package.entry,
         "why": list(package.reasons),
-        "routes": [f"POST {route.path}" for route in contract.routes],
+        "routes": [f"POST {route.path}" for route in contract.routes]
+        + [f"GET {page.path} ({page.access})" for page in contract.pages],
         "config": str(package.config) if package.config else None,
         "problems": list(package.problems),
         "settings": {name: {"value": values[name], "source": resolved.sources[name]} for name in values},

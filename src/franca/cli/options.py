@@ -69,7 +69,7 @@ def resolve_package(path: str, given: dict[str, Any]) -> tuple[Package, Resolved
     """The package at a path and its settings. Raises StartError."""
     flags = parse_flags(given)
     package = discover(Path(path), str(flags.get("dialect", "")))
-    resolved = resolve(flags, os.environ, package.config)
+    resolved = resolve(flags, os.environ, package.config, package.defaults)
     if resolved.settings.python:
         check_interpreter(resolved.settings.python)
     return package, resolved

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import itertools
 import logging
 import math
 import time
@@ -84,11 +83,10 @@ class LocalEngine:
         self.ready = asyncio.Event()
         self.failed: LoadError | None = None
         self.draining = False
-        self.live: dict[int, Call] = {}
+        self.live: set[Call] = set()
         self.pool = Pool(
             package, settings, metrics, clock, Hooks(self._on_ready, self._on_failed, self._on_finished, self.trouble)
         )
-        self._ids = itertools.count(1)
         self._next_deadline = math.inf
         self._deadline_timer: asyncio.TimerHandle | None = None
         self._ticker: asyncio.Task[None] | None = None
@@ -138,12 +136,12 @@ class LocalEngine:
         fault = self._closed()
         if fault is not None:
             return fault
-        call.id = next(self._ids)
+        call.id = next(self.pool.ids)
         call.state = QUEUED
         if not self.pool.accept(call):
             self.metrics.dropped["queue_full"] += 1
             return Fault(503, "queue_full", "too many requests are waiting; try again later", self._retry_after())
-        self.live[call.id] = call
+        self.live.add(call)
         if call.deadline < self._next_deadline:
             self._arm(call.deadline)
         return None
@@ -170,14 +168,14 @@ class LocalEngine:
             call.state = DONE
             self.pool.forget(call)
             self.pool.hold(call, False)
-        self.live.pop(call.id, None)
+        self.live.discard(call)
 
     def hold(self, call: Call, held: bool) -> bool:
         return self.pool.hold(call, held)
 
     def _on_finished(self, call: Call) -> None:
         self._done += 1
-        self.live.pop(call.id, None)
+        self.live.discard(call)
 
     # Deadlines: one timer for the earliest of all
 
@@ -191,11 +189,11 @@ class LocalEngine:
 
     def _expire(self) -> None:
         now = self.clock()
-        late = [call for call in self.live.values() if call.deadline <= now]
+        late = [call for call in self.live if call.deadline <= now]
         for call in late:
             self._overdue(call)
         self._deadline_timer = None
-        self._arm(min((call.deadline for call in self.live.values()), default=math.inf))
+        self._arm(min((call.deadline for call in self.live), default=math.inf))
 
     def _overdue(self, call: Call) -> None:
         queued = call.state == QUEUED

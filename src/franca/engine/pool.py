@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import logging
 import math
 import os
@@ -26,6 +27,7 @@ from franca_worker import wire
 log = logging.getLogger("franca.engine")
 script_log = logging.getLogger("franca.script")
 FRUITLESS = 5
+RECALL_AFTER = 0.1
 STUCK = 0.005
 """Seconds after which the item at the head of a worker is no longer one of those of about a millisecond."""
 
@@ -59,6 +61,7 @@ class Pool:
         self.first_ready = False
         self.stopping = False
         self.retry_at = 0.0
+        self.ids = itertools.count(1)
         self._generation = 0
         self._pump_scheduled = False
         self._tasks: set[asyncio.Task[None]] = set()
@@ -87,7 +90,7 @@ class Pool:
         settings = self.settings
         devices = [device.strip() for device in settings.device.split(",") if device.strip()]
         environment = process.environment(
-            os.environ,
+            {**os.environ, **self.package.environment},
             threads=max(1, (os.cpu_count() or 1) // self.wanted),
             device=devices[worker.index % len(devices)] if devices else "",
             pixels=settings.max_pixels,
@@ -233,7 +236,10 @@ class Pool:
                 continue
             call = in_flight.pop(reply.id, None)
             if call is None:
-                raise wire.WireError(f"an answer to item {reply.id}, which was never asked")
+                if reply.id not in worker.recalled:
+                    raise wire.WireError(f"an answer to item {reply.id}, which was never asked")
+                worker.recalled.remove(reply.id)
+                continue
             self._count(worker, reply)
             if call.state == RUNNING:
                 call.state = DONE
@@ -306,9 +312,23 @@ class Pool:
                 if not worker.in_flight:
                     worker.destroy()
             elif worker.state == READY:
+                self._relieve(worker, now)
                 self._check_wear(worker)
                 if now - worker.since > self.settings.restart_delay_max:
                     self.restarts.answered()
+
+    def _relieve(self, worker: Worker, now: float) -> None:
+        """Nobody waits behind a call that takes long while another worker is free."""
+        one_by_one = worker.slots == 1 and not worker.batched and len(worker.in_flight) > 1
+        if not one_by_one or now - worker.busy_since < RECALL_AFTER or not self.settings.rerun:
+            return
+        if any(self._room(other, now) > 0 for other in self.workers if other is not worker):
+            calls = worker.recall()
+            for call in calls:
+                # A new name: what the worker still says about the old one is ignored.
+                call.id = next(self.ids)
+            self.queue.put_back(calls)
+            self.schedule_pump()
 
     def _check_wear(self, worker: Worker) -> None:
         settings = self.settings

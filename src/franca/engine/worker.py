@@ -64,6 +64,8 @@ class Worker:
         self.predecessor: Worker | None = None
         """The worker this one takes over from once it is ready."""
         self.in_flight: dict[int, Call] = {}
+        self.recalled: set[int] = set()
+        """Items it was asked to give back, and has not confirmed."""
         self.busy_since = 0.0
         self.batched = False
         self.slots = 1
@@ -161,6 +163,16 @@ class Worker:
 
     def cancel(self, call: Call) -> None:
         self.link.send([wire.cancel_frame([call.id], self.generation)])
+
+    def recall(self) -> list[Call]:
+        """Take back all calls behind the first. Each may still be answered: nobody listens then."""
+        behind = list(self.in_flight.values())[1:]
+        ids = [call.id for call in behind]
+        for item_id in ids:
+            del self.in_flight[item_id]
+        self.recalled.update(ids)
+        self.link.send([wire.cancel_frame(ids, self.generation)])
+        return [call for call in behind if call.state == RUNNING]
 
     def measured(self, microseconds: int) -> None:
         """Learn how long an item takes, to keep about a millisecond of work in the worker's socket."""

@@ -181,5 +181,5 @@ def _self_test(
             environment.as_loaded(finding) if finding.name == "import" else finding for finding in report.findings
         ]
     report.findings += result.findings
-    if any(finding.state != "ok" for finding in result.findings):
+    if any(finding.fix == selftest.SEE_LOG for finding in result.findings):
         report.log = result.log[-LOG_LINES:]

@@ -13,7 +13,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from franca.discovery import Package, parse
+from franca.detect.source import parse
+from franca.discovery import Package
 from franca.engine import process
 from franca.errors import StartError, near
 from franca.tools.finding import PROBLEM, WARNING, Finding

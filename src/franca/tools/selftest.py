@@ -21,6 +21,7 @@ from franca.tools.finding import PROBLEM, WARNING, Finding
 
 SECTION = "self-test"
 LISTENING = re.compile(r"listening on http://127\.0\.0\.1:(\d+)")
+SEE_LOG = "the log below says more"
 START_PATIENCE = 30.0
 SPARE = 10.0
 """Seconds to allow beyond a time limit of the server's own."""
@@ -144,9 +145,9 @@ def run(plan: Plan) -> Result:
         _send_example(server, port, result)
     except ServerGone as gone:
         server.stop()
-        result.add("ready", _last_words(server) or str(gone), PROBLEM, "the log below says more")
+        result.add("ready", _last_words(server) or str(gone), PROBLEM, SEE_LOG)
     except (OSError, http.client.HTTPException, ValueError) as error:
-        result.add("example", f"no answer: {type(error).__name__}: {error}", PROBLEM, "the log below says more")
+        result.add("example", f"no answer: {type(error).__name__}: {error}", PROBLEM, SEE_LOG)
     finally:
         stopped = _stop(server)
     if result.loaded:
@@ -161,7 +162,7 @@ def _stop(server: Server) -> Finding:
     if code == 0:
         return Finding(SECTION, "stop", f"after {time.monotonic() - began:.1f} s")
     how = "had to be killed" if code is None else f"ended with exit code {code}"
-    return Finding(SECTION, "stop", f"the server {how}", WARNING, "the log below says more")
+    return Finding(SECTION, "stop", f"the server {how}", WARNING, SEE_LOG)
 
 
 def _last_words(server: Server) -> str:
@@ -189,7 +190,7 @@ def _judge(example: Example, reply: Reply, result: Result) -> None:
     if reply.status >= 400:
         state = WARNING if example.guessed and reply.status < 500 else PROBLEM
         said = reply.body[:300].decode(errors="replace")
-        fix = "the log below says more" if reply.status >= 500 else "let example() return a request the script accepts"
+        fix = SEE_LOG if reply.status >= 500 else "let example() return a request the script accepts"
         result.add("example", f"{value}: {said}", state, fix)
     else:
         result.add("example", value)

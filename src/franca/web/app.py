@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import orjson
@@ -14,16 +12,7 @@ from starlette.responses import HTMLResponse, Response
 from franca.engine import engine as states
 from franca.engine.call import Fault
 from franca.web.front import ASGI, Front
-from franca.web.native.base import ADMIN, PUBLIC, neutral_error, v2_error
-
-Answer = Callable[[Front, Request], Response]
-
-
-@dataclass(frozen=True)
-class Route:
-    path: str
-    access: str
-    answer: Answer
+from franca.web.native.base import ADMIN, PUBLIC, Page, v2_error
 
 
 def live(front: Front, request: Request) -> Response:
@@ -39,6 +28,8 @@ def ready(front: Front, request: Request) -> Response:
 
 def metrics(front: Front, request: Request) -> Response:
     text = front.metrics.render(front.engine.gauges())
+    if front.contract.metrics is not None:
+        text += front.contract.metrics(front)
     return Response(text, media_type="text/plain; version=0.0.4; charset=utf-8")
 
 
@@ -77,13 +68,13 @@ PAGE_HEADERS = {
 }
 
 ROUTES = (
-    Route("/v2/health/live", PUBLIC, live),
-    Route("/v2/health/ready", PUBLIC, ready),
-    Route("/metrics", ADMIN, metrics),
-    Route("/openapi.json", ADMIN, openapi),
-    Route("/docs", ADMIN, docs),
-    Route("/docs/{name}", ADMIN, docs_asset),
-    Route("/", ADMIN, status_page),
+    Page("/v2/health/live", PUBLIC, live),
+    Page("/v2/health/ready", PUBLIC, ready),
+    Page("/metrics", ADMIN, metrics),
+    Page("/openapi.json", ADMIN, openapi),
+    Page("/docs", ADMIN, docs),
+    Page("/docs/{name}", ADMIN, docs_asset),
+    Page("/", ADMIN, status_page),
 )
 
 
@@ -96,8 +87,9 @@ class App:
 
     def __init__(self, front: Front) -> None:
         self.front = front
-        self.exact = {route.path: route for route in ROUTES if "{" not in route.path}
-        self.patterns = [route for route in ROUTES if "{" in route.path]
+        pages = (*ROUTES, *front.contract.pages)
+        self.exact = {page.path: page for page in pages if "{" not in page.path}
+        self.patterns = [page for page in pages if "{" in page.path]
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         if scope["type"] != "http":
@@ -116,7 +108,7 @@ class App:
         path, method = scope["path"], scope["method"]
         route, parameters = self._find(path)
         if route is None:
-            if path.encode("utf-8", "replace") in self.front.infer:
+            if self.front.infer_route(path.encode("utf-8", "replace")) is not None:
                 if method == "OPTIONS" and self.front.origins:
                     return path, self._preflight(dict(scope["headers"]).get(b"origin", b""))
                 return path, self._error(
@@ -149,7 +141,9 @@ class App:
             }
         return Response(status_code=204, headers=headers)
 
-    def _find(self, path: str) -> tuple[Route | None, dict[str, str]]:
+    def _find(self, path: str) -> tuple[Page | None, dict[str, str]]:
+        if self.front.contract.fold_case:
+            path = path.lower()
         found = self.exact.get(path)
         if found is not None:
             return found, {}
@@ -161,9 +155,9 @@ class App:
         return None, {}
 
     def _error(self, path: str, fault: Fault, request_id: str, allow: str = "") -> Response:
-        words = v2_error if path.startswith("/v2/") else neutral_error
-        content_type, body = words(fault, request_id)
-        response = Response(body, fault.status, media_type=content_type.decode())
+        words = v2_error if path.startswith("/v2/") else self.front.contract.unknown
+        status, content_type, body = words(fault, request_id)
+        response = Response(body, status, {"content-type": content_type.decode()} if content_type else None)
         if allow:
             response.headers["allow"] = allow
         return response

@@ -85,7 +85,8 @@ def _takes_file(schema: Object) -> bool:
 def answer_content(api: Object) -> Object:
     """The kinds of body the script answers with."""
     if api.get("streams"):
-        return {EVENTS: {"schema": {"type": "string"}}, JSON_LINES: {"schema": {"type": "string"}}}
+        # Tools disagree whether this is the schema of the whole or of one event, so it fits both.
+        return {EVENTS: {"schema": {}}, JSON_LINES: {"schema": {}}}
     return _result_content(portable(_sendable(api.get("response_schema"), {})))
 
 

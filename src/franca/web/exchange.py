@@ -66,9 +66,9 @@ class Exchange(Call):
         if self.started:
             self._break_off()
             return
-        content_type, body = self.front.error(self.route, fault, self.request_id)
+        status, content_type, body = self.front.error(self.route, fault, self.request_id)
         extra = b"retry-after: %d\r\n" % fault.retry_after if fault.retry_after else b""
-        self._send(fault.status, content_type, body, wire.NO_TIMES, extra)
+        self._send(status, content_type, body, wire.NO_TIMES, extra)
 
     def _script_failed(self, reply: wire.Reply) -> None:
         problem = json.loads(bytes(reply.body))
@@ -79,8 +79,8 @@ class Exchange(Call):
                 last = problem["traceback"].strip().rpartition("\n")[2]
                 extra = b"x-franca-error: " + _header_text(last) + b"\r\n"
         fault = Fault(reply.status, problem["code"], problem["message"])
-        content_type, body = self.front.error(self.route, fault, self.request_id)
-        self._send(reply.status, content_type, body, reply.times, extra)
+        status, content_type, body = self.front.error(self.route, fault, self.request_id)
+        self._send(status, content_type, body, reply.times, extra)
 
     def _send(
         self,
@@ -168,11 +168,11 @@ class Exchange(Call):
 
 def answer_bytes(front: Front, route: InferRoute | None, fault: Fault, request_id: bytes) -> bytes:
     """A whole answer to a request that never became a call; the connection closes after it."""
-    content_type, body = front.error(route, fault, request_id)
+    status, content_type, body = front.error(route, fault, request_id)
     retry = b"retry-after: %d\r\n" % fault.retry_after if fault.retry_after else b""
     challenge = b"www-authenticate: Bearer\r\n" if fault.status == 401 else b""
     lines = (
-        _begin(fault.status, content_type),
+        _begin(status, content_type),
         b"content-length: %d\r\nx-request-id: %s\r\nserver-timing: total;dur=0\r\n" % (len(body), request_id),
         front.date,
         retry,

@@ -16,7 +16,7 @@ from franca.engine.engine import Engine
 from franca.metrics import Metrics
 from franca.settings import Settings
 from franca.web.access import Access
-from franca.web.native.base import Contract, InferRoute, neutral_error
+from franca.web.native.base import Contract, InferRoute, Words, neutral_error
 
 ASGI = Callable[[Any, Any, Any], Awaitable[None]]
 RECENT = 50
@@ -38,7 +38,10 @@ class Front:
         self.metrics = metrics
         self.access = access
         self.contract = contract
-        self.infer: dict[bytes, InferRoute] = {route.path.encode(): route for route in contract.routes}
+        self.infer: dict[bytes, InferRoute] = {
+            route.path.encode(): route for route in contract.routes if not route.prefix
+        }
+        self._prefixes = [(route.path.encode(), route) for route in contract.routes if route.prefix]
         self.app: ASGI | None = None
         self.held = 0
         """Bytes of request bodies in memory."""
@@ -63,7 +66,20 @@ class Front:
     def script_failed(self, request_id: str, message: str, traceback: str) -> None:
         self.engine.trouble(request_id, message, traceback)
 
-    def error(self, route: InferRoute | None, fault: Fault, request_id: bytes) -> tuple[bytes, bytes]:
-        """Content type and body for a fault, in the words of the route's platform."""
+    def infer_route(self, path: bytes) -> InferRoute | None:
+        """The script's route at a path, if it is one."""
+        if self.contract.fold_case:
+            path = path.lower()
+        found = self.infer.get(path)
+        if found is not None or not self._prefixes:
+            return found
+        for start, route in self._prefixes:
+            rest = path[len(start) :]
+            if path.startswith(start) and rest and b"/" not in rest:
+                return route
+        return None
+
+    def error(self, route: InferRoute | None, fault: Fault, request_id: bytes) -> Words:
+        """A fault in the words of the route's platform."""
         words = self.contract.error if route is not None else neutral_error
         return words(fault, request_id.decode("latin-1"))

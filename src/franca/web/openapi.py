@@ -178,7 +178,7 @@ def _security(front: Front, access: str) -> Object:
 
 
 def _components(front: Front) -> Object:
-    content_type, _ = front.contract.error(Fault(400, "", ""), "")
+    _, content_type, _ = front.contract.error(Fault(400, "", ""), "")
     ours = {JSON: {"schema": _reference("schemas", "Error")}}
     if front.contract.error is neutral_error:
         responses = _responses(front, FAILURES, ours)

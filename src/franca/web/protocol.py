@@ -182,7 +182,7 @@ class Connection(HttpToolsProtocol):
         keep_alive = (
             minor == 1 and self.parser.should_keep_alive() and self.count < self.limits.max_requests_per_connection
         )
-        route = self.front.infer.get(path) if method == b"POST" else None
+        route = self.front.infer_route(path) if method == b"POST" else None
         self.phase = BODY
         if route is None:
             self._begin_other(method, path, query, keep_alive)

@@ -16,6 +16,7 @@ class Package(NamedTuple):
     script: str
     dialect: str
     arguments: List[str]
+    options: Dict[str, Any]
     settings: Dict[str, Any]
 
 

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import importlib
 
+from franca.discovery import Package
+from franca.settings import Settings
 from franca.web.native.base import Contract
 
 MODULES = {
-    "plain": "franca.web.native.plain:PLAIN",
+    "plain": "franca.web.native.plain",
 }
+"""Each module has `contract(package, settings)`."""
 
 
-def find(dialect: str) -> Contract:
-    module, _, name = MODULES[dialect].partition(":")
-    contract: Contract = getattr(importlib.import_module(module), name)
-    return contract
+def find(package: Package, settings: Settings) -> Contract:
+    found: Contract = importlib.import_module(MODULES[package.dialect]).contract(package, settings)
+    return found

@@ -5,37 +5,68 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from starlette.requests import Request
+from starlette.responses import Response
 
 from franca.engine.call import Fault
 
 PUBLIC, INFER, ADMIN = "public", "infer", "admin"
 """Who may call a route: anyone; whoever may use the model; whoever runs the server."""
 
-ErrorBody = Callable[[Fault, str], tuple[bytes, bytes]]
-"""From a fault and a request id: content type and body."""
+
+class Words(NamedTuple):
+    """A fault as a platform words it. The status may differ from the fault's own."""
+
+    status: int
+    content_type: bytes
+    body: bytes
+
+
+ErrorWords = Callable[[Fault, str], Words]
+"""From a fault and a request id. Codes of faults are listed in docs/http.md."""
 
 
 @dataclass(frozen=True)
 class InferRoute:
-    """A POST that reaches the script."""
+    """A POST that reaches the script. With `prefix`, one more path segment follows, which the worker reads."""
 
     path: str
     name: str
     access: str = INFER
+    prefix: bool = False
+
+
+@dataclass(frozen=True)
+class Page:
+    """A GET answered by the front itself: from the front and the request, a response."""
+
+    path: str
+    access: str
+    answer: Callable[[Any, Request], Response]
+
+
+def neutral_error(fault: Fault, request_id: str) -> Words:
+    error = {"code": fault.code, "message": fault.message, "request_id": request_id}
+    return Words(fault.status, b"application/json", json.dumps({"error": error}, ensure_ascii=False).encode())
+
+
+def v2_error(fault: Fault, request_id: str) -> Words:
+    return Words(fault.status, b"application/json", json.dumps({"error": fault.message}, ensure_ascii=False).encode())
 
 
 @dataclass(frozen=True)
 class Contract:
-    """The native routes of a dialect and how its platform words an error."""
+    """The native routes of a dialect and how its platform words an error.
+
+    `pages` come before the neutral routes of the same path. `unknown` words 404 and 405 outside the neutral routes.
+    `metrics` adds the platform's own series to /metrics. `fold_case`: paths are matched in lower case.
+    """
 
     routes: tuple[InferRoute, ...]
-    error: ErrorBody
-
-
-def neutral_error(fault: Fault, request_id: str) -> tuple[bytes, bytes]:
-    error = {"code": fault.code, "message": fault.message, "request_id": request_id}
-    return b"application/json", json.dumps({"error": error}, ensure_ascii=False).encode()
-
-
-def v2_error(fault: Fault, request_id: str) -> tuple[bytes, bytes]:
-    return b"application/json", json.dumps({"error": fault.message}, ensure_ascii=False).encode()
+    error: ErrorWords
+    pages: tuple[Page, ...] = ()
+    unknown: ErrorWords = neutral_error
+    metrics: Callable[[Any], str] | None = None
+    fold_case: bool = False
