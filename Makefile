@@ -21,8 +21,10 @@ $(VENV)/.served: pyproject.toml examples/digits/requirements.txt | $(BIN)/python
 	$(PIP) install -e ".[onnx]"
 	@touch $@
 
-$(VENV)/.tested: pyproject.toml $(VENV)/.served
-	$(PIP) install -e ".[onnx,test]"
+$(VENV)/.tested: pyproject.toml tests/requirements-frameworks.txt $(VENV)/.served
+	$(PIP) install -e ".[onnx,otel,test]"
+	$(PIP) install -r tests/requirements-frameworks.txt
+	$(PIP) install --no-deps torchvision==0.28.0 tf-keras==2.21.*
 	@touch $@
 
 serve: $(VENV)/.served

@@ -19,7 +19,8 @@ from franca_worker.errors import ClientError, EncodeError
 orjson: Any
 try:
     orjson = importlib.import_module("orjson")
-except ImportError:
+    _OPTIONS = orjson.OPT_PASSTHROUGH_DATACLASS | orjson.OPT_PASSTHROUGH_DATETIME
+except (ImportError, AttributeError):
     orjson = None
 
 Body = Union[bytes, bytearray, memoryview]
@@ -29,17 +30,14 @@ _SHALLOW = 4
 _SAFE = 2.0**63
 _WINDOW = 1 << 16
 _LARGE = 1 << 20
-_OPTIONS = orjson.OPT_PASSTHROUGH_DATACLASS | orjson.OPT_PASSTHROUGH_DATETIME if orjson else 0
 _NUMBERS = frozenset([float, int, bool])
 _SCALARS = frozenset([float, int, bool, type(None)])
-
 _NOT_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
 _STEPS = bytes.maketrans(b"[{]}", b"\x01\x01\xff\xff")
 _BRACKET = re.compile(rb"[\[\]{}]")
 
 _PLACES = bytes.maketrans(b"0123456789]} \t\r\n", b"0000000000,,,,,,")
 _NINETEEN_DIGITS = b"0" * 19 + b","
-_LONG_INTEGER = b"0" * 4000
 _NUMBER = re.compile(
     rb"[\[,:\s](-?(?:[0-9]{19,}(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?|[0-9]+(?:\.[0-9]+)?[eE]\+?[0-9]{3,}))"
 )
@@ -107,7 +105,7 @@ def _norm(numbers: Any) -> float:
     """No number of the list is larger than this. One call looks at all; infinite where it cannot tell."""
     try:
         return hypot(*numbers)
-    except (TypeError, OverflowError):
+    except Exception:
         return inf
 
 
@@ -118,8 +116,9 @@ def _standard_loads(text: bytes, depth: int) -> Any:
     lone = _LONE_SURROGATE.search(text.replace(b"\\\\", b"  ")) if b"\\" in text else None
     if lone:
         raise ClientError(f"a string holds a lone surrogate escape (byte {lone.start()})")
-    # Before the parser: turning a very long integer into an int takes quadratic time on older interpreters.
-    if len(text) > 4000 and _LONG_INTEGER in text.translate(_PLACES):
+    # Before the parser, which takes quadratic time for a very long integer on older interpreters.
+    has_long_runs = b"0" * 7 in text[::500].translate(_PLACES)
+    if has_long_runs:
         _refuse_numbers(text)
     try:
         value = _DECODER.decode(string)
@@ -130,7 +129,7 @@ def _standard_loads(text: bytes, depth: int) -> Any:
         raise _syntax_error(text, string, error) from None
     except RecursionError:
         raise ClientError(f"the JSON text is nested deeper than {depth} levels") from None
-    if not _is_plainly_safe(value, len(text)):
+    if not has_long_runs and not _is_plainly_safe(value, len(text)):
         _refuse_numbers(text)
     return value
 
@@ -185,6 +184,8 @@ def too_deep(text: bytes, limit: int) -> int:
     """The offset of the first bracket that opens level `limit + 1` of a JSON text; -1 when there is none."""
     if (limit >= _SHALLOW and _is_flat(text)) or text.count(b"[") + text.count(b"{") <= limit:
         return -1
+    if len(text) > _WINDOW and too_deep(text[:_WINDOW], limit) >= 0:
+        return too_deep(text[:_WINDOW], limit)
     outside = _blank_strings(text)
     if _folds_away(outside.translate(_STEPS, _NOT_BRACKETS), limit):
         return -1
@@ -247,9 +248,8 @@ def _fast_dumps(value: Any, convert: Convert, depth: int) -> bytes | None:
     except TypeError:
         return None
     if depth >= _SHALLOW:
-        if not _may_hold_null(text) and (len(text) < 2 * depth or _is_flat(text)):
-            return text
-        if _is_plainly_safe(value, len(text)):
+        is_flat = not _may_hold_null(text) and (len(text) < 2 * depth or _is_flat(text))
+        if is_flat or _is_plainly_safe(value, len(text)):
             return text
     return None if b"null" in text or too_deep(text, depth) >= 0 else text
 
@@ -266,24 +266,25 @@ def _may_hold_null(text: bytes) -> bool:
 
 def _rough_size(value: Any) -> int:
     """About how long the text will be, judged from first elements and at most 64 looks."""
-    total = 0
-    left = [(1, value)]
-    for _ in range(64):
-        if not left:
-            break
+    total, looks, left = 0, 64, [(1, value)]
+    while left and looks:
+        looks -= 1
         times, value = left.pop()
         kind = type(value)
         if kind is list or kind is tuple:
-            left.extend([(times * len(value), value[0])] if value else [])
+            if value:
+                left.append((times * len(value), value[0]))
         elif kind is dict:
             total += 8 * times * len(value)
-            left.extend([(times, item) for item in islice(value.values(), 64) if type(item) not in _SCALARS])
+            for item in islice(value.values(), 64):
+                if type(item) not in _SCALARS:
+                    left.append((times, item))
         elif kind is str or kind is bytes:
             total += times * len(value)
         else:
             nbytes = 4 if kind in _SCALARS else getattr(value, "nbytes", 4)
             total += times * 2 * (nbytes if type(nbytes) is int else 4)
-    return total if not left else total + left[-1][0]
+    return total + sum([times for times, _ in left])
 
 
 class _Writer:
@@ -391,7 +392,6 @@ class _Writer:
         return value
 
     def replacement(self, value: float) -> float | None:
-        """What NaN or an infinity becomes."""
         if self.nan == "error":
             raise EncodeError(f"it is {value}")
         self.not_finite += 1

@@ -11,11 +11,13 @@ import pytest
 
 from support.after import unharmed
 from support.server import Server, serving
-from support.traffic import Caller, Gate, answers, ask_all, rounds, send_as_batch, times
+from support.traffic import Caller, Gate, answers, burst, rounds, send_as_batch, times
 
 NORMAL, EXPECTED = {"id": 1}, {"id": 1, "twice": 2}
 SINGLE, BATCH, OVERLAPPING = (f"fault_script/{name}.py" for name in ("single", "batch", "overlapping"))
 QUICK = ("--restart-delay", "0.1", "--restart-delay-max", "0.2")
+FULL_OR_SOON = ("--max-batch", "4", "--max-wait-ms", "50")
+"""Four requests that arrive in a burst are one batch."""
 
 
 def poisoned(op: str, place: int) -> list[dict[str, object]]:
@@ -41,11 +43,10 @@ def test_f32_one_of_four_raises(tmp_path: Path) -> None:
 
 def test_f32_with_a_batch_that_waited_for_company() -> None:
     """F32: the same for a batch that formed by waiting."""
-    with serving(BATCH, "--max-batch", "4", "--max-wait-ms", "150") as server, unharmed(server, NORMAL, EXPECTED):
-        mark = len(server.lines)
-        answered = ask_all(server, poisoned("fail", 2))
+    with serving(BATCH, *FULL_OR_SOON) as server, unharmed(server, NORMAL, EXPECTED):
+        answered = answers(server, burst(server, poisoned("fail", 2)))
         assert [answer.status for answer in answered] == [200, 200, 500, 200]
-        server.wait_log("batch of 4", after=mark)
+        server.wait_log("batch of 4")
 
 
 def test_f33_one_of_four_crashes(tmp_path: Path) -> None:
@@ -75,12 +76,10 @@ WRONG_RESULTS = {
 @pytest.mark.parametrize("results", WRONG_RESULTS)
 def test_f36_not_one_result_per_item(results: str) -> None:
     """F36: nobody gets an answer that may be another's: 500 for each, and the log tells the author why."""
-    with serving("fault_results", "--max-batch", "4", "--max-wait-ms", "100") as server:
-        with unharmed(server, {"id": 1}, 1):
-            mark = len(server.lines)
-            answered = ask_all(server, [{"id": id, "results": results} for id in range(10, 14)])
-            assert [(answer.status, answer.code) for answer in answered] == [(500, "script_error")] * 4
-            server.wait_log(WRONG_RESULTS[results], after=mark)
+    with serving("fault_results", *FULL_OR_SOON) as server, unharmed(server, {"id": 1}, 1):
+        answered = answers(server, burst(server, [{"id": id, "results": results} for id in range(10, 14)]))
+        assert [(answer.status, answer.code) for answer in answered] == [(500, "script_error")] * 4
+        server.wait_log(WRONG_RESULTS[results])
         assert server.metric("franca_worker_restarts_total") == 0
 
 
@@ -88,14 +87,12 @@ def test_f38_mixed_shapes_in_one_batch() -> None:
     """F38: items that cannot be stacked are run one by one, and all of them are right."""
     pytest.importorskip("numpy")
     normal = {"shape": [2, 2], "value": 1}
-    with serving("fault_shapes", "--max-batch", "4", "--max-wait-ms", "100") as server:
-        with unharmed(server, normal, 4.0):
-            mark = len(server.lines)
-            shapes = [[28, 28], [224, 224], [28, 28], [1, 1]]
-            answered = ask_all(server, [{"shape": shape, "value": 2} for shape in shapes])
-            assert [answer.json() for answer in answered] == [2.0 * rows * columns for rows, columns in shapes]
-            server.wait_log("batch of 4", after=mark)
-            server.wait_log("a batch of 4 failed .* 0 failed alone", after=mark)
+    shapes = [[28, 28], [224, 224], [28, 28], [1, 1]]
+    with serving("fault_shapes", *FULL_OR_SOON) as server, unharmed(server, normal, 4.0):
+        answered = answers(server, burst(server, [{"shape": shape, "value": 2} for shape in shapes]))
+        assert [answer.json() for answer in answered] == [2.0 * rows * columns for rows, columns in shapes]
+        server.wait_log("batch of 4")
+        server.wait_log("a batch of 4 failed .* 0 failed alone")
 
 
 @pytest.mark.parametrize("script", [SINGLE, BATCH, OVERLAPPING])

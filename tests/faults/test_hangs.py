@@ -48,10 +48,23 @@ def test_f06_endless_python_loop(script: str) -> None:
     hang(script, "loop")
 
 
-@pytest.mark.parametrize("script", [SINGLE, BATCH, OVERLAPPING])
+@pytest.mark.parametrize("script", [SINGLE, BATCH])
 def test_f07_endless_call_that_holds_the_gil(script: str) -> None:
     """F07: the same when no Python code of the worker can run any more: the kill comes from outside."""
     hang(script, "hold_gil")
+
+
+def test_f07_an_async_script_that_holds_the_gil() -> None:
+    """F07: what an async worker held when it got stuck is run again elsewhere, and only the culprit gets 504."""
+    flags = ("--workers", "2", "--timeout", "40", "--run-timeout", "1", "--kill-grace", "0.2", *QUICK)
+    with serving(OVERLAPPING, *flags) as server, unharmed(server, NORMAL, EXPECTED):
+        guilty = send(server, {"id": 5, "op": "hold_gil"})
+        server.wait_log("item 5 holds")
+        others = ask_all(server, [{"id": id} for id in range(100, 120)], 25)
+        assert [answer.status for answer in others] == [200] * 20
+        assert [answer.json()["id"] for answer in others] == list(range(100, 120))
+        (late,) = answers(server, [guilty], 25)
+        assert (late.status, late.code) == (504, "timeout")
 
 
 def test_f06_nobody_waits_behind_an_endless_loop() -> None:

@@ -81,9 +81,7 @@ WRONG_SCRIPTS = {
         "helper.py:3: predict() must take exactly one argument",
     ),
     "load raises": (
-        {
-            "model.py": "class Model:\n    def load(self):\n        open('weights.bin')\n    def predict(self, item): ...\n"
-        },
+        {"model.py": "class Model:\n    def load(self):\n        open('none.bin')\n    def predict(self, item): ...\n"},
         "model.py:3: ",
     ),
     "exits while importing": ({"model.py": "import sys\nsys.exit(0)\ndef predict(request): ...\n"}, "model.py:2: "),

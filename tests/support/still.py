@@ -56,4 +56,5 @@ def still_front(
     folder = Path(__file__).parent
     package = Package(name=name, folder=folder, script=folder / "model.py", dialect="plain", entry="predict")
     engine = StillEngine({"api": api} if api is not None else {}, state)
-    return Front(package, Settings(**settings), engine, Metrics(), Access(token, hosts), native.find("plain"))
+    chosen = Settings(**settings)
+    return Front(package, chosen, engine, Metrics(), Access(token, hosts), native.find(package, chosen))

@@ -12,13 +12,13 @@ from typing import Any
 
 import psutil
 import pytest
-from support import interpreters
-from support.server import PACKAGES, ROOT, franca
 
 from franca.tools import machine
 from franca.tools.examples import example_of
 from franca.tools.finding import Finding
 from franca.tools.selftest import flags_of
+from support import interpreters
+from support.server import PACKAGES, ROOT, franca
 
 BROKEN = PACKAGES / "broken"
 Findings = dict[tuple[str, str], Finding]

@@ -11,11 +11,11 @@ import sys
 from pathlib import Path
 
 import pytest
-from support import interpreters
-from support.server import franca, serving
 
 from franca.settings import read_toml
 from franca.tools import scaffold
+from support import interpreters
+from support.server import franca, serving
 
 VERSIONS = interpreters.found()
 PYTHONS = {"default": "", "oldest": next(iter(VERSIONS.values()), "")}

@@ -10,9 +10,10 @@ import pytest
 from openapi_schema_validator import OAS30Validator
 from openapi_spec_validator import validate
 
+from franca.engine.call import Fault
 from franca.web import app
 from franca.web.bodies import answer_content, portable, request_content
-from franca.web.native.base import InferRoute
+from franca.web.native.base import PUBLIC, Contract, InferRoute, Page, Words
 from franca.web.openapi import NEUTRAL, document, operation_names
 from support.server import Server, serving
 from support.still import still_front
@@ -175,6 +176,14 @@ def test_asks_for_the_token_where_the_server_does() -> None:
                 check_answer(found, answer)
 
 
+def test_declares_that_other_origins_are_refused() -> None:
+    with serving("documented_json", "--no-auth") as server:
+        found = server.client.get("/openapi.json").json()
+        answer = server.predict({}, headers={"origin": "http://elsewhere.example"})
+        assert answer.status_code == 403
+        check_answer(found, answer)
+
+
 def test_claims_no_token_where_none_is_needed(described: dict[str, Any]) -> None:
     assert "securitySchemes" not in described["components"]
     assert "401" not in described["paths"]["/predict"]["post"]["responses"]
@@ -191,11 +200,30 @@ def test_operations_have_names_of_their_own(described: dict[str, Any]) -> None:
     assert len(set(names)) == len(names)
     assert all(name.isidentifier() for name in names)
     paths = ("/", "/v1/models/{name}:predict", "/v1/models/:predict", "/8", "/metrics")
-    found = operation_names(InferRoute(path, path) for path in paths)
+    found = operation_names(paths)
     assert found[:2] == ["infer", "v1_models_predict"]
     assert len(set(found)) == len(found)
     assert "metrics" not in found
     assert all(name.isidentifier() for name in found)
+
+
+def test_a_platform_has_its_own_routes_and_words() -> None:
+    def words(fault: Fault, request_id: str) -> Words:
+        return Words(429 if fault.code == "queue_full" else fault.status, b"text/plain", b"no")
+
+    front = still_front()
+    routes = (InferRoute("/", "/"), InferRoute("/models/", "/models/", prefix=True))
+    pages = (Page("/health", PUBLIC, app.live), Page("/metrics", PUBLIC, app.metrics))
+    front.contract = Contract(routes, words, pages)
+    found = document(front)
+    validate(found)
+    assert set(found["paths"]["/"]) == {"get", "post"}
+    assert found["paths"]["/models/{name}"]["post"]["operationId"] == "models"
+    assert found["paths"]["/metrics"]["get"]["summary"] == "A page of plain"
+    responses = found["paths"]["/"]["post"]["responses"]
+    assert list(responses["429"]["content"]) == ["text/plain"]
+    assert {"400", "500", "503", "504", "default"} <= set(responses)
+    assert "$ref" in found["paths"]["/docs"]["get"]["responses"]["400"]
 
 
 @pytest.mark.parametrize(

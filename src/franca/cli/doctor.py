@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -39,7 +40,7 @@ def doctor(path: str | None, as_json: bool, **given: Any) -> None:
     else:
         show(report)
     if report.problems:
-        raise click.exceptions.Exit(3)
+        sys.exit(3)
 
 
 def show(report: Report) -> None:

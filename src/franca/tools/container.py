@@ -214,17 +214,19 @@ def _requirements(package: Package, given: str) -> str:
 
 def _entrypoint(package: Package, given: str) -> str:
     """The command as a JSON list, which no shell ever sees."""
-    inside = INSIDE if package.script.name == "model.py" else f"{INSIDE}/{package.script.name}"
-    words = ["franca", "serve", inside]
+    script = package.script.name
+    words = ["franca", "serve", INSIDE if script == "model.py" else f"{INSIDE}/{script}"]
+    if _has_unseen(script):
+        raise StartError(f"the script's name cannot be {script!r} in a generated file", fix="give it another name")
     if given:
         try:
             words = shlex.split(given)
         except ValueError as error:
             raise StartError(f"--entrypoint {given!r}: {error}") from None
-    if not words or any(_has_unseen(word) for word in words):
-        raise StartError(f"--entrypoint cannot be {given!r} in a generated file", fix="give a command in one line")
+        if not words or _has_unseen(given):
+            raise StartError(f"--entrypoint cannot be {given!r} in a generated file", fix="give a command in one line")
     return json.dumps(words)
 
 
-def _has_unseen(word: str) -> bool:
-    return any(unicodedata.category(character) in ("Cc", "Cf", "Cs", "Zl", "Zp") for character in word)
+def _has_unseen(text: str) -> bool:
+    return any(unicodedata.category(character) in ("Cc", "Cf", "Cs", "Zl", "Zp") for character in text)

@@ -6,7 +6,7 @@ The version is 3.0.3: the Swagger UI that swagger-ui-bundle ships reads nothing 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import franca
@@ -14,7 +14,7 @@ from franca.engine import engine as states
 from franca.engine.call import Fault
 from franca.web.bodies import JSON, Object, answer_content, request_content
 from franca.web.front import Front
-from franca.web.native.base import ADMIN, PUBLIC, InferRoute, neutral_error
+from franca.web.native.base import ADMIN, PUBLIC, InferRoute, Page, neutral_error
 from franca.web.text import visible
 
 TEXT, HTML = "text/plain", "text/html"
@@ -25,7 +25,7 @@ Faults = dict[str, tuple[str, str]]
 REFUSALS: Faults = {
     "400": ("BadRequest", "The request is not valid HTTP, has not exactly one Host, or its body cannot be decoded."),
     "401": ("Unauthorized", "The token is missing or wrong."),
-    "403": ("UnknownHost", "The server does not answer to this host name."),
+    "403": ("Forbidden", "The server does not answer to this host name, or not to pages of that origin."),
     "408": ("TooSlow", "Headers or body took too long to arrive."),
     "413": ("TooLarge", "The request body is too large."),
     "414": ("LineTooLong", "The request line is too long."),
@@ -41,6 +41,13 @@ FAILURES: Faults = REFUSALS | {
     "4XX": ("Refused", "The script refused the request and says why."),
 }
 """What the routes of the script may answer."""
+
+CODES = {
+    "400": ("bad_http", "bad_request"),
+    "500": ("script_error", "bad_result", "worker_died"),
+    "503": ("queue_full", "loading", "back_off", "draining", "memory"),
+}
+"""Codes of faults a platform may word with a status of its own."""
 
 MORE_HEADERS = {"401": ("WWW-Authenticate",), "503": ("Retry-After",)}
 
@@ -70,11 +77,6 @@ NEUTRAL = (
 def document(front: Front) -> Object:
     """The whole document. Before the script is ready its bodies are described as anything."""
     api: Object = front.engine.description.get("api") or {}
-    paths: dict[str, Object] = {}
-    for route, name in zip(front.contract.routes, operation_names(front.contract.routes), strict=True):
-        paths.setdefault(route.path, {})["post"] = _infer(front, route, api, name)
-    for neutral in NEUTRAL:
-        paths.setdefault(neutral.path, {})["get"] = _get(front, neutral)
     return {
         "openapi": "3.0.3",
         "info": {
@@ -86,17 +88,35 @@ def document(front: Front) -> Object:
             {"name": "inference", "description": f"The script, served by the {front.package.dialect} dialect"},
             {"name": "server", "description": "The same on every package"},
         ],
-        "paths": paths,
+        "paths": _paths(front, api),
         "components": _components(front),
     }
 
 
-def operation_names(routes: Iterable[InferRoute]) -> list[str]:
+def _paths(front: Front, api: Object) -> Object:
+    """The script's routes, the platform's own pages, and the neutral routes these leave."""
+    routes, pages = front.contract.routes, front.contract.pages
+    names = iter(operation_names([*(route.path for route in routes), *(page.path for page in pages)]))
+    paths: Object = {}
+    for route in routes:
+        path = route.path + "{name}" if route.prefix else route.path
+        paths.setdefault(path, {})["post"] = _infer(front, route, api, next(names))
+    for page in pages:
+        paths.setdefault(page.path, {})["get"] = _native_page(front, page, next(names))
+    for neutral in NEUTRAL:
+        paths.setdefault(neutral.path, {}).setdefault("get", _get(front, neutral))
+    for path in paths:
+        if "{name}" in path:
+            paths[path]["parameters"] = [_reference("parameters", "Name")]
+    return paths
+
+
+def operation_names(paths: Iterable[str]) -> list[str]:
     """One name per route, made of the words of its path, fit to be a function's name in a generated client."""
     names: list[str] = []
     taken = {neutral.name for neutral in NEUTRAL}
-    for route in routes:
-        words = re.findall(r"[A-Za-z0-9]+", re.sub(r"\{.*?\}", "", route.path))
+    for path in paths:
+        words = re.findall(r"[A-Za-z0-9]+", re.sub(r"\{.*?\}", "", path))
         stem = name = re.sub(r"^(\d|$)", r"infer_\1", "_".join(words).lower()).rstrip("_")
         while name in taken:
             name = f"{stem}_{len(taken)}"
@@ -123,8 +143,23 @@ def _infer(front: Front, route: InferRoute, api: Object, name: str) -> Object:
         "summary": "Run the model on one request",
         "parameters": [_reference("parameters", "RequestId"), _reference("parameters", "Timeout")],
         "requestBody": {"required": True, "content": request_content(api)},
-        "responses": {"200": answer} | _faults(front, route.access, FAILURES, native=True),
+        "responses": {"200": answer} | _native_faults(front, route.access),
         **_security(front, route.access),
+    }
+
+
+def _native_page(front: Front, page: Page, name: str) -> Object:
+    return {
+        "operationId": name,
+        "tags": ["inference"],
+        "summary": f"A page of {front.package.dialect}",
+        "parameters": [_reference("parameters", "RequestId")],
+        "responses": {
+            "200": {"description": "The answer clients of the platform know."},
+            **_faults(front, page.access, REFUSALS),
+            "default": {"description": "Another answer clients of the platform know."},
+        },
+        **_security(front, page.access),
     }
 
 
@@ -135,7 +170,7 @@ def _get(front: Front, route: Neutral) -> Object:
         "headers": _headers("X-Request-Id", "Server-Timing"),
         "content": {route.content_type: {"schema": schema}},
     }
-    responses = {"200": answer} | _faults(front, route.access, REFUSALS, native=False)
+    responses = {"200": answer} | _faults(front, route.access, REFUSALS)
     if route.schema == "Ready":
         responses["503"] = _not_ready()
     return {
@@ -157,15 +192,35 @@ def _not_ready() -> Object:
     }
 
 
-def _faults(front: Front, access: str, known: Faults, *, native: bool) -> Object:
-    """References to the failures a route of this access may give, in the platform's words or in ours."""
+def _faults(front: Front, access: str, known: Faults) -> Object:
+    """References to the failures a route of this access may give."""
+    return {status: _reference("responses", name) for status, name, _ in _possible(front, access, known)}
+
+
+def _possible(front: Front, access: str, known: Faults) -> Iterator[tuple[str, str, str]]:
     never = set()
     if not front.access.token or access == PUBLIC:
         never.add("401")
-    if not front.access.hosts:
+    if front.access.token and not front.access.hosts:
         never.add("403")
-    prefix = "" if native or front.contract.error is neutral_error else "Neutral"
-    return {code: _reference("responses", prefix + name) for code, (name, _) in known.items() if code not in never}
+    for status, (name, about) in known.items():
+        if status not in never:
+            yield status, name, about
+
+
+def _native_faults(front: Front, access: str) -> Object:
+    """The failures of a script's route, with the statuses and content types its platform has for them."""
+    error = front.contract.error
+    if error is neutral_error:
+        return _faults(front, access, FAILURES)
+    found: Object = {"default": {"description": "Another failure, as clients of the platform know it."}}
+    for status, _, about in _possible(front, access, FAILURES):
+        for code in CODES.get(status, ("",)) if status.isdigit() else ():
+            words = error(Fault(int(status), code, ""), "")
+            response = {"description": about, "headers": _headers("X-Request-Id", "Server-Timing")}
+            response["content"] = {words.content_type.decode(): {"schema": {}}} if words.content_type else {}
+            found.setdefault(str(words.status), response)
+    return found
 
 
 def _security(front: Front, access: str) -> Object:
@@ -178,16 +233,9 @@ def _security(front: Front, access: str) -> Object:
 
 
 def _components(front: Front) -> Object:
-    _, content_type, _ = front.contract.error(Fault(400, "", ""), "")
-    ours = {JSON: {"schema": _reference("schemas", "Error")}}
-    if front.contract.error is neutral_error:
-        responses = _responses(front, FAILURES, ours)
-    else:
-        responses = _responses(front, FAILURES, {content_type.decode(): {"schema": {}}})
-        responses |= {f"Neutral{name}": about for name, about in _responses(front, REFUSALS, ours).items()}
     components: Object = {
         "schemas": _schemas(),
-        "responses": responses,
+        "responses": _responses(front),
         "parameters": _parameters(front),
         "headers": {name.replace("-", ""): about for name, about in HEADERS.items()},
     }
@@ -196,15 +244,15 @@ def _components(front: Front) -> Object:
     return components
 
 
-def _responses(front: Front, known: Faults, content: Object) -> Object:
+def _responses(front: Front) -> Object:
     more = MORE_HEADERS | ({"500": ("X-Franca-Error",)} if front.settings.dev else {})
     return {
         name: {
             "description": about,
-            "headers": _headers("X-Request-Id", "Server-Timing", *more.get(code, ())),
-            "content": content,
+            "headers": _headers("X-Request-Id", "Server-Timing", *more.get(status, ())),
+            "content": {JSON: {"schema": _reference("schemas", "Error")}},
         }
-        for code, (name, about) in known.items()
+        for status, (name, about) in FAILURES.items()
     }
 
 
@@ -233,6 +281,13 @@ def _closed(properties: Object) -> Object:
 
 def _parameters(front: Front) -> Object:
     return {
+        "Name": {
+            "name": "name",
+            "in": "path",
+            "required": True,
+            "description": "What the script is asked for.",
+            "schema": {"type": "string", "minLength": 1},
+        },
         "RequestId": {
             "name": "X-Request-Id",
             "in": "header",

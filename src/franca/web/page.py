@@ -34,8 +34,6 @@ def render(front: Front, base: str) -> str:
     """The whole page; `base` is the address its reader came by, for the line to copy."""
     state = front.engine.state
     folder = resources.files("franca.web")
-    api = front.engine.description.get("api") or {}
-    line = try_line(base, front.contract.routes[0].path, api, front.package.folder, bool(front.access.token))
     return Template((folder / "page.html").read_text(encoding="utf-8")).substitute(
         style=(folder / "page.css").read_text(encoding="utf-8"),
         refresh="" if state == states.READY else f'<meta http-equiv="refresh" content="{REFRESH}">\n',
@@ -45,7 +43,7 @@ def render(front: Front, base: str) -> str:
         version=text(franca.__version__),
         state=text(state),
         figures=figures(front),
-        try_line=text(line),
+        try_it=try_it(front, base),
         workers=workers(front),
         recent=requests(front.recent),
         troubles=troubles(front.engine.troubles, front.settings.dev),
@@ -55,6 +53,14 @@ def render(front: Front, base: str) -> str:
 def text(value: object, keep: str = "") -> str:
     """Anything at all, as text that is safe in HTML and in quoted attributes."""
     return html.escape(visible(str(value), keep))
+
+
+def try_it(front: Front, base: str) -> str:
+    if not front.engine.description:
+        return empty("A line to copy appears here once the script is loaded.")
+    api = front.engine.description.get("api") or {}
+    line = try_line(base, front.contract.routes[0].path, api, front.package.folder, bool(front.access.token))
+    return f'<pre class="line"><code>{text(line)}</code></pre>'
 
 
 def figures(front: Front) -> str:
@@ -140,9 +146,12 @@ def troubles(entries: Sequence[Trouble], dev: bool) -> str:
         return empty("None since the server started.")
     if dev:
         return "\n".join(map(traceback, reversed(entries)))
-    rows = [(moment(entry.when), cell(entry.request_id, "id code"), cell(entry.message)) for entry in reversed(entries)]
+    rows = [
+        (moment(entry.when), cell(entry.request_id, "id code"), cell(entry.message, "message"))
+        for entry in reversed(entries)
+    ]
     hint = '<p class="legend">Start with --dev to see tracebacks here; they are in the log too.</p>'
-    return table((("Time", ""), ("Request", ""), ("What happened", "")), rows) + "\n" + hint
+    return table((("Time", ""), ("Request", ""), ("What happened", "message")), rows, "errors") + "\n" + hint
 
 
 def traceback(entry: Trouble) -> str:

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from franca_worker import ClientError
+
 
 def predict(request: int) -> Iterator[int]:
-    yield from range(1, request + 1)
+    if type(request) is not int:
+        raise ClientError("send a number")
+    yield from range(1, min(request, 100) + 1)
 
 
 def example() -> int:

@@ -1,0 +1,314 @@
+"""`franca package`: its files are sound, its image works, and no value can break out of them."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+import yaml
+
+from franca import __version__
+from franca.tools import container
+from support import dockerfile
+from support.server import PACKAGES, ROOT, franca, wait_until
+
+TOKEN = "open-sesame"
+
+
+@pytest.fixture
+def package(tmp_path: Path) -> Path:
+    folder = tmp_path / "Greeter 2"
+    assert franca("new", "plain", str(folder)).returncode == 0
+    return folder
+
+
+def write(folder: Path, *flags: str) -> Path:
+    """Run the command; the folder it wrote to."""
+    done = franca("package", str(folder), *flags)
+    assert done.returncode == 0, done.stderr
+    return folder / "deploy"
+
+
+def instructions(file: Path) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    for name, rest in dockerfile.steps(file.read_text()):
+        found.setdefault(name, []).append(rest)
+    return found
+
+
+# The image
+
+
+@pytest.mark.timeout(600)
+def test_the_steps_of_the_dockerfile_make_a_server_that_answers(package: Path, tmp_path: Path) -> None:
+    (package / "requirements.txt").write_text("tomli-w==1.2.0\n")
+    (package / "franca.toml").write_text('python = "/only/on/this/machine/python"\n')
+    (package / ".env").write_text("SECRET=1")
+    text = (package / "model.py").read_text()
+    (package / "model.py").write_text(text.replace("import json\n", "import json\nimport tomli_w\n"))
+    deploy = write(package)
+    image = dockerfile.Image(deploy / "Dockerfile", package, tmp_path / "root", {"FRANCA": str(wheel(tmp_path))})
+    assert image.user == "10001:10001"
+    assert image.exposed == 8080
+    inside = {path.name for path in (tmp_path / "root" / "package").iterdir()}
+    assert inside >= {"model.py", "weights.json", "franca.toml"}
+    assert not inside & {"deploy", ".env", "__pycache__"}
+    assert not (tmp_path / "root" / "tmp" / "requirements.txt").exists()
+    check_running(image)
+    made = image.run(["franca", "new", "plain", str(tmp_path / "again")])
+    assert made.returncode == 0, "the templates are in the wheel"
+
+
+def check_running(image: dockerfile.Image) -> None:
+    """Without a token it refuses to start; with one it answers, is healthy, and stops when told."""
+    refused = image.run(image.entrypoint)
+    assert refused.returncode == 3
+    assert "no token is set" in refused.stderr
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = str(free.getsockname()[1])
+    env = {"FRANCA_TOKEN": TOKEN, "FRANCA_PORT": port}
+    process = image.start(env)
+    try:
+        with httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=20) as client:
+            wait_until(lambda: client.get("/v2/health/ready").status_code == 200, 60)
+            assert image.run(image.health, env).returncode == 0
+            assert client.post("/predict", json={"text": "thanks"}).status_code == 401
+            answer = client.post("/predict", json={"text": "thanks"}, headers={"Authorization": f"Bearer {TOKEN}"})
+            assert answer.json()["label"] == "friendly"
+    finally:
+        process.send_signal(signal.SIGTERM)
+        _, log = process.communicate(timeout=40)
+    assert process.returncode == 0, log
+    assert image.run(image.health, env).returncode != 0, "nobody listens any more"
+
+
+def wheel(folder: Path) -> Path:
+    """A wheel of this repository, built from a copy."""
+    source = folder / "source"
+    shutil.copytree(ROOT / "src", source / "src", ignore=shutil.ignore_patterns("*.egg-info", "__pycache__", ".*"))
+    shutil.copy(ROOT / "pyproject.toml", source)
+    (source / "README.md").write_text("Franca")
+    command = [sys.executable, "-m", "pip", "wheel", "-q", "--no-deps", "-w", str(folder / "wheel"), str(source)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return next((folder / "wheel").glob("franca-*.whl"))
+
+
+def test_the_dockerfile_installs_this_version_and_what_the_package_needs(package: Path) -> None:
+    (package / "needs.txt").write_text("")
+    deploy = write(
+        package, "--requirements", str(package / "needs.txt"), "--base-image", "registry.local:5000/py/x:3.12"
+    )
+    found = instructions(deploy / "Dockerfile")
+    assert found["FROM"] == ["registry.local:5000/py/x:3.12 AS build", "registry.local:5000/py/x:3.12"]
+    assert f"FRANCA=franca=={__version__}" in found["ARG"]
+    assert '["needs.txt", "/tmp/requirements.txt"]' in found["COPY"]
+    assert found["RUN"][-1] == 'pip install --no-cache-dir "$FRANCA" -r /tmp/requirements.txt'
+    assert found["ENTRYPOINT"] == ['["franca", "serve", "/package"]']
+    assert "FRANCA_HOST=0.0.0.0 FRANCA_PORT=8080" in found["ENV"]
+    (package / "requirements.txt").unlink()
+    assert "requirements" not in "".join(instructions(write(package) / "Dockerfile")["RUN"])
+
+
+def test_a_script_of_another_name_and_another_entrypoint(package: Path) -> None:
+    (package / "model.py").rename(package / "other name.py")
+    done = franca("package", str(package / "other name.py"), "--port", "9000")
+    assert done.returncode == 0
+    found = instructions(package / "deploy" / "Dockerfile")
+    assert json.loads(found["ENTRYPOINT"][0]) == ["franca", "serve", "/package/other name.py"]
+    assert found["EXPOSE"] == ["9000"]
+    write(package, "--entrypoint", """tini -- franca serve /package --name 'it"s $HOME \\n'""")
+    found = instructions(package / "deploy" / "Dockerfile")
+    words = ["tini", "--", "franca", "serve", "/package", "--name", 'it"s $HOME \\n']
+    assert json.loads(found["ENTRYPOINT"][0]) == words
+
+
+# Compose and Kubernetes
+
+
+def test_the_compose_file_is_sound(package: Path) -> None:
+    (package / "franca.toml").write_text('port = 9001\ndrain = "1m"\n')
+    compose = yaml.safe_load((write(package) / "compose.yaml").read_text())
+    service = compose["services"]["greeter-2"]
+    assert service["build"] == {"context": "..", "dockerfile": "deploy/Dockerfile"}
+    assert service["ports"] == ["9001:9001"]
+    assert service["environment"]["FRANCA_TOKEN"].startswith("${FRANCA_TOKEN:?")
+    assert service["stop_grace_period"] == "75s"
+    assert service["read_only"] is True
+
+
+def test_the_deployment_is_sound(package: Path) -> None:
+    (package / "franca.toml").write_text('drain = "45s"\nload_timeout = "10m"\n')
+    deployment, service = yaml.safe_load_all((write(package) / "kubernetes.yaml").read_text())
+    assert (deployment["kind"], service["kind"]) == ("Deployment", "Service")
+    labels = deployment["spec"]["template"]["metadata"]["labels"]
+    assert deployment["spec"]["selector"]["matchLabels"] == labels == service["spec"]["selector"]
+    pod = deployment["spec"]["template"]["spec"]
+    assert pod["terminationGracePeriodSeconds"] > 45
+    assert pod["securityContext"]["runAsNonRoot"] is True
+    container: dict[str, Any] = pod["containers"][0]
+    startup = container["startupProbe"]
+    assert startup["periodSeconds"] * startup["failureThreshold"] > 600
+    probes = {name: container[name]["httpGet"]["path"] for name in ("startupProbe", "readinessProbe", "livenessProbe")}
+    assert probes == {
+        "startupProbe": "/v2/health/ready",
+        "readinessProbe": "/v2/health/ready",
+        "livenessProbe": "/v2/health/live",
+    }
+    assert container["resources"]["limits"]["memory"]
+    token = container["env"][0]
+    assert token["valueFrom"]["secretKeyRef"] == {"name": "greeter-2-token", "key": "token"}
+    assert service["spec"]["ports"][0]["port"] == container["ports"][0]["containerPort"] == 8080
+
+
+@pytest.mark.parametrize("name", ["true", "null", "y", "a" * 50])
+def test_a_name_stays_a_text(package: Path, name: str) -> None:
+    deploy = write(package, "--name", name)
+    assert list(yaml.safe_load((deploy / "compose.yaml").read_text())["services"]) == [name]
+    for part in yaml.safe_load_all((deploy / "kubernetes.yaml").read_text()):
+        assert part["metadata"]["name"] == name
+
+
+@pytest.mark.parametrize(
+    ("folder", "name"), [("Größe_Modell", "groe-modell"), ("模型", "model"), ("3d", "model-3d"), ("-x-", "x")]
+)
+def test_a_name_is_made_of_the_packages(tmp_path: Path, folder: str, name: str) -> None:
+    shutil.copytree(PACKAGES / "function", tmp_path / folder)
+    done = franca("package", str(tmp_path / folder))
+    assert done.returncode == 0, done.stderr
+    assert name in yaml.safe_load((tmp_path / folder / "deploy" / "compose.yaml").read_text())["services"]
+
+
+# Hostile values: generated files once let peers' users in (CVE-2026-33744, -44345, -44346, -35044)
+
+HOSTILE = [
+    ("--base-image", "python:3.11\nRUN curl evil"),
+    ("--base-image", "python:3.11 AS build\rRUN x"),
+    ("--base-image", "python 3.11"),
+    ("--base-image", "$(id)"),
+    ("--base-image", "python:3.11\u2028RUN x"),
+    ("--base-image", "-rm"),
+    ("--entrypoint", "franca serve\nUSER root"),
+    ("--entrypoint", "franca\u2028serve"),
+    ("--entrypoint", "franca 'serve"),
+    ("--entrypoint", " "),
+    ("--name", 'x"\nkind: Secret'),
+    ("--name", "x: y"),
+    ("--name", "X"),
+    ("--name", "3"),
+    ("--name", "a" * 51),
+    ("--name", "${FRANCA_TOKEN}"),
+    ("--name", "x\n"),
+    ("--port", "80\nUSER root"),
+    ("--port", "0"),
+    ("--port", "65536"),
+    ("--requirements", "/etc/passwd"),
+    ("--requirements", "no such file"),
+]
+
+
+@pytest.mark.parametrize(("option", "value"), HOSTILE, ids=[f"{option} {value!r}"[:40] for option, value in HOSTILE])
+def test_a_value_that_could_break_out_is_refused(package: Path, option: str, value: str) -> None:
+    done = franca("package", str(package), option, value)
+    assert done.returncode == 3, done.stdout
+    assert done.stderr.count("\n") == 1, "one line, whatever the value"
+    assert not (package / "deploy").exists()
+
+
+@pytest.mark.parametrize("name", ["a\nRUN x", 'a"b', "a$b", "a*", "a'b", "a\\b", "a\tb"])
+def test_a_path_that_could_break_out_is_refused(package: Path, name: str) -> None:
+    done = franca("package", str(package), "--output", str(package / name))
+    assert done.returncode == 3
+    assert not (package / name).exists()
+    (package / name).write_text("")
+    done = franca("package", str(package), "--requirements", str(package / name))
+    assert done.returncode == 3
+    assert not (package / "deploy").exists()
+
+
+def test_a_script_name_cannot_break_out(tmp_path: Path) -> None:
+    (tmp_path / 'a" , "b.py').write_text("def predict(request):\n    return 1\n")
+    assert franca("package", str(tmp_path)).returncode == 0
+    found = instructions(tmp_path / "deploy" / "Dockerfile")
+    assert json.loads(found["ENTRYPOINT"][0]) == ["franca", "serve", '/package/a" , "b.py']
+    (tmp_path / 'a" , "b.py').rename(tmp_path / "a\nRUN b.py")
+    assert franca("package", str(tmp_path), "--output", str(tmp_path / "new")).returncode == 3
+
+
+def test_a_requirements_file_is_not_taken_from_outside_by_a_link(package: Path, tmp_path: Path) -> None:
+    (tmp_path / "outside.txt").write_text("")
+    (package / "requirements.txt").unlink()
+    (package / "requirements.txt").symlink_to(tmp_path / "outside.txt")
+    done = franca("package", str(package))
+    assert done.returncode == 3
+    assert "in the package's folder" in done.stderr
+
+
+def test_a_value_is_never_rendered_twice() -> None:
+    assert container.render("@name@ @port@", {"name": "@port@", "port": "1"}) == "@port@ 1"
+
+
+# Writing
+
+
+def test_it_replaces_its_own_files_but_none_that_was_changed(package: Path) -> None:
+    deploy = write(package)
+    assert "USER 10001" in (write(package, "--port", "81") / "Dockerfile").read_text()
+    before = {path.name: path.read_text() for path in deploy.iterdir()}
+    (deploy / "compose.yaml").write_text(before["compose.yaml"] + "# mine\n")
+    done = franca("package", str(package), "--port", "82")
+    assert done.returncode == 3
+    assert "compose.yaml: franca package did not write this file, or it was changed since" in done.stderr
+    assert (deploy / "Dockerfile").read_text() == before["Dockerfile"]
+
+
+def test_it_never_writes_through_a_link(package: Path, tmp_path: Path) -> None:
+    deploy = write(package)
+    shutil.move(deploy / "Dockerfile", tmp_path / "Dockerfile")
+    (deploy / "Dockerfile").symlink_to(tmp_path / "Dockerfile")
+    assert franca("package", str(package)).returncode == 3
+
+
+def test_the_files_may_lie_elsewhere(package: Path, tmp_path: Path) -> None:
+    done = franca("package", str(package), "--output", str(tmp_path / "out"))
+    assert done.returncode == 0
+    compose = yaml.safe_load((tmp_path / "out" / "compose.yaml").read_text())
+    build = compose["services"]["greeter-2"]["build"]
+    assert build == {"context": "../Greeter 2", "dockerfile": "../out/Dockerfile"}
+    assert "docker build -f" in done.stdout
+    beside = franca("package", str(package), "--output", str(package))
+    assert beside.returncode == 0
+    assert set(container.FILES) < set(dockerfile.ignored(package / container.IGNORE))
+
+
+def test_it_says_what_will_be_different_in_the_image(package: Path, tmp_path: Path) -> None:
+    (package / "franca.toml").write_text('python = "/somewhere/python"\n')
+    (package / ".dockerignore").write_text("*.log\n")
+    (package / "large.bin").symlink_to("/nowhere/large.bin")
+    done = franca("package", str(package))
+    assert done.stdout.count("note: ") == 3
+    assert "large.bin is a link to outside of the package" in done.stdout
+
+
+def test_variables_of_this_machine_are_not_those_of_the_container(package: Path) -> None:
+    done = franca("package", str(package), env={"FRANCA_PORT": "1234", "FRANCA_TOKEN": TOKEN})
+    assert done.returncode == 0
+    for file in (package / "deploy").iterdir():
+        assert "1234" not in file.read_text().partition("\n")[2]
+        assert TOKEN not in file.read_text()
+
+
+def test_what_is_no_package_is_refused(tmp_path: Path) -> None:
+    done = franca("package", str(tmp_path))
+    assert done.returncode == 3
+    assert os.listdir(tmp_path) == []
