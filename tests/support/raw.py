@@ -1,0 +1,64 @@
+"""Bytes to a server's socket, and all that comes back."""
+
+from __future__ import annotations
+
+import re
+import socket
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from support.server import Server
+
+STATUS = re.compile(rb"HTTP/1\.1 (\d{3}) ")
+
+
+@dataclass(frozen=True)
+class Heard:
+    """What a server answered to raw bytes."""
+
+    data: bytes
+    closed: bool
+    seconds: float
+
+    @property
+    def statuses(self) -> list[int]:
+        """Of all answers, in order; interim ones too."""
+        return [int(found) for found in STATUS.findall(self.data)]
+
+    @property
+    def status(self) -> int:
+        return self.statuses[0] if self.statuses else 0
+
+
+def talk(server: Server, sent: bytes | Iterable[bytes], *, seconds: float = 5, pause: float = 0.0) -> Heard:
+    """Send bytes, piece by piece, then listen until the server closes or has been silent for a while."""
+    pieces = [sent] if isinstance(sent, bytes) else sent
+    began = time.monotonic()
+    data, closed = b"", False
+    with socket.create_connection(("127.0.0.1", server.port), timeout=seconds) as connection:
+        try:
+            for piece in pieces:
+                connection.sendall(piece)
+                if pause:
+                    time.sleep(pause)
+        except OSError:
+            pass
+        try:
+            while not closed:
+                part = connection.recv(1 << 20)
+                data += part
+                closed = not part
+        except TimeoutError:
+            pass
+        except OSError:
+            closed = True
+    return Heard(data, closed, time.monotonic() - began)
+
+
+def post(body: bytes = b"1", *lines: str, path: str = "/predict", host: str = "Host: localhost") -> bytes:
+    """A POST with a correct head, unless the given lines spoil it."""
+    head = [f"POST {path} HTTP/1.1", *([host] if host else []), "Content-Type: application/json"]
+    if not any(line.lower().startswith(("content-length", "transfer-encoding")) for line in lines):
+        head.append(f"Content-Length: {len(body)}")
+    return "\r\n".join([*head, *lines, "", ""]).encode("latin-1") + body
