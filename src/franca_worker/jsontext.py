@@ -24,7 +24,6 @@ except (ImportError, AttributeError):
     orjson = None
 
 Body = Union[bytes, bytearray, memoryview]
-Convert = Callable[[Any], Any]
 
 _SHALLOW = 4
 _SAFE = 2.0**63
@@ -36,8 +35,9 @@ _NOT_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
 _STEPS = bytes.maketrans(b"[{]}", b"\x01\x01\xff\xff")
 _BRACKET = re.compile(rb"[\[\]{}]")
 
-_PLACES = bytes.maketrans(b"0123456789]} \t\r\n", b"0000000000,,,,,,")
+_PLACES = bytes.maketrans(b"0123456789.eE]} \t\r\n", b"0000000000,,,,,,,,,")
 _NINETEEN_DIGITS = b"0" * 19 + b","
+_EXPONENT = re.compile(rb"[eE]\+?[0-9]{3}")
 _NUMBER = re.compile(
     rb"[\[,:\s](-?(?:[0-9]{19,}(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?|[0-9]+(?:\.[0-9]+)?[eE]\+?[0-9]{3,}))"
 )
@@ -72,7 +72,7 @@ def loads(body: Body, depth: int = 64) -> Any:
         return _standard_loads(text, depth)
     if depth < _SHALLOW or not _is_plainly_safe(value, len(text)):
         _refuse_depth(text, depth)
-        if type(value) in _NUMBERS or _NINETEEN_DIGITS in text.translate(_PLACES):
+        if _has_long_number(text):
             _refuse_numbers(text)
     return value
 
@@ -117,8 +117,7 @@ def _standard_loads(text: bytes, depth: int) -> Any:
     if lone:
         raise ClientError(f"a string holds a lone surrogate escape (byte {lone.start()})")
     # Before the parser, which takes quadratic time for a very long integer on older interpreters.
-    has_long_runs = b"0" * 7 in text[::500].translate(_PLACES)
-    if has_long_runs:
+    if b"0" * 7 in text[::500].translate(_PLACES) and _has_long_number(text):
         _refuse_numbers(text)
     try:
         value = _DECODER.decode(string)
@@ -129,7 +128,7 @@ def _standard_loads(text: bytes, depth: int) -> Any:
         raise _syntax_error(text, string, error) from None
     except RecursionError:
         raise ClientError(f"the JSON text is nested deeper than {depth} levels") from None
-    if not has_long_runs and not _is_plainly_safe(value, len(text)):
+    if not _is_plainly_safe(value, len(text)) and (_has_long_number(text) or _EXPONENT.search(text)):
         _refuse_numbers(text)
     return value
 
@@ -144,10 +143,8 @@ def _syntax_error(text: bytes, string: str, error: json.JSONDecodeError) -> Clie
 
 
 def _decode_utf8(text: bytes) -> str:
-    if text[:3] == b"\xef\xbb\xbf":
-        raise ClientError("the JSON text starts with a byte order mark (byte 0); send UTF-8 without one")
-    if text[:2] in (b"\xff\xfe", b"\xfe\xff") or 0 in text[:4]:
-        raise ClientError("the JSON text looks like UTF-16 or UTF-32 (byte 0); send UTF-8")
+    if text[:3] == b"\xef\xbb\xbf" or text[:2] in (b"\xff\xfe", b"\xfe\xff") or 0 in text[:4]:
+        raise ClientError("the JSON text must be UTF-8 without a byte order mark (byte 0)")
     try:
         return text.decode("utf-8")
     except UnicodeDecodeError as error:
@@ -167,6 +164,10 @@ def _refuse_depth(text: bytes, depth: int) -> None:
     offset = too_deep(text, depth)
     if offset >= 0:
         raise ClientError(f"the JSON text is nested deeper than {depth} levels (byte {offset})")
+
+
+def _has_long_number(text: bytes) -> bool:
+    return _NINETEEN_DIGITS in (text + b" ").translate(_PLACES)
 
 
 def _refuse_numbers(text: bytes) -> None:
@@ -224,7 +225,7 @@ def _folds_away(steps: bytes, limit: int) -> bool:
     return False
 
 
-def dumps(value: Any, convert: Convert, nan: str, depth: int, size: int) -> tuple[bytes, str]:
+def dumps(value: Any, convert: Callable[[Any], Any], nan: str, depth: int, size: int) -> tuple[bytes, str]:
     """Compact UTF-8 JSON, and a warning ("" when there is none).
 
     `convert` takes one step from any other object towards JSON, or raises TypeError. `nan` says what NaN and
@@ -241,7 +242,7 @@ def dumps(value: Any, convert: Convert, nan: str, depth: int, size: int) -> tupl
     return text, f"nan: {replaced} values replaced by null" if replaced else ""
 
 
-def _fast_dumps(value: Any, convert: Convert, depth: int) -> bytes | None:
+def _fast_dumps(value: Any, convert: Callable[[Any], Any], depth: int) -> bytes | None:
     """What orjson writes, or None where that may differ from what `dumps` promises."""
     try:
         text: bytes = orjson.dumps(value, convert, _OPTIONS)
@@ -266,31 +267,31 @@ def _may_hold_null(text: bytes) -> bool:
 
 def _rough_size(value: Any) -> int:
     """About how long the text will be, judged from first elements and at most 64 looks."""
-    total, looks, left = 0, 64, [(1, value)]
-    while left and looks:
-        looks -= 1
-        times, value = left.pop()
+    total, times, left = 0, 1, []
+    for _ in range(64):
         kind = type(value)
-        if kind is list or kind is tuple:
-            if value:
-                left.append((times * len(value), value[0]))
+        if (kind is list or kind is tuple) and value:
+            left.append((times * len(value), value[0]))
         elif kind is dict:
             total += 8 * times * len(value)
-            for item in islice(value.values(), 64):
+            for item in value.values() if len(value) < 64 else islice(value.values(), 64):
                 if type(item) not in _SCALARS:
                     left.append((times, item))
         elif kind is str or kind is bytes:
             total += times * len(value)
         else:
             nbytes = 4 if kind in _SCALARS else getattr(value, "nbytes", 4)
-            total += times * 2 * (nbytes if type(nbytes) is int else 4)
-    return total + sum([times for times, _ in left])
+            total += 2 * times * (nbytes if type(nbytes) is int else 4)
+        if not left:
+            return total
+        times, value = left.pop()
+    return total + times
 
 
 class _Writer:
     """The careful way to write one value: looks into every container and stops soon after `size` bytes."""
 
-    def __init__(self, convert: Convert, nan: str, depth: int, size: int) -> None:
+    def __init__(self, convert: Callable[[Any], Any], nan: str, depth: int, size: int) -> None:
         self.convert, self.nan, self.depth, self.size = convert, nan, depth, size
         self.floor = 0
         self.not_finite = 0

@@ -108,17 +108,22 @@ def test_f37_every_caller_gets_its_own_answer(script: str) -> None:
         assert after - before == total // callers * callers
 
 
+def delay(chance: random.Random) -> dict[str, object]:
+    """Mostly none, sometimes a few milliseconds, rarely long enough for others to be taken elsewhere."""
+    lot = chance.random()
+    if lot < 0.003:
+        return {"op": "sleep", "seconds": 0.25}
+    return {"op": "sleep", "seconds": chance.uniform(0, 0.004)} if lot < 0.2 else {}
+
+
 def echo(server: Server, caller: int, count: int) -> list[str]:
     """Ask with ids of one's own; what came back wrong."""
     chance = random.Random(caller)
     wrong = []
     with Caller(server) as connection:
         for id in range(caller * 1_000_000, caller * 1_000_000 + count):
-            delayed = chance.random() < 0.2
-            value = {"id": id, **({"op": "sleep", "seconds": chance.uniform(0, 0.004)} if delayed else {})}
+            value = {"id": id, **delay(chance)}
             answer = connection.post(value)
-            if answer.headers.get("connection") == "close":
-                connection.connection.close()
             if answer.status != 200 or answer.json() != {"id": id, "twice": 2 * id}:
                 wrong.append(f"asked {value}, got {answer.status} {answer.body[:200]!r}")
     return wrong

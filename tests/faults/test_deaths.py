@@ -6,11 +6,16 @@ The timeouts of these servers are far beyond what the tests allow an answer to t
 from __future__ import annotations
 
 import contextlib
+import itertools
 import os
+import random
 import resource
 import socket
+import threading
 import time
+from collections import Counter
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import psutil
@@ -18,7 +23,7 @@ import pytest
 
 from support.after import unharmed
 from support.server import Server, serving, wait_until
-from support.traffic import Answer, Gate, answers, ask_all, rounds, send, send_as_batch, stopped
+from support.traffic import Answer, Caller, Gate, answers, ask_all, occupy, rounds, send, send_as_batch, stopped, times
 
 NORMAL, EXPECTED = {"id": 1}, {"id": 1, "twice": 2}
 SINGLE, BATCH, OVERLAPPING = (f"fault_script/{name}.py" for name in ("single", "batch", "overlapping"))
@@ -245,6 +250,39 @@ def is_free(port: int) -> bool:
     return True
 
 
+@pytest.mark.parametrize("script", [SINGLE, BATCH, OVERLAPPING])
+def test_f94_restart_storm(script: str) -> None:
+    """F94: while workers are killed again and again under load, every request is answered, nearly all with success."""
+    chance = random.Random(94)
+    with serving(script, "--workers", "2", *QUICK) as server, unharmed(server, NORMAL, EXPECTED):
+        ended = threading.Event()
+        with ThreadPoolExecutor(8) as threads:
+            asking = [threads.submit(ask_until, server, ended, 1000 * number) for number in range(8)]
+            for _ in range(times(12, 1500)):
+                time.sleep(chance.uniform(0.1, 0.3))
+                for worker in server.workers()[:1]:
+                    kill(worker)
+            ended.set()
+            statuses = Counter(itertools.chain(*(future.result(60) for future in asking)))
+        assert set(statuses) <= {200, 500, 503}, statuses
+        assert statuses[200] >= 0.97 * statuses.total(), statuses
+        children = psutil.Process(server.process.pid).children()
+        assert not [child for child in children if child.status() == psutil.STATUS_ZOMBIE]
+
+
+def ask_until(server: Server, ended: threading.Event, first: int) -> list[int]:
+    """Ask one after the other; the status of each answer, which must be one's own where it is 200."""
+    statuses = []
+    with Caller(server) as caller:
+        for id in itertools.count(first):
+            if ended.is_set():
+                return statuses
+            answer = caller.post({"id": id, "op": "sleep", "seconds": 0.01})
+            assert answer.status != 200 or answer.json() == {"id": id, "twice": 2 * id}
+            statuses.append(answer.status)
+    return statuses
+
+
 def test_children_of_a_dead_worker_die_with_it() -> None:
     """F21, in part: what a script started does not outlive its worker."""
     with serving(SINGLE, *QUICK) as server, unharmed(server, NORMAL, EXPECTED):
@@ -272,6 +310,17 @@ def test_reruns_can_be_turned_off(tmp_path: Path) -> None:
         time.sleep(0.2)
         log = server.log_after(mark)
         assert [log.count(f"| item {id} was executed") for id in (10, 11, 12, 13)] == [1, 0, 1, 0]
+
+
+def test_without_reruns_nothing_async_runs_twice_either(tmp_path: Path) -> None:
+    """With `--no-rerun`, what an async worker was busy with when another item ended it has failed."""
+    with serving(OVERLAPPING, "--no-rerun", *QUICK) as server, unharmed(server, NORMAL, EXPECTED):
+        gate = Gate(tmp_path / "gate")
+        busy = occupy(server, gate, 10)
+        assert ask_all(server, [{"id": 5, "op": "leave"}])[0].status == 500
+        gate.open()
+        assert answers(server, [busy])[0].status == 500
+        assert server.log.count("| item 10 waits") == 1
 
 
 def test_two_poisons_never_cost_an_innocent_its_answer() -> None:

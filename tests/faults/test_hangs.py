@@ -82,6 +82,21 @@ def test_f06_nobody_waits_behind_an_endless_loop() -> None:
             server.wait_log("was killed: one call ran longer than 8 s")
 
 
+@pytest.mark.parametrize("script", [SINGLE, OVERLAPPING])
+def test_f09_worker_stopped(script: str, tmp_path: Path) -> None:
+    """F09: a worker that stands still is treated as one that hangs: 504, and another takes its place."""
+    with serving(script, "--timeout", "1.5", "--kill-grace", "0.3", *QUICK) as server:
+        for number, _ in enumerate(rounds(1, 10)):
+            with unharmed(server, NORMAL, EXPECTED):
+                gate = Gate(tmp_path / str(number))
+                asked = occupy(server, gate, 4)
+                (worker,) = server.workers()
+                worker.suspend()
+                gate.open()
+                assert answers(server, [asked])[0].status == 504
+                wait_until(lambda pid=worker.pid: pid not in [process.pid for process in server.workers()])
+
+
 @pytest.mark.parametrize("script", [SINGLE, BATCH, OVERLAPPING])
 def test_f10_late_answers_reach_nobody(script: str) -> None:
     """F10: after an answer that came too late, the next caller gets its own."""

@@ -139,9 +139,11 @@ def serving(path: Path | str, *flags: str, env: dict[str, str] | None = None, re
         yield server
         family = server.family()
     finally:
+        # An idle connection of ours would be waited for.
+        server.client.close()
         if server.process.poll() is None:
             server.stop()
-    gone, alive = psutil.wait_procs(family, timeout=5)
+    _, alive = psutil.wait_procs(family, timeout=5)
     assert not alive, f"left behind: {alive}"
 
 

@@ -192,7 +192,7 @@ def test_an_example_that_fails_is_a_problem_and_one_that_lacks_a_warning(tmp_pat
 
 
 def test_frameworks_are_found_without_importing_them(tmp_path: Path) -> None:
-    for module, distribution in (("torch", "torch"), ("paddle", "paddlepaddle_gpu"), ("cv2", "opencv_python")):
+    for module, distribution in (("torch", "torch"), ("paddle", "paddlepaddle"), ("cv2", "opencv_python")):
         (tmp_path / module).mkdir()
         (tmp_path / module / "__init__.py").write_text("raise SystemExit('it was imported')")
         about = tmp_path / f"{distribution}-9.9.dist-info"
@@ -200,7 +200,7 @@ def test_frameworks_are_found_without_importing_them(tmp_path: Path) -> None:
         (about / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {distribution}\nVersion: 9.9\n")
     seen = Examined("--python", sys.executable, env={"PYTHONPATH": str(tmp_path)})
     assert seen.code == 0
-    assert seen["worker frameworks"].value.startswith("torch 9.9, paddle 9.9")
+    assert {"torch 9.9", "paddle 9.9"} <= set(seen["worker frameworks"].value.split(", "))
     assert seen["worker cv2"].value == "9.9"
 
 

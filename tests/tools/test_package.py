@@ -237,12 +237,15 @@ def test_a_path_that_could_break_out_is_refused(package: Path, name: str) -> Non
 
 
 def test_a_script_name_cannot_break_out(tmp_path: Path) -> None:
-    (tmp_path / 'a" , "b.py').write_text("def predict(request):\n    return 1\n")
-    assert franca("package", str(tmp_path)).returncode == 0
+    script = tmp_path / 'a" , "b.py'
+    script.write_text("def predict(request):\n    return 1\n")
+    assert franca("package", str(script), "--dialect", "plain").returncode == 0
     found = instructions(tmp_path / "deploy" / "Dockerfile")
-    assert json.loads(found["ENTRYPOINT"][0]) == ["franca", "serve", '/package/a" , "b.py']
-    (tmp_path / 'a" , "b.py').rename(tmp_path / "a\nRUN b.py")
-    assert franca("package", str(tmp_path), "--output", str(tmp_path / "new")).returncode == 3
+    words = ["franca", "serve", '/package/a" , "b.py', "--dialect", "plain"]
+    assert json.loads(found["ENTRYPOINT"][0]) == words
+    renamed = script.rename(tmp_path / "a\nRUN b.py")
+    assert franca("package", str(renamed), "--output", str(tmp_path / "new")).returncode == 3
+    assert not (tmp_path / "new").exists()
 
 
 def test_a_requirements_file_is_not_taken_from_outside_by_a_link(package: Path, tmp_path: Path) -> None:

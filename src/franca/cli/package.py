@@ -25,8 +25,8 @@ def package(path: str, dialect: str, port: int | None, **given: str) -> None:
 
     found = discover(Path(path), dialect)
     # The variables of this machine are not those of the container.
-    settings = resolve({}, {}, found.config).settings
-    written = container.write(found, settings, container.Choices(port=port or 0, **given))
+    settings = resolve({}, {}, found.config, found.defaults).settings
+    written = container.write(found, settings, container.Choices(path, dialect, port=port or 0, **given))
     shown = {name: near(str(written.folder / name)) for name in container.FILES}
     width = max(map(len, shown.values()))
     for name, about in container.FILES.items():

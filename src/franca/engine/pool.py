@@ -415,7 +415,9 @@ class Pool:
     def _sort_out(self, worker: Worker, lost: list[Call]) -> None:
         """Decide the fate of each call a dead worker held: suspects run alone once, the rest go back untouched."""
         running = worker.batched or worker.slots > 1
-        suspects = [] if worker.reason == RETIRED else lost if running else lost[:1]
+        # One that retires has finished what it began, unless it runs several calls at once.
+        spared = worker.reason == RETIRED and (worker.slots == 1 or self.settings.rerun)
+        suspects = [] if spared else lost if running else lost[:1]
         again: list[Call] = []
         for call in lost:
             if call.state != RUNNING:

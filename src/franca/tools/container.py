@@ -54,6 +54,8 @@ HEALTH = (
 class Choices:
     """What the command line says; empty where it says nothing."""
 
+    path: str
+    dialect: str = ""
     output: str = ""
     base_image: str = ""
     entrypoint: str = ""
@@ -157,7 +159,7 @@ def _values(package: Package, settings: Settings, choices: Choices, folder: Path
         "version": _checked(__version__, re.compile(r"[0-9A-Za-z.+]+"), "the version"),
         "name": _name(package, choices.name),
         "base_image": _checked(choices.base_image or BASE_IMAGE, IMAGE, "--base-image", "such as python:3.11-slim"),
-        "entrypoint": _entrypoint(package, choices.entrypoint),
+        "entrypoint": _entrypoint(package, choices),
         "health_command": json.dumps(["python", "-c", HEALTH]),
         "port": str(port),
         "own_python": " FRANCA_PYTHON=" if settings.python else "",
@@ -212,12 +214,14 @@ def _requirements(package: Package, given: str) -> str:
     return _relative(file.resolve(), package.folder, "the name of the requirements file")
 
 
-def _entrypoint(package: Package, given: str) -> str:
-    """The command as a JSON list, which no shell ever sees."""
-    script = package.script.name
-    words = ["franca", "serve", INSIDE if script == "model.py" else f"{INSIDE}/{script}"]
-    if _has_unseen(script):
-        raise StartError(f"the script's name cannot be {script!r} in a generated file", fix="give it another name")
+def _entrypoint(package: Package, choices: Choices) -> str:
+    """The command as a JSON list, which no shell ever sees: the package is named in it as it was to us."""
+    own = os.path.relpath(Path(choices.path).resolve(), package.folder)
+    inside = INSIDE if own == "." or own.startswith("..") else f"{INSIDE}/{own}"
+    words = ["franca", "serve", inside, *(["--dialect", package.dialect] if choices.dialect else [])]
+    if _has_unseen(inside):
+        raise StartError(f"the script's name cannot be {own!r} in a generated file", fix="give it another name")
+    given = choices.entrypoint
     if given:
         try:
             words = shlex.split(given)

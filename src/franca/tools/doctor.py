@@ -122,7 +122,9 @@ def _settings(
     """The settings in force; those of the command line alone when the rest cannot be read."""
     file = package.config if package else Path(path) / "franca.toml" if path else None
     try:
-        resolved = resolve(flags, environ, file if file and file.is_file() else None)
+        resolved = resolve(
+            flags, environ, file if file and file.is_file() else None, package.defaults if package else {}
+        )
     except StartError as error:
         report.findings.append(Finding(FRONT, "settings", _where(error), PROBLEM, error.fix))
         return Settings(**flags)

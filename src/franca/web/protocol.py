@@ -25,6 +25,7 @@ from franca.web.native.base import InferRoute
 
 IDLE, HEADERS, BODY, ANSWERING, CLOSING = "idle", "headers", "body", "answering", "closing"
 LINGER = 1.0
+CHUNK_OVERHEAD = 32
 SMALL_BODY = 65536
 """The largest body of a request that is not for the script."""
 
@@ -52,7 +53,8 @@ class Connection(HttpToolsProtocol):
         self.since = monotonic()
         self.last_data = self.since
         self.count = 0
-        self.fresh = True
+        self.last_answer = b""
+        """The refusal that ends this connection once the answers before it are written."""
         self.entry: Exchange | RequestResponseCycle | None = None
         """The request whose body is being read."""
         self.current: Exchange | RequestResponseCycle | None = None
@@ -61,6 +63,7 @@ class Connection(HttpToolsProtocol):
         self.refused: Refused | None = None
         self.header_bytes = 0
         self.body_bytes = 0
+        self.raw_bytes = 0
         self.chunks = 0
         self.stalled_since = 0.0
         self.stalled_size = 0
@@ -71,7 +74,9 @@ class Connection(HttpToolsProtocol):
         self.headers: list[tuple[bytes, bytes]] = []
         self.header_bytes = 0
         self.body_bytes = 0
+        self.raw_bytes = 0
         self.chunks = 0
+        self.transfer_encoding = b""
         self.content_type = b""
         self.content_length = -1
         self.accept = b""
@@ -128,14 +133,18 @@ class Connection(HttpToolsProtocol):
             else:
                 self._refuse(Fault(400, "bad_http", "this is not a valid HTTP/1.1 request"), "http")
         else:
-            self._check_head_size(len(data))
+            self._check_overhead(len(data))
 
-    def _check_head_size(self, arrived: int) -> None:
-        """Bound a head the parser has not reported yet: llhttp hands headers over only when they are whole."""
+    def _check_overhead(self, arrived: int) -> None:
+        """Bound what the parser swallows without a word: heads not yet whole, and extensions of chunks."""
         if self.phase == HEADERS and not self.headers and not self.url:
             self.header_bytes += arrived
             if self.header_bytes > self.limits.max_headers + self.limits.max_request_line:
                 self._refuse(Fault(431, "headers_too_large", "the request's head is too large"), "headers")
+        elif self.phase == BODY and self.content_length < 0 and self.entry is not None:
+            self.raw_bytes += arrived
+            if self.raw_bytes > self.body_bytes + CHUNK_OVERHEAD * self.chunks + SMALL_BODY:
+                self._refuse(Fault(400, "bad_http", "the body's chunks carry too much besides data"), "chunks")
 
     def eof_received(self) -> None:
         return None
@@ -175,6 +184,8 @@ class Connection(HttpToolsProtocol):
         self.count += 1
         method = self.parser.get_method()
         path, _, query = self.url.partition(b"?")
+        if path[:1] != b"/":
+            path = absolute_path(path)
         if b"%" in path:
             path = urllib.parse.unquote_to_bytes(path)
         minor = 0 if self.parser.get_http_version() == "1.0" else 1
@@ -214,6 +225,10 @@ class Connection(HttpToolsProtocol):
         return self.front.new_request_id()
 
     def _check_head(self, minor: int) -> None:
+        if self.parser.should_upgrade():
+            self._stop(Fault(400, "no_upgrade", "this server does not change protocols"), "upgrade")
+        if self.transfer_encoding and not minor:
+            self._stop(Fault(400, "bad_http", "HTTP/1.0 has no chunked bodies"), "http")
         if self.hosts > 1 or (minor and not self.hosts):
             self._stop(Fault(400, "bad_host", "a request needs exactly one Host header"), "host")
         if self.hosts and not self.front.access.knows(self.host):
@@ -280,6 +295,8 @@ class Connection(HttpToolsProtocol):
             return
         self.entry = None
         if isinstance(entry, Exchange):
+            if entry.size != self.body_bytes:
+                self._stop(Fault(400, "bad_http", "the body is not as long as the request says"), "http")
             entry.arrived = monotonic()
             entry.deadline = entry.arrived + self._timeout()
         else:
@@ -304,7 +321,8 @@ class Connection(HttpToolsProtocol):
 
     def _answer(self, entry: Exchange | RequestResponseCycle) -> None:
         self.current = entry
-        self.phase = ANSWERING
+        if self.phase != CLOSING:
+            self.phase = ANSWERING
         if isinstance(entry, Exchange):
             fault = self.front.engine.submit(entry)
             if fault is not None:
@@ -331,6 +349,9 @@ class Connection(HttpToolsProtocol):
             self._close_after_writing()
         elif self.waiting:
             self._answer(self.waiting.popleft())
+        elif self.phase == CLOSING:
+            self.transport.write(self.last_answer)
+            self._close_after_writing()
         else:
             self.flow.resume_reading()
             if self.phase == ANSWERING:
@@ -388,11 +409,12 @@ class Connection(HttpToolsProtocol):
             self.front.held -= entry.size
             entry.size = 0
         self.front.metrics.requests[route.name if route else "other", fault.status] += 1
+        answer = answer_bytes(self.front, route, fault, request_id)
         if self.current is not None or self.waiting:
-            # Answers to earlier requests of this connection come first; this one gets none.
-            self.phase = CLOSING
+            # Answers to earlier requests of this connection come first.
+            self.phase, self.last_answer = CLOSING, answer
             return
-        self.transport.write(answer_bytes(self.front, route, fault, request_id))
+        self.transport.write(answer)
         self._close_after_writing()
 
     def _close_after_writing(self) -> None:
@@ -479,6 +501,14 @@ class Connection(HttpToolsProtocol):
             self.transport.abort()
 
 
+def absolute_path(target: bytes) -> bytes:
+    """The path of a request target in absolute form, as proxies send it; other forms name no path of ours."""
+    scheme, found, rest = target.partition(b"://")
+    if not found or scheme.lower() not in (b"http", b"https"):
+        return target
+    return b"/" + rest.partition(b"/")[2]
+
+
 def _keep_length(connection: Connection, value: bytes) -> None:
     connection.content_length = int(value) if value.isdigit() else -1
 
@@ -505,6 +535,7 @@ KEEP = {
     b"x-timeout-ms": _keep("given_timeout"),
     b"host": _keep_host,
     b"content-encoding": _keep("encoding"),
+    b"transfer-encoding": _keep("transfer_encoding"),
     b"expect": _keep_expect,
     b"origin": _keep("origin"),
     b"traceparent": _keep("trace"),
