@@ -83,9 +83,7 @@ def await_status(
                 return body
             seen = f"{status} {body[:200]!r}"
         time.sleep(0.05)
-    raise UnavailableError(
-        f"{method} {path} was not answered 200 within {START_SECONDS:.0f} s; last seen: {seen}"
-    )
+    raise UnavailableError(f"{method} {path} was not answered 200 within {START_SECONDS:.0f} s; last seen: {seen}")
 
 
 def log_tail(log: Path) -> str:
@@ -93,9 +91,7 @@ def log_tail(log: Path) -> str:
     return "".join(f"\n    | {line[:200]}" for line in lines)
 
 
-def measure(
-    contestant: Contestant, scenario: Scenario, connections: int, seconds: int, scratch: Path
-) -> Sample:
+def measure(contestant: Contestant, scenario: Scenario, connections: int, seconds: int, scratch: Path) -> Sample:
     """Start the server, see that it echoes, warm it up, load it, stop it. Raises UnavailableError."""
     port = free_port()
     log = scratch / f"{contestant.name}.log"

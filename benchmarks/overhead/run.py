@@ -78,9 +78,7 @@ class Run:
         scenario = self.scenarios[contestant.scenario]
         try:
             prepare(contestant)
-            sample = measure(
-                contestant, scenario, self.options.connections, self.options.seconds, self.scratch
-            )
+            sample = measure(contestant, scenario, self.options.connections, self.options.seconds, self.scratch)
         except UnavailableError as error:
             self.failures[contestant.name] = str(error)
         else:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import httpx
 import pytest
+
 from support.server import PACKAGES, ROOT
 
 

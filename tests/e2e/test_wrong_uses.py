@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+
 from support.server import PACKAGES, ROOT, franca, serving
 
 BROKEN = PACKAGES / "broken"

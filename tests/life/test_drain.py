@@ -7,6 +7,7 @@ import socket
 import time
 
 import pytest
+
 from support.load import Busy
 from support.server import serving
 from support.traffic import rounds, send

@@ -12,6 +12,7 @@ import threading
 import time
 
 import httpx
+
 from support.server import PACKAGES, ROOT
 
 

@@ -8,6 +8,7 @@ import time
 from pathlib import Path
 
 import pytest
+
 from support.load import Busy
 from support.server import PACKAGES, Server, serving, wait_until
 from support.traffic import times

@@ -18,7 +18,7 @@ def found() -> dict[str, str]:
     candidates += [str(path) for path in sorted(Path.home().glob(".pyenv/versions/*/bin/python"))]
     versions: dict[str, str] = {}
     for path in filter(None, candidates):
-        code = "import sys, platform; print('%d.%d %s' % (sys.version_info[0], sys.version_info[1], platform.python_implementation()))"
+        code = "import sys, platform; print('%d.%d' % sys.version_info[:2] + ' ' + platform.python_implementation())"
         done = subprocess.run([path, "-c", code], capture_output=True, text=True, check=False)
         version, _, implementation = done.stdout.strip().partition(" ")
         numbers = tuple(int(part) for part in version.split(".")) if version else ()

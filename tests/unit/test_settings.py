@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+
 from franca import units
 from franca.errors import StartError
 from franca.settings import FIELDS, Settings, flag, parse, resolve, variable

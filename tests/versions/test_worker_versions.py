@@ -6,6 +6,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+
 from support import interpreters
 from support.server import ROOT, serving
 

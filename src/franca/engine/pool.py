@@ -13,8 +13,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from franca.discovery import Package
-from franca.engine import process
+from franca.engine import fates, obituary, process
 from franca.engine.call import DONE, RUNNING, Call, Fault
+from franca.engine.events import heed
 from franca.engine.output import Output
 from franca.engine.queue import Policy, Queue
 from franca.engine.restarts import Restarts
@@ -272,22 +273,12 @@ class Pool:
         worker.served += 1
 
     def on_event(self, worker: Worker, event: dict[str, Any]) -> None:
-        kind = event.get("type")
-        if kind == "retire":
-            worker.retire(str(event.get("reason", "")))
-            log.warning("worker %d is replaced: %s", worker.index, worker.why, extra=self._about(worker))
-        elif kind == "batch_split":
-            self.metrics.reruns["batch_failed"] += int(event["items"])
-            message = "a batch of %d failed (%s) and was run item by item: %d failed alone%s"
-            error = "\n" + event["error"] if event["error"] else ""
-            log.warning(message, event["items"], event["message"], event["failed"], error, extra=self._about(worker))
-        elif kind == "warning":
-            text = event.get("traceback", "")
-            log.warning("%s%s", event["message"], f"\n{text}" if text else "", extra=self._about(worker))
-        elif kind == "failure":
+        if event.get("type") == "failure":
             call = worker.in_flight.get(int(event.get("item", 0)))
             request_id = call.request_id.decode("latin-1") if call else ""
             self.hooks.trouble(request_id, str(event.get("message", "")), str(event.get("traceback", "")))
+        else:
+            heed(worker, event, self.metrics, self._about(worker))
 
     def on_metrics(self, deltas: dict[str, float]) -> None:
         for name, delta in deltas.items():
@@ -370,7 +361,7 @@ class Pool:
         lost = list(worker.in_flight.values())
         worker.in_flight.clear()
         if not self.first_ready and not self.stopping:
-            self.hooks.failed(self._load_error(worker))
+            self.hooks.failed(obituary.load_error(worker, self.package))
             return
         self._sort_out(worker, lost)
         if self.stopping:
@@ -380,14 +371,14 @@ class Pool:
             return
         self.metrics.restarts[worker.reason] += 1
         if worker.reason != RETIRED:
-            self._keep(asyncio.get_running_loop().create_task(self._report(worker, lost)))
+            self._keep(asyncio.get_running_loop().create_task(obituary.report(worker, lost, self._about(worker))))
         if self.inline is not None:
-            self.hooks.failed(self._load_error(worker))
+            self.hooks.failed(obituary.load_error(worker, self.package))
             return
         self._replace_dead(worker)
 
     def _failed_successor(self, worker: Worker) -> None:
-        error = self._load_error(worker)
+        error = obituary.load_error(worker, self.package)
         old = worker.predecessor
         self._to_reload.clear()
         self.metrics.restarts["failed_reload"] += 1
@@ -413,66 +404,20 @@ class Pool:
             self._spawn(index)
 
     def _sort_out(self, worker: Worker, lost: list[Call]) -> None:
-        """Decide the fate of each call a dead worker held: suspects run alone once, the rest go back untouched."""
-        running = worker.batched or worker.slots > 1
-        # One that retires has finished what it began, unless it runs several calls at once.
-        spared = worker.reason == RETIRED and (worker.slots == 1 or self.settings.rerun)
-        suspects = [] if spared else lost if running else lost[:1]
-        again: list[Call] = []
-        for call in lost:
-            if call.state != RUNNING:
-                continue
-            if call not in suspects and not call.parts:
-                again.append(call)
-            elif call.parts or call.killers or not self.settings.rerun:
-                self._conclude(call, self._guilty(worker.reason == HUNG))
-            else:
-                call.killers += 1
-                call.alone = True
-                self.metrics.reruns["worker_died"] += 1
-                again.append(call)
-        self.queue.put_back(again)
-        if again:
+        """Give each call a dead worker held its fate."""
+        running = len(lost) if worker.batched or worker.slots > 1 else 1
+        verdict = fates.judge(lost, 0 if worker.reason == RETIRED else running, self.settings.rerun)
+        self.metrics.reruns["worker_died"] += verdict.suspected
+        for call in verdict.guilty:
+            self._conclude(call, fates.OVERRAN if worker.reason == HUNG else fates.CRASHED)
+        self.queue.put_back(verdict.again)
+        if verdict.again:
             self.schedule_pump()
-
-    def _guilty(self, hung: bool) -> Fault:
-        if hung:
-            return Fault(504, "timeout", "the script did not answer in time")
-        return Fault(500, "worker_died", "the script's process died on this request; the server's log says how")
 
     def _conclude(self, call: Call, fault: Fault) -> None:
         call.state = DONE
         self.hooks.finished(call)
         call.fail(fault)
-
-    async def _report(self, worker: Worker, lost: list[Call]) -> None:
-        """One line with the cause, then what the worker said last."""
-        words = await worker.last_words()
-        requests = ", ".join(call.request_id.decode("latin-1") for call in lost[:8])
-        failure = worker.failure or {}
-        log.error(
-            "worker %d %s%s%s",
-            worker.index,
-            worker.cause(),
-            f"; it held {len(lost)} request(s): {requests}" if lost else "",
-            f"; {failure.get('problem')}\n{failure.get('traceback', '')}" if failure else f"; its last words:\n{words}",
-            extra=self._about(worker),
-        )
-
-    def _load_error(self, worker: Worker) -> LoadError:
-        """Why a worker never became ready."""
-        failure = worker.failure
-        if failure is None:
-            tail = "\n".join(worker.output.tail) if worker.output else ""
-            problem = f"the worker {worker.cause()} while {worker.step}"
-            return LoadError(problem, file=str(self.package.script), traceback=tail)
-        return LoadError(
-            failure["problem"],
-            file=failure.get("file") or str(self.package.script),
-            line=int(failure.get("line") or 0),
-            fix=failure.get("fix", ""),
-            traceback=failure.get("traceback", ""),
-        )
 
     # State
 

@@ -89,6 +89,7 @@ class App:
         self.front = front
         pages = (*ROUTES, *front.contract.pages)
         self.exact = {page.path: page for page in pages if "{" not in page.path}
+        front.public = frozenset(page.path.encode() for page in self.exact.values() if page.access == PUBLIC)
         self.patterns = [page for page in pages if "{" in page.path]
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:

@@ -43,6 +43,7 @@ class Front:
         }
         self._prefixes = [(route.path.encode(), route) for route in contract.routes if route.prefix]
         self.app: ASGI | None = None
+        self.public: frozenset[bytes] = frozenset()
         self.held = 0
         """Bytes of request bodies in memory."""
         self.draining = False
@@ -78,6 +79,10 @@ class Front:
             if path.startswith(start) and rest and b"/" not in rest:
                 return route
         return None
+
+    def is_public(self, path: bytes) -> bool:
+        """Whether anyone may ask this path: it stays open when connections run out."""
+        return path in self.public
 
     def error(self, route: InferRoute | None, fault: Fault, request_id: bytes) -> Words:
         """A fault in the words of the route's platform."""

@@ -7,9 +7,7 @@ the ASGI app through uvicorn's own cycle. Timeouts are swept by the server, not 
 from __future__ import annotations
 
 import asyncio
-import re
 import time
-import urllib.parse
 from collections import deque
 from typing import Any
 
@@ -21,25 +19,20 @@ from uvicorn.server import ServerState
 from franca.engine.call import Fault
 from franca.web.exchange import Exchange, answer_bytes, cors_lines
 from franca.web.front import Front
+from franca.web.head import Refused, RequestHead
 from franca.web.native.base import InferRoute
 
 IDLE, HEADERS, BODY, ANSWERING, CLOSING = "idle", "headers", "body", "answering", "closing"
 LINGER = 1.0
+RESERVED = 16
+"""Connections beyond the limit that still get an answer from the public routes: health checks go on under a flood."""
+
 CHUNK_OVERHEAD = 32
 SMALL_BODY = 65536
 """The largest body of a request that is not for the script."""
 
-REQUEST_ID = re.compile(rb"[A-Za-z0-9._:/+=@-]{1,128}")
 monotonic = time.monotonic
-
-
-class Refused(Exception):
-    """The request being parsed breaks a limit; raised out of a parser callback."""
-
-    def __init__(self, fault: Fault, limit: str) -> None:
-        super().__init__(fault.message)
-        self.fault = fault
-        self.limit = limit
+Entry = Exchange | RequestResponseCycle
 
 
 class Connection(HttpToolsProtocol):
@@ -53,50 +46,33 @@ class Connection(HttpToolsProtocol):
         self.since = monotonic()
         self.last_data = self.since
         self.count = 0
+        self.head = RequestHead()
+        self.entry: Entry | None = None
+        """The request whose body is being read."""
+        self.current: Entry | None = None
+        """The request being answered."""
+        self.waiting: deque[Entry] = deque()
+        self.refused: Refused | None = None
         self.last_answer = b""
         """The refusal that ends this connection once the answers before it are written."""
-        self.entry: Exchange | RequestResponseCycle | None = None
-        """The request whose body is being read."""
-        self.current: Exchange | RequestResponseCycle | None = None
-        """The request being answered."""
-        self.waiting: deque[Exchange | RequestResponseCycle] = deque()
-        self.refused: Refused | None = None
-        self.header_bytes = 0
+        self.reserved = False
+        self.head_bytes = 0
         self.body_bytes = 0
         self.raw_bytes = 0
         self.chunks = 0
         self.stalled_since = 0.0
         self.stalled_size = 0
-        self._reset_request()
-
-    def _reset_request(self) -> None:
-        self.url = b""
-        self.headers: list[tuple[bytes, bytes]] = []
-        self.header_bytes = 0
-        self.body_bytes = 0
-        self.raw_bytes = 0
-        self.chunks = 0
-        self.transfer_encoding = b""
-        self.content_type = b""
-        self.content_length = -1
-        self.accept = b""
-        self.authorization = b""
-        self.given_id = b""
-        self.given_timeout = b""
-        self.hosts = 0
-        self.host = b""
-        self.encoding = b""
-        self.origin = b""
-        self.trace = b""
-        self.expect_100_continue = False
 
     # Transport
 
     def connection_made(self, transport: Any) -> None:
         super().connection_made(transport)
-        if len(self.connections) > self.limits.max_connections:
+        excess = len(self.connections) - self.limits.max_connections
+        if excess > 0:
             self.front.metrics.refused["connections"] += 1
-            self._refuse(Fault(503, "too_many_connections", "this server has too many connections", 1), "connections")
+            self.reserved = True
+            if excess > RESERVED:
+                self._refuse(too_many_connections(), "connections")
 
     def connection_lost(self, exc: Exception | None) -> None:
         self.phase = CLOSING
@@ -121,7 +97,7 @@ class Connection(HttpToolsProtocol):
             return
         self.last_data = monotonic()
         if self.phase == IDLE:
-            self.phase, self.since = HEADERS, self.last_data
+            self.phase, self.since, self.head_bytes = HEADERS, self.last_data, 0
         try:
             self.parser.feed_data(data)
         except httptools.HttpParserUpgrade:
@@ -137,125 +113,74 @@ class Connection(HttpToolsProtocol):
 
     def _check_overhead(self, arrived: int) -> None:
         """Bound what the parser swallows without a word: heads not yet whole, and extensions of chunks."""
-        if self.phase == HEADERS and not self.headers and not self.url:
-            self.header_bytes += arrived
-            if self.header_bytes > self.limits.max_headers + self.limits.max_request_line:
+        if self.phase == HEADERS:
+            self.head_bytes += arrived
+            if self.head_bytes > self.limits.max_headers + self.limits.max_request_line:
                 self._refuse(Fault(431, "headers_too_large", "the request's head is too large"), "headers")
-        elif self.phase == BODY and self.content_length < 0 and self.entry is not None:
+        elif self.phase == BODY and self.head.content_length < 0 and self.entry is not None:
             self.raw_bytes += arrived
             if self.raw_bytes > self.body_bytes + CHUNK_OVERHEAD * self.chunks + SMALL_BODY:
                 self._refuse(Fault(400, "bad_http", "the body's chunks carry too much besides data"), "chunks")
 
-    def eof_received(self) -> None:
-        return None
-
-    # Parser callbacks
+    # Parser callbacks: an exception in one of them ends the parsing, and `data_received` answers it
 
     def on_message_begin(self) -> None:
-        self._reset_request()
+        self.head = RequestHead()
+        self.body_bytes = self.raw_bytes = self.chunks = self.head_bytes = 0
         if self.phase != CLOSING:
             self.phase, self.since = HEADERS, monotonic()
 
     def on_url(self, url: bytes) -> None:
-        self.url += url
-        if len(self.url) > self.limits.max_request_line:
+        self.head.url += url
+        if len(self.head.url) > self.limits.max_request_line:
             self._stop(Fault(414, "uri_too_long", "the request line is too long"), "request_line")
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        limits = self.limits
-        size = len(name) + len(value)
-        self.header_bytes += size
-        name = name.lower()
-        self.headers.append((name, value))
-        if (
-            size > limits.max_header
-            or self.header_bytes > limits.max_headers
-            or len(self.headers) > limits.max_header_count
-        ):
-            self._stop(Fault(431, "headers_too_large", "the request's headers are too large or too many"), "headers")
-        keep = KEEP.get(name)
-        if keep is not None:
-            keep(self, value)
+        self.head.add(name, value, self.limits)
 
     def on_headers_complete(self) -> None:
-        if self.refused is not None:
-            return
-        began = self.since
+        head, parser = self.head, self.parser
         self.count += 1
-        method = self.parser.get_method()
-        path, _, query = self.url.partition(b"?")
-        if path[:1] != b"/":
-            path = absolute_path(path)
-        if b"%" in path:
-            path = urllib.parse.unquote_to_bytes(path)
-        minor = 0 if self.parser.get_http_version() == "1.0" else 1
-        self._check_head(minor)
-        keep_alive = (
-            minor == 1 and self.parser.should_keep_alive() and self.count < self.limits.max_requests_per_connection
-        )
+        minor = 0 if parser.get_http_version() == "1.0" else 1
+        if parser.should_upgrade():
+            self._stop(Fault(400, "no_upgrade", "this server does not change protocols"), "upgrade")
+        head.check(self.front, minor)
+        keep_alive = minor == 1 and parser.should_keep_alive() and self.count < self.limits.max_requests_per_connection
+        method = parser.get_method()
+        path, query = head.target()
         route = self.front.infer_route(path) if method == b"POST" else None
         self.phase = BODY
+        if self.reserved and not self.front.is_public(path):
+            self._stop(too_many_connections(), "connections")
         if route is None:
-            self._begin_other(method, path, query, keep_alive)
+            self._begin_other(method, path, query, keep_alive and not self.reserved)
             return
-        exchange = Exchange(self, self.front, route, began)
+        exchange = Exchange(self, self.front, route, self.since)
         exchange.keep_alive, exchange.minor = keep_alive, minor
-        exchange.request_id = self._request_id()
+        exchange.request_id = head.request_id(self.front)
+        exchange.trace = head.trace
+        if head.origin and self.front.origins:
+            exchange.lines = cors_lines(self.front, head.origin)
+        exchange.head = head.for_worker(exchange.request_id, route.path.encode(), path, query)
         self.entry = exchange
         self._admit(exchange, route)
-        exchange.trace = self.trace
-        if self.origin and self.front.origins:
-            exchange.lines = cors_lines(self.front, self.origin)
-        exchange.head = b"\0".join(
-            (
-                exchange.request_id,
-                route.path.encode(),
-                self.content_type,
-                self.accept,
-                path.replace(b"\0", b""),
-                query,
-                b"",
-                self.trace,
-            )
-        )
-
-    def _request_id(self) -> bytes:
-        if self.given_id and REQUEST_ID.fullmatch(self.given_id):
-            return self.given_id
-        return self.front.new_request_id()
-
-    def _check_head(self, minor: int) -> None:
-        if self.parser.should_upgrade():
-            self._stop(Fault(400, "no_upgrade", "this server does not change protocols"), "upgrade")
-        if self.transfer_encoding and not minor:
-            self._stop(Fault(400, "bad_http", "HTTP/1.0 has no chunked bodies"), "http")
-        if self.hosts > 1 or (minor and not self.hosts):
-            self._stop(Fault(400, "bad_host", "a request needs exactly one Host header"), "host")
-        if self.hosts and not self.front.access.knows(self.host):
-            self._stop(
-                Fault(403, "unknown_host", "this server does not answer to that host name; see --allow-host"), "host"
-            )
-        if self.origin and not self.front.access.token and not self._same_origin():
-            self._stop(
-                Fault(403, "cross_origin", "pages of other origins may not call this server; see --cors-origin"),
-                "origin",
-            )
-        if self.encoding not in (b"", b"identity"):
-            self._stop(Fault(415, "content_encoding", "compressed request bodies are not accepted"), "encoding")
-
-    def _same_origin(self) -> bool:
-        """Whether a browser's page comes from this server, or from an origin that was allowed."""
-        return self.origin.partition(b"://")[2] == self.host or self.origin in self.front.origins
 
     def _admit(self, exchange: Exchange, route: InferRoute) -> None:
         """Everything that can be said before the body is read."""
-        if self.front.access.refuses(route.access, self.authorization):
+        if self.front.access.refuses(route.access, self.head.authorization):
             self._stop(Fault(401, "unauthorized", "this server needs a token: Authorization: Bearer ..."), "token")
-        if self.content_length > self.limits.max_body:
+        length = self.head.content_length
+        if length > self.limits.max_body:
             self._stop(self._too_large(), "body")
-        if self.content_length > 0:
-            self._hold(exchange, self.content_length)
-        if self.expect_100_continue and self.current is None:
+        if length > 0:
+            self._hold(exchange, length)
+        if self.current is None:
+            self._continue()
+
+    def _continue(self) -> None:
+        """Tell a client that waits for it to send its body."""
+        if self.head.expects_continue:
+            self.head.expects_continue = False
             self.transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
 
     def _too_large(self) -> Fault:
@@ -268,12 +193,10 @@ class Connection(HttpToolsProtocol):
         exchange.size += size
 
     def on_body(self, body: bytes) -> None:
-        if self.refused is not None:
-            return
         entry = self.entry
         self.body_bytes += len(body)
         if isinstance(entry, Exchange):
-            if self.content_length < 0:
+            if self.head.content_length < 0:
                 if self.body_bytes > self.limits.max_body:
                     self._stop(self._too_large(), "body")
                 self._hold(entry, len(body))
@@ -290,15 +213,15 @@ class Connection(HttpToolsProtocol):
             self._stop(Fault(400, "too_many_chunks", "the request body has too many chunks"), "chunks")
 
     def on_message_complete(self) -> None:
-        entry = self.entry
-        if entry is None or self.refused is not None:
+        entry, self.entry = self.entry, None
+        if entry is None:
             return
-        self.entry = None
         if isinstance(entry, Exchange):
             if entry.size != self.body_bytes:
+                self.entry = entry
                 self._stop(Fault(400, "bad_http", "the body is not as long as the request says"), "http")
             entry.arrived = monotonic()
-            entry.deadline = entry.arrived + self._timeout()
+            entry.deadline = entry.arrived + self.head.timeout(self.limits)
         else:
             entry.more_body = False
             entry.message_event.set()
@@ -308,18 +231,9 @@ class Connection(HttpToolsProtocol):
             return
         self._answer(entry)
 
-    def _timeout(self) -> float:
-        """The server's own, or a shorter one the client asked for."""
-        if self.given_timeout:
-            try:
-                return min(self.limits.timeout, max(0.0, float(self.given_timeout) / 1000))
-            except ValueError:
-                pass
-        return self.limits.timeout
-
     # Answering
 
-    def _answer(self, entry: Exchange | RequestResponseCycle) -> None:
+    def _answer(self, entry: Entry) -> None:
         self.current = entry
         if self.phase != CLOSING:
             self.phase = ANSWERING
@@ -356,10 +270,12 @@ class Connection(HttpToolsProtocol):
             self.flow.resume_reading()
             if self.phase == ANSWERING:
                 self.phase, self.since = IDLE, monotonic()
+            elif self.phase == BODY:
+                self._continue()
 
     def _begin_other(self, method: bytes, path: bytes, query: bytes, keep_alive: bool) -> None:
         """A request for a route that is not the script's."""
-        if self.content_length > SMALL_BODY:
+        if self.head.content_length > SMALL_BODY:
             self._stop(Fault(413, "body_too_large", "this route takes no large body"), "body")
         scope: dict[str, Any] = {
             "type": "http",
@@ -369,13 +285,13 @@ class Connection(HttpToolsProtocol):
             "client": self.client,
             "scheme": self.scheme,
             "root_path": "",
-            "headers": self.headers,
+            "headers": self.head.headers,
             "state": {},
             "method": method.decode("ascii"),
             "path": path.decode("utf-8", "replace"),
             "raw_path": path,
             "query_string": query,
-            "request_id": self._request_id(),
+            "request_id": self.head.request_id(self.front),
             "began": self.since,
         }
         self.entry = RequestResponseCycle(
@@ -387,7 +303,7 @@ class Connection(HttpToolsProtocol):
             access_log=False,
             default_headers=[],
             message_event=asyncio.Event(),
-            expect_100_continue=self.expect_100_continue,
+            expect_100_continue=self.head.expects_continue,
             keep_alive=keep_alive and not self.front.draining,
             on_response=self._cycle_finished,
         )
@@ -403,11 +319,12 @@ class Connection(HttpToolsProtocol):
         """Answer a request that will not be read, and close."""
         self.front.metrics.refused[limit] += 1
         entry, self.entry = self.entry, None
-        request_id = entry.request_id if isinstance(entry, Exchange) else self._request_id()
-        route = entry.route if isinstance(entry, Exchange) else None
-        if isinstance(entry, Exchange):
-            self.front.held -= entry.size
-            entry.size = 0
+        exchange = entry if isinstance(entry, Exchange) else None
+        request_id = exchange.request_id if exchange else self.head.request_id(self.front)
+        route = exchange.route if exchange else None
+        if exchange is not None:
+            self.front.held -= exchange.size
+            exchange.size = 0
         self.front.metrics.requests[route.name if route else "other", fault.status] += 1
         answer = answer_bytes(self.front, route, fault, request_id)
         if self.current is not None or self.waiting:
@@ -420,7 +337,6 @@ class Connection(HttpToolsProtocol):
     def _close_after_writing(self) -> None:
         """Half-close and read on for a moment: closing with unread input would destroy the answer on its way."""
         self.phase, self.since = CLOSING, monotonic()
-        self.refused = self.refused or Refused(Fault(400, "", ""), "")
         self.flow.resume_reading()
         if self.transport.can_write_eof():
             self.transport.write_eof()
@@ -490,7 +406,7 @@ class Connection(HttpToolsProtocol):
             self.transport.close()
 
     def _has_begun(self) -> bool:
-        return self.last_data > self.since or self.header_bytes > 0
+        return self.last_data > self.since or self.head_bytes > 0
 
     def open_requests(self) -> int:
         arriving = self.phase == BODY or (self.phase == HEADERS and self._has_begun())
@@ -501,42 +417,5 @@ class Connection(HttpToolsProtocol):
             self.transport.abort()
 
 
-def absolute_path(target: bytes) -> bytes:
-    """The path of a request target in absolute form, as proxies send it; other forms name no path of ours."""
-    scheme, found, rest = target.partition(b"://")
-    if not found or scheme.lower() not in (b"http", b"https"):
-        return target
-    return b"/" + rest.partition(b"/")[2]
-
-
-def _keep_length(connection: Connection, value: bytes) -> None:
-    connection.content_length = int(value) if value.isdigit() else -1
-
-
-def _keep_host(connection: Connection, value: bytes) -> None:
-    connection.hosts += 1
-    connection.host = value
-
-
-def _keep_expect(connection: Connection, value: bytes) -> None:
-    connection.expect_100_continue = value.lower() == b"100-continue"
-
-
-def _keep(name: str) -> Any:
-    return lambda connection, value: setattr(connection, name, value)
-
-
-KEEP = {
-    b"content-length": _keep_length,
-    b"content-type": _keep("content_type"),
-    b"accept": _keep("accept"),
-    b"authorization": _keep("authorization"),
-    b"x-request-id": _keep("given_id"),
-    b"x-timeout-ms": _keep("given_timeout"),
-    b"host": _keep_host,
-    b"content-encoding": _keep("encoding"),
-    b"transfer-encoding": _keep("transfer_encoding"),
-    b"expect": _keep_expect,
-    b"origin": _keep("origin"),
-    b"traceparent": _keep("trace"),
-}
+def too_many_connections() -> Fault:
+    return Fault(503, "too_many_connections", "this server has too many connections", 1)

@@ -1,0 +1,40 @@
+"""Saying why a worker is no more."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from typing import Any
+
+from franca.discovery import Package
+from franca.engine.call import Call
+from franca.engine.worker import Worker
+from franca.errors import LoadError
+
+log = logging.getLogger("franca.engine")
+
+
+async def report(worker: Worker, lost: Sequence[Call], about: dict[str, Any]) -> None:
+    """One line with the cause and the requests it held, then what the worker said last."""
+    words = await worker.last_words()
+    requests = ", ".join(call.request_id.decode("latin-1") for call in lost[:8])
+    held = f"; it held {len(lost)} request(s): {requests}" if lost else ""
+    end = f"; its last words:\n{words}" if words else ""
+    if worker.failure is not None:
+        end = f"; {worker.failure.get('problem')}\n{worker.failure.get('traceback', '')}"
+    log.error("worker %d %s%s%s", worker.index, worker.cause(), held, end.rstrip(), extra=about)
+
+
+def load_error(worker: Worker, package: Package) -> LoadError:
+    """Why a worker never became ready."""
+    failure = worker.failure
+    if failure is None:
+        words = "\n".join(worker.output.tail) if worker.output else ""
+        return LoadError(f"the worker {worker.cause()} while {worker.step}", file=str(package.script), traceback=words)
+    return LoadError(
+        failure["problem"],
+        file=failure.get("file") or str(package.script),
+        line=int(failure.get("line") or 0),
+        fix=failure.get("fix", ""),
+        traceback=failure.get("traceback", ""),
+    )
