@@ -7,7 +7,6 @@ in two ways (`1e+16` or `1e16`, `1e-05` or `0.00001`). It reads back as the same
 
 from __future__ import annotations
 
-import importlib
 import json
 import re
 from itertools import accumulate, islice
@@ -16,12 +15,12 @@ from typing import Any, Callable, Iterator, Union
 
 from franca_worker.errors import ClientError, EncodeError
 
-orjson: Any
 try:
-    orjson = importlib.import_module("orjson")
+    import orjson
+
     _OPTIONS = orjson.OPT_PASSTHROUGH_DATACLASS | orjson.OPT_PASSTHROUGH_DATETIME
 except (ImportError, AttributeError):
-    orjson = None
+    orjson = None  # type: ignore[assignment]
 
 Body = Union[bytes, bytearray, memoryview]
 
@@ -38,15 +37,10 @@ _BRACKET = re.compile(rb"[\[\]{}]")
 _PLACES = bytes.maketrans(b"0123456789[:- \t\r\n", b"0000000000,,,,,,,")
 _NINETEEN_DIGITS = b"," + b"0" * 19
 _EXPONENT = re.compile(rb"[eE]\+?[0-9]{3}")
-_NUMBER = re.compile(
-    rb"[\[,:\s](-?(?:[0-9]{19,}(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?|[0-9]+(?:\.[0-9]+)?[eE]\+?[0-9]{3,}))"
-)
+_NUMBER = re.compile(rb"[\[,:\s](-?(?:\d{19,}(?:\.\d+)?(?:[eE][+-]?\d+)?|\d+(?:\.\d+)?[eE]\+?\d{3,}))")
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _CONSTANT = re.compile(rb"-?Infinity|NaN")
-_LONE_SURROGATE = re.compile(
-    rb"\\u[dD](?:[89abAB][0-9a-fA-F]{2}(?!\\u[dD][c-fC-F])"
-    rb"|[c-fC-F](?<!\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F]))"
-)
+_UNPAIRED = re.compile(rb"\\u[dD](?:[89abAB]..(?!\\u[dD][c-fC-F])|[c-fC-F](?<!\\u[dD][89abAB]..\\u[dD].))")
 
 
 def _refuse_constant(name: str) -> Any:
@@ -113,7 +107,7 @@ def _standard_loads(text: bytes, depth: int) -> Any:
     """`loads` by the standard library, which needs every guard, and gives every message its offset."""
     string = _decode_utf8(text)
     _refuse_depth(text, depth)
-    lone = _LONE_SURROGATE.search(text.replace(b"\\\\", b"  ")) if b"\\" in text else None
+    lone = _UNPAIRED.search(text.replace(b"\\\\", b"  ")) if b"\\" in text else None
     if lone:
         raise ClientError(f"a string holds a lone surrogate escape (byte {lone.start()})")
     # Before the parser, which takes quadratic time for a very long integer on older interpreters.
@@ -246,12 +240,12 @@ def dumps(value: Any, convert: Callable[[Any], Any], nan: str, depth: int, size:
 def _fast_dumps(value: Any, convert: Callable[[Any], Any], depth: int) -> bytes | None:
     """What orjson writes, or None where that may differ from what `dumps` promises."""
     try:
-        text: bytes = orjson.dumps(value, convert, _OPTIONS)
+        text = orjson.dumps(value, convert, _OPTIONS)
     except TypeError:
         return None
     if depth >= _SHALLOW:
-        is_flat = not _may_hold_null(text) and (len(text) < 2 * depth or _is_flat(text))
-        if is_flat or _is_plainly_safe(value, len(text)):
+        is_plain = 117 not in text or not _may_hold_null(text)
+        if (is_plain and (len(text) < 2 * depth or _is_flat(text))) or _is_plainly_safe(value, len(text)):
             return text
     return None if b"null" in text or too_deep(text, depth) >= 0 else text
 
@@ -272,7 +266,11 @@ def _rough_size(value: Any) -> int:
     for _ in range(64):
         kind = type(value)
         if (kind is list or kind is tuple) and value:
-            left.append((times * len(value), value[0]))
+            times *= len(value)
+            if type(value[0]) in _SCALARS:
+                total += 8 * times
+            else:
+                left.append((times, value[0]))
         elif kind is dict:
             total += 8 * times * len(value)
             for item in value.values() if len(value) < 64 else islice(value.values(), 64):
@@ -294,8 +292,7 @@ class _Writer:
 
     def __init__(self, convert: Callable[[Any], Any], nan: str, depth: int, size: int) -> None:
         self.convert, self.nan, self.depth, self.size = convert, nan, depth, size
-        self.floor = 0
-        self.not_finite = 0
+        self.floor = self.not_finite = 0
 
     def write(self, value: Any) -> bytes:
         text = bytearray()
@@ -341,7 +338,7 @@ class _Writer:
     def text(self, plain: Any) -> bytes:
         if orjson is not None and not (self.not_finite and self.nan == "platform"):
             try:
-                return bytes(orjson.dumps(plain))
+                return orjson.dumps(plain)
             except TypeError:
                 pass  # an integer beyond 64 bit
         try:
