@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -12,9 +12,24 @@ from franca.errors import StartError
 from franca.settings import suggestion
 
 DETECTORS = {
+    "modelarts": "franca.detect.modelarts",
+    "tiinfer": "franca.detect.tiinfer",
     "plain": "franca.detect.plain",
 }
 """Each module has `detect(path) -> Package | None` and `LOOKS_FOR`. Plain comes last: any script may be plain."""
+
+
+@dataclass(frozen=True)
+class FixedPath:
+    """A path of the platform that a script has hard-coded."""
+
+    text: str
+    file: str
+    line: int
+    root: str
+    """The part of it that can be a link, such as /home/mind/model."""
+    inside: str
+    """What the link leads to, in a folder made by `Package.run_links`."""
 
 
 @dataclass(frozen=True)
@@ -37,6 +52,13 @@ class Package:
     """What the dialect's worker side needs to know."""
     environment: Mapping[str, str] = field(default_factory=dict)
     """Variables the script expects."""
+    facts: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    """What else `franca inspect` shows: lines by heading."""
+    installs: tuple[tuple[str, ...], ...] = ()
+    """What the platform would install: the arguments of `pip install`, call by call, run in the package's folder."""
+    run_links: Mapping[str, Path] = field(default_factory=dict)
+    """Links, by relative path, in the private folder each worker then runs in; without any it runs in `folder`."""
+    fixed_paths: tuple[FixedPath, ...] = ()
 
     def for_worker(self) -> dict[str, object]:
         """What a worker is told."""

@@ -56,14 +56,13 @@ class AccessLog:
     def __init__(self, share: float, package: str) -> None:
         self.share = share
         self.package = package
-        self.due = 0.0
+        self.count = 0
         self.log = logging.getLogger("franca.access")
 
     def answered(self, exchange: Any, status: int, times: tuple[int, ...], total_us: int) -> None:
-        self.due += self.share
-        if self.due < 1:
+        self.count += 1
+        if int(self.count * self.share) == int((self.count - 1) * self.share):
             return
-        self.due -= 1
         request_id = exchange.request_id.decode("latin-1")
         stages = {
             name: us / 1000 for name, us in zip(("queue", *STAGES), (exchange.queued_us, *times), strict=True) if us

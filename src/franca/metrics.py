@@ -14,6 +14,12 @@ from franca_worker.wire import STAGES
 FIRST, LAST = 6, 28
 """Buckets run from 64 microseconds to 134 seconds."""
 
+WORKER_COUNTERS = {
+    "franca_answer_errors_total": "answers with status 200 that say by the platform's convention that they failed",
+    "franca_worker_net_refused_total": "connections of scripts that worker_net refused",
+}
+"""What workers count, by name."""
+
 Labels = dict[str, str]
 
 
@@ -28,6 +34,11 @@ class Histogram:
         """Count a duration in microseconds, or any whole number."""
         self.counts[value.bit_length()] += 1
         self.total += value
+
+    def merge(self, other: Histogram) -> None:
+        """Add all that another has counted."""
+        self.counts = [own + more for own, more in zip(self.counts, other.counts, strict=True)]
+        self.total += other.total
 
     @property
     def count(self) -> int:
@@ -83,9 +94,19 @@ class Metrics:
             lines += [f"{name}{wording({label: key})} {count}" for key, count in sorted(values.items())]
         lines += _heading("franca_log_dropped_bytes_total", "script output dropped by the rate limit", "counter")
         lines.append(f"franca_log_dropped_bytes_total {self.log_dropped}")
+        lines += self._worker_counters()
         lines += self._histograms()
         lines += _gauges(gauges)
         return "\n".join(lines) + "\n"
+
+    def _worker_counters(self) -> list[str]:
+        lines: list[str] = []
+        for name, about in WORKER_COUNTERS.items():
+            lines += _heading(name, about, "counter")
+            lines += [
+                f"{series} {n:g}" for series, n in sorted(self.script.items()) if series.partition("{")[0] == name
+            ]
+        return lines
 
     def _histograms(self) -> list[str]:
         name = "franca_request_seconds"

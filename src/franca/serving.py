@@ -10,12 +10,13 @@ import socket
 import sys
 import time
 from collections.abc import Callable
+from typing import cast
 
 import uvloop
 
 from franca import log as logs
 from franca.discovery import Package
-from franca.engine.engine import LocalEngine
+from franca.engine.engine import Closing, Engine, LocalEngine
 from franca.errors import Unanswered
 from franca.metrics import Metrics
 from franca.settings import Settings
@@ -154,6 +155,8 @@ class Serving:
     async def _drain(self) -> None:
         """Answer what was accepted. Raises Unanswered when the time is up or a second signal comes."""
         self.front.draining = self.engine.draining = True
+        if self.front.contract.refuses_in_drain:
+            self.front.engine = cast(Engine, Closing(self.engine))
         log.info("stopping; %d request(s) to finish", self.web.unanswered())
         draining = asyncio.ensure_future(self.web.drain())
         forced = asyncio.ensure_future(self.forced.wait())

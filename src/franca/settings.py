@@ -92,6 +92,13 @@ class Settings:
     device: str = setting(
         "", "cpu, or cuda:0,cuda:1 to spread over the workers", "str", group=WORKERS, metavar="DEVICES"
     )
+    install: bool = setting(
+        False, "install what the package asks for into a cached environment of its own, and run it there", "bool",
+        group=WORKERS,
+    )  # fmt: skip
+    link_paths: bool = setting(
+        False, "make paths of the platform that the script has hard-coded lead to the package", "bool", group=WORKERS
+    )
     run_timeout: float = setting(
         0.0, "the longest one script call may take; 5 s later its worker is killed; 0: same as timeout", "seconds",
         group=WORKERS, least=0,
@@ -100,6 +107,9 @@ class Settings:
         5.0, "how far beyond run_timeout a call may go before its worker is killed", "seconds", group=WORKERS, least=0
     )
     load_timeout: float = setting(300.0, "how long loading the script may take", "seconds", group=WORKERS, least=0.1)
+    await_threads: bool = setting(
+        True, "threads a script starts while it loads must end before it counts as ready", "bool", group=WORKERS
+    )
     rerun: bool = setting(True, "run the items of a failed batch again, one by one, once", "bool", group=WORKERS)
     slots: int = setting(
         16, "requests an async script may have in flight per worker", "int", group=WORKERS, least=1, most=4096
@@ -173,6 +183,10 @@ class Settings:
     max_pixels: int = setting(40_000_000, "pixels of one picture", "int", group=INPUT, least=1)
     nan: str = setting("null", "NaN and Infinity in answers: null, an error, or as the platform wrote them", "str",
                        group=INPUT, choices=("null", "error", "platform"))  # fmt: skip
+    strict_results: bool = setting(
+        False, "results are encoded as the platform did: numpy values are an error where they were one", "bool",
+        group=INPUT,
+    )  # fmt: skip
 
     no_auth: bool = setting(False, "serve other machines without a token", "bool", group=ACCESS)
     token_file: str = setting(
@@ -219,7 +233,8 @@ class Settings:
             "output_bytes": self.max_output,
             "output_depth": self.max_output_depth,
         }
-        own = ("nan", "slots", "rerun", "dev", "warm_up", "max_pixels")
+        own = ("nan", "slots", "rerun", "dev", "warm_up", "max_pixels", "load_timeout", "await_threads")
+        own += ("strict_results", "device")
         return {"limits": limits, **{name: getattr(self, name) for name in own}}
 
 

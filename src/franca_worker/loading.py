@@ -34,18 +34,20 @@ class Failure(NamedTuple):
     line: int = 0
     fix: str = ""
     traceback: str = ""
+    missing: str = ""
+    """The module that is not there, when that is the problem."""
 
 
 def enter(package: Package) -> None:
     """Give the process the working directory, import path and arguments the script expects."""
-    os.chdir(package.folder)
+    os.chdir(package.run_folder or package.folder)
     sys.argv = [package.script, *package.arguments]
     platform = os.path.join(HERE, "platforms", package.dialect)
     always = os.path.join(platform, "always")
     fallback = os.path.join(platform, "fallback")
     rest = [entry for entry in sys.path if entry not in ("", package.folder)]
     first = [package.folder] + [path for path in (always,) if os.path.isdir(path)]
-    last = [path for path in (fallback,) if os.path.isdir(path)]
+    last = [path for path in (package.run_folder, fallback) if os.path.isdir(path)]
     sys.path[:] = first + rest + last
 
 
@@ -87,8 +89,7 @@ def explain(error: BaseException, package: Package, doing: str) -> Failure:
     if isinstance(error, ModuleNotFoundError) and error.name:
         top = error.name.partition(".")[0]
         problem = "the package '%s' is not installed for %s" % (top, sys.executable)
-        fix = "%s -m pip install %s, or serve with --python of an environment that has it" % (sys.executable, top)
-        return Failure(problem, file, line, fix, text)
+        return Failure(problem, file, line, "", text, top)
     if isinstance(error, SystemExit):
         return Failure(
             "the script ended the process with exit code %s while %s" % (error.code, doing), file, line, "", text

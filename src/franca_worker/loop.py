@@ -102,6 +102,7 @@ def load(package: Package, port: Port, own_process: bool) -> Optional[Dialect]:
 
     try:
         dialect = dialects.find(package.dialect)(package)
+        dialect.port = port
         description = dialect.load(progress)
         if own_process:
             reset_signals()
@@ -135,6 +136,7 @@ def ready(dialect: Dialect, description: Dict[str, Any], seconds: float) -> Dict
         "slots": dialect.slots,
         "batched": dialect.batched,
         "workers": dialect.workers,
+        "max_batch": dialect.max_batch,
         "seconds": round(seconds, 3),
         "api": description,
     }

@@ -64,7 +64,7 @@ class Runner:
             marks.append(now())
             stage = "inference"
             output = only_result(dialect.infer_batch([value])) if dialect.batched else dialect.infer(value)
-            if inspect.isgenerator(output):
+            if inspect.isgenerator(output) and dialect.streams:
                 self._stream(request, output, marks)
                 return
             marks.append(now())
@@ -202,13 +202,13 @@ class Runner:
     def failed_reply(self, request: Request, error: BaseException, stage: str, times: Times) -> wire.Reply:
         self._note_broken(error)
         problem = self.dialect.failure(error, stage, request)
+        text = "" if 400 <= problem.status <= 499 or is_clients_fault(error) else script_traceback(error)
         if isinstance(problem, Answer):
-            if not is_clients_fault(error):
-                self.port.tell(
-                    wire.EVENT, {"type": "failure", "item": request.id, "traceback": script_traceback(error)}
-                )
+            if text:
+                event = {"type": "failure", "item": request.id, "message": describe(error), "traceback": text}
+                self.port.tell(wire.EVENT, event)
             return finished(request.id, problem, times)
-        return failed(request.id, problem, "" if is_clients_fault(error) else script_traceback(error), times)
+        return failed(request.id, problem, text, times)
 
     def _note_broken(self, error: BaseException) -> None:
         if not isinstance(error, Exception) or isinstance(error, MemoryError):

@@ -60,13 +60,13 @@ def upload(boundary: str, parameters: str, *headers: str) -> tuple[str, bytes]:
 
 CLIENTS = {
     "curl": (
-        upload("-" * 24 + "d74496d66958873e", 'filename="a\\"b.png"', "Content-Type: application/octet-stream"),
+        upload("-" * 24 + "d74496d66958873e", 'filename="a\\"b.png"', "Content-Type: image/png"),
         'a"b.png',
     ),
     "requests": (upload("0a3cdac8c35d4a3f", 'filename="x.bin"'), "x.bin"),
     "urllib3 with filename*": (upload("0a3c", "filename*=utf-8''%E5%90%8D.png"), "名.png"),
     "Chrome": (
-        upload("----WebKitFormBoundary7MA4YWxkTrZu0gW", 'filename="a%22b名%0D%0A.png"', "Content-Type: image/png"),
+        upload("----WebKitFormBoundary7MA4YWxk", 'filename="a%22b名%0D%0A.png"', "Content-Type: image/png"),
         "a%22b名%0D%0A.png",
     ),
     "Firefox": (upload("-" * 27 + "90519140415448433659", 'filename="C:\\dir\\x.png"'), "C:\\dir\\x.png"),

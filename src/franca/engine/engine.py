@@ -64,6 +64,19 @@ class Engine(Protocol):
         """The workers as the page shows them: index, state, step, pid, served, in_flight, seconds in this state."""
 
 
+class Closing:
+    """An engine that finishes the calls it has, and takes no more."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+
+    def submit(self, call: Call) -> Fault:
+        return Fault(503, "draining", "the server is stopping", 1)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._engine, name)
+
+
 class LocalEngine:
     """Workers on this machine."""
 

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from franca.discovery import Package
+from franca.distributions import pip_line
 from franca.engine.call import Call
 from franca.engine.worker import Worker
 from franca.errors import LoadError
@@ -31,10 +32,14 @@ def load_error(worker: Worker, package: Package) -> LoadError:
     if failure is None:
         words = "\n".join(worker.output.tail) if worker.output else ""
         return LoadError(f"the worker {worker.cause()} while {worker.step}", file=str(package.script), traceback=words)
+    fix = failure.get("fix", "")
+    if failure.get("missing"):
+        line = pip_line(str(worker.info.get("executable", "python")), failure["missing"])
+        fix = f"{line}, or serve with --python of an environment that has it"
     return LoadError(
         failure["problem"],
         file=failure.get("file") or str(package.script),
         line=int(failure.get("line") or 0),
-        fix=failure.get("fix", ""),
+        fix=fix,
         traceback=failure.get("traceback", ""),
     )

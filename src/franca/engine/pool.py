@@ -19,6 +19,7 @@ from franca.engine.events import heed
 from franca.engine.output import Output
 from franca.engine.queue import Policy, Queue
 from franca.engine.restarts import Restarts
+from franca.engine.scratch import Scratch
 from franca.engine.worker import DEAD, HUNG, LOADING, READY, RETIRED, RETIRING, STARTING, Worker
 from franca.errors import LoadError
 from franca.metrics import Metrics
@@ -57,6 +58,7 @@ class Pool:
         self.hooks = hooks
         self.queue = Queue(settings.queue, settings.queue_bytes)
         self.restarts = Restarts(settings.restart_delay, settings.restart_delay_max)
+        self.scratch = Scratch(package.run_links)
         self.workers: list[Worker] = []
         self.wanted = settings.workers or 1
         self.first_ready = False
@@ -103,7 +105,9 @@ class Pool:
             longest=settings.log_line,
             rate=settings.log_rate,
         )
-        hello = {"package": {**self.package.for_worker(), "settings": settings.for_worker()}}
+        about = {**self.package.for_worker(), "settings": settings.for_worker(), "index": worker.index}
+        about["run_folder"] = self.scratch.folder(f"worker-{worker.generation}")
+        hello = {"package": about}
         if self.inline is not None:
             await worker.adopt(self.inline, hello)
             return
@@ -127,6 +131,7 @@ class Pool:
         seconds, python = ready["seconds"], worker.info.get("python", "?")
         message = "worker %d ready after %.1f s (pid %d, Python %s)"
         log.info(message, worker.index, seconds, worker.pid, python, extra=self._about(worker))
+        worker.max_batch = min(self.settings.max_batch, ready["max_batch"] or self.settings.max_batch)
         if not self.first_ready:
             self.first_ready = True
             self.wanted = self.settings.workers or ready["workers"] or 1
@@ -205,7 +210,7 @@ class Pool:
         if worker.slots > 1:
             return worker.slots - held
         if worker.batched:
-            return 0 if held else self.settings.max_batch
+            return 0 if held else worker.max_batch
         if held and now - worker.busy_since > STUCK:
             return 0
         return worker.window - held if held <= worker.window // 2 else 0
@@ -358,6 +363,7 @@ class Pool:
     def on_death(self, worker: Worker) -> None:
         if worker in self.workers:
             self.workers.remove(worker)
+        self.scratch.remove(f"worker-{worker.generation}")
         lost = list(worker.in_flight.values())
         worker.in_flight.clear()
         if not self.first_ready and not self.stopping:
@@ -450,3 +456,4 @@ class Pool:
             worker.destroy()
         while self.workers and self.clock() < deadline + 2:
             await asyncio.sleep(0.01)
+        self.scratch.close()

@@ -69,6 +69,7 @@ class Worker:
         self.busy_since = 0.0
         self.batched = False
         self.slots = 1
+        self.max_batch = 1
         self.window = 1
         self.service_us = 0.0
         self.served = 0

@@ -15,6 +15,7 @@ from pathlib import Path
 
 from franca.detect.source import parse
 from franca.discovery import Package
+from franca.distributions import pip_line
 from franca.engine import process
 from franca.errors import StartError, near
 from franca.tools.finding import PROBLEM, WARNING, Finding
@@ -43,21 +44,6 @@ FRAMEWORKS = {
     "megengine": ["MegEngine"],
     "mxnet": ["mxnet", "mxnet-mkl", "mxnet-cu112", "mxnet-cu110"],
 }
-
-DISTRIBUTIONS = {
-    "cv2": "opencv-python-headless",
-    "PIL": "pillow",
-    "sklearn": "scikit-learn",
-    "skimage": "scikit-image",
-    "yaml": "pyyaml",
-    "bs4": "beautifulsoup4",
-    "dateutil": "python-dateutil",
-    "google": "protobuf",
-    "paddle": "paddlepaddle",
-    "tflite_runtime": "tflite-runtime",
-    "av": "av",
-}
-"""Modules whose distribution has another name."""
 
 
 @dataclass(frozen=True)
@@ -144,10 +130,6 @@ def _helper(name: str, found: Interpreter) -> Finding:
     return Finding(WORKER, name, "not installed" if version is None else version or "found, version unknown")
 
 
-def pip_line(python: str, module: str) -> str:
-    return f"{python} -m pip install {DISTRIBUTIONS.get(module, module)}"
-
-
 # Processes
 
 
@@ -189,7 +171,8 @@ def _wait(started: subprocess.Popen[bytes], seconds: float) -> int | None:
 def imports(package: Package) -> list[Import]:
     """What the script and the modules beside it import at their top level, each name once. Raises StartError."""
     found: dict[str, Import] = {}
-    waiting, seen = [package.script], {package.script}
+    waiting = [package.script] if package.script.suffix == ".py" else []
+    seen = set(waiting)
     while waiting:
         file = waiting.pop(0)
         for name, line in _top_level(parse(file)):

@@ -91,6 +91,7 @@ class App:
         self.exact = {page.path: page for page in pages if "{" not in page.path}
         front.public = frozenset(page.path.encode() for page in self.exact.values() if page.access == PUBLIC)
         self.patterns = [page for page in pages if "{" in page.path]
+        self.neutral = {page.path: page for page in ROUTES}
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         if scope["type"] != "http":
@@ -122,6 +123,8 @@ class App:
                 path, Fault(405, "method_not_allowed", f"{route.path} takes GET"), request_id, "GET"
             )
         headers = dict(scope["headers"])
+        if route.unless and route.unless.encode() in headers.get(b"accept", b""):
+            route = self.neutral[route.path]
         if self.front.access.refuses(route.access, headers.get(b"authorization", b"")):
             fault = Fault(401, "unauthorized", "this server needs a token: Authorization: Bearer ...")
             response = self._error(path, fault, request_id)

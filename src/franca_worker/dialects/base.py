@@ -6,6 +6,7 @@ from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Un
 
 from franca_worker import wire
 from franca_worker.errors import ClientError
+from franca_worker.port import Port
 
 
 class Package(NamedTuple):
@@ -18,6 +19,10 @@ class Package(NamedTuple):
     arguments: List[str]
     options: Dict[str, Any]
     settings: Dict[str, Any]
+    index: int = 0
+    """Which of the package's workers this is, from 0."""
+    run_folder: str = ""
+    """The private folder to run in; empty: the package's own."""
 
 
 class Request:
@@ -68,9 +73,23 @@ class Dialect:
     batched = False
     workers: Optional[int] = None
     """How many workers the script itself asks for."""
+    max_batch: Optional[int] = None
+    """The most items the script itself takes in one call; the setting may say less."""
+    streams = True
+    """Whether a generator that `infer` returns is an answer in parts."""
+    port: Port
+    """The line to the front, there before `load`."""
 
     def __init__(self, package: Package) -> None:
         self.package = package
+
+    def warn(self, message: str) -> None:
+        """A line in the server's log, for whoever runs it."""
+        self.port.tell(wire.EVENT, {"type": "warning", "message": message})
+
+    def count(self, series: str, delta: float = 1) -> None:
+        """Add to a counter of `/metrics`; a series is a name of `franca.metrics.WORKER_COUNTERS`, labels included."""
+        self.port.tell(wire.METRIC, {series: delta})
 
     def load(self, progress: Callable[[str], None]) -> Dict[str, Any]:
         """Import and construct; return the description of the API for READY. Raise to fail the load."""

@@ -9,6 +9,7 @@ from franca.settings import Settings
 from franca.web.native.base import Contract
 
 MODULES = {
+    "tiinfer": "franca.web.native.tiinfer",
     "plain": "franca.web.native.plain",
 }
 """Each module has `contract(package, settings)`."""

@@ -45,6 +45,8 @@ class Page:
     path: str
     access: str
     answer: Callable[[Any, Request], Response]
+    unless: str = ""
+    """A media type: who names it in Accept gets the neutral page of this path, by that page's own access."""
 
 
 def neutral_error(fault: Fault, request_id: str) -> Words:
@@ -62,6 +64,7 @@ class Contract:
 
     `pages` come before the neutral routes of the same path. `unknown` words 404 and 405 outside the neutral routes.
     `metrics` adds the platform's own series to /metrics. `fold_case`: paths are matched in lower case.
+    `refuses_in_drain`: a request that comes while the server stops gets 503; otherwise it is still answered.
     """
 
     routes: tuple[InferRoute, ...]
@@ -70,3 +73,4 @@ class Contract:
     unknown: ErrorWords = neutral_error
     metrics: Callable[[Any], str] | None = None
     fold_case: bool = False
+    refuses_in_drain: bool = False

@@ -7,6 +7,7 @@ from types import ModuleType
 from typing import Any, Dict, List, Type
 
 from mosec import Worker
+
 from tiinfer.const import (
     IMPORT_MODULE_NAME,
     Is_Multi_Framework_Type,

@@ -1,0 +1,125 @@
+"""Logs: who said what about which request; and spans for those who collect them."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, HTTPServer
+
+import pytest
+
+from support.server import franca, serving, wait_until
+
+
+def test_json_lines_carry_package_worker_and_request() -> None:
+    with serving("prints", "--log-format", "json", "--access-log", "1") as server:
+        server.predict("tea", headers={"x-request-id": "job-1"})
+        server.wait_log("job-1")
+        server.stop()
+        lines = [json.loads(line) for line in server.lines]
+    printed = next(line for line in lines if line["message"] == "asked for tea")
+    assert (printed["package"], printed["worker"], printed["source"]) == ("prints", 0, "script")
+    access = next(line for line in lines if line["source"] == "access")
+    assert (access["request_id"], access["worker"]) == ("job-1", 0)
+    assert "inference" in access["stages"] or "decode" in access["stages"]
+
+
+def test_the_access_log_is_off_by_default_and_sampled_by_flag() -> None:
+    with serving("function") as server:
+        for _ in range(20):
+            server.predict(1)
+        assert "POST /predict" not in server.log
+    with serving("function", "--access-log", "0.1") as server:
+        for _ in range(50):
+            server.predict(1)
+        wait_until(lambda: server.log.count("POST /predict 200") == 5)
+
+
+def test_dev_shows_the_error_in_a_header() -> None:
+    with serving("results", "--dev") as server:
+        answer = server.predict({"kind": "raise"})
+        assert answer.headers["x-franca-error"] == "RuntimeError: secret detail"
+    with serving("results") as server:
+        assert "x-franca-error" not in server.predict({"kind": "raise"}).headers
+
+
+def test_traceparent_reaches_the_script(tmp_path: object) -> None:
+    from pathlib import Path
+
+    assert isinstance(tmp_path, Path)
+    (tmp_path / "model.py").write_text(
+        "import franca_worker\n\ndef predict(request):\n    return [list(one) for one in franca_worker.requests()]\n"
+    )
+    trace = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+    with serving(tmp_path) as server:
+        answer = server.predict(1, headers={"traceparent": trace, "x-request-id": "mine"})
+        assert answer.json() == [["mine", trace]]
+
+
+@pytest.fixture
+def collector() -> Iterator[tuple[str, list[bytes]]]:
+    """A stand-in for an OpenTelemetry collector: keeps what it is sent."""
+    received: list[bytes] = []
+
+    class Keep(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            received.append(self.rfile.read(int(self.headers["content-length"])))
+            self.send_response(200)
+            self.end_headers()
+
+        def log_message(self, *args: object) -> None:
+            pass
+
+    server = HTTPServer(("127.0.0.1", 0), Keep)
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    yield f"http://127.0.0.1:{server.server_port}", received
+    server.shutdown()
+    server.server_close()
+
+
+def test_spans_of_queue_and_stages_are_exported(collector: tuple[str, list[bytes]]) -> None:
+    pytest.importorskip("opentelemetry.sdk")
+    from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+
+    url, received = collector
+    trace = "0af7651916cd43dd8448eb211c80319c"
+    with serving("stages", "--otel-endpoint", url) as server:
+        server.predict({"value": 1}, headers={"traceparent": f"00-{trace}-b7ad6b7169203331-01"})
+        wait_until(lambda: received, 15)
+        server.stop()
+    spans = [
+        span
+        for body in received
+        for resource in ExportTraceServiceRequest.FromString(body).resource_spans
+        for scope in resource.scope_spans
+        for span in scope.spans
+    ]
+    names = {span.name for span in spans}
+    assert {"POST /predict", "queue", "decode", "inference", "encode"} <= names
+    root = next(span for span in spans if span.name == "POST /predict")
+    assert root.trace_id.hex() == trace
+    assert root.parent_span_id.hex() == "b7ad6b7169203331"
+    assert all(span.parent_span_id == root.span_id for span in spans if span is not root)
+
+
+def test_tracing_without_its_extra_says_what_to_install() -> None:
+    block = "import sys; sys.modules['opentelemetry'] = None"
+    import os
+    import subprocess
+    import sys
+
+    from support.server import PACKAGES, ROOT
+
+    code = f"{block}; sys.argv[1:] = ['serve', '{PACKAGES / 'function'}', '--port', '0', '--otel-endpoint', 'http://x']; from franca.cli import main; main()"
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT, env=dict(os.environ), check=False
+    )
+    assert done.returncode == 3
+    assert "pip install 'franca[otel]'" in done.stderr
+
+
+def test_levels_are_obeyed() -> None:
+    done = franca("serve", "tests/packages/broken/load_fails", "--log-level", "error", "--port", "0")
+    assert "listening" not in done.stderr
