@@ -34,6 +34,8 @@ WORKER_STOP = 2.0
 def serve(package: Package, settings: Settings) -> None:
     """Serve until told to stop. Raises StartError before the first ready, Unanswered when the drain time passes."""
     logs.configure(settings.log_format, settings.log_level)
+    for problem in package.problems:
+        log.warning("%s", problem, extra={"package": package.name})
     rules = access.establish(settings)
     tls = access.tls_context(settings)
     sock = server.bind(settings)

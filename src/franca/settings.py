@@ -129,6 +129,13 @@ class Settings:
         "warn", "what a failing example() at load means: a warning or a failed load; off: it is not run", "str",
         group=WORKERS, choices=("warn", "fail", "off"),
     )  # fmt: skip
+    worker_net: str = setting(
+        "open", "what scripts may connect to: guard: public addresses only, while a request runs; none: nothing", "str",
+        group=WORKERS, choices=("guard", "open", "none"),
+    )  # fmt: skip
+    url_allow: tuple[str, ...] = setting(
+        (), "further hosts that addresses in requests may lead to", "hosts", group=WORKERS, metavar="HOST[:PORT]"
+    )
     restart_delay: float = setting(
         0.5, "first pause before a worker is restarted that keeps dying; doubles", "seconds", group=WORKERS, least=0
     )
@@ -233,8 +240,8 @@ class Settings:
             "output_bytes": self.max_output,
             "output_depth": self.max_output_depth,
         }
-        own = ("nan", "slots", "rerun", "dev", "warm_up", "max_pixels", "load_timeout", "await_threads")
-        own += ("strict_results", "device")
+        own: tuple[str, ...] = ("nan", "slots", "rerun", "dev", "warm_up", "max_pixels", "load_timeout")
+        own += ("await_threads", "strict_results", "device", "worker_net", "url_allow", "log_level")
         return {"limits": limits, **{name: getattr(self, name) for name in own}}
 
 
@@ -305,8 +312,8 @@ def _typed(name: str, value: Any, file: str, line: int) -> Any:
             if kind in ("int", "size") and value != int(value):
                 raise ValueError("expected a whole number")
             return check(name, int(value) if kind in ("int", "size") else float(value))
-        if isinstance(value, list) and kind == "words":
-            return tuple(str(word) for word in value)
+        if isinstance(value, list) and kind in ("words", "hosts"):
+            return units.PARSERS[kind](",".join(str(word) for word in value))
         raise ValueError(f"expected {_expected(kind)}")
     except ValueError as error:
         raise StartError(f"{name} = {value!r}: {error}", file=file, line=line) from None
@@ -320,6 +327,7 @@ def _expected(kind: str) -> str:
         "size": "a size",
         "bool": "true or false",
         "words": "a list of words",
+        "hosts": "a list of hosts",
         "str": "text",
     }[kind]
 

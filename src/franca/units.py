@@ -23,6 +23,8 @@ YES = {"true", "yes", "on", "1"}
 NO = {"false", "no", "off", "0"}
 NUMBER = re.compile(r"\s*([-+]?[0-9]+(?:\.[0-9]+)?(?:e[-+]?[0-9]+)?)\s*([a-z]*)\s*", re.IGNORECASE)
 
+HOST = re.compile(r"([a-z0-9_.-]+|\[[0-9a-f:.]+\])(:(?P<port>[0-9]{1,5}))?", re.ASCII)
+
 
 def _split(text: str, expected: str) -> tuple[float, str]:
     match = NUMBER.fullmatch(text)
@@ -72,6 +74,16 @@ def words(text: str) -> tuple[str, ...]:
     return tuple(part.strip() for part in text.split(",") if part.strip())
 
 
+def hosts(text: str) -> tuple[str, ...]:
+    """Names or addresses with or without a port, in lower case."""
+    found = words(text.lower())
+    for host in found:
+        match = HOST.fullmatch(host)
+        if match is None or not 0 < int(match["port"] or 1) < 65536:
+            raise ValueError(f"'{host}' is no host; write name, name:port or [address]:port")
+    return found
+
+
 def show_size(count: float) -> str:
     for unit in ("B", "KiB", "MiB", "GiB"):
         if count < 1024 or unit == "GiB":
@@ -91,5 +103,6 @@ PARSERS: dict[str, Callable[[str], object]] = {
     "float": number,
     "bool": switch,
     "words": words,
+    "hosts": hosts,
     "str": str,
 }

@@ -65,7 +65,8 @@ def loads(body: Body, depth: int = 64) -> Any:
     except ValueError:
         return _standard_loads(text, depth)
     if depth < _SHALLOW or not _is_plainly_safe(value, len(text)):
-        _refuse_depth(text, depth)
+        if too_deep(text, depth) >= 0:
+            return _standard_loads(text, depth)
         if _has_long_number(text):
             _refuse_numbers(text)
     return value
@@ -106,7 +107,9 @@ def _norm(numbers: Any) -> float:
 def _standard_loads(text: bytes, depth: int) -> Any:
     """`loads` by the standard library, which needs every guard, and gives every message its offset."""
     string = _decode_utf8(text)
-    _refuse_depth(text, depth)
+    offset = too_deep(text, depth)
+    if offset >= 0:
+        raise ClientError(f"the JSON text is nested deeper than {depth} levels (byte {offset})")
     lone = _UNPAIRED.search(text.replace(b"\\\\", b"  ")) if b"\\" in text else None
     if lone:
         raise ClientError(f"a string holds a lone surrogate escape (byte {lone.start()})")
@@ -149,20 +152,17 @@ def _blank_strings(text: bytes) -> bytes:
     """The text with the content of its strings zeroed; every other byte keeps its offset."""
     if b"\\" in text:
         text = text.replace(b"\\\\", b"  ").replace(b'\\"', b"  ")
-    pieces = text.split(b'"')
-    pieces[1::2] = map(bytes, map(len, pieces[1::2]))
-    return b'"'.join(pieces)
-
-
-def _refuse_depth(text: bytes, depth: int) -> None:
-    offset = too_deep(text, depth)
-    if offset >= 0:
-        raise ClientError(f"the JSON text is nested deeper than {depth} levels (byte {offset})")
+    blank, inside = bytearray(), 0
+    for start in range(0, len(text), _WINDOW):
+        pieces = text[start : start + _WINDOW].split(b'"')
+        pieces[1 - inside :: 2] = map(bytes, map(len, pieces[1 - inside :: 2]))
+        inside ^= len(pieces) % 2 == 0
+        blank += b'"'.join(pieces)
+    return bytes(blank)
 
 
 def _has_long_number(text: bytes) -> bool:
-    # From the right: that way the comma is compared first, and rarely equal.
-    return (b" " + text).translate(_PLACES).rfind(_NINETEEN_DIGITS) >= 0
+    return (b" " + text).translate(_PLACES).rfind(_NINETEEN_DIGITS) >= 0  # rfind compares the comma first
 
 
 def _refuse_numbers(text: bytes) -> None:
@@ -279,8 +279,10 @@ def _rough_size(value: Any) -> int:
         elif kind is str or kind is bytes:
             total += times * len(value)
         else:
-            nbytes = 4 if kind in _SCALARS else getattr(value, "nbytes", 4)
-            total += 2 * times * (nbytes if type(nbytes) is int else 4)
+            try:
+                total += times * (8 if kind in _SCALARS else 2 * int(value.nbytes))
+            except Exception:
+                total += 8 * times
         if not left:
             return total
         times, value = left.pop()

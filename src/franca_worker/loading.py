@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import contextlib
 import importlib.util
+import linecache
 import os
+import re
 import sys
 import traceback
 from types import ModuleType
 from typing import Any, Dict, Iterator, NamedTuple, Optional
 
+from franca_worker import devices
 from franca_worker.dialects.base import Package
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -94,8 +97,21 @@ def explain(error: BaseException, package: Package, doing: str) -> Failure:
         return Failure(
             "the script ended the process with exit code %s while %s" % (error.code, doing), file, line, "", text
         )
+    missing = devices.explain(error)
+    if missing:
+        return Failure(missing, file, line, devices.FIX, text)
     message = "%s: %s" % (type(error).__name__, error) if str(error) else type(error).__name__
-    return Failure("%s failed: %s" % (doing, message), file, line, "", text)
+    fix = _unquoted(file, line, package.folder) if isinstance(error, NameError) else ""
+    return Failure("%s failed: %s" % (doing, message), file, line, fix, text)
+
+
+def _unquoted(file: str, line: int, folder: str) -> str:
+    """How to mend a file name that stands in a script without quotes: Python takes it for an attribute of a name."""
+    text = linecache.getline(file, line)
+    for found in re.finditer(r"(?<![\w.'\"])[A-Za-z_]\w*\.[A-Za-z]\w*(?![\w.('\"])", text):
+        if os.path.exists(os.path.join(folder, found.group())):
+            return "there is a file %s: write '%s', with quotes" % (found.group(), found.group())
+    return ""
 
 
 def script_traceback(error: BaseException) -> str:

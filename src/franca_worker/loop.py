@@ -79,6 +79,7 @@ def work(port: Port, own_process: bool = True) -> int:
     port.tell(wire.HELLO, {"pid": os.getpid(), "python": platform.python_version(), "executable": sys.executable})
     pictures.limit(int(package.settings.get("max_pixels", 40_000_000)))
     loading.enter(package)
+    port = guarded(port, package, own_process)
     dialect = load(package, port, own_process)
     if dialect is None:
         return 3
@@ -101,6 +102,7 @@ def load(package: Package, port: Port, own_process: bool) -> Optional[Dialect]:
         port.tell(wire.LOADING, {"step": step, "seconds": round(time.monotonic() - started, 3)})
 
     try:
+        leave_network(package, own_process)
         dialect = dialects.find(package.dialect)(package)
         dialect.port = port
         description = dialect.load(progress)
@@ -115,6 +117,29 @@ def load(package: Package, port: Port, own_process: bool) -> Optional[Dialect]:
     gc.freeze()
     port.tell(wire.READY, ready(dialect, description, time.monotonic() - started))
     return dialect
+
+
+def guarded(port: Port, package: Package, own_process: bool) -> Port:
+    """The port, with the guard of `worker_net` where that is wanted."""
+    if package.settings.get("worker_net") != "guard":
+        return port
+    if not own_process:
+        message = "the script's connections are not guarded in this process; they are without --inline"
+        port.tell(wire.EVENT, {"type": "warning", "message": message})
+        return port
+    from franca_worker.netguard import GuardedPort
+
+    return GuardedPort(port, package.settings.get("url_allow", ()))
+
+
+def leave_network(package: Package, own_process: bool) -> None:
+    if package.settings.get("worker_net") != "none":
+        return
+    if not own_process:
+        raise loading.ScriptError("--worker-net none needs a process of its own", fix="leave out --inline")
+    from franca_worker import netguard
+
+    netguard.leave_network()
 
 
 def warm_up(dialect: Dialect, rule: str, port: Port, progress: Callable[[str], None]) -> None:

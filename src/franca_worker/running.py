@@ -8,7 +8,7 @@ import time
 from typing import Any, Iterator, List, Sequence, Tuple, Union
 
 from franca_worker import current, wire
-from franca_worker.dialects.base import Answer, Dialect, Problem, Request, is_clients_fault
+from franca_worker.dialects.base import Answer, Dialect, Problem, Request
 from franca_worker.loading import script_traceback
 from franca_worker.port import Port
 from franca_worker.results import one_each, only_result
@@ -202,7 +202,7 @@ class Runner:
     def failed_reply(self, request: Request, error: BaseException, stage: str, times: Times) -> wire.Reply:
         self._note_broken(error)
         problem = self.dialect.failure(error, stage, request)
-        text = "" if 400 <= problem.status <= 499 or is_clients_fault(error) else script_traceback(error)
+        text = "" if self.dialect.blames_client(error, problem) else script_traceback(error)
         if isinstance(problem, Answer):
             if text:
                 event = {"type": "failure", "item": request.id, "message": describe(error), "traceback": text}

@@ -24,6 +24,9 @@ SIMPLE: Tuple[Tuple[Any, Schema], ...] = (
 )
 
 
+DEEPEST = 8
+
+
 def of_parameter(function: Callable[..., Any]) -> Schema:
     """The schema of a function's only argument; `{}` (anything) without a hint."""
     name = first_parameter(function)
@@ -48,33 +51,36 @@ def _hints(function: Callable[..., Any]) -> Dict[str, Any]:
         return {}
 
 
-def of_hint(hint: Any) -> Schema:
+def of_hint(hint: Any, depth: int = DEEPEST) -> Schema:
+    """The schema of a type hint; `{}` for what has none. Types that contain themselves are cut off."""
+    if not depth:
+        return {}
     for simple, schema in SIMPLE:
         if hint is simple:
             return dict(schema)
     origin = getattr(hint, "__origin__", None)
     if origin is not None or type(hint).__name__ == "UnionType":
-        return _of_generic(hint, origin, getattr(hint, "__args__", ()))
+        return _of_generic(hint, origin, getattr(hint, "__args__", ()), depth - 1)
     if isinstance(hint, type):
-        return _of_class(hint)
+        return _of_class(hint, depth - 1)
     return {}
 
 
-def _of_generic(hint: Any, origin: Any, arguments: Tuple[Any, ...]) -> Schema:
+def _of_generic(hint: Any, origin: Any, arguments: Tuple[Any, ...], depth: int) -> Schema:
     if origin is typing.Union or type(hint).__name__ == "UnionType":
-        return {"anyOf": [of_hint(argument) for argument in arguments]}
+        return {"anyOf": [of_hint(argument, depth) for argument in arguments]}
     if getattr(hint, "__metadata__", None) is not None:
-        return of_hint(origin)
+        return of_hint(origin, depth)
     if origin is getattr(typing, "Literal", None):
         return {"enum": list(arguments)}
     if origin in (list, set, frozenset) or _is_sequence(origin):
-        return {"type": "array", "items": of_hint(arguments[0]) if arguments else {}}
+        return {"type": "array", "items": of_hint(arguments[0], depth) if arguments else {}}
     if origin is tuple:
         if len(arguments) == 2 and arguments[1] is Ellipsis:
-            return {"type": "array", "items": of_hint(arguments[0])}
+            return {"type": "array", "items": of_hint(arguments[0], depth)}
         return {"type": "array", "minItems": len(arguments), "maxItems": len(arguments)}
     if isinstance(origin, type) and issubclass(origin, dict):
-        return {"type": "object", "additionalProperties": of_hint(arguments[1]) if len(arguments) == 2 else {}}
+        return {"type": "object", "additionalProperties": of_hint(arguments[1], depth) if len(arguments) == 2 else {}}
     return {}
 
 
@@ -84,7 +90,7 @@ def _is_sequence(origin: Any) -> bool:
     return isinstance(origin, type) and issubclass(origin, collections.abc.Sequence) and origin is not tuple
 
 
-def _of_class(hint: type) -> Schema:
+def _of_class(hint: type, depth: int) -> Schema:
     if hint is list or hint is tuple:
         return {"type": "array", "items": {}}
     if hint is dict:
@@ -98,11 +104,11 @@ def _of_class(hint: type) -> Schema:
             for field in dataclasses.fields(hint)
             if field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING
         ]
-        return _object({name: of_hint(value) for name, value in hints.items()}, required)
+        return _object({name: of_hint(value, depth) for name, value in hints.items()}, required)
     if hasattr(hint, "__total__") and hasattr(hint, "__annotations__"):
         hints = _hints(hint)
         required = sorted(getattr(hint, "__required_keys__", hints if getattr(hint, "__total__", True) else ()))
-        return _object({name: of_hint(value) for name, value in hints.items()}, required)
+        return _object({name: of_hint(value, depth) for name, value in hints.items()}, required)
     return {}
 
 

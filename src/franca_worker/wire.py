@@ -123,7 +123,7 @@ def frame(kind: int, generation: int, payload: Buffer = b"", flags: int = 0, cou
 
 
 def json_frame(kind: int, generation: int, value: Dict[str, Any]) -> bytes:
-    return frame(kind, generation, json.dumps(value).encode())
+    return frame(kind, generation, json.dumps(value, default=str).encode())
 
 
 def _assemble(

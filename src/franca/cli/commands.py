@@ -11,6 +11,8 @@ from franca import __version__
 COMMANDS = {
     "serve": ("franca.cli.serve:serve", "Serve a package over HTTP."),
     "inspect": ("franca.cli.inspect:inspect", "Explain what a package is and how it would be served."),
+    "tiinfer": ("franca.cli.tiinfer:tiinfer", "Serve a tiinfer package by the platform's own command line."),
+    "shims": ("franca.cli.shims:shims", "Print where the modules are that a platform's scripts import."),
     "new": ("franca.cli.new:new", "Write a small working package to start from."),
     "doctor": ("franca.cli.doctor:doctor", "Find out why serving does not work."),
     "package": ("franca.cli.package:package", "Write the files that put a package into a container."),

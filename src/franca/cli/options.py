@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,15 @@ from franca.discovery import Package, discover
 from franca.errors import StartError
 from franca.settings import FIELDS, Resolved, flag, parse, resolve
 
-METAVARS = {"seconds": "TIME", "size": "SIZE", "int": "N", "float": "NUMBER", "words": "NAMES", "str": "TEXT"}
+METAVARS = {
+    "seconds": "TIME",
+    "size": "SIZE",
+    "int": "N",
+    "float": "NUMBER",
+    "words": "NAMES",
+    "hosts": "HOSTS",
+    "str": "TEXT",
+}
 
 
 class Grouped(click.Command):
@@ -31,9 +39,11 @@ class Grouped(click.Command):
                 formatter.write_dl(records)
 
 
-def setting_options(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Give a command one option per setting."""
+def setting_options(function: Callable[..., Any], without: Collection[str] = ()) -> Callable[..., Any]:
+    """Give a command one option per setting, except those it has options of its own for."""
     for name, field in reversed(FIELDS.items()):
+        if name in without:
+            continue
         about = field.metadata
         text = about["help"]
         if about["kind"] == "bool":
@@ -47,9 +57,22 @@ def setting_options(function: Callable[..., Any]) -> Callable[..., Any]:
                 option = click.option(flag(name), name, is_flag=True, default=None, help=text)
         else:
             metavar = about["metavar"] or ("|".join(about["choices"]) if about["choices"] else METAVARS[about["kind"]])
-            option = click.option(flag(name), name, metavar=metavar, help=text + _default(field.default))
+            several = about["kind"] in ("words", "hosts")
+            option = click.option(
+                flag(name),
+                name,
+                metavar=metavar,
+                help=text + _default(field.default),
+                multiple=several,
+                callback=_joined if several else None,
+            )
         function = option(function)
     return function
+
+
+def _joined(ctx: click.Context, parameter: click.Parameter, value: tuple[str, ...]) -> str | None:
+    """An option given several times is one list."""
+    return ",".join(value) or None
 
 
 def _default(value: Any) -> str:

@@ -99,4 +99,6 @@ def read_variables(environ: Mapping[str, str]) -> Chosen:
             notes.append(f"{key} is not known and has no effect" + (f": {hint}" if hint else ""))
     chosen = read(given, lambda name: PREFIX + name.upper())
     chosen.notes += notes
+    if chosen.dry_run:
+        chosen.notes.append(f"{PREFIX}DRY_RUN has an effect with `franca tiinfer` alone")
     return chosen

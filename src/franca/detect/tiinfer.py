@@ -51,8 +51,18 @@ def detect(path: Path) -> Package | None:
         reasons=(f"{script.name}:{line} imports tiinfer", reason, *(f"{name}={n}" for name, n in counts.items())),
         problems=(*problems, *split_problems(counts), *_batch_problems(script, tree, counts), *chosen.notes),
         config=config_beside(script),
-        defaults={"queue": 1024, "max_batch": MOST_ITEMS, "worker_net": "guard", **chosen.settings},
-        options={"model_dir": model_dir, "algorithm_name": NAME, "namespace": chosen.namespace or mosec_options.NAMESPACE},
+        defaults={
+            "strict_results": True,
+            "queue": 1024,
+            "max_batch": MOST_ITEMS,
+            "worker_net": "guard",
+            **chosen.settings,
+        },
+        options={
+            "model_dir": model_dir,
+            "algorithm_name": NAME,
+            "namespace": chosen.namespace or mosec_options.NAMESPACE,
+        },
         environment={"TI_MODEL_DIR": model_dir},
     )
 
@@ -125,9 +135,13 @@ def split_problems(counts: Mapping[str, int]) -> list[str]:
         "TI_PREPROCESS_NUMS and TI_POSTPROCESS_NUMS start no processes here: the steps run in the inference process"
     ]
     if not before:
-        problems.append("TI_PREPROCESS_NUMS is 0 while TI_POSTPROCESS_NUMS is not: preprocess is not called, as on the platform")
+        problems.append(
+            "TI_PREPROCESS_NUMS is 0 while TI_POSTPROCESS_NUMS is not: preprocess is not called, as on the platform"
+        )
     if not after:
-        problems.append("TI_POSTPROCESS_NUMS is 0 while TI_PREPROCESS_NUMS is not: postprocess is not called, as on the platform")
+        problems.append(
+            "TI_POSTPROCESS_NUMS is 0 while TI_PREPROCESS_NUMS is not: postprocess is not called, as on the platform"
+        )
     return problems
 
 
@@ -138,7 +152,9 @@ def _batch_problems(script: Path, tree: ast.Module, counts: Mapping[str, int]) -
     split = counts.get("TI_PREPROCESS_NUMS", 0) or counts.get("TI_POSTPROCESS_NUMS", 0)
     for model in _models(tree):
         methods = functions(model.body)
-        first = next((methods[name] for name in (("predict",) if split else ("preprocess", "predict")) if name in methods), None)
+        first = next(
+            (methods[name] for name in (("predict",) if split else ("preprocess", "predict")) if name in methods), None
+        )
         if first is not None and takes_a_dict(first):
             return [
                 f"TI_INFERENCE_MAX_BATCH_SIZE hands lists to {script.name}:{first.lineno} {first.name}, "
@@ -170,4 +186,3 @@ def _uses_as_dict(node: ast.AST, name: str) -> bool:
 
 def _is_text(node: ast.expr) -> bool:
     return isinstance(node, ast.Constant) and isinstance(node.value, str)
-

@@ -98,7 +98,11 @@ class LocalEngine:
         self.draining = False
         self.live: set[Call] = set()
         self.pool = Pool(
-            package, settings, metrics, clock, Hooks(self._on_ready, self._on_failed, self._on_finished, self.trouble)
+            package,
+            settings,
+            metrics,
+            clock,
+            Hooks(self._on_ready, self._on_failed, self._on_finished, self.trouble, self._remember),
         )
         self._next_deadline = math.inf
         self._deadline_timer: asyncio.TimerHandle | None = None
@@ -142,6 +146,9 @@ class LocalEngine:
     def trouble(self, request_id: str, message: str, traceback: str) -> None:
         self.troubles.append(Trouble(time.time(), request_id, message, traceback))
         log.error("request %s: %s\n%s", request_id, message, traceback.rstrip(), extra={"package": self.package.name})
+
+    def _remember(self, message: str, more: str) -> None:
+        self.troubles.append(Trouble(time.time(), "", message, more))
 
     # Calls
 

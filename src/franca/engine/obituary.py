@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Sequence
-from typing import Any
 
 from franca.discovery import Package
 from franca.distributions import pip_line
@@ -12,18 +10,16 @@ from franca.engine.call import Call
 from franca.engine.worker import Worker
 from franca.errors import LoadError
 
-log = logging.getLogger("franca.engine")
 
-
-async def report(worker: Worker, lost: Sequence[Call], about: dict[str, Any]) -> None:
-    """One line with the cause and the requests it held, then what the worker said last."""
+async def write(worker: Worker, lost: Sequence[Call]) -> tuple[str, str]:
+    """One line with the cause and the requests it held, and what the worker said last."""
     words = await worker.last_words()
     requests = ", ".join(call.request_id.decode("latin-1") for call in lost[:8])
     held = f"; it held {len(lost)} request(s): {requests}" if lost else ""
-    end = f"; its last words:\n{words}" if words else ""
+    more = f"its last words:\n{words}" if words else ""
     if worker.failure is not None:
-        end = f"; {worker.failure.get('problem')}\n{worker.failure.get('traceback', '')}"
-    log.error("worker %d %s%s%s", worker.index, worker.cause(), held, end.rstrip(), extra=about)
+        more = f"{worker.failure.get('problem')}\n{worker.failure.get('traceback', '')}".rstrip()
+    return f"worker {worker.index} {worker.cause()}{held}", more
 
 
 def load_error(worker: Worker, package: Package) -> LoadError:

@@ -6,8 +6,6 @@ import asyncio
 import itertools
 import logging
 import math
-import os
-import socket
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -16,10 +14,9 @@ from franca.discovery import Package
 from franca.engine import fates, obituary, process
 from franca.engine.call import DONE, RUNNING, Call, Fault
 from franca.engine.events import heed
-from franca.engine.output import Output
+from franca.engine.launcher import Launcher
 from franca.engine.queue import Policy, Queue
 from franca.engine.restarts import Restarts
-from franca.engine.scratch import Scratch
 from franca.engine.worker import DEAD, HUNG, LOADING, READY, RETIRED, RETIRING, STARTING, Worker
 from franca.errors import LoadError
 from franca.metrics import Metrics
@@ -27,7 +24,6 @@ from franca.settings import Settings
 from franca_worker import wire
 
 log = logging.getLogger("franca.engine")
-script_log = logging.getLogger("franca.script")
 FRUITLESS = 5
 RECALL_AFTER = 0.1
 STUCK = 0.005
@@ -43,6 +39,8 @@ class Hooks:
     finished: Callable[[Call], None]
     trouble: Callable[[str, str, str], None]
     """A script error: request id, one line, traceback."""
+    remember: Callable[[str, str], None]
+    """Something for the page: one line, and more."""
 
 
 class Pool:
@@ -58,7 +56,7 @@ class Pool:
         self.hooks = hooks
         self.queue = Queue(settings.queue, settings.queue_bytes)
         self.restarts = Restarts(settings.restart_delay, settings.restart_delay_max)
-        self.scratch = Scratch(package.run_links)
+        self.launcher = Launcher(package, settings, metrics, clock)
         self.workers: list[Worker] = []
         self.wanted = settings.workers or 1
         self.first_ready = False
@@ -69,8 +67,6 @@ class Pool:
         self._pump_scheduled = False
         self._tasks: set[asyncio.Task[None]] = set()
         self._to_reload: list[Worker] = []
-        self.inline: socket.socket | None = None
-        """The link to a script that runs in this process, when there is one."""
 
     # Starting workers
 
@@ -90,42 +86,15 @@ class Pool:
         task.add_done_callback(self._tasks.discard)
 
     async def _start(self, worker: Worker) -> None:
-        settings = self.settings
-        devices = [device.strip() for device in settings.device.split(",") if device.strip()]
-        environment = process.environment(
-            {**os.environ, **self.package.environment},
-            threads=max(1, (os.cpu_count() or 1) // self.wanted),
-            device=devices[worker.index % len(devices)] if devices else "",
-            pixels=settings.max_pixels,
-        )
-        output = Output(
-            lambda line: self._printed(worker, line),
-            self._log_dropped,
-            self.clock,
-            longest=settings.log_line,
-            rate=settings.log_rate,
-        )
-        about = {**self.package.for_worker(), "settings": settings.for_worker(), "index": worker.index}
-        about["run_folder"] = self.scratch.folder(f"worker-{worker.generation}")
-        hello = {"package": about}
-        if self.inline is not None:
-            await worker.adopt(self.inline, hello)
-            return
         try:
-            await worker.start(settings.python, self.package.folder, environment, hello, output)
+            await self.launcher.launch(worker, self.wanted)
         except OSError as error:
             worker.state = DEAD
             worker.failure = {"problem": f"a worker could not be started: {error}"}
             self.on_death(worker)
 
-    def _printed(self, worker: Worker, line: str) -> None:
-        script_log.info("%s", line, extra=self._about(worker))
-
     def _about(self, worker: Worker) -> dict[str, Any]:
         return {"package": self.package.name, "worker": worker.index}
-
-    def _log_dropped(self, count: int) -> None:
-        self.metrics.log_dropped += count
 
     def on_ready(self, worker: Worker, ready: dict[str, Any]) -> None:
         seconds, python = ready["seconds"], worker.info.get("python", "?")
@@ -363,7 +332,7 @@ class Pool:
     def on_death(self, worker: Worker) -> None:
         if worker in self.workers:
             self.workers.remove(worker)
-        self.scratch.remove(f"worker-{worker.generation}")
+        self.launcher.clean_up(worker)
         lost = list(worker.in_flight.values())
         worker.in_flight.clear()
         if not self.first_ready and not self.stopping:
@@ -377,11 +346,16 @@ class Pool:
             return
         self.metrics.restarts[worker.reason] += 1
         if worker.reason != RETIRED:
-            self._keep(asyncio.get_running_loop().create_task(obituary.report(worker, lost, self._about(worker))))
-        if self.inline is not None:
+            self._keep(asyncio.get_running_loop().create_task(self._report(worker, lost)))
+        if self.launcher.inline is not None:
             self.hooks.failed(obituary.load_error(worker, self.package))
             return
         self._replace_dead(worker)
+
+    async def _report(self, worker: Worker, lost: list[Call]) -> None:
+        line, more = await obituary.write(worker, lost)
+        log.error("%s%s", line, f"; {more}" if more else "", extra=self._about(worker))
+        self.hooks.remember(line, more)
 
     def _failed_successor(self, worker: Worker) -> None:
         error = obituary.load_error(worker, self.package)
@@ -456,4 +430,4 @@ class Pool:
             worker.destroy()
         while self.workers and self.clock() < deadline + 2:
             await asyncio.sleep(0.01)
-        self.scratch.close()
+        self.launcher.close()

@@ -166,7 +166,9 @@ class Exchange(Call):
         self._done(500, wire.NO_TIMES, int((monotonic() - self.began) * 1e6))
 
 
-def answer_bytes(front: Front, route: InferRoute | None, fault: Fault, request_id: bytes) -> bytes:
+def answer_bytes(
+    front: Front, route: InferRoute | None, fault: Fault, request_id: bytes, header_lines: bytes = b""
+) -> bytes:
     """A whole answer to a request that never became a call; the connection closes after it."""
     status, content_type, body = front.error(route, fault, request_id)
     retry = b"retry-after: %d\r\n" % fault.retry_after if fault.retry_after else b""
@@ -175,6 +177,7 @@ def answer_bytes(front: Front, route: InferRoute | None, fault: Fault, request_i
         _begin(status, content_type),
         b"content-length: %d\r\nx-request-id: %s\r\nserver-timing: total;dur=0\r\n" % (len(body), request_id),
         front.date,
+        header_lines,
         retry,
         challenge,
         b"connection: close\r\n\r\n",

@@ -45,7 +45,9 @@ class Front:
         self.app: ASGI | None = None
         self.public: frozenset[bytes] = frozenset()
         self.held = 0
-        """Bytes of request bodies in memory."""
+        """Bytes of request bodies in memory, and of answers that clients are slow to read."""
+        self.reserved: deque[Any] = deque()
+        """Connections beyond the limit that have not asked anything yet, oldest first."""
         self.draining = False
         self.began = time.monotonic()
         self.recent: deque[Recent] = deque(maxlen=RECENT)

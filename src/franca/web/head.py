@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import urllib.parse
 from collections.abc import Callable
+from typing import Any
 
 from franca.engine.call import Fault
 from franca.settings import Settings
@@ -120,6 +121,21 @@ class RequestHead:
             except ValueError:
                 pass
         return limits.timeout
+
+    def scope(self, method: bytes, path: bytes, query: bytes) -> dict[str, Any]:
+        """What an ASGI app is told of the request itself."""
+        return {
+            "type": "http",
+            "asgi": {"version": "3.0", "spec_version": "2.3"},
+            "http_version": "1.1",
+            "root_path": "",
+            "headers": self.headers,
+            "state": {},
+            "method": method.decode("ascii"),
+            "path": path.decode("utf-8", "replace"),
+            "raw_path": path,
+            "query_string": query,
+        }
 
     def for_worker(self, request_id: bytes, route: bytes, path: bytes, query: bytes) -> bytes:
         """What the worker is told: the fields of `franca_worker.wire.Head`."""

@@ -56,10 +56,16 @@ class Connection(HttpToolsProtocol):
         self.last_answer = b""
         """The refusal that ends this connection once the answers before it are written."""
         self.reserved = False
-        self.head_bytes = 0
+        self.begun = False
+        """Whether a byte of the next request has come."""
+        self.arrived = 0
+        """Bytes that came after the piece of data in which the request, then its body, began."""
         self.body_bytes = 0
-        self.raw_bytes = 0
         self.chunks = 0
+        self.unsent = 0
+        """Bytes of answers the client is slow to read; they count as held."""
+        self.held_back = False
+        """The next request waits until the client has read the last answer."""
         self.stalled_since = 0.0
         self.stalled_size = 0
 
@@ -67,15 +73,24 @@ class Connection(HttpToolsProtocol):
 
     def connection_made(self, transport: Any) -> None:
         super().connection_made(transport)
-        excess = len(self.connections) - self.limits.max_connections
-        if excess > 0:
-            self.front.metrics.refused["connections"] += 1
+        if len(self.connections) > self.limits.max_connections:
             self.reserved = True
-            if excess > RESERVED:
-                self._refuse(too_many_connections(), "connections")
+            waiting = self.front.reserved
+            waiting.append(self)
+            if len(waiting) > RESERVED:
+                # Those that came first have had their chance to ask.
+                waiting.popleft().turn_away()
+
+    def turn_away(self) -> None:
+        """Close a connection beyond the limit, unless its request is being answered."""
+        if self.transport is not None and self.current is None:
+            self._refuse(too_many_connections(), "connections")
 
     def connection_lost(self, exc: Exception | None) -> None:
         self.phase = CLOSING
+        self._owe(0)
+        if self.reserved and self in self.front.reserved:
+            self.front.reserved.remove(self)
         for entry in (self.current, self.entry, *self.waiting):
             if isinstance(entry, Exchange):
                 self._let_go(entry)
@@ -97,7 +112,8 @@ class Connection(HttpToolsProtocol):
             return
         self.last_data = monotonic()
         if self.phase == IDLE:
-            self.phase, self.since, self.head_bytes = HEADERS, self.last_data, 0
+            self.phase, self.since, self.arrived = HEADERS, self.last_data, 0
+        self.arrived += len(data)
         try:
             self.parser.feed_data(data)
         except httptools.HttpParserUpgrade:
@@ -109,24 +125,23 @@ class Connection(HttpToolsProtocol):
             else:
                 self._refuse(Fault(400, "bad_http", "this is not a valid HTTP/1.1 request"), "http")
         else:
-            self._check_overhead(len(data))
+            self._check_overhead()
 
-    def _check_overhead(self, arrived: int) -> None:
+    def _check_overhead(self) -> None:
         """Bound what the parser swallows without a word: heads not yet whole, and extensions of chunks."""
         if self.phase == HEADERS:
-            self.head_bytes += arrived
-            if self.head_bytes > self.limits.max_headers + self.limits.max_request_line:
+            if self.arrived > self.limits.max_headers + self.limits.max_request_line:
                 self._refuse(Fault(431, "headers_too_large", "the request's head is too large"), "headers")
         elif self.phase == BODY and self.head.content_length < 0 and self.entry is not None:
-            self.raw_bytes += arrived
-            if self.raw_bytes > self.body_bytes + CHUNK_OVERHEAD * self.chunks + SMALL_BODY:
+            if self.arrived > self.body_bytes + CHUNK_OVERHEAD * self.chunks + SMALL_BODY:
                 self._refuse(Fault(400, "bad_http", "the body's chunks carry too much besides data"), "chunks")
 
     # Parser callbacks: an exception in one of them ends the parsing, and `data_received` answers it
 
     def on_message_begin(self) -> None:
         self.head = RequestHead()
-        self.body_bytes = self.raw_bytes = self.chunks = self.head_bytes = 0
+        self.body_bytes = self.chunks = self.arrived = 0
+        self.begun = True
         if self.phase != CLOSING:
             self.phase, self.since = HEADERS, monotonic()
 
@@ -139,7 +154,10 @@ class Connection(HttpToolsProtocol):
         self.head.add(name, value, self.limits)
 
     def on_headers_complete(self) -> None:
+        if self.phase == CLOSING:
+            return
         head, parser = self.head, self.parser
+        self.arrived = 0
         self.count += 1
         minor = 0 if parser.get_http_version() == "1.0" else 1
         if parser.should_upgrade():
@@ -174,12 +192,11 @@ class Connection(HttpToolsProtocol):
             self._stop(self._too_large(), "body")
         if length > 0:
             self._hold(exchange, length)
-        if self.current is None:
-            self._continue()
+        self._continue()
 
     def _continue(self) -> None:
-        """Tell a client that waits for it to send its body."""
-        if self.head.expects_continue:
+        """Tell a client that waits for it to send its body, once the answers before it are written."""
+        if self.head.expects_continue and self.current is None and not self.waiting:
             self.head.expects_continue = False
             self.transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
 
@@ -209,13 +226,15 @@ class Connection(HttpToolsProtocol):
 
     def on_chunk_header(self) -> None:
         self.chunks += 1
-        if self.chunks > self.limits.max_chunks:
+        # The last one, which is empty, is not counted.
+        if self.chunks > self.limits.max_chunks + 1:
             self._stop(Fault(400, "too_many_chunks", "the request body has too many chunks"), "chunks")
 
     def on_message_complete(self) -> None:
         entry, self.entry = self.entry, None
         if entry is None:
             return
+        self.phase = ANSWERING
         if isinstance(entry, Exchange):
             if entry.size != self.body_bytes:
                 self.entry = entry
@@ -225,7 +244,7 @@ class Connection(HttpToolsProtocol):
         else:
             entry.more_body = False
             entry.message_event.set()
-        if self.current is not None:
+        if self.current is not None or self.waiting or self.held_back:
             self.waiting.append(entry)
             self.flow.pause_reading()
             return
@@ -235,8 +254,6 @@ class Connection(HttpToolsProtocol):
 
     def _answer(self, entry: Entry) -> None:
         self.current = entry
-        if self.phase != CLOSING:
-            self.phase = ANSWERING
         if isinstance(entry, Exchange):
             fault = self.front.engine.submit(entry)
             if fault is not None:
@@ -261,39 +278,34 @@ class Connection(HttpToolsProtocol):
             return
         if not keep_alive:
             self._close_after_writing()
+        elif self.flow.write_paused:
+            # Nothing more is read or run for a client that does not read: its answers would pile up here.
+            self.held_back = True
+            self.flow.pause_reading()
         elif self.waiting:
-            self._answer(self.waiting.popleft())
+            # Not at once: answers given on the spot would nest.
+            self.loop.call_soon(self._answer_waiting)
         elif self.phase == CLOSING:
             self.transport.write(self.last_answer)
             self._close_after_writing()
         else:
             self.flow.resume_reading()
             if self.phase == ANSWERING:
-                self.phase, self.since = IDLE, monotonic()
+                self.phase, self.since, self.begun = IDLE, monotonic(), False
             elif self.phase == BODY:
                 self._continue()
+
+    def _answer_waiting(self) -> None:
+        if self.waiting and self.current is None and not self.transport.is_closing():
+            self._answer(self.waiting.popleft())
 
     def _begin_other(self, method: bytes, path: bytes, query: bytes, keep_alive: bool) -> None:
         """A request for a route that is not the script's."""
         if self.head.content_length > SMALL_BODY:
             self._stop(Fault(413, "body_too_large", "this route takes no large body"), "body")
-        scope: dict[str, Any] = {
-            "type": "http",
-            "asgi": {"version": "3.0", "spec_version": "2.3"},
-            "http_version": "1.1",
-            "server": self.server,
-            "client": self.client,
-            "scheme": self.scheme,
-            "root_path": "",
-            "headers": self.head.headers,
-            "state": {},
-            "method": method.decode("ascii"),
-            "path": path.decode("utf-8", "replace"),
-            "raw_path": path,
-            "query_string": query,
-            "request_id": self.head.request_id(self.front),
-            "began": self.since,
-        }
+        scope = self.head.scope(method, path, query)
+        scope |= {"server": self.server, "client": self.client, "scheme": self.scheme}
+        scope |= {"request_id": self.head.request_id(self.front), "began": self.since}
         self.entry = RequestResponseCycle(
             scope=scope,  # type: ignore[arg-type]
             transport=self.transport,
@@ -303,10 +315,11 @@ class Connection(HttpToolsProtocol):
             access_log=False,
             default_headers=[],
             message_event=asyncio.Event(),
-            expect_100_continue=self.head.expects_continue,
+            expect_100_continue=False,
             keep_alive=keep_alive and not self.front.draining,
             on_response=self._cycle_finished,
         )
+        self._continue()
 
     # Refusing
 
@@ -317,6 +330,8 @@ class Connection(HttpToolsProtocol):
 
     def _refuse(self, fault: Fault, limit: str) -> None:
         """Answer a request that will not be read, and close."""
+        if self.phase == CLOSING:
+            return
         self.front.metrics.refused[limit] += 1
         entry, self.entry = self.entry, None
         exchange = entry if isinstance(entry, Exchange) else None
@@ -326,7 +341,7 @@ class Connection(HttpToolsProtocol):
             self.front.held -= exchange.size
             exchange.size = 0
         self.front.metrics.requests[route.name if route else "other", fault.status] += 1
-        answer = answer_bytes(self.front, route, fault, request_id)
+        answer = answer_bytes(self.front, route, fault, request_id, exchange.lines if exchange else b"")
         if self.current is not None or self.waiting:
             # Answers to earlier requests of this connection come first.
             self.phase, self.last_answer = CLOSING, answer
@@ -348,11 +363,11 @@ class Connection(HttpToolsProtocol):
     def sweep(self, now: float) -> None:
         if self.transport is None:
             return
+        self._check_stall(now)
+        if self.flow.read_paused:
+            # What does not arrive is not the client's fault.
+            self.since = self.last_data = now
         limits, waited = self.limits, now - self.since
-        if self.flow.write_paused:
-            self._check_stall(now)
-        else:
-            self.stalled_since = 0.0
         if self.phase == IDLE:
             if waited > limits.keep_alive:
                 self.transport.close()
@@ -361,11 +376,14 @@ class Connection(HttpToolsProtocol):
                 self._late_head()
         elif self.phase == BODY and self.entry is not None:
             self._check_body_pace(now, waited)
-        elif self.phase == CLOSING and self.current is None and waited > LINGER:
-            self.transport.abort()
+        elif self.phase == CLOSING and self.current is None:
+            if self.transport.get_write_buffer_size():
+                self.since = now
+            elif waited > LINGER and not self.transport.is_closing():
+                self.transport.abort()
 
     def _late_head(self) -> None:
-        if self._has_begun():
+        if self.begun:
             self._refuse(Fault(408, "slow_headers", "the request's headers took too long"), "header_timeout")
         else:
             self.front.metrics.refused["header_timeout"] += 1
@@ -379,37 +397,44 @@ class Connection(HttpToolsProtocol):
 
     def _check_stall(self, now: float) -> None:
         size = self.transport.get_write_buffer_size()
-        if not self.stalled_since or size < self.stalled_size:
-            self.stalled_since, self.stalled_size = now, size
+        if not size or not self.stalled_since or size < self.stalled_size:
+            self.stalled_since = now
         elif now - self.stalled_since > self.limits.write_stall:
             self.front.metrics.refused["write_stall"] += 1
             self.transport.abort()
+        self.stalled_size = size
 
-    # Flow control of streams
+    # Clients that read slowly
 
     def pause_writing(self) -> None:
         super().pause_writing()
+        self._owe(self.transport.get_write_buffer_size())
         if isinstance(self.current, Exchange) and self.current.started:
             self.front.engine.hold(self.current, True)
 
     def resume_writing(self) -> None:
         super().resume_writing()
+        self._owe(0)
         if isinstance(self.current, Exchange) and self.current.started:
             self.front.engine.hold(self.current, False)
+        elif self.held_back:
+            self.held_back = False
+            self._next(True)
+
+    def _owe(self, unsent: int) -> None:
+        self.front.held += unsent - self.unsent
+        self.unsent = unsent
 
     # Ending
 
     def close_if_idle(self, now: float, grace: float) -> None:
         """While draining: close a connection nothing has been asked on for a while."""
-        quiet = self.phase == IDLE or (self.phase == HEADERS and not self._has_begun())
+        quiet = self.phase == IDLE or (self.phase == HEADERS and not self.begun)
         if quiet and now - self.since > grace and self.transport is not None:
             self.transport.close()
 
-    def _has_begun(self) -> bool:
-        return self.last_data > self.since or self.head_bytes > 0
-
     def open_requests(self) -> int:
-        arriving = self.phase == BODY or (self.phase == HEADERS and self._has_begun())
+        arriving = self.phase == BODY or (self.phase == HEADERS and self.begun)
         return len(self.waiting) + (self.current is not None) + arriving
 
     def abort(self) -> None:

@@ -8,6 +8,7 @@ from typing import Type
 from franca_worker.dialects.base import Dialect
 
 MODULES = {
+    "modelarts": "franca_worker.dialects.modelarts:Modelarts",
     "tiinfer": "franca_worker.dialects.tiinfer:Tiinfer",
     "plain": "franca_worker.dialects.plain:Plain",
 }

@@ -19,7 +19,7 @@ class Package(NamedTuple):
     arguments: List[str]
     options: Dict[str, Any]
     settings: Dict[str, Any]
-    index: int = 0
+    worker: int = 0
     """Which of the package's workers this is, from 0."""
     run_folder: str = ""
     """The private folder to run in; empty: the package's own."""
@@ -129,6 +129,10 @@ class Dialect:
         if stage == "encode":
             return Problem(500, "bad_result", "the script's result cannot be sent; the server's log says why")
         return Problem(500, "script_error", "the script failed on this request; the server's log says why")
+
+    def blames_client(self, error: BaseException, answer: Union[Answer, Problem]) -> bool:
+        """Whether a failure is the client's own, so that the log need not tell it."""
+        return 400 <= answer.status <= 499 or is_clients_fault(error)
 
     def warm_up(self) -> None:
         """Run the script's own example once through all stages. Raises what the script raises."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import json
 import os
 from typing import TYPE_CHECKING, Any, Callable, Dict, Optional
 
@@ -27,15 +28,15 @@ class Plain(Dialect):
         self.nan: str = package.settings.get("nan", "null")
         self.hooks: Dict[str, Callable[..., Any]] = {}
         self.asynchronous = False
+        self.module: Any = None
         self._event_loop: Optional["asyncio.AbstractEventLoop"] = None
 
     def load(self, progress: Callable[[str], None]) -> Dict[str, Any]:
         progress("importing " + os.path.basename(self.package.script))
-        module = import_script(self.package.script)
-        source: Any = module
-        if isinstance(getattr(module, "Model", None), type):
+        self.module = source = import_script(self.package.script)
+        if isinstance(getattr(source, "Model", None), type):
             progress("constructing Model")
-            source = module.Model()
+            source = source.Model()
         self.hooks = {name: getattr(source, name) for name in HOOKS if callable(getattr(source, name, None))}
         self._check()
         if "load" in self.hooks:
@@ -101,10 +102,15 @@ class Plain(Dialect):
             "stages": [name for name in ("preprocess", "postprocess") if name in self.hooks],
             "request_schema": request,
             "response_schema": result,
-            "summary": schema.documentation(source) or schema.documentation(entry) or "",
+            "summary": self._summary(source, entry),
             "example": self._example(),
             "streams": inspect.isgeneratorfunction(entry) or inspect.isasyncgenfunction(entry),
         }
+
+    def _summary(self, source: Any, entry: Any) -> str:
+        """What the author wrote about it: the class, the function, or the script."""
+        written = (schema.documentation(source), schema.documentation(entry), schema.documentation(self.module))
+        return next((text for text in written if text), "")
 
     def _example(self) -> Optional[Dict[str, Any]]:
         """The author's example, in a shape that travels as JSON; uploads by name and type only."""
@@ -118,7 +124,10 @@ class Plain(Dialect):
             names = {name: value[name].name for name in files}
             fields = [name for name in value if name not in files]
             return {"kind": "form", "files": files, "names": names, "fields": fields}
-        return {"kind": "json", "value": value}
+        try:
+            return {"kind": "json", "value": json.loads(codec.encode(value, "", self.limits, self.nan).body)}
+        except (codec.EncodeError, ValueError):
+            return None
 
     def example(self) -> Any:
         return self._finish(self.hooks["example"]()) if "example" in self.hooks else None

@@ -9,6 +9,7 @@ from franca.settings import Settings
 from franca.web.native.base import Contract
 
 MODULES = {
+    "modelarts": "franca.web.native.modelarts",
     "tiinfer": "franca.web.native.tiinfer",
     "plain": "franca.web.native.plain",
 }

@@ -35,6 +35,7 @@ class Tiinfer(Dialect):
         super().__init__(package)
         self.limits = codec.Limits(**package.settings.get("limits", {}))
         self.nan: str = package.settings.get("nan", "null")
+        self.strict = bool(package.settings.get("strict_results", True))
         self.source: Union[Service, Pipeline]
 
     def load(self, progress: Callable[[str], None]) -> Dict[str, Any]:
@@ -79,7 +80,7 @@ class Tiinfer(Dialect):
             for key in ERROR_KEYS:
                 if key in output:
                     self.count('franca_answer_errors_total{key="%s"}' % key)
-        body, warning = text.encode(output, self.limits, self.nan)
+        body, warning = text.encode(output, self.limits, self.nan, self.strict)
         return Answer(text.JSON, body, 200, ("x-franca-warning: " + warning,) if warning else ())
 
     def failure(self, error: BaseException, stage: str, request: Request) -> Union[Answer, Problem]:

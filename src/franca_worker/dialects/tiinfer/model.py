@@ -62,7 +62,9 @@ class Service:
         ):
             value = self.const.given(name)
             if value is not None and (type(value) is not int or value < least):
-                raise ScriptError("%s is %r; it must be at least %d" % (name, value, least), self.dialect.package.script)
+                raise ScriptError(
+                    "%s is %r; it must be at least %d" % (name, value, least), self.dialect.package.script
+                )
 
     def _workers(self) -> Optional[int]:
         given: Optional[int] = self.const.given(self.const.INFERENCE_NUMS)

@@ -54,7 +54,7 @@ class Pipeline:
 
     def load(self, progress: Callable[[str], None]) -> None:
         """As many processes as the stage with the most asks for; each holds all stages."""
-        dialect, index = self.dialect, self.dialect.package.index
+        dialect, index = self.dialect, self.dialect.package.worker
         self._warn_of_clashes()
         for number, stage in enumerate(self.stages, 1):
             kind = stage["worker"]

@@ -7,7 +7,7 @@ import enum
 import json
 from typing import Any, Tuple
 
-from franca_worker import jsontext
+from franca_worker import codec, jsontext
 from franca_worker.codec import Body, Limits
 from franca_worker.dialects.base import Problem
 from franca_worker.errors import ClientError, EncodeError
@@ -54,9 +54,12 @@ def _as_utf8(body: bytes) -> bytes:
         raise ClientError("the body is not %s: %s" % (encoding, error)) from None
 
 
-def encode(value: Any, limits: Limits, nan: str) -> Tuple[bytes, str]:
-    """The JSON of a result, and a warning. Raises EncodeError for what the json module would not write."""
-    return jsontext.dumps(value, convert, nan, limits.output_depth, limits.output_bytes)
+def encode(value: Any, limits: Limits, nan: str, strict: bool = True) -> Tuple[bytes, str]:
+    """The JSON of a result, and a warning. Raises EncodeError for what the json module would not write.
+
+    When not strict, arrays, tensors, bytes and more are written too, as in the plain dialect.
+    """
+    return jsontext.dumps(value, convert if strict else codec.convert, nan, limits.output_depth, limits.output_bytes)
 
 
 def convert(value: Any) -> Any:
@@ -86,8 +89,8 @@ def problem(error: BaseException, stage: str) -> Problem:
             return Problem(status, "script_error", "%s: %s" % (getattr(error, "msg", words), str(error) or words))
     if isinstance(error, EncodeError):
         return Problem(500, "bad_result", "encoding error: encoding error")
-    status = getattr(error, "status", None)
-    if type(status) is int and 400 <= status <= 499:
-        words = "decoding error: " if stage == "decode" and status == 400 else ""
-        return Problem(status, "bad_request", words + str(error))
+    own = getattr(error, "status", None)
+    if type(own) is int and 400 <= own <= 499:
+        words = "decoding error: " if stage == "decode" and own == 400 else ""
+        return Problem(own, "bad_request", words + str(error))
     return Problem(500, "script_error", INTERNAL)

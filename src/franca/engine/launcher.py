@@ -1,0 +1,80 @@
+"""Starting workers: their environment, their folder, where their output goes."""
+
+from __future__ import annotations
+
+import logging
+import os
+import socket
+from collections.abc import Callable
+from typing import Any
+
+from franca.discovery import Package
+from franca.engine import process
+from franca.engine.output import Output
+from franca.engine.scratch import Scratch
+from franca.engine.worker import Worker
+from franca.metrics import Metrics
+from franca.settings import Settings
+
+script_log = logging.getLogger("franca.script")
+
+
+class Launcher:
+    """Starts the workers of one package."""
+
+    def __init__(self, package: Package, settings: Settings, metrics: Metrics, clock: Callable[[], float]) -> None:
+        self.package = package
+        self.settings = settings
+        self.metrics = metrics
+        self.clock = clock
+        self.scratch = Scratch(package.run_links)
+        self.inline: socket.socket | None = None
+        """The link to a script that runs in this process, when there is one."""
+
+    async def launch(self, worker: Worker, workers: int) -> None:
+        """Start one of so many workers. Raises OSError when the process cannot be started."""
+        settings = self.settings
+        hello = {"package": self._about(worker)}
+        if self.inline is not None:
+            await worker.adopt(self.inline, hello)
+            return
+        devices = [device.strip() for device in settings.device.split(",") if device.strip()]
+        environment = process.environment(
+            {**os.environ, **self.package.environment},
+            threads=max(1, (os.cpu_count() or 1) // workers),
+            device=devices[worker.index % len(devices)] if devices else "",
+            pixels=settings.max_pixels,
+        )
+        await worker.start(settings.python, self.package.folder, environment, hello, self._output(worker))
+
+    def _about(self, worker: Worker) -> dict[str, Any]:
+        """What the worker is told about its package."""
+        return {
+            **self.package.for_worker(),
+            "settings": self.settings.for_worker(),
+            "worker": worker.index,
+            "run_folder": self.scratch.folder(self._folder(worker)),
+        }
+
+    def _folder(self, worker: Worker) -> str:
+        return f"worker-{worker.generation}"
+
+    def _output(self, worker: Worker) -> Output:
+        about = {"package": self.package.name, "worker": worker.index}
+        return Output(
+            lambda line: script_log.info("%s", line, extra=about),
+            self._dropped,
+            self.clock,
+            longest=self.settings.log_line,
+            rate=self.settings.log_rate,
+        )
+
+    def _dropped(self, count: int) -> None:
+        self.metrics.log_dropped += count
+
+    def clean_up(self, worker: Worker) -> None:
+        """The worker is dead: its folder goes."""
+        self.scratch.remove(self._folder(worker))
+
+    def close(self) -> None:
+        self.scratch.close()

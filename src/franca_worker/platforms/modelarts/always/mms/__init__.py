@@ -1,0 +1,1 @@
+"""The names MXNet scripts import."""

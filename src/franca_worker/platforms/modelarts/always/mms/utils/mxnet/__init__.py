@@ -1,0 +1,1 @@
+"""Helpers over mxnet, which is imported when one is called."""

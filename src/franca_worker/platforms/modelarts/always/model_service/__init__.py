@@ -1,0 +1,1 @@
+"""The package ModelArts scripts import their base classes from."""
