@@ -8,7 +8,11 @@ import sys
 import time
 from typing import Any
 
+from franca.text import visible
 from franca_worker.wire import STAGES
+
+LAYOUT = "\n\t"
+"""Control characters a log line may hold; all others come from scripts and clients, and are spelt out."""
 
 EXTRA = ("package", "worker", "request_id", "stages")
 
@@ -29,6 +33,7 @@ class Human(logging.Formatter):
         text = f"{who} {level}{record.getMessage()}" if who else f"{level}{record.getMessage()}"
         if record.exc_info:
             text += "\n" + self.formatException(record.exc_info)
+        text = visible(text, LAYOUT)
         if not self.colour:
             return f"{clock} {text}"
         tint = "31" if record.levelno >= logging.ERROR else "33" if record.levelno >= logging.WARNING else ""
@@ -42,11 +47,11 @@ class JsonLines(logging.Formatter):
             "time": round(record.created, 3),
             "level": record.levelname.lower(),
             "source": record.name.removeprefix("franca."),
-            "message": record.getMessage(),
+            "message": visible(record.getMessage(), LAYOUT),
         }
         value.update({name: getattr(record, name) for name in EXTRA if hasattr(record, name)})
         if record.exc_info:
-            value["traceback"] = self.formatException(record.exc_info)
+            value["traceback"] = visible(self.formatException(record.exc_info), LAYOUT)
         return json.dumps(value, ensure_ascii=False)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import logging
 import os
 import signal
@@ -14,6 +15,7 @@ from typing import cast
 
 import uvloop
 
+from franca import linking
 from franca import log as logs
 from franca.discovery import Package
 from franca.engine.engine import Closing, Engine, LocalEngine
@@ -39,6 +41,17 @@ def serve(package: Package, settings: Settings) -> None:
     rules = access.establish(settings)
     tls = access.tls_context(settings)
     sock = server.bind(settings)
+    if settings.install:
+        from franca.tools import install
+
+        settings = dataclasses.replace(settings, python=install.environment(package, settings))
+    with linking.fixed_paths(package, settings.link_paths):
+        _run(package, settings, rules, sock, tls)
+
+
+def _run(
+    package: Package, settings: Settings, rules: access.Access, sock: socket.socket, tls: access.SSLContext | None
+) -> None:
     if settings.inline:
         from franca.inline import run_inline
 

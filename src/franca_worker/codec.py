@@ -22,7 +22,7 @@ from franca_worker.errors import ClientError, EncodeError
 from franca_worker.jsontext import Body
 from franca_worker.multipart import Limits
 
-__all__ = ["Body", "EncodeError", "Encoded", "File", "Limits", "decode", "encode"]
+__all__ = ["Body", "EncodeError", "Encoded", "File", "Limits", "convert", "decode", "encode"]
 
 JSON = "application/json"
 OCTETS = "application/octet-stream"

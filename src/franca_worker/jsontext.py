@@ -33,7 +33,6 @@ _SCALARS = frozenset([float, int, bool, type(None)])
 _NOT_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
 _STEPS = bytes.maketrans(b"[{]}", b"\x01\x01\xff\xff")
 _BRACKET = re.compile(rb"[\[\]{}]")
-
 _PLACES = bytes.maketrans(b"0123456789[:- \t\r\n", b"0000000000,,,,,,,")
 _NINETEEN_DIGITS = b"," + b"0" * 19
 _EXPONENT = re.compile(rb"[eE]\+?[0-9]{3}")
@@ -57,14 +56,14 @@ def loads(body: Body, depth: int = 64) -> Any:
     Raises ClientError 400, with the byte offset, for anything else and for more than `depth` levels, integers
     outside -2^63 to 2^64-1, numbers beyond a double, NaN and Infinity, lone surrogates, a byte order mark.
     """
-    text = body if type(body) is bytes else bytes(body)
     if orjson is None:
-        return _standard_loads(text, depth)
+        return _standard_loads(bytes(body), depth)
     try:
-        value = orjson.loads(text)
+        value = orjson.loads(body)
     except ValueError:
-        return _standard_loads(text, depth)
-    if depth < _SHALLOW or not _is_plainly_safe(value, len(text)):
+        return _standard_loads(bytes(body), depth)
+    if depth < _SHALLOW or not _is_plainly_safe(value, len(body)):
+        text = bytes(body)
         if too_deep(text, depth) >= 0:
             return _standard_loads(text, depth)
         if _has_long_number(text):
@@ -134,9 +133,8 @@ def _syntax_error(text: bytes, string: str, error: json.JSONDecodeError) -> Clie
     if not text.strip(b" \t\r\n"):
         return ClientError("the request body is empty")
     offset = len(string[: error.pos].encode("utf-8"))
-    early = "the text ends too early, " if offset >= len(text) else ""
-    reason = error.msg[:1].lower() + error.msg[1:]
-    return ClientError(f"the JSON text is not valid: {early}{reason} (byte {offset})")
+    problem = "ends too early" if offset >= len(text) else "is not valid"
+    return ClientError(f"the JSON text {problem}: {error.msg} (byte {offset})")
 
 
 def _decode_utf8(text: bytes) -> str:
@@ -294,7 +292,7 @@ class _Writer:
 
     def __init__(self, convert: Callable[[Any], Any], nan: str, depth: int, size: int) -> None:
         self.convert, self.nan, self.depth, self.size = convert, nan, depth, size
-        self.floor = self.not_finite = 0
+        self.floor = self.not_finite = 0  # the text is at least this long; how many NaN were met
 
     def write(self, value: Any) -> bytes:
         text = bytearray()
@@ -303,7 +301,7 @@ class _Writer:
                 text += piece
                 self.refuse_size(len(text))
         except RecursionError:
-            raise EncodeError("it is nested deeper than the interpreter's recursion limit allows") from None
+            raise EncodeError("it is nested deeper than the interpreter's recursion limit") from None
         return bytes(text)
 
     def refuse_size(self, size: int) -> None:
@@ -382,6 +380,8 @@ class _Writer:
 
     def key(self, key: Any) -> str:
         """A key as the json module spells it."""
+        if not isinstance(key, (str, int, float, type(None))) and not hasattr(key, "dtype"):
+            raise EncodeError(f"its key is neither text nor a number, but a {type(key).__name__}")
         plain = key if type(key) is float else self.plain(key, self.depth)
         return plain if type(plain) is str else json.dumps(plain)
 

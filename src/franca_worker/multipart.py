@@ -29,6 +29,7 @@ _PADDING = re.compile(rb"[ \t]*\r\n")
 _HEADER = re.compile(rb"([!#$%&'*+.^_`|~0-9A-Za-z-]+):[ \t]*([^\x00-\x08\x0a-\x1f\x7f]*)")
 _FORBIDDEN = re.compile(r"[\x00\r\n]")
 _PLAIN_ENCODINGS = ("", "7bit", "8bit", "binary")
+_WINDOW = 1 << 16
 
 
 @dataclass(frozen=True)
@@ -86,7 +87,7 @@ def parse_header(header: str) -> tuple[str, dict[str, str]]:
             continue
         name = name.lower()
         if name in parameters:
-            raise ClientError(f"the parameter {name} is given twice in {header[:80]!r}")
+            raise ClientError(f"the parameter {name[:40]} is given twice in {header[:80]!r}")
         parameters[name] = _ESCAPE.sub(r"\1", text[1:-1]) if text[:1] == '"' else text
     return value, parameters
 
@@ -96,23 +97,22 @@ def parse(content_type: str, body: Body, limits: Limits) -> list[Part]:
 
     Raises ClientError: 400 for what is malformed, 413 for what is beyond a limit.
     """
-    data = bytes(body) if isinstance(body, memoryview) else body
+    data = memoryview(body)
     delimiter = b"\r\n--" + _boundary(content_type, limits)
     preamble, at = _skip_preamble(data, delimiter, limits)
-    view = memoryview(data)
     parts: list[Part] = []
     files = 0
-    while data[at : at + 2] != b"--":
+    while bytes(data[at : at + 2]) != b"--":
         line_end = _PADDING.match(data, at)
         if line_end is None:
             raise ClientError(f"the multipart boundary before byte {at} is not followed by a line end (CRLF)")
         if len(parts) == limits.parts:
             raise ClientError(f"the multipart body has more than {limits.parts} parts (byte {at})", 413)
         headers, start = _headers(data, line_end.end(), limits)
-        end = data.find(delimiter, start - 2)
+        end = _find(data, delimiter, start - 2)
         if end < 0:
             raise ClientError(f"the last multipart boundary is missing, after the part at byte {start}")
-        part = _part(headers, view[start : max(start, end)], start, limits)
+        part = _part(headers, data[start : max(start, end)], start, limits)
         files += part.filename is not None
         if files > limits.files:
             raise ClientError(f"the multipart body has more than {limits.files} files (byte {start})", 413)
@@ -125,7 +125,7 @@ def parse(content_type: str, body: Body, limits: Limits) -> list[Part]:
 def _boundary(content_type: str, limits: Limits) -> bytes:
     value, parameters = parse_header(content_type)
     if value != "multipart/form-data":
-        raise ClientError(f"multipart/form-data is expected, not {value}", 415)
+        raise ClientError(f"multipart/form-data is expected, not {value[:80]}", 415)
     boundary = parameters.get("boundary", "")
     if not boundary:
         raise ClientError("the Content-Type multipart/form-data has no boundary")
@@ -136,13 +136,22 @@ def _boundary(content_type: str, limits: Limits) -> bytes:
     return boundary.encode("ascii")
 
 
-def _skip_preamble(data: bytes | bytearray, delimiter: bytes, limits: Limits) -> tuple[int, int]:
+def _find(data: memoryview, needle: bytes, start: int) -> int:
+    """The offset of the next `needle`, or -1. A view cannot be searched; small copies of it can, and fast."""
+    for at in range(start, len(data), _WINDOW):
+        found = bytes(data[at : at + _WINDOW + len(needle) - 1]).find(needle)
+        if found >= 0:
+            return at + found
+    return -1
+
+
+def _skip_preamble(data: memoryview, delimiter: bytes, limits: Limits) -> tuple[int, int]:
     """How long the preamble is, and the offset after the first boundary."""
     if not data:
         raise ClientError("the request body is empty")
-    if data.startswith(delimiter[2:]):
+    if bytes(data[: len(delimiter) - 2]) == delimiter[2:]:
         return 0, len(delimiter) - 2
-    at = data.find(delimiter)
+    at = _find(data, delimiter, 0)
     if at < 0:
         raise ClientError("the multipart boundary never appears in the body")
     if at > limits.preamble:
@@ -150,24 +159,24 @@ def _skip_preamble(data: bytes | bytearray, delimiter: bytes, limits: Limits) ->
     return at, at + len(delimiter)
 
 
-def _refuse_epilogue(data: bytes | bytearray, at: int, preamble: int, limits: Limits) -> None:
+def _refuse_epilogue(data: memoryview, at: int, preamble: int, limits: Limits) -> None:
     if len(data) > at and _PADDING.match(data, at) is None:
         raise ClientError(f"the last multipart boundary is not followed by a line end (byte {at})")
     if preamble + len(data) - at > limits.preamble:
         raise ClientError(f"more than {limits.preamble} bytes stand around the parts (byte {at})", 413)
 
 
-def _headers(data: bytes | bytearray, at: int, limits: Limits) -> tuple[dict[str, str], int]:
+def _headers(data: memoryview, at: int, limits: Limits) -> tuple[dict[str, str], int]:
     """The headers of the part that starts at `at`, and the offset of its data."""
-    if data[at : at + 2] == b"\r\n":
+    if bytes(data[at : at + 2]) == b"\r\n":
         raise ClientError(f"the multipart part at byte {at} has no headers")
-    end = data.find(b"\r\n\r\n", at, at + limits.part_header_bytes + 4)
-    if end < 0:
+    head, end, _ = bytes(data[at : at + limits.part_header_bytes + 4]).partition(b"\r\n\r\n")
+    if not end:
         if len(data) - at > limits.part_header_bytes:
             limit = limits.part_header_bytes
             raise ClientError(f"the multipart part at byte {at} has more than {limit} bytes of headers", 413)
         raise ClientError(f"the multipart body ends inside the headers of the part at byte {at}")
-    lines = bytes(data[at:end]).split(b"\r\n")
+    lines = head.split(b"\r\n")
     if len(lines) > limits.part_header_lines:
         limit = limits.part_header_lines
         raise ClientError(f"the multipart part at byte {at} has more than {limit} header lines", 413)
@@ -178,9 +187,9 @@ def _headers(data: bytes | bytearray, at: int, limits: Limits) -> tuple[dict[str
             raise ClientError(f"a header of the multipart part at byte {at} is malformed: {line[:80]!r}")
         name = match.group(1).decode("ascii").lower()
         if name in headers:
-            raise ClientError(f"the multipart part at byte {at} has the header {name} twice")
+            raise ClientError(f"the multipart part at byte {at} has the header {name[:40]} twice")
         headers[name] = _decode(match.group(2), at).rstrip(" \t")
-    return headers, end + 4
+    return headers, at + len(head) + 4
 
 
 def _decode(value: bytes, at: int) -> str:
@@ -204,7 +213,7 @@ def _part(headers: dict[str, str], data: memoryview, at: int, limits: Limits) ->
         raise ClientError(f"the file name of field {name!r} is longer than {limits.file_name} bytes")
     encoding = headers.get("content-transfer-encoding", "").lower()
     if encoding not in _PLAIN_ENCODINGS:
-        raise ClientError(f"field {name!r} has Content-Transfer-Encoding {encoding!r}; send plain bytes")
+        raise ClientError(f"field {name!r} has Content-Transfer-Encoding {encoding[:40]!r}; send plain bytes")
     if filename is None and len(data) > limits.text_field:
         limit = limits.text_field
         raise ClientError(f"text field {name!r} has more than {limit} bytes; send it with a filename", 413)

@@ -13,6 +13,7 @@ from contextlib import contextmanager
 
 import psutil
 import pytest
+
 from support.server import LISTENING, PACKAGES, ROOT
 from support.traffic import SOAK, times
 

@@ -11,8 +11,8 @@ import httpx
 import pytest
 
 from franca.engine.engine import Trouble
+from franca.text import visible
 from franca.web import page
-from franca.web.text import visible
 from franca.web.try_line import base_url, try_line
 from support.browser import browsing
 from support.server import Server, serving

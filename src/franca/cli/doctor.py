@@ -70,7 +70,7 @@ def show(report: Report) -> None:
 def add(table: Any, finding: Finding) -> None:
     from rich.text import Text
 
-    from franca.web.text import visible
+    from franca.text import visible
 
     what = Text(visible(finding.value))
     if finding.fix:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from typing import Any
 
 import click
@@ -10,7 +11,11 @@ import click
 from franca.cli.options import Grouped, resolve_package, setting_options
 from franca.discovery import Package
 from franca.settings import Resolved
+from franca.tools import install
 from franca.web import native
+
+LINES = ("routes", "install", "fixed_paths", "problems")
+"""Facts that are lists, in the order they are shown."""
 
 
 @click.command(cls=Grouped)
@@ -40,6 +45,9 @@ def gather(package: Package, resolved: Resolved) -> dict[str, Any]:
         "routes": [f"POST {route.path}" for route in contract.routes]
         + [f"GET {page.path} ({page.access})" for page in contract.pages],
         "config": str(package.config) if package.config else None,
+        "facts": {name: list(lines) for name, lines in package.facts.items()},
+        "install": [shlex.join(["pip", "install", *words]) for words in install.commands(package)],
+        "fixed_paths": [f"{path.file}:{path.line}: {path.text}" for path in package.fixed_paths],
         "problems": list(package.problems),
         "settings": {name: {"value": values[name], "source": resolved.sources[name]} for name in values},
     }
@@ -48,15 +56,17 @@ def gather(package: Package, resolved: Resolved) -> dict[str, Any]:
 def show(facts: dict[str, Any]) -> None:
     from rich.console import Console
     from rich.table import Table
+    from rich.text import Text
 
     console = Console()
     top = Table.grid(padding=(0, 2))
     for name in ("package", "dialect", "entry", "script", "config"):
         if facts[name]:
             top.add_row(f"[dim]{name}[/dim]", str(facts[name]))
-    for word, values in (("why", facts["why"]), ("routes", facts["routes"]), ("problems", facts["problems"])):
+    lines = {"why": facts["why"], **facts["facts"]} | {name: facts[name] for name in LINES}
+    for word, values in lines.items():
         for value in values:
-            top.add_row(f"[dim]{word}[/dim]", value)
+            top.add_row(f"[dim]{word.replace('_', ' ')}[/dim]", Text(value))
     console.print(top)
     table = Table(box=None, header_style="dim", padding=(0, 2))
     for heading in ("setting", "value", "source"):

@@ -11,11 +11,12 @@ import click
 @click.argument("dialect")
 @click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
 @click.option("--force", is_flag=True, help="write into a folder that is not empty, replacing files of the same name")
-def new(dialect: str, folder: Path, force: bool) -> None:
+@click.option("--engine", default="", metavar="NAME", help="modelarts: pytorch, tensorflow, mindspore or sklearn")
+def new(dialect: str, folder: Path, force: bool, engine: str) -> None:
     """Write a small working package of DIALECT (plain) into DIR."""
     from franca.tools.scaffold import create, next_commands
 
-    template = create(dialect, folder, force)
+    template = create(dialect, folder, force, engine)
     width = max(len(str(folder / name)) for name in template.files)
     for name, about in template.files.items():
         click.echo(f"  {folder / name!s:{width}}  {about}")

@@ -186,6 +186,9 @@ class Pool:
 
     def _feed(self, worker: Worker, most: int, share: int, now: float) -> None:
         wait = self.settings.max_wait_ms / 1000 if worker.batched else 0.0
+        first = self.queue.oldest()
+        if first is not None and first.alone and not worker.lives():
+            return
         policy = Policy(most, self.settings.max_batch_bytes, wait)
         batch, reason, again = self.queue.take(policy, now, idle=not worker.in_flight, share=share)
         if not batch:
@@ -377,7 +380,9 @@ class Pool:
         if delay:
             self.retry_at = max(self.retry_at, self.clock() + delay)
             log.warning("worker %d is started again in %g s", worker.index, delay, extra=self._about(worker))
-        asyncio.get_running_loop().call_later(delay, self._respawn, worker.index)
+            asyncio.get_running_loop().call_later(delay, self._respawn, worker.index)
+        else:
+            self._respawn(worker.index)
 
     def _respawn(self, index: int) -> None:
         if not self.stopping and len(self.workers) < self.wanted:

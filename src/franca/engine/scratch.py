@@ -59,15 +59,21 @@ def sweep() -> None:
     now = time.time()
     for folder in Path(tempfile.gettempdir()).glob(PREFIX + "*"):
         with contextlib.suppress(OSError):
-            if folder.stat().st_uid == os.getuid() and now - folder.stat().st_mtime > FRESH:
-                _remove_if_free(folder)
+            mine = folder.stat().st_uid == os.getuid()
+            if mine and now - folder.stat().st_mtime > FRESH and is_abandoned(folder):
+                shutil.rmtree(folder, ignore_errors=True)
 
 
-def _remove_if_free(folder: Path) -> None:
-    """Raises BlockingIOError when its server lives."""
-    lock = os.open(folder, os.O_RDONLY)
+def is_abandoned(folder: Path) -> bool:
+    """Whether the server that made such a folder has gone."""
+    try:
+        lock = os.open(folder, os.O_RDONLY)
+    except FileNotFoundError:
+        return True
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        shutil.rmtree(folder, ignore_errors=True)
+    except BlockingIOError:
+        return False
     finally:
         os.close(lock)
+    return True

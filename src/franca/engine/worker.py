@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import logging
 import os
+import select
 import signal
 import socket
 import subprocess
@@ -88,6 +89,14 @@ class Worker:
     @property
     def pid(self) -> int:
         return self.popen.pid if self.popen else 0
+
+    def lives(self) -> bool:
+        """Ask the kernel: a call that gets one more chance must not spend it on a death whose news is on its way."""
+        if self._exited or self._link_lost:
+            return self.popen is None and not self._link_lost
+        death = select.poll()
+        death.register(self._pidfd, select.POLLIN)
+        return not death.poll(0)
 
     # Starting
 

@@ -22,6 +22,8 @@ class Template:
     """Every file, in the order to show them, with what it is."""
     call: str
     """A curl line; {folder} stands for the package."""
+    prepare: str = ""
+    """What to run before the package is served, likewise."""
 
 
 PLAIN = Template(
@@ -37,15 +39,42 @@ PLAIN = Template(
     call="curl -H 'Content-Type: application/json' -d @{folder}/request.json http://127.0.0.1:8080/predict",
 )
 
-DIALECTS = {"plain": PLAIN}
+
+def _modelarts(engine: str, makes: str, call: str = "-F images=@{folder}/sky.png", **more: str) -> Template:
+    files = {
+        "customize_service.py": "the script: the steps of a request",
+        "config.json": "the engine, the API and what to install",
+        "train.py": f"makes {makes}",
+        **more,
+        "README.md": "how to serve and call it",
+    }
+    prepare = "python {folder}/train.py"
+    return Template(f"modelarts_{engine}", files, f"curl {call} http://127.0.0.1:8080/", prepare)
 
 
-def create(dialect: str, folder: Path, force: bool = False) -> Template:
+MODELARTS = {
+    "pytorch": _modelarts("pytorch", "colours.pth and sky.png"),
+    "tensorflow": _modelarts("tensorflow", "saved_model.pb, variables/ and sky.png"),
+    "mindspore": _modelarts("mindspore", "colours.ckpt and sky.png"),
+    "sklearn": _modelarts(
+        "sklearn",
+        "colours.m",
+        "-H 'Content-Type: application/json' -d @{folder}/request.json",
+        **{"request.json": "a request to send"},
+    ),
+}
+
+DIALECTS = {"plain": PLAIN, "modelarts": MODELARTS["pytorch"]}
+ENGINES = {"modelarts": MODELARTS}
+"""Dialects that have a template per engine; the first is the default."""
+
+
+def create(dialect: str, folder: Path, force: bool = False, engine: str = "") -> Template:
     """Write the package. Raises StartError when there is no such template or the folder cannot be filled.
 
     With `force` the folder may hold other files; those of the template's names are replaced.
     """
-    template = find(dialect)
+    template = find(dialect, engine)
     try:
         if folder.is_dir() and any(folder.iterdir()) and not force:
             raise StartError("this folder is not empty", file=str(folder), fix="choose another, or add --force")
@@ -59,17 +88,24 @@ def create(dialect: str, folder: Path, force: bool = False) -> Template:
     return template
 
 
-def find(dialect: str) -> Template:
+def find(dialect: str, engine: str = "") -> Template:
     if dialect not in DIALECTS:
         fix = suggestion(dialect, DIALECTS) or f"use one of {', '.join(DIALECTS)}"
         raise StartError(f"there is no template for '{dialect}'", fix=fix)
-    return DIALECTS[dialect]
+    if not engine:
+        return DIALECTS[dialect]
+    engines = ENGINES.get(dialect, {})
+    if engine not in engines:
+        fix = suggestion(engine, engines) or f"use one of {', '.join(engines)}" if engines else "leave --engine out"
+        raise StartError(f"{dialect} has no template for the engine '{engine}'", fix=fix)
+    return engines[engine]
 
 
 def next_commands(template: Template, folder: Path) -> list[str]:
     """What to type to serve the new package, and to call it."""
     shown = shlex.quote(str(folder))
-    return [f"franca serve {shown}", template.call.format(folder=shown)]
+    first = [template.prepare.format(folder=shown)] if template.prepare else []
+    return [*first, f"franca serve {shown}", template.call.format(folder=shown)]
 
 
 def _source(template: Template, name: str) -> Path:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import hmac
 import ipaddress
 import os
@@ -12,7 +13,7 @@ from pathlib import Path
 
 from franca.errors import StartError
 from franca.settings import Settings
-from franca.web.native.base import PUBLIC
+from franca.web.native.base import ADMIN, PUBLIC
 
 LOCAL_NAMES = ("localhost", "127.0.0.1", "[::1]", "::1")
 
@@ -26,15 +27,35 @@ class Access:
     """Host names accepted; empty: any."""
 
     def refuses(self, access: str, authorization: bytes) -> bool:
-        """Whether a request to a route of this access lacks the token."""
+        """Whether a request to a route of this access lacks the token.
+
+        Pages for whoever runs the server also take it as the password of HTTP Basic: browsers know no other way.
+        """
         if not self.token or access == PUBLIC:
             return False
         scheme, _, given = authorization.partition(b" ")
-        right = hmac.compare_digest(given.strip(), self.token)
-        return not (right and scheme.lower() == b"bearer")
+        kind, given = scheme.lower(), given.strip()
+        if kind == b"basic" and access == ADMIN:
+            given = _password(given)
+        elif kind != b"bearer":
+            given = b""
+        return not hmac.compare_digest(given, self.token)
 
     def knows(self, host: bytes) -> bool:
         return not self.hosts or host in self.hosts or _name(host) in self.hosts
+
+
+def challenge(access: str) -> str:
+    """How the token may be given on a route of this access."""
+    return 'Bearer, Basic realm="franca"' if access == ADMIN else "Bearer"
+
+
+def _password(credentials: bytes) -> bytes:
+    """The password of HTTP Basic; empty when there is none. The user's name does not matter."""
+    try:
+        return base64.b64decode(credentials, validate=True).partition(b":")[2]
+    except ValueError:
+        return b""
 
 
 def _name(host: bytes) -> bytes:
@@ -99,4 +120,4 @@ def _token(settings: Settings, environ: Mapping[str, str]) -> bytes:
         if not token:
             raise StartError("the token file is empty", file=settings.token_file)
         return token.encode()
-    return environ.get("FRANCA_TOKEN", "").strip().encode()
+    return os.fsencode(environ.get("FRANCA_TOKEN", "").strip())

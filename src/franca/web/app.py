@@ -11,6 +11,7 @@ from starlette.responses import HTMLResponse, Response
 
 from franca.engine import engine as states
 from franca.engine.call import Fault
+from franca.web.access import challenge
 from franca.web.front import ASGI, Front
 from franca.web.native.base import ADMIN, PUBLIC, Page, v2_error
 
@@ -27,7 +28,7 @@ def ready(front: Front, request: Request) -> Response:
 
 
 def metrics(front: Front, request: Request) -> Response:
-    text = front.metrics.render(front.engine.gauges())
+    text = front.metrics.render(front.gauges())
     if front.contract.metrics is not None:
         text += front.contract.metrics(front)
     return Response(text, media_type="text/plain; version=0.0.4; charset=utf-8")
@@ -109,26 +110,27 @@ class App:
         request_id = scope["request_id"].decode("latin-1")
         path, method = scope["path"], scope["method"]
         route, parameters = self._find(path)
+        infer = self.front.infer_route(path.encode("utf-8", "replace"))
+        if infer is not None and method == "OPTIONS" and self.front.origins:
+            return infer.name, self._preflight(dict(scope["headers"]).get(b"origin", b""))
         if route is None:
-            if self.front.infer_route(path.encode("utf-8", "replace")) is not None:
-                if method == "OPTIONS" and self.front.origins:
-                    return path, self._preflight(dict(scope["headers"]).get(b"origin", b""))
-                return path, self._error(
+            if infer is not None:
+                return infer.name, self._error(
                     path, Fault(405, "method_not_allowed", f"{path} takes POST"), request_id, "POST"
                 )
             message = f"there is no such path; this server answers POST {self.front.contract.routes[0].path}"
             return "other", self._error(path, Fault(404, "not_found", message), request_id)
         if method not in ("GET", "HEAD"):
-            return route.path, self._error(
-                path, Fault(405, "method_not_allowed", f"{route.path} takes GET"), request_id, "GET"
-            )
+            allow = "GET" if infer is None else "GET, POST"
+            fault = Fault(405, "method_not_allowed", f"{route.path} takes {allow}")
+            return route.path, self._error(path, fault, request_id, allow)
         headers = dict(scope["headers"])
         if route.unless and route.unless.encode() in headers.get(b"accept", b""):
             route = self.neutral[route.path]
         if self.front.access.refuses(route.access, headers.get(b"authorization", b"")):
             fault = Fault(401, "unauthorized", "this server needs a token: Authorization: Bearer ...")
             response = self._error(path, fault, request_id)
-            response.headers["www-authenticate"] = "Bearer"
+            response.headers["www-authenticate"] = challenge(route.access)
             return route.path, response
         request = Request({**scope, "path_params": parameters})
         return route.path, route.answer(self.front, request)

@@ -20,6 +20,8 @@ def request_content(api: Object) -> Object:
     schema = portable(_sendable(api.get("request_schema"), {}))
     example: Object = _sendable(api.get("example"), None) or {}
     kind = example.get("kind")
+    if schema and api.get("request_types") == [FORM] and "properties" in schema:
+        return _form(schema, example)
     if schema:
         return _hinted(schema, example)
     if kind == "form":
@@ -29,7 +31,8 @@ def request_content(api: Object) -> Object:
         return _raw(example)
     if kind == "json":
         return {JSON: _value({}, example)}
-    return {JSON: {"schema": {}}, FORM: {"schema": {"type": "object"}}, BYTES: {"schema": BINARY}}
+    anything: Object = {JSON: {"schema": {}}, FORM: {"schema": {"type": "object"}}, BYTES: {"schema": BINARY}}
+    return {media: anything[media] for media in api.get("request_types") or anything}
 
 
 def _hinted(schema: Object, example: Object) -> Object:

@@ -11,9 +11,9 @@ from starlette.responses import HTMLResponse, Response
 
 import franca
 from franca.engine.call import Fault
+from franca.text import visible
 from franca.web.front import Front
 from franca.web.native.base import neutral_error
-from franca.web.text import visible
 
 if TYPE_CHECKING:
     from importlib.resources.abc import Traversable

@@ -219,6 +219,8 @@ def _begin(status: int, head: bytes) -> bytes:
         found = STATUS_LINES.get(status, STATUS_LINES[500])
         if content_type:
             found += b"content-type: " + _header_text(content_type) + b"\r\n"
+        if content_type != b"application/json":
+            found += b"x-content-type-options: nosniff\r\n"
         for line in lines:
             found += _header_text(line) + b"\r\n"
         if not lines and len(_beginnings) < 256:

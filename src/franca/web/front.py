@@ -69,6 +69,10 @@ class Front:
     def script_failed(self, request_id: str, message: str, traceback: str) -> None:
         self.engine.trouble(request_id, message, traceback)
 
+    def gauges(self) -> list[tuple[str, str, dict[str, str], float]]:
+        about = "bytes of request bodies, and of answers that clients are slow to read"
+        return [*self.engine.gauges(), ("franca_held_bytes", about, {}, self.held)]
+
     def infer_route(self, path: bytes) -> InferRoute | None:
         """The script's route at a path, if it is one."""
         if self.contract.fold_case:

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 import franca
 from franca.engine import engine as states
 from franca.engine.call import Fault
+from franca.text import visible
 from franca.web.bodies import JSON, Object, answer_content, request_content
 from franca.web.front import Front
 from franca.web.native.base import ADMIN, PUBLIC, InferRoute, Page, neutral_error
-from franca.web.text import visible
 
 TEXT, HTML = "text/plain", "text/html"
 

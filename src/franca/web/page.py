@@ -11,8 +11,8 @@ from string import Template
 import franca
 from franca.engine import engine as states
 from franca.engine.engine import Trouble
+from franca.text import visible
 from franca.web.front import Front, Recent
-from franca.web.text import visible
 from franca.web.try_line import try_line
 from franca_worker.wire import STAGES
 

@@ -132,8 +132,9 @@ class Connection(HttpToolsProtocol):
         if self.phase == HEADERS:
             if self.arrived > self.limits.max_headers + self.limits.max_request_line:
                 self._refuse(Fault(431, "headers_too_large", "the request's head is too large"), "headers")
-        elif self.phase == BODY and self.head.content_length < 0 and self.entry is not None:
-            if self.arrived > self.body_bytes + CHUNK_OVERHEAD * self.chunks + SMALL_BODY:
+        elif self.phase == BODY and self.head.content_length < 0:
+            useful = self.body_bytes + CHUNK_OVERHEAD * self.chunks
+            if self.arrived > useful + SMALL_BODY:
                 self._refuse(Fault(400, "bad_http", "the body's chunks carry too much besides data"), "chunks")
 
     # Parser callbacks: an exception in one of them ends the parsing, and `data_received` answers it

@@ -5,8 +5,9 @@ import logging
 import os
 import time
 
-import tiinfer
 from mosec import errors
+
+import tiinfer
 
 RAISED = {
     "ValueError": ValueError,

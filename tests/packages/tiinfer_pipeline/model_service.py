@@ -3,6 +3,7 @@
 import os
 
 import mosec
+
 import tiinfer
 
 

@@ -1,6 +1,7 @@
 """Answers in parts, as server-sent events."""
 
 import mosec
+
 import tiinfer
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import mimetypes
 import os
 from dataclasses import dataclass
 from pathlib import Path
@@ -99,6 +100,8 @@ def _package(
     found: Found, known: configs.Config, engine: engines.Engine, what: Service, problems: list[str]
 ) -> Package:
     model = engines.model(engine, found.folder, os.environ)
+    if engine.weights and os.path.isdir(model.path):
+        problems.append(f"model_path is {model.reason}")
     script = found.script or found.folder / configs.NAME
     return Package(
         name=found.name,
@@ -140,7 +143,7 @@ def _options(found: Found, known: configs.Config, engine: engines.Engine, model:
     else:
         api.setdefault("request_types", [configs.FORM, configs.JSON])
     if "example" in api and known.algorithm.startswith(("image", "object")):
-        files = dict.fromkeys(api["example"]["files"], "image/jpeg")
+        files = dict.fromkeys(api["example"]["files"], _picture_type(found.folder))
         api["example"] = {**api["example"], "files": files}
     return {
         "engine": engine.name,
@@ -151,6 +154,12 @@ def _options(found: Found, known: configs.Config, engine: engines.Engine, model:
         "default_service": "" if found.script else engine.default,
         "api": api,
     }
+
+
+def _picture_type(folder: Path) -> str:
+    """The type of the first picture beside the script, which may serve as a sample."""
+    types = (mimetypes.guess_type(entry.name)[0] or "" for entry in sorted(folder.iterdir()))
+    return next((kind for kind in types if kind.startswith("image/")), "image/jpeg")
 
 
 def _environment() -> dict[str, str]:

@@ -51,11 +51,16 @@ class Page:
 
 def neutral_error(fault: Fault, request_id: str) -> Words:
     error = {"code": fault.code, "message": fault.message, "request_id": request_id}
-    return Words(fault.status, b"application/json", json.dumps({"error": error}, ensure_ascii=False).encode())
+    return Words(fault.status, b"application/json", _json({"error": error}))
 
 
 def v2_error(fault: Fault, request_id: str) -> Words:
-    return Words(fault.status, b"application/json", json.dumps({"error": fault.message}, ensure_ascii=False).encode())
+    return Words(fault.status, b"application/json", _json({"error": fault.message}))
+
+
+def _json(value: Any) -> bytes:
+    # A script's message may hold lone surrogates, which UTF-8 cannot.
+    return json.dumps(value, ensure_ascii=False).encode("utf-8", "replace")
 
 
 @dataclass(frozen=True)

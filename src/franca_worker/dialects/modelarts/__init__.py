@@ -16,6 +16,8 @@ from franca_worker.threads import Watch
 
 PATIENCE = 0.9
 """The share of the load deadline after which a thread is given up, so that the reason is told before the deadline."""
+LOG_EVERY = 1.0
+"""Seconds between requests whose times are logged; all of them are in Server-Timing and in /metrics."""
 
 
 class Modelarts(Dialect):
@@ -32,6 +34,7 @@ class Modelarts(Dialect):
         self.input_names: Optional[List[str]] = None
         self._meta: Dict[str, Any] = {}
         self._marks: List[float] = []
+        self._logged = -LOG_EVERY
         self._log_times: Callable[..., None] = lambda *marks: None
 
     # Loading
@@ -102,7 +105,10 @@ class Modelarts(Dialect):
             return output
         self._marks.append(time.perf_counter())
         result = self.service._postprocess(output)
-        self._log_times(*self._marks, time.perf_counter())
+        now = time.perf_counter()
+        if now - self._logged >= LOG_EVERY:
+            self._logged = now
+            self._log_times(*self._marks, now)
         return result
 
     def encode(self, output: Any, request: Request) -> Answer:

@@ -11,7 +11,7 @@ from types import ModuleType
 from typing import Any, Callable, Dict, List, Tuple, Type
 
 from franca_worker.dialects.base import Package
-from franca_worker.loading import ScriptError, import_script
+from franca_worker.loading import HERE, ScriptError, import_script
 
 PLATFORM = ("model_service", "mms", "hiai")
 """Top-level modules whose classes are the platform's, never the script's."""
@@ -19,14 +19,22 @@ PLATFORM = ("model_service", "mms", "hiai")
 
 def find(package: Package) -> Type[Any]:
     """The service class: the script's only leaf class over a base of the platform, or the engine's default service."""
-    # Before the script, so that a stand-in for local tests beside it does not take the place of the real one.
-    base: Type[Any] = importlib.import_module("model_service.model_service").ModelService
+    base: Type[Any] = _platform().ModelService
     default: str = package.options.get("default_service", "")
     if default:
         module, _, name = default.partition(":")
         found: Type[Any] = getattr(importlib.import_module(module), name)
         return found
     return pick(import_script(package.script), base, package)
+
+
+def _platform() -> Any:
+    """The platform's own module, imported before a stand-in for local tests beside the script can take its place."""
+    sys.path.insert(0, os.path.join(HERE, "platforms", "modelarts", "always"))
+    try:
+        return importlib.import_module("model_service.model_service")
+    finally:
+        del sys.path[0]
 
 
 def pick(module: ModuleType, base: Type[Any], package: Package) -> Type[Any]:

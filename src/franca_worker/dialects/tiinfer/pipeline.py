@@ -188,8 +188,11 @@ class Pipeline:
     def _send_part(self, event: str, index: int = 0) -> None:
         """`send_stream_event` of the last worker. While it warms up nobody listens."""
         if index < len(current.running):
-            body = b"".join(b"data: %s\n" % line.encode() for line in str(event).split("\n")) + b"\n"
-            part = wire.Reply(current.running[index].id, 200, wire.MORE, wire.NO_TIMES, EVENTS.encode(), body)
+            lines = str(event).split("\n")
+            if not lines[-1]:
+                lines.pop()
+            body = "".join("data: %s\n" % line for line in lines) + "\n"
+            part = wire.Reply(current.running[index].id, 200, wire.MORE, wire.NO_TIMES, EVENTS.encode(), body.encode())
             self.dialect.port.reply(part)
 
     def _failure(self, error: BaseException, stage: str, request: Request) -> Union[Answer, Problem]:

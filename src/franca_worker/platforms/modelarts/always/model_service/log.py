@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import sys
 
-LINE = "%(asctime)s [%(threadName)-12.12s] [%(pathname)s:%(lineno)d] - %(levelname)s - %(message)s"
+LINE = "%(asctime)s [%(threadName)-12.12s] [%(filename)s:%(lineno)d] - %(levelname)s - %(message)s"
 
 
 def getLogger(name: str = "model_service") -> logging.Logger:  # noqa: N802

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import re
 import unicodedata
 
 UNSEEN = frozenset(("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"))
 """Unicode categories that show as nothing, or change how the text around them shows."""
 
-_PLAIN = re.compile(r"[ -~]*")
-
 
 def visible(text: str, keep: str = "") -> str:
     """The text with control characters, direction marks and lone surrogates spelt out, except those in `keep`."""
-    if _PLAIN.fullmatch(text):
+    shown = text
+    for character in keep:
+        shown = shown.replace(character, "")
+    if shown.isprintable():
         return text
     return "".join(
         character if character in keep or not _is_unseen(character) else _spelt(character) for character in text

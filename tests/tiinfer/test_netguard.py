@@ -1,0 +1,81 @@
+"""What scripts may connect to, in a network namespace where only `lo` is and nothing can get out."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from support.server import ROOT
+from support.tiinfer import last_line, run
+
+HOSTS = "127.0.0.1 localhost\n93.184.216.34 public.test\n10.0.0.5 inner.test\n93.184.216.34 mixed.test\n10.0.0.5 mixed.test\n"
+ADDRESSES = ("10.0.0.5/32", "169.254.169.254/32", "93.184.216.34/32", "fd00::5/128")
+SET_UP = " && ".join(
+    [
+        "ip link set lo up",
+        *(f"ip address add {address} dev lo" for address in ADDRESSES),
+        "mount --bind {hosts} /etc/hosts",
+    ]
+)
+FLAGS = (["-n", "-m"], ["-U", "-r", "-n", "-m"])
+"""As root, or as root of a user namespace."""
+
+
+def in_namespace(hosts: Path, command: str) -> subprocess.CompletedProcess[str] | None:
+    """Run a shell command in a namespace of its own; None where that is not permitted."""
+    if not shutil.which("unshare") or not shutil.which("ip"):
+        return None
+    for flags in FLAGS:
+        if subprocess.run(["unshare", *flags, "true"], capture_output=True).returncode == 0:
+            whole = f"{SET_UP.format(hosts=hosts)} && {command}"
+            return subprocess.run(["unshare", *flags, "sh", "-c", whole], capture_output=True, text=True, cwd=ROOT)
+    return None
+
+
+@pytest.mark.timeout(180)
+def test_in_a_namespace_with_lo_alone(tmp_path: Path) -> None:
+    hosts = tmp_path / "hosts"
+    hosts.write_text(HOSTS)
+    cases = "tests/tiinfer/namespace_cases.py"
+    done = in_namespace(hosts, f"{sys.executable} -m pytest -q -p no:cacheprovider {cases}")
+    if done is None:
+        pytest.skip("this machine lets no process have a network namespace of its own")
+    assert done.returncode == 0, done.stdout[-6000:] + done.stderr[-2000:]
+    found = re.search(r"(\d+) passed", done.stdout)
+    assert found is not None
+    assert int(found[1]) > 20
+
+
+def test_none_where_the_kernel_says_no() -> None:
+    """A process that may not leave its network says so, and the server ends."""
+    limit = "echo 0 > /proc/sys/user/max_net_namespaces"
+    serve = f"{sys.executable} -m franca tiinfer tests/packages/tiinfer_fetch --port 0 --worker-net none"
+    forbid = ["unshare", "-U", "-r", "sh", "-c"]
+    if subprocess.run([*forbid, limit], capture_output=True).returncode:
+        pytest.skip("this machine does not let the test forbid namespaces")
+    done = subprocess.run([*forbid, f"{limit} && {serve}"], capture_output=True, text=True, cwd=ROOT, timeout=60)
+    assert done.returncode == 3, done.stderr
+    line = last_line(done.stderr)
+    assert "--worker-net none: this machine does not let a process leave the network" in line
+    assert "--worker-net guard" in line
+
+
+WRONG = {
+    ("--worker-net", "shut"): "expected one of guard, open, none",
+    ("--url-allow", "http://a.test/"): "is no host; write name, name:port or [address]:port",
+    ("--url-allow", "a.test:99999"): "is no host",
+    ("--url-allow", "a b"): "is no host",
+    ("--worker-net", "none", "--inline"): "--worker-net none needs a process of its own",
+}
+
+
+@pytest.mark.parametrize("flags", WRONG, ids=" ".join)
+def test_wrong_uses(flags: tuple[str, ...]) -> None:
+    done = run("serve", "tests/packages/tiinfer_fetch", "--port", "0", *flags)
+    assert done.returncode == 3
+    assert WRONG[flags] in last_line(done.stderr)
