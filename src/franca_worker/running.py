@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import json
 import time
-from typing import Any, Iterator, List, Sequence, Tuple, Union
+from typing import Any, Callable, Iterator, List, Optional, Sequence, Tuple, Union
 
 from franca_worker import current, wire
 from franca_worker.dialects.base import Answer, Dialect, Problem, Request
@@ -28,6 +28,8 @@ class Runner:
         self.rerun = rerun
         self.broken = ""
         self._polled = now()
+        self.preprocess = own_stage(dialect, "preprocess")
+        self.postprocess = own_stage(dialect, "postprocess")
 
     def run(self, items: List[wire.Item], singly: bool) -> None:
         if singly or len(items) == 1 or not self.dialect.batched:
@@ -59,18 +61,24 @@ class Runner:
         try:
             value = dialect.decode(request)
             marks.append(now())
-            stage = "preprocess"
-            value = dialect.preprocess(value)
-            marks.append(now())
+            if self.preprocess is None:
+                marks.append(marks[1])
+            else:
+                stage = "preprocess"
+                value = self.preprocess(value)
+                marks.append(now())
             stage = "inference"
             output = only_result(dialect.infer_batch([value])) if dialect.batched else dialect.infer(value)
             if inspect.isgenerator(output) and dialect.streams:
                 self._stream(request, output, marks)
                 return
             marks.append(now())
-            stage = "postprocess"
-            output = dialect.postprocess(output)
-            marks.append(now())
+            if self.postprocess is None:
+                marks.append(marks[3])
+            else:
+                stage = "postprocess"
+                output = self.postprocess(output)
+                marks.append(now())
             stage = "encode"
             answer = dialect.encode(output, request)
             marks.append(now())
@@ -99,7 +107,9 @@ class Runner:
                 values = [value for _, value, _, _ in ready]
                 outputs: Sequence[Any] = one_each(self.dialect.infer_batch(values), len(values))
             except BaseException as error:
-                replies.extend(self._one_by_one(ready, error, started))
+                for reply in self._one_by_one(ready, error, started):
+                    # Sent at once: what is done stays done, whatever the next item does to this process.
+                    self.port.reply(reply)
             else:
                 took = microseconds(now() - started)
                 for (request, _, decode, preprocess), output in zip(ready, outputs):
@@ -108,18 +118,19 @@ class Runner:
             self.port.reply(*replies)
 
     def _prepare(self, request: Request) -> Union[wire.Reply, Tuple[Request, Any, int, int]]:
-        marks = [now()]
+        started = decoded = now()
         stage = "decode"
         try:
             value = self.dialect.decode(request)
-            marks.append(now())
+            decoded = now()
+            if self.preprocess is None:
+                return (request, value, microseconds(decoded - started), 0)
             stage = "preprocess"
-            value = self.dialect.preprocess(value)
+            value = self.preprocess(value)
         except BaseException as error:
-            marks.append(now())
+            marks = [started, now()] if stage == "decode" else [started, decoded, now()]
             return self.failed_reply(request, error, stage, durations(marks))
-        marks.append(now())
-        return (request, value, microseconds(marks[1] - marks[0]), microseconds(marks[2] - marks[1]))
+        return (request, value, microseconds(decoded - started), microseconds(now() - decoded))
 
     def _one_by_one(
         self, ready: List[Tuple[Request, Any, int, int]], error: BaseException, started: float
@@ -157,20 +168,18 @@ class Runner:
         )
 
     def _conclude(self, request: Request, output: Any, so_far: Tuple[int, int, int]) -> wire.Reply:
-        marks = [now()]
+        started = now()
+        post = 0
         stage = "postprocess"
         try:
-            output = self.dialect.postprocess(output)
-            marks.append(now())
+            if self.postprocess is not None:
+                output = self.postprocess(output)
+                post = microseconds(now() - started)
             stage = "encode"
             answer = self.dialect.encode(output, request)
-            marks.append(now())
         except BaseException as error:
-            marks.append(now())
-            rest = (durations(marks) + (0, 0))[:2]
-            return self.failed_reply(request, error, stage, (so_far + rest)[:5])
-        post, encode = microseconds(marks[1] - marks[0]), microseconds(marks[2] - marks[1])
-        return finished(request.id, answer, (*so_far, post, encode))
+            return self.failed_reply(request, error, stage, (*so_far, post, microseconds(now() - started) - post))
+        return finished(request.id, answer, (*so_far, post, microseconds(now() - started) - post))
 
     # Streams
 
@@ -181,7 +190,8 @@ class Runner:
         sent = 0
         try:
             for part in parts:
-                body = self.dialect.encode_part(self.dialect.postprocess(part), content_type)
+                part = part if self.postprocess is None else self.postprocess(part)
+                body = self.dialect.encode_part(part, content_type)
                 times = durations([*marks, now()]) if not sent else wire.NO_TIMES
                 self.port.reply(wire.Reply(request.id, 200, wire.MORE, times, head, body))
                 sent += 1
@@ -213,6 +223,12 @@ class Runner:
     def _note_broken(self, error: BaseException) -> None:
         if not isinstance(error, Exception) or isinstance(error, MemoryError):
             self.broken = "the script raised %s" % describe(error)
+
+
+def own_stage(dialect: Dialect, name: str) -> Optional[Callable[[Any], Any]]:
+    """A stage the dialect fills in; None when it is the identity, so that it costs nothing and is not timed."""
+    stage: Callable[[Any], Any] = getattr(dialect, name)
+    return None if getattr(stage, "__func__", None) is getattr(Dialect, name) else stage
 
 
 def finished(item_id: int, answer: Answer, times: Times) -> wire.Reply:

@@ -124,16 +124,20 @@ assert set(OWN) == set(SCRIPTS)
 Source = Callable[[str], str]
 
 LENET = """
+import importlib.util
 import sys
 import numpy as np
 from PIL import Image
 
 text, folder, picture = open(sys.argv[1]).read(), sys.argv[2], sys.argv[3]
 network_part = text.replace('"Ascend"', '"CPU"').partition("\\nclass MnistService")[0].partition("\\nclass Service")[0]
-names = {}
-exec("\\n".join(line for line in network_part.splitlines() if "model_service" not in line), names)
-mindspore = names["mindspore"]
-network = names["LeNet5"]()
+with open(picture + "_network.py", "w") as file:
+    file.write("\\n".join(line for line in network_part.splitlines() if "model_service" not in line))
+spec = importlib.util.spec_from_file_location("network_part", picture + "_network.py")
+module = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(module)
+mindspore = module.mindspore
+network = module.LeNet5()
 mindspore.save_checkpoint(network, folder + "/checkpoint_lenet_1-1_1875.ckpt")
 pixels = np.asarray(Image.open(picture).resize((1, 1024)), dtype=np.float32).reshape(1, 1, 32, 32)
 print("ANSWER", repr(str(network(mindspore.Tensor(pixels)))))

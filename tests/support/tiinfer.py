@@ -114,15 +114,14 @@ class Served:
         wait_until(lambda: self.client.get("/").status_code == 200, 30, lambda: f"not ready:\n{self.log}")
 
     def terminate(self) -> None:
+        """Ask it to stop; a connection that is kept open would make it wait."""
+        self.client.close()
         if self.process.poll() is None:
             self.process.send_signal(signal.SIGTERM)
 
     def stop(self, seconds: float = 30) -> int:
         self.terminate()
-        try:
-            return self.ended(seconds)
-        finally:
-            self.client.close()
+        return self.ended(seconds)
 
     def ended(self, seconds: float = 30) -> int:
         """The exit code, once it has ended by itself."""

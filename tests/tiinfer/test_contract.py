@@ -216,12 +216,9 @@ def test_2_3_largest_body_by_default(pair: tuple[Served, Served]) -> None:
 def test_2_3_shutting_down() -> None:
     with both("tiinfer_ops", "--timeout", "10000") as pair:
         for server in pair:
-            with contextlib.ExitStack() as stack:
-                pool = stack.enter_context(contextlib.closing(server.client))
-                assert pool.get("/").status_code == 200
-                codes, slow = stopping(server)
-                assert codes == {"/": Heard(503, "gracefully shutting down"), "POST": codes["/"]}
-                assert slow == Heard(200, {"op": "sleep", "seconds": 2})
+            codes, slow = stopping(server)
+            assert codes == {"/": Heard(503, "gracefully shutting down"), "POST": codes["/"]}
+            assert slow == Heard(200, {"op": "sleep", "seconds": 2})
 
 
 def stopping(server: Served) -> tuple[dict[str, Heard], Heard]:

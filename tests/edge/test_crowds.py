@@ -1,0 +1,217 @@
+"""More clients than there is room for: F53, F57, F59, F75."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from collections import Counter
+from pathlib import Path
+
+import psutil
+import pytest
+
+from support import crowd
+from support.after import measure, unharmed
+from support.raw import post
+from support.server import Server, serving, wait_until
+from support.traffic import Gate, answers, occupy, times
+from support.wire import Reply
+
+GOOD = post(b"7")
+LIVE = b"GET /v2/health/live HTTP/1.1\r\nHost: localhost\r\n\r\n"
+
+
+async def ask_once(server: Server, request: bytes) -> Reply | None:
+    (guest,) = await crowd.arrive(server, 1)
+    await guest.send(request)
+    reply = await guest.reply()
+    guest.close()
+    return reply
+
+
+def test_f53_a_flood_of_connections() -> None:
+    """F53: beyond the limit health still answers, everything else gets 503; when the flood ends, all is well."""
+
+    async def story(server: Server) -> None:
+        guests = await crowd.arrive(server, 49)
+        refused = await ask_once(server, GOOD)
+        flood = await crowd.arrive(server, 200)
+        for _ in range(20):
+            healthy = await ask_once(server, LIVE)
+            assert healthy is not None
+            assert healthy.status == 200
+            refused = await ask_once(server, GOOD)
+            assert refused is not None
+            assert (refused.status, refused.headers["connection"]) == (503, "close")
+            assert int(refused.headers["retry-after"]) >= 1
+            await asyncio.sleep(0.05)
+        # Those within the limit are served as ever.
+        await guests[0].send(GOOD)
+        served = await guests[0].reply()
+        assert served is not None
+        assert served.status == 200
+        turned_away = await crowd.together([guest.reply() for guest in flood[1:-16]])
+        assert {reply.status for reply in turned_away if reply} == {503}
+        for guest in (*guests, *flood):
+            guest.close()
+
+    with serving("function", "--max-connections", "50", "--header-timeout", "60s") as server:
+        server.client.close()
+        asyncio.run(story(server))
+        server.client = type(server.client)(base_url=server.url, timeout=30)
+        wait_until(lambda: server.predict(7).status_code == 200)
+        with unharmed(server, 7, {"got": 7}):
+            pass
+
+
+def test_f57_the_queue_overflows(tmp_path: Path) -> None:
+    """F57: of a thousand keep-alive clients as many are accepted as the queue holds, and every one of those is
+    answered; the rest get 503 with a number in Retry-After at once, before any accepted one is answered."""
+    clients, places = 1000, 256
+
+    async def story(server: Server, gate: Gate) -> None:
+        guests = await crowd.arrive(server, clients)
+        for guest in guests:
+            await guest.send(LIVE)
+        assert all(reply and reply.status == 200 for reply in await crowd.together([g.reply() for g in guests]))
+        await crowd.together([guest.send(ask(number)) for number, guest in enumerate(guests)])
+        waiting = {asyncio.ensure_future(guest.reply()): number for number, guest in enumerate(guests)}
+        refused = set()
+        for future in asyncio.as_completed(waiting, timeout=30):
+            reply = await future
+            assert reply is not None
+            assert reply.status == 503
+            assert 1 <= int(reply.headers["retry-after"]) <= 30
+            assert "connection" not in reply.headers
+            refused.add(json.loads(reply.body)["error"]["request_id"])
+            if len(refused) == clients - places:
+                break
+        assert len(refused) == clients - places
+        assert server.metric("franca_queue_length") == places
+        gate.open()
+        rest = [(await future, number) for future, number in waiting.items() if not future.done()]
+        rest += []
+        accepted = [(reply, number) for reply, number in rest if reply]
+        assert len(accepted) == places
+        for reply, number in accepted:
+            assert (reply.status, json.loads(reply.body)["id"]) == (200, number)
+        await again(guests)
+        for guest in guests:
+            guest.close()
+
+    async def again(guests: list[crowd.Guest]) -> None:
+        """Every connection is still good; a second wave splits into answers and refusals, none lost."""
+        await crowd.together([guest.send(ask(number)) for number, guest in enumerate(guests)])
+        replies = await crowd.together([guest.reply() for guest in guests])
+        counts = Counter(reply.status if reply else 0 for reply in replies)
+        assert counts.keys() <= {200, 503}
+        assert counts[200] >= places
+
+    def ask(number: int) -> bytes:
+        return post(json.dumps({"id": number}).encode())
+
+    with serving("fault_script/single.py") as server, unharmed(server, {"id": 1}, {"id": 1, "twice": 2}):
+        gate = Gate(tmp_path / "gate")
+        plug = occupy(server, gate, 4)
+        time.sleep(0.1)
+        asyncio.run(story(server, gate))
+        assert answers(server, [plug])[0].status == 200
+        refused = server.metric("franca_requests_total", route="/predict", status="503")
+        assert server.metric("franca_dropped_total", reason="queue_full") == refused
+
+
+def test_f59_many_large_bodies() -> None:
+    """F59: bodies beyond the byte budget get 503 with Retry-After; memory stays near the budget and returns."""
+    size, budget, uploads = 4_000_000, 24_000_000, times(60, 200)
+    request = post(b" " * (size - 1) + b"7")
+
+    async def upload(guest: crowd.Guest) -> int:
+        await guest.send(request[: size // 2])
+        await asyncio.sleep(0.5)
+        await guest.send(request[size // 2 :])
+        reply = await guest.reply()
+        if reply is None:
+            return 0
+        if reply.status == 503:
+            assert int(reply.headers["retry-after"]) >= 1
+        return reply.status
+
+    async def story(server: Server) -> tuple[Counter[int], int]:
+        guests = await crowd.arrive(server, uploads)
+        most = 0
+
+        async def watch() -> None:
+            nonlocal most
+            while True:
+                most = max(most, measure(server).memory)
+                await asyncio.sleep(0.02)
+
+        watching = asyncio.ensure_future(watch())
+        statuses = await crowd.together([upload(guest) for guest in guests])
+        watching.cancel()
+        for guest in guests:
+            guest.close()
+        return Counter(statuses), most
+
+    with serving("function", "--max-held", str(budget)) as server, unharmed(server, 7, {"got": 7}) as before:
+        counts, most = asyncio.run(story(server))
+        assert counts.keys() == {200, 503}
+        assert counts[200] >= budget // size
+        assert counts[503] > uploads // 2
+        assert most - before.memory < budget + (256 << 20)
+        assert server.metric("franca_held_bytes") == 0
+
+
+def test_f59_a_body_in_tiny_pieces_costs_no_more() -> None:
+    """What a body costs in memory is its size, not the number of pieces it arrives in."""
+    with serving("function") as server:
+        assert server.predict(7).status_code == 200
+        before = measure(server)
+        server.process.send_signal(19)
+        try:
+            pass
+        finally:
+            server.process.send_signal(18)
+        asyncio.run(drip(server, 200_000))
+        assert measure(server).memory - before.memory < 32 << 20
+
+
+async def drip(server: Server, pieces: int) -> None:
+    (guest,) = await crowd.arrive(server, 1)
+    await guest.send(post(b"", f"Content-Length: {pieces}"))
+    for number in range(pieces - 1):
+        guest.writer.write(b" ")
+        if number % 20 == 0:
+            await asyncio.sleep(0)
+    await guest.send(b"7")
+    reply = await guest.reply()
+    assert reply is not None
+    assert reply.status == 200
+    guest.close()
+
+
+@pytest.mark.parametrize("files", [64, 128])
+def test_f75_no_descriptors_left(files: int) -> None:
+    """F75: with all file descriptors in use the server neither spins nor dies, and recovers when some are free."""
+
+    async def story(server: Server) -> None:
+        guests = await crowd.arrive(server, 200)
+        process = psutil.Process(server.process.pid)
+        process.cpu_percent()
+        await asyncio.sleep(2)
+        assert process.cpu_percent() < 40, "the accept loop spins"
+        for guest in guests:
+            guest.close()
+
+    limited = ("--header-timeout", "60s", "--max-connections", "1000")
+    with serving("function", *limited) as server:
+        assert server.predict(7).status_code == 200
+        before = measure(server)
+        psutil.Process(server.process.pid).rlimit(psutil.RLIMIT_NOFILE, (files, files))
+        asyncio.run(story(server))
+        wait_until(lambda: server.predict(7).status_code == 200)
+        wait_until(lambda: measure(server).fds <= before.fds + 1)
+        for _ in range(20):
+            assert server.predict(7).json() == {"got": 7}
+        assert "Traceback" not in server.log
