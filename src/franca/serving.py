@@ -41,6 +41,8 @@ def serve(package: Package, settings: Settings) -> None:
     rules = access.establish(settings)
     tls = access.tls_context(settings)
     sock = server.bind(settings)
+    if rules.token and tls is None and not access.is_loopback(settings.host):
+        log.warning("the token travels over plain HTTP: use --tls-cert and --tls-key, or a proxy that speaks TLS")
     if settings.install:
         from franca.tools import install
 

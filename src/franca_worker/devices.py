@@ -23,6 +23,7 @@ FACTORIES = (
     "normal", "ones", "ones_like", "rand", "rand_like", "randint", "randn", "randn_like", "randperm", "tensor",
     "zeros", "zeros_like",
 )  # fmt: skip
+MINDSPORE = ("/mindspore/context.py", "/mindspore/device_manager.py")
 NO_EFFECT = ("set_device", "synchronize", "init")
 
 
@@ -153,13 +154,23 @@ def explain(error: Optional[BaseException]) -> str:
 def _explained(frames: Optional[TracebackType]) -> str:
     for frame, _ in traceback.walk_tb(frames):
         file, function = frame.f_code.co_filename.replace(os.sep, "/"), frame.f_code.co_name
-        if file.endswith("/mindspore/context.py") and function.startswith("set_device_target"):
-            wanted = frame.f_locals.get("target") or frame.f_locals.get("device_target")
-            return "the script asks MindSpore for the device %s, which is not there" % wanted
+        if file.endswith(MINDSPORE) and function in ("set_device_target", "set_device"):
+            wanted = frame.f_locals.get("target", frame.f_locals.get("device_target"))
+            if not _mindspore_has(wanted):
+                return "the script asks MindSpore for the device %s, which is not there" % wanted
         in_torch = file.endswith("/torch/cuda/__init__.py") or function == "_validate_device"
         if in_torch and "/torch/" in file and not _has_cuda():
             return "the script asks torch for a CUDA device, and torch sees none"
     return ""
+
+
+def _mindspore_has(device: Any) -> bool:
+    """Whether this MindSpore could run on a device; no, where an older one does not say."""
+    try:
+        internals: Any = sys.modules["mindspore._c_expression"]
+        return bool(internals.MSContext.get_instance().is_pkg_support_device(device))
+    except (KeyError, AttributeError, TypeError):
+        return False
 
 
 def _has_cuda() -> bool:

@@ -66,7 +66,9 @@ def depth(levels: int) -> bytes:
 
 
 def form(*parts: tuple[str, bytes]) -> bytes:
-    pieces = [f"--B\r\nContent-Disposition: form-data; {head}\r\n\r\n".encode() + data + b"\r\n" for head, data in parts]
+    pieces = [
+        f"--B\r\nContent-Disposition: form-data; {head}\r\n\r\n".encode() + data + b"\r\n" for head, data in parts
+    ]
     request = post(b"".join(pieces) + b"--B--\r\n")
     return request.replace(b"application/json", b"multipart/form-data; boundary=B")
 

@@ -200,8 +200,10 @@ def test_f14_all_workers_die_together_while_busy(script: str) -> None:
 def kill_all_together(server: Server) -> None:
     """The front learns of all deaths in one moment, so that nothing is run again by a worker that dies next."""
     with stopped(server):
-        for worker in server.workers():
+        workers = server.workers()
+        for worker in workers:
             kill(worker)
+        wait_until(lambda: not any(map(lives, workers)))
 
 
 @pytest.mark.parametrize("doing", ["idle", "hold_gil", "loading"])

@@ -134,7 +134,7 @@ network_part = text.replace('"Ascend"', '"CPU"').partition("\\nclass MnistServic
 with open(picture + "_network.py", "w") as file:
     file.write("\\n".join(line for line in network_part.splitlines() if "model_service" not in line))
 spec = importlib.util.spec_from_file_location("network_part", picture + "_network.py")
-module = importlib.util.module_from_spec(spec)
+module = sys.modules["network_part"] = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(module)
 mindspore = module.mindspore
 network = module.LeNet5()
@@ -179,7 +179,7 @@ def test_the_tensorflow_1_service_reads_real_digits_on_tensorflow_2(
 ) -> None:
     with serving(saved_package(tmp_path, source("tensorflow1"), saved_models / "square")) as server:
         assert answers(server, digits) == [[label] for label in digits.labels]
-        message = r"TensorFlow 2\S* has no tf.Session, tf.saved_model.loader.load, .*customize_service.py:\d+\): supplied"
+        message = r"TensorFlow 2\S* has no tf.Session, tf.saved_model.loader, .*customize_service.py:\d+\): supplied"
         server.wait_log(message)
         assert server.log.count("supplied from tf.compat.v1") == 1
         answer = server.client.post("/", files={"wrong": ("0.png", digits.pictures[0], "image/png")})
@@ -204,7 +204,8 @@ def test_the_onnx_note_with_its_quotes_and_an_inference_of_its_own(tmp_path: Pat
         "        self.session = onnxruntime.InferenceSession(self.model_path)\n\n"
         "    def _inference(self, data):\n"
         "        import numpy\n"
-        "        return self.session.run(None, {'images': numpy.array(data['rows'], numpy.float32)})[0].argmax(axis=1)\n"
+        "        rows = numpy.array(data['rows'], numpy.float32)\n"
+        "        return self.session.run(None, {'images': rows})[0].argmax(axis=1)\n"
     )
     package(tmp_path, script, config("TensorFlow"), test__onnx=(example / "digits.onnx").read_bytes())
     seven = Image.open(example / "seven.png").convert("L").resize((8, 8), Image.Resampling.BOX)

@@ -21,6 +21,12 @@ NODE = "from model_service.model_service import SingleNodeService\n"
 TORCH = "from model_service.pytorch_model_service import PTServingBaseService\n"
 
 
+def returning(expression: str, first: str = "") -> str:
+    """A script whose answer is always an expression."""
+    body = f"class Service(SingleNodeService):\n    def _inference(self, data):\n        return {expression}\n"
+    return f"{NODE}{first}\n\n{body}"
+
+
 def test_01_multipart_data_is_one_dict(tmp_path: Path) -> None:
     script = """
         from model_service.model_service import SingleNodeService
@@ -49,10 +55,15 @@ def test_02_values_are_real_bytes_io(tmp_path: Path) -> None:
                 whole = file.getvalue()
                 return {
                     "buffer": len(file.getbuffer()), "value": len(whole), "read": len(file.read()),
-                    "size": Image.open(file).size, "again": file.seek(0), "array": numpy.load(data["n"]["x.npy"]).tolist(),
+                    "size": Image.open(file).size, "again": file.seek(0),
+                    "array": numpy.load(data["n"]["x.npy"]).tolist(),
                 }
     """
-    array = b"\x93NUMPY\x01\x00v\x00" + b"{'descr': '|u1', 'fortran_order': False, 'shape': (3,), }".ljust(117) + b"\n\x01\x02\x03"
+    array = (
+        b"\x93NUMPY\x01\x00v\x00"
+        + b"{'descr': '|u1', 'fortran_order': False, 'shape': (3,), }".ljust(117)
+        + b"\n\x01\x02\x03"
+    )
     with serving(package(tmp_path, script)) as server:
         picture = grey(9)
         answer = server.client.post("/", files={"f": ("x.png", picture), "n": ("x.npy", array)})
@@ -121,7 +132,10 @@ class Service(PTServingBaseService):
 
 
 def test_10_errors_are_covered_by_the_table_of_requests(echo: Server) -> None:
-    assert [echo.client.post("/", json={"raise": kind}).status_code for kind in ("TypeError", "ValueError")] == [400, 500]
+    assert [echo.client.post("/", json={"raise": kind}).status_code for kind in ("TypeError", "ValueError")] == [
+        400,
+        500,
+    ]
 
 
 def test_11_numpy_is_encoded_and_with_the_strict_switch_an_error(echo: Server) -> None:
@@ -143,7 +157,9 @@ def test_13_nan_is_null_with_a_warning_or_as_the_platform_wrote_it(echo: Server)
     assert answer.content == b'{"score": null, "inner": [null, 1.0, null]}'
     assert answer.headers["x-franca-warning"] == "nan: 3 values replaced by null"
     with serving("modelarts_echo", "--nan", "platform") as server:
-        assert server.client.post("/", json={"return": "nan"}).content == b'{"score": NaN, "inner": [Infinity, 1.0, NaN]}'
+        assert (
+            server.client.post("/", json={"return": "nan"}).content == b'{"score": NaN, "inner": [Infinity, 1.0, NaN]}'
+        )
     with serving("modelarts_echo", "--nan", "error") as server:
         assert server.client.post("/", json={"return": "nan"}).status_code == 500
 
@@ -162,11 +178,14 @@ def test_text_that_cannot_be_sent_is_the_scripts_failure(echo: Server) -> None:
 
 
 def test_17_an_error_in_del_does_not_break_shutdown(tmp_path: Path) -> None:
-    script = NODE + """
+    script = (
+        NODE
+        + """
 class Service(SingleNodeService):
     def __del__(self):
         self.sess.close()
 """
+    )
     with serving(package(tmp_path, script)) as server:
         assert server.client.post("/", json={"a": 1}).status_code == 200
         assert server.stop() == 0
@@ -220,7 +239,9 @@ def test_18_state_in_self_and_a_fixed_file_belong_to_one_request_at_a_time(tmp_p
 
 
 def test_19_the_working_directory_is_writable_and_holds_model_1(tmp_path: Path) -> None:
-    script = NODE + """
+    script = (
+        NODE
+        + """
 import os
 
 with open("model/1/labels.txt") as file:
@@ -242,12 +263,15 @@ class Service(SingleNodeService):
                 "size": os.path.getsize("scratch.txt"), "library_path": os.environ["LD_LIBRARY_PATH"],
                 "device": os.environ["DEVICE_ID"]}
 """
+    )
     package(tmp_path / "p" / "model", script, config("MindSpore"), labels__txt="cat dog")
     with serving(tmp_path / "p", "--workers", "2") as server:
         server.wait_log("worker 1 ready")
         with ThreadPoolExecutor(4) as pool:
             told = list(pool.map(lambda _: httpx.post(server.url, json={"a": 1}).json(), range(24)))
-        assert {(*answer["labels"], answer["written"], answer["device"]) for answer in told} == {("cat", "dog", True, "0")}
+        assert {(*answer["labels"], answer["written"], answer["device"]) for answer in told} == {
+            ("cat", "dog", True, "0")
+        }
         folders = {answer["here"] for answer in told}
         assert all(Path(folder).is_dir() for folder in folders)
         assert str(tmp_path) not in "".join(folders)
@@ -292,14 +316,22 @@ def test_20_and_21_work_at_import_and_siblings_of_common_names(tmp_path: Path) -
     package(tmp_path, script, model___late__py="NAME = 'late'\n", **files)
     (tmp_path / "model" / "__init__.py").write_text("NAME = 'model'\n")
     with serving(tmp_path) as server:
-        assert server.client.post("/", json={"a": 1}).json() == ["config", "core", "model", "models", "src", "utils", "late"]
+        assert server.client.post("/", json={"a": 1}).json() == [
+            "config",
+            "core",
+            "model",
+            "models",
+            "src",
+            "utils",
+            "late",
+        ]
         server.wait_log(r"\| imported now")
         server.wait_log(r"\| by a shell")
 
 
 def test_21_modules_of_a_package_may_be_imported_as_model(tmp_path: Path) -> None:
     """The folder above the package is on the import path, as the platform's server had its own there."""
-    script = NODE + "from model.helper import NAME\n\n\nclass Service(SingleNodeService):\n    def _inference(self, data):\n        return NAME\n"
+    script = returning("NAME", "from model.helper import NAME\n")
     with serving(package(tmp_path, script, helper__py="NAME = 'helped'\n")) as server:
         assert server.client.post("/", json={"a": 1}).json() == "helped"
 
@@ -307,7 +339,7 @@ def test_21_modules_of_a_package_may_be_imported_as_model(tmp_path: Path) -> Non
 LEAVES = [
     ("two", NODE + "class One(SingleNodeService):\n    pass\n\n\nclass Two(SingleNodeService):\n    pass\n",
      r"customize_service.py:6: One \(line 2\) and Two \(line 6\) could all be the service \(fix: "),
-    ("two, seen only when run", NODE + "One = type('One', (SingleNodeService,), {})\nTwo = type('Two', (SingleNodeService,), {})\n",
+    ("two, seen only when run", NODE + "One, Two = (type(name, (SingleNodeService,), {}) for name in ('One', 'Two'))\n",
      r"customize_service.py: One \(line 0\) and Two \(line 0\) could all be the service"),
     ("none", "class Service(object):\n    pass\n",
      r"customize_service.py:1: no class in it derives from a base class of the platform \(fix: class Service\(PTServ"),
@@ -325,7 +357,9 @@ def test_22_more_than_one_leaf_class_or_none(tmp_path: Path, script: str, messag
 
 
 def test_22_a_class_over_another_is_the_leaf_and_other_bases_do_not_count(tmp_path: Path) -> None:
-    script = NODE + """
+    script = (
+        NODE
+        + """
 from helper import Helped
 from model_service.pytorch_model_service import PTServingBaseService
 from model_service.tfserving_model_service import TfServingBaseService
@@ -338,13 +372,14 @@ class Middle(Helped):
 class Service(Middle):
     pass
 """
+    )
     helper = NODE + "class Helped(SingleNodeService):\n    def _inference(self, data):\n        return 'helped'\n"
     with serving(package(tmp_path, script, helper__py=helper)) as server:
         assert server.client.post("/", json={"a": 1}).json() == "helped"
 
 
 def test_23_a_base_class_of_another_engine_works(tmp_path: Path) -> None:
-    script = TORCH + "class Service(PTServingBaseService):\n    def _inference(self, data):\n        return self.model_path\n"
+    script = returning("self.model_path").replace(NODE, TORCH).replace("SingleNodeService", "PTServingBaseService")
     package(tmp_path, script, config("TensorFlow"), w__pth=b"")
     facts = json.loads(franca("inspect", str(tmp_path), "--json").stdout)
     assert facts["facts"]["engine"] == ["PyTorch"]
@@ -355,7 +390,10 @@ def test_23_a_base_class_of_another_engine_works(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "base",
-    ["model_service.tfserving_model_service:TfServingBaseService", "model_service.caffe_model_service:CaffeBaseService"],
+    [
+        "model_service.tfserving_model_service:TfServingBaseService",
+        "model_service.caffe_model_service:CaffeBaseService",
+    ],
 )
 def test_24_any_framework_under_any_base(tmp_path: Path, base: str) -> None:
     module, name = base.split(":")
@@ -418,7 +456,8 @@ def test_29_mxnet_scripts_get_a_list(tmp_path: Path) -> None:
 
 
 def test_29_mxnet_itself_is_named_when_it_is_needed(tmp_path: Path) -> None:
-    script = "from mms.model_service.mxnet_model_service import MXNetBaseService\n\n\nclass Service(MXNetBaseService):\n    pass\n"
+    base = "from mms.model_service.mxnet_model_service import MXNetBaseService\n\n\n"
+    script = base + "class Service(MXNetBaseService):\n    pass\n"
     done = franca("serve", str(package(tmp_path, script, config("MXNet"))), "--port", "0")
     assert (done.returncode, "the package 'mxnet' is not installed" in done.stderr) == (3, True)
 
@@ -442,7 +481,9 @@ def test_31_another_model_service_in_the_environment_or_beside_the_script_does_n
 
 
 def test_the_four_lines_of_the_platforms_log(tmp_path: Path) -> None:
-    script = NODE + """
+    script = (
+        NODE
+        + """
 import log
 import logging
 import model_service.log as other
@@ -462,6 +503,7 @@ class Service(SingleNodeService):
             MetricsManager.metrics[key].update(1.5)
         return [MetricsManager.metrics[key].last, "x" in MetricsManager.metrics]
 """
+    )
     with serving(package(tmp_path, script)) as server:
         assert server.client.post("/", json={"a": 1}).json() == [1.5, False]
         for words in ("preprocess time: ", "infer time: ", "postprocess time: ", "latency: "):
@@ -472,7 +514,9 @@ class Service(SingleNodeService):
 
 
 def test_a_generator_between_the_steps_is_the_scripts_own_business(tmp_path: Path) -> None:
-    script = NODE + """
+    script = (
+        NODE
+        + """
 class Service(SingleNodeService):
     def _inference(self, data):
         for value in data["x"]:
@@ -481,12 +525,15 @@ class Service(SingleNodeService):
     def _postprocess(self, data):
         return list(data)
 """
+    )
     with serving(package(tmp_path, script)) as server:
         assert server.client.post("/", json={"x": [1, 2]}).json() == [2, 4]
 
 
 def test_a_call_that_ends_the_process_costs_one_request(tmp_path: Path) -> None:
-    script = NODE + """
+    script = (
+        NODE
+        + """
 import os
 
 
@@ -496,6 +543,7 @@ class Service(SingleNodeService):
             os._exit(9)
         return data
 """
+    )
     with serving(package(tmp_path, script)) as server:
         answer = server.client.post("/", json={"die": 1})
         assert (answer.status_code, answer.content) == (500, MR_0105)
@@ -511,13 +559,13 @@ def test_a_constructor_of_another_shape_is_told(tmp_path: Path) -> None:
 
 
 def test_inline_runs_it_too(tmp_path: Path) -> None:
-    script = NODE + "import os\n\n\nclass Service(SingleNodeService):\n    def _inference(self, data):\n        return os.getpid()\n"
+    script = returning("os.getpid()", "import os\n")
     with serving(package(tmp_path, script), "--inline") as server:
         assert server.client.post("/", json={"a": 1}).json() == server.process.pid
 
 
 def test_requests_wait_while_a_new_version_loads(tmp_path: Path) -> None:
-    script = NODE + "class Service(SingleNodeService):\n    def _inference(self, data):\n        return 'one'\n"
+    script = returning("'one'")
     package(tmp_path, script)
     with serving(tmp_path, "--reload") as server:
         answers: list[str] = []
@@ -544,6 +592,6 @@ def test_the_oldest_python_runs_it_too(tmp_path: Path) -> None:
     from support import interpreters
 
     version, python = next(iter(interpreters.found().items()))
-    script = NODE + "import sys\n\n\nclass Service(SingleNodeService):\n    def _inference(self, data):\n        return list(sys.version_info[:2])\n"
+    script = returning("list(sys.version_info[:2])", "import sys\n")
     with serving(package(tmp_path, script), "--python", python) as server:
         assert server.client.post("/", files={"f": ("a", b"1")}).json() == [int(part) for part in version.split(".")]

@@ -1,4 +1,4 @@
-"""Readiness tells the truth (F26; rows 15 and 16 of section 4): threads that load are waited for, and their deaths seen."""
+"""Readiness tells the truth (F26, rows 15 and 16 of section 4): threads that load are waited for, their deaths seen."""
 
 from __future__ import annotations
 
@@ -14,7 +14,9 @@ from support.modelarts import package
 from support.server import franca, serving
 
 NODE = "from model_service.model_service import SingleNodeService\n"
-BACKGROUND = NODE + """
+BACKGROUND = (
+    NODE
+    + """
 import threading
 import time
 
@@ -31,6 +33,7 @@ class Service(SingleNodeService):
     def _inference(self, data):
         return self.network(data["x"])
 """
+)
 
 
 def test_15_the_server_is_ready_when_the_background_load_has_ended(tmp_path: Path) -> None:
@@ -98,7 +101,9 @@ def test_a_thread_meant_to_run_for_ever_can_be_left_alone(tmp_path: Path) -> Non
 @pytest.mark.parametrize("kind", ["daemon", "executor"])
 def test_threads_that_serve_rather_than_load_are_not_waited_for(tmp_path: Path, kind: str) -> None:
     """Daemons, and threads of an executor that wait for work; one at work is waited for."""
-    script = NODE + """
+    script = (
+        NODE
+        + """
 import concurrent.futures
 import threading
 import time
@@ -120,12 +125,15 @@ class Service(SingleNodeService):
     def _inference(self, data):
         return self.value
 """
+    )
     with serving(package(tmp_path, script.replace("KIND", repr(kind)))) as server:
         assert server.client.post("/", json={"x": 3}).json() == 2
 
 
 def test_16_a_constructor_may_take_its_time(tmp_path: Path) -> None:
-    script = NODE + """
+    script = (
+        NODE
+        + """
 import time
 
 
@@ -133,6 +141,7 @@ class Service(SingleNodeService):
     def __init__(self, model_name, model_path):
         time.sleep(2)
 """
+    )
     with serving(package(tmp_path, script), ready=False) as server:
         assert server.client.get("/v2/health/live").status_code == 200
         assert server.client.post("/", json={"x": 3}).status_code == 503

@@ -13,7 +13,7 @@ from support.server import Server, serving
 
 MR_0101 = b'{"erno": "MR.0101", "msg": "The input parameter is invalid", "words_result": {}}'
 MR_0105 = b'{"erno": "MR.0105", "msg": "Recognition failed", "words_result": {}}'
-JSON = {"content-type": "application/json"}
+URLENCODED = {"content-type": "application/x-www-form-urlencoded"}
 
 
 def post(server: Server, content: bytes | None = None, kind: str = "", query: str = "", **more: Any) -> httpx.Response:
@@ -161,8 +161,7 @@ PARSED: list[tuple[str, dict[str, Any], Any]] = [
     ("upload over 500 KB", {"files": {"k": ("a.bin", b"x" * 800_000)}},
      fields(("k", fields(("a.bin", file(b"x" * 16, 800_000)))))),
     ("urlencoded", {"data": {"a": ["1", "2"], "b": "x y&z"}}, fields(("a", text("1")), ("b", text("x y&z")))),
-    ("json by curl -d", {"content": b'{"images":"100%"}', "headers": {"content-type": "application/x-www-form-urlencoded"}},
-     fields(('{"images":"100%"}', text("")))),
+    ("json by curl -d", {"content": b'{"a":"100%"}', "headers": URLENCODED}, fields(('{"a":"100%"}', text("")))),
     ("query over json", {"json": {"a": 1, "b": 2}, "params": {"a": "x", "c": "y"}},
      fields(("a", text("x")), ("b", {"type": "int", "value": 2}), ("c", text("y")))),
     ("query in the place of a file", {"files": {"images": ("a.jpg", b"1")}, "params": {"images": "x"}},

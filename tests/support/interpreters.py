@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import shutil
 import subprocess
+import venv
 from pathlib import Path
 
 OLDEST = (3, 8)
@@ -25,3 +26,9 @@ def found() -> dict[str, str]:
         if done.returncode == 0 and implementation == "CPython" and numbers >= OLDEST:
             versions.setdefault(version, path)
     return dict(sorted(versions.items(), key=lambda entry: int(entry[0].partition(".")[2])))
+
+
+def bare(folder: Path) -> str:
+    """An interpreter like ours, but with the standard library alone."""
+    venv.create(folder, with_pip=False)
+    return str(folder / "bin" / "python")

@@ -19,7 +19,7 @@ import psutil
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGES = ROOT / "tests" / "packages"
-LISTENING = re.compile(r"listening on http://\S+:(\d+)")
+LISTENING = re.compile(r"listening on (https?)://\S+:(\d+)")
 
 
 class Server:
@@ -40,18 +40,18 @@ class Server:
         )
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()
-        self.port = self._find_port()
-        self.url = f"http://127.0.0.1:{self.port}"
-        self.client = httpx.Client(base_url=self.url, timeout=30)
+        found = self.wait_log(LISTENING, 20)
+        self.port = int(found[2])
+        self.url = f"{found[1]}://127.0.0.1:{self.port}"
+        self.client = self.new_client()
 
     def _read(self) -> None:
         assert self.process.stderr is not None
         for line in self.process.stderr:
             self.lines.append(line.rstrip("\n"))
 
-    def _find_port(self) -> int:
-        found = self.wait_log(LISTENING, 20)
-        return int(found[1])
+    def new_client(self) -> httpx.Client:
+        return httpx.Client(base_url=self.url, timeout=30, verify=False)
 
     @property
     def log(self) -> str:

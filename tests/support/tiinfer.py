@@ -21,10 +21,11 @@ from typing import Any
 import httpx
 import psutil
 
-from support.server import LISTENING, PACKAGES, ROOT, wait_until
+from support.server import PACKAGES, ROOT, wait_until
 
 ORIGINAL = ROOT / ".cache" / "tiinfer-original"
 VERSIONS = ("tencent_tiinfer==0.1.5", "mosec==0.9.8")
+LISTENING = re.compile(r"listening on http://\S+:(?P<port>\d+)")
 PLATFORM_VARIABLES = ("TI_", "MOSEC_", "FRANCA_")
 
 
@@ -68,7 +69,7 @@ class Served:
         wait_until(lambda: LISTENING.search(self.log), 20, lambda: self.log)
         found = LISTENING.search(self.log)
         assert found is not None
-        return f"http://127.0.0.1:{found[1]}"
+        return f"http://127.0.0.1:{found['port']}"
 
     @property
     def log(self) -> str:
@@ -199,6 +200,28 @@ def run(*arguments: str, folder: Path = ROOT, env: dict[str, str] | None = None)
         [sys.executable, "-m", "franca", *arguments], cwd=folder, env=environment | (env or {}),
         capture_output=True, text=True, timeout=60, check=False,
     )  # fmt: skip
+
+
+def model(*methods: str, load: str = "return True", name: str = "Own", before: str = "") -> str:
+    """A script with one model. Methods are written as `predict: return request`."""
+    lines = ["import tiinfer", before, f"class {name}(tiinfer.Model):", "    def load(self):", f"        {load}"]
+    for method in methods:
+        signature, _, body = method.partition(": ")
+        signature = signature if "(" in signature else f"{signature}(self, request)"
+        lines += [f"    def {signature}:", f"        {body}"]
+    return "\n".join(lines) + "\n"
+
+
+def workers(*classes: str, **appended: str) -> str:
+    """A script with mosec workers, each written as `Name: return data` or in full, and how they are appended."""
+    lines = ["import os, time", "import mosec, tiinfer"]
+    for text in classes:
+        name, _, body = text.partition(": ")
+        if name.isidentifier():
+            text = f"class {name}(mosec.Worker):\n    def forward(self, data):\n        {body}"
+        lines.append(text)
+    lines += [f"tiinfer.append_worker({name}{', ' if more else ''}{more})" for name, more in appended.items()]
+    return "\n".join(lines) + "\n"
 
 
 def write(folder: Path, text: str, **files: str) -> Path:

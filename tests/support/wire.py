@@ -106,7 +106,10 @@ def take(data: bytes | bytearray) -> tuple[Reply, int] | None:
     found = STATUS_LINE.fullmatch(line)
     assert found, f"not an answer: {bytes(data[:200])!r}"
     pairs = (entry.partition(":") for entry in fields if entry)
-    headers = {name.lower(): value.strip() for name, _, value in pairs}
+    headers: dict[str, str] = {}
+    for name, _, value in pairs:
+        known = headers.get(name.lower())
+        headers[name.lower()] = value.strip() if known is None else f"{known}, {value.strip()}"
     if headers.get("transfer-encoding") == "chunked":
         body, end = _chunked(data, start)
     else:

@@ -1,7 +1,7 @@
 """Run by test_netguard.py in a network namespace that has `lo` alone, with more addresses on it.
 
-On these addresses one server answers that counts what comes: 127.0.0.1, ::1, a private one, one of the metadata service,
-and one of the public internet, which here leads nowhere else.
+On these addresses one server answers that counts what comes: 127.0.0.1, ::1, a private one, that of the metadata
+service, and one of the public internet, which here leads nowhere else.
 """
 
 from __future__ import annotations

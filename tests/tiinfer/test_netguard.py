@@ -11,9 +11,16 @@ from pathlib import Path
 import pytest
 
 from support.server import ROOT
+from support.side_by_side import differs
 from support.tiinfer import last_line, run
 
-HOSTS = "127.0.0.1 localhost\n93.184.216.34 public.test\n10.0.0.5 inner.test\n93.184.216.34 mixed.test\n10.0.0.5 mixed.test\n"
+HOSTS = """\
+127.0.0.1 localhost
+93.184.216.34 public.test
+10.0.0.5 inner.test
+93.184.216.34 mixed.test
+10.0.0.5 mixed.test
+"""
 ADDRESSES = ("10.0.0.5/32", "169.254.169.254/32", "93.184.216.34/32", "fd00::5/128")
 SET_UP = " && ".join(
     [
@@ -39,6 +46,7 @@ def in_namespace(hosts: Path, command: str) -> subprocess.CompletedProcess[str] 
 
 @pytest.mark.timeout(180)
 def test_in_a_namespace_with_lo_alone(tmp_path: Path) -> None:
+    differs("Addresses in requests")
     hosts = tmp_path / "hosts"
     hosts.write_text(HOSTS)
     cases = "tests/tiinfer/namespace_cases.py"

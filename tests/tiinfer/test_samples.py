@@ -1,4 +1,4 @@
-"""The platform's own sample scripts, verbatim, on real frameworks: trained on real digits, so that answers are right."""
+"""The platform's own sample scripts, verbatim, on real frameworks, trained on real digits: answers are right."""
 
 from __future__ import annotations
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import threading
 import time
 from collections.abc import Iterator
@@ -13,10 +14,13 @@ from typing import Any
 import httpx
 import pytest
 
+from support import interpreters
 from support.server import PACKAGES, serving, wait_until
-from support.tiinfer import Heard, Served, heard, ours, run, write
+from support.side_by_side import differs
+from support.tiinfer import Heard, Served, heard, model, ours, write
 
-MODEL = "import tiinfer\nclass Own(tiinfer.Model):\n    def load(self):\n        return True\n"
+VERSIONS = interpreters.found()
+ENDS = {version: VERSIONS[version] for version in (*list(VERSIONS)[:1], *list(VERSIONS)[-1:])}
 
 
 @pytest.fixture(scope="module")
@@ -53,10 +57,12 @@ def test_routes(method: str, path: str, status: int, ops: Served) -> None:
     response = ops.client.request(method, path, **({"json": {"a": 1}} if method == "POST" else {}))
     assert response.status_code == status
     if status in (404, 405):
-        assert response.headers["content-type"].startswith("text/plain")
+        assert response.headers["content-type"] == "text/plain; charset=utf-8"
+        differs("Content type of errors")
 
 
 def test_the_front_page_is_a_greeting_or_the_status_page(ops: Served) -> None:
+    differs("Status page")
     assert ops.get("/") == Heard(200, "MOSEC service")
     assert ops.get("/", accept="*/*") == Heard(200, "MOSEC service")
     page = ops.client.get("/", headers={"accept": "text/html,application/xhtml+xml"})
@@ -104,118 +110,11 @@ def test_the_document_describes_it(ops: Served) -> None:
 def test_the_request_of_config_json_is_the_example(tmp_path: Path) -> None:
     for number, example in enumerate(('{"images": ["abc"]}', {"images": ["abc"]})):
         config = json.dumps({"apis": [{"url": "/v1/models/m:predict", "request_example": example}]})
-        folder = write(tmp_path / str(number), MODEL, config__json=config)
+        folder = write(tmp_path / str(number), model(), config__json=config)
         with ours(folder) as server:
             content = server.client.get("/openapi.json").json()["paths"]["/inference"]["post"]["requestBody"]["content"]
             assert content["application/json"]["example"] == {"images": ["abc"]}
             server.wait_log(r"try: curl .*'\{\"images\":\[\"abc\"\]\}'")
-
-
-# Loading
-
-
-def test_while_loading_the_port_is_open_and_says_so(tmp_path: Path) -> None:
-    script = MODEL.replace(
-        "return True", "import os, time\n        while not os.path.exists('go'): time.sleep(0.02)\n        return True"
-    )
-    folder = write(tmp_path / "own", script)
-    with ours(folder, ready=False) as server:
-        assert server.get("/") == Heard(200, "MOSEC service")
-        assert server.get("/v1/models/m") == Heard(503, {"name": "m", "ready": False})
-        assert server.get("/v1/models") == Heard(200, ["m"])
-        answer = server.client.post("/inference", json=1)
-        assert (answer.status_code, answer.headers["content-type"]) == (503, "text/plain; charset=utf-8")
-        assert int(answer.headers["retry-after"]) >= 1
-        (folder / "go").touch()
-        server.wait_ready()
-        assert server.get("/v1/models/m") == Heard(200, {"name": "m", "ready": True})
-
-
-INIT = "import tiinfer\nclass Own(tiinfer.Model):\n"
-LOADS = {
-    "returns True": (MODEL, r"load\(\) returned True"),
-    "returns something true": (MODEL.replace("return True", "return 'yes'"), r"load\(\) returned 'yes'"),
-    "sets ready and returns nothing": (MODEL.replace("return True", "self.ready = True"), "self.ready is true"),
-    "ready is set before the parent's __init__": (
-        INIT + "    def __init__(self, model_dir):\n        self.ready = True\n        super().__init__(model_dir)\n"
-        "    def load(self):\n        pass\n", "self.ready is true"),
-}  # fmt: skip
-FAILED_LOADS = {
-    "returns False": (MODEL.replace("return True", "return False"), "model_service.py:3: load() returned False"),
-    "returns False while ready": (MODEL.replace("return True", "self.ready = True; return False"), "load() returned False"),
-    "returns nothing": (MODEL.replace("return True", "pass"), "load() returned None (fix: return True"),
-    "is not there": (INIT + "    pass\n", "load() returned None"),
-    "raises": (MODEL.replace("return True", "open('weights')"), "model_service.py:4: running load() failed: FileNotFoundError"),
-    "constructor takes nothing": (
-        INIT + "    def __init__(self):\n        pass\n", "model_service.py:3: Own.__init__ must take the model's folder"),
-    "constructor raises": (
-        INIT + "    def __init__(self, model_dir):\n        1 / 0\n", "model_service.py:4: constructing Own failed: ZeroDivision"),
-    "no class": ("import tiinfer\n", "there is no subclass of tiinfer.Model in it"),
-    "no package": ("import tiinfer\nimport tiacc_inference\n" + MODEL, "model_service.py:2: the package 'tiacc_inference' is not"),
-    "wrong worker": ("import tiinfer\ntiinfer.append_worker(int)\n", "append_worker needs a subclass of mosec.Worker"),
-    "no workers": (
-        "import tiinfer, mosec\nclass W(mosec.Worker):\n    def forward(self, data): ...\ntiinfer.append_worker(W, num=0)\n",
-        "num and max_batch_size of W must be 1 or more"),
-    "too few variables": (
-        "import tiinfer, mosec\nclass W(mosec.Worker):\n    def forward(self, data): ...\n"
-        "tiinfer.append_worker(W, num=2, env=[{}])\n", "env of W must be a list of 2 dicts"),
-    "count too small": ("import tiinfer\ntiinfer.set_ti_inference_nums(0)\n" + MODEL, "TI_INFERENCE_NUMS is 0; it must be at least 1"),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("name", LOADS)
-def test_loads_that_succeed(name: str, tmp_path: Path) -> None:
-    script, line = LOADS[name]
-    with ours(write(tmp_path / "own", script)) as server:
-        server.wait_log(line)
-        assert server.ask({"a": 1}) == Heard(200, {"a": 1})
-
-
-@pytest.mark.parametrize("name", FAILED_LOADS)
-def test_loads_that_fail(name: str, tmp_path: Path) -> None:
-    script, words = FAILED_LOADS[name]
-    folder = write(tmp_path / "own", script)
-    done = run("tiinfer", "--port", "0", folder=folder)
-    assert done.returncode == 3, done.stderr
-    assert words in done.stderr.strip().splitlines()[-1]
-
-
-def test_a_failed_load_shows_what_the_script_logged_and_its_traceback(tmp_path: Path) -> None:
-    script = MODEL.replace("return True", "import logging; logging.error('no weights here'); raise ValueError('why')")
-    done = run("serve", str(write(tmp_path / "own", script)), "--port", "0")
-    assert "no weights here" in done.stderr
-    assert "Traceback" in done.stderr
-    assert 'model_service.py", line 4, in load' in done.stderr
-
-
-CHOICES = {
-    "the one the script defines before one it imports": (
-        "import tiinfer\nfrom base import Abc\nclass Own(Abc):\n    def predict(self, request):\n        return 'Own'\n", "Own"),
-    "an imported one when there is no other": ("from base import *\n", "Abc"),
-    "code-point order": (MODEL + "class Alpha(Own):\n    def predict(self, request):\n        return 'Alpha'\n", "Alpha"),
-    "an alias is one class": (MODEL.replace("Own", "Zed") + "    def predict(self, r):\n        return 'Zed'\nAlias = Zed\n", "Zed"),
-}  # fmt: skip
-BASE = "import tiinfer\nclass Abc(tiinfer.Model):\n    def load(self): return True\n    def predict(self, request): return 'Abc'\n"
-
-
-@pytest.mark.parametrize("name", CHOICES)
-def test_class_choice(name: str, tmp_path: Path) -> None:
-    script, expected = CHOICES[name]
-    with ours(write(tmp_path / "own", script, base__py=BASE)) as server:
-        assert server.ask(1) == Heard(200, expected)
-
-
-def test_call_may_be_overridden(tmp_path: Path) -> None:
-    with ours(
-        write(tmp_path / "own", MODEL + "    def __call__(self, request):\n        return ['own', request]\n")
-    ) as server:
-        assert server.ask(1) == Heard(200, ["own", 1])
-
-
-def test_a_generator_between_steps_is_the_scripts_own_affair(tmp_path: Path) -> None:
-    steps = "    def predict(self, request):\n        return (n for n in range(3))\n    def postprocess(self, request):\n        return sum(request)\n"
-    with ours(write(tmp_path / "own", MODEL + steps)) as server:
-        assert server.ask(1) == Heard(200, 3)
 
 
 # Workers
@@ -232,7 +131,7 @@ def test_how_many_workers(flags: tuple[str, ...], env: dict[str, str], expected:
 
 
 def test_set_ti_inference_nums_in_the_script_wins_over_the_variable(tmp_path: Path) -> None:
-    folder = write(tmp_path / "own", MODEL + "tiinfer.set_ti_inference_nums(2)\n")
+    folder = write(tmp_path / "own", model() + "tiinfer.set_ti_inference_nums(2)\n")
     with ours(folder, env={"TI_INFERENCE_NUMS": "1"}) as server:
         wait_until(lambda: server.metric("franca_workers", state="ready") == 2)
 
@@ -262,17 +161,17 @@ def test_16_clients_and_two_workers_every_answer_belongs_to_its_request() -> Non
 # Batches
 
 
-def test_batches_are_lists_and_items_have_their_own_fate() -> None:
+def test_batches_are_lists_and_items_have_their_own_fate(tmp_path: Path) -> None:
     with ours("tiinfer_batch", env={"TI_INFERENCE_MAX_BATCH_SIZE": "4"}) as server:
-        answers = together(server, [{"id": n, "bad": n == 3} for n in range(8)])
+        answers = together(server, [{"id": n, "bad": n == 3} for n in range(8)], tmp_path / "gate")
         assert [answer.status for answer in answers] == [500 if n == 3 else 200 for n in range(8)]
         assert [answer.body["id"] for answer in answers if answer.status == 200] == [0, 1, 2, 4, 5, 6, 7]
         assert max(answer.body["batch"] for answer in answers if answer.status == 200) == 4
 
 
-def test_max_batch_of_ours_may_say_less_than_the_script() -> None:
+def test_max_batch_of_ours_may_say_less_than_the_script(tmp_path: Path) -> None:
     with ours("tiinfer_batch", "--max-batch", "2", env={"TI_INFERENCE_MAX_BATCH_SIZE": "4"}) as server:
-        answers = together(server, [{"id": n} for n in range(8)])
+        answers = together(server, [{"id": n} for n in range(8)], tmp_path / "gate")
         assert max(answer.body["batch"] for answer in answers) == 2
 
 
@@ -281,19 +180,19 @@ def test_set_ti_inference_max_batch_size_in_the_script(tmp_path: Path) -> None:
         PACKAGES / "tiinfer_batch" / "model_service.py"
     ).read_text() + "\n\ntiinfer.set_ti_inference_max_batch_size(40)\n"
     with ours(write(tmp_path / "own", script)) as server:
-        answers = together(server, [{"id": n} for n in range(40)])
+        answers = together(server, [{"id": n} for n in range(40)], tmp_path / "gate")
         assert max(answer.body["batch"] for answer in answers) > 32
 
 
-def together(server: Served, values: list[Any]) -> list[Heard]:
-    """The answers to values that wait together behind a slow one."""
-    plug = threading.Thread(target=server.ask, args=({"id": -1, "sleep": 1.0},))
-    plug.start()
-    wait_until(lambda: server.metric("franca_requests_in_progress") == 1)
-    time.sleep(0.05)
-    answers = server.ask_all(values)
-    plug.join()
-    return answers
+def together(server: Served, values: list[Any], gate: Path) -> list[Heard]:
+    """The answers to values that wait together behind one that waits for the gate."""
+    with ThreadPoolExecutor(2) as threads:
+        threads.submit(server.ask_all, [{"id": -1, "gate": str(gate)}])
+        wait_until(lambda: server.metric("franca_requests_in_progress") == 1)
+        answers = threads.submit(server.ask_all, values)
+        wait_until(lambda: server.metric("franca_queue_length") == len(values), 20)
+        gate.touch()
+        return answers.result()
 
 
 # Failures in answers
@@ -353,20 +252,60 @@ def test_json_that_is_too_large_is_413_too() -> None:
 
 
 def test_arrays_are_an_error_as_on_the_platform_unless_told_otherwise(tmp_path: Path) -> None:
-    script = "import numpy, uuid, enum\n" + MODEL + (
-        "    def predict(self, request):\n        return {'array': lambda: numpy.arange(3), 'single': lambda: numpy.float32(1.5),\n"
-        "            'double': lambda: numpy.float64(1.5), 'uuid': lambda: uuid.UUID(int=1),\n"
-        "            'enum': lambda: enum.Enum('E', 'a').a, 'surrogate': lambda: '\\ud800'}[request]()\n"
-    )  # fmt: skip
+    values = {
+        "array": "numpy.arange(3)",
+        "single": "numpy.float32(1.5)",
+        "double": "numpy.float64(1.5)",
+        "uuid": "uuid.UUID(int=1)",
+        "enum": "enum.Enum('E', 'a').a",
+        "surrogate": "'\\ud800'",
+    }
+    table = "{" + ", ".join(f"{name!r}: {text}" for name, text in values.items()) + "}"
+    script = model(f"predict: return {table}[request]", before="import numpy, uuid, enum")
     folder = write(tmp_path / "own", script)
     with ours(folder) as server:
         assert server.ask("array").status == server.ask("single").status == server.ask("surrogate").status == 500
         assert server.ask("double") == Heard(200, 1.5)
+        differs("Lone surrogates in answers")
+        differs("UUIDs and enums")
         assert server.ask("uuid") == Heard(200, "00000000-0000-0000-0000-000000000001")
         assert server.ask("enum") == Heard(200, 1)
     with ours(write(folder, script, franca__toml="strict_results = false\n")) as server:
         assert server.ask("array") == Heard(200, [0, 1, 2])
         assert server.ask("single") == Heard(200, 1.5)
+
+
+# Logs
+
+
+def test_what_a_script_logs_is_shown_without_its_doing(tmp_path: Path) -> None:
+    """Spec 2.1: logging is configured before the script is imported."""
+    folder = write(
+        tmp_path / "own", model("predict: logging.info('seen'); logging.debug('fine')", before="import logging")
+    )
+    differs("Log lines")
+    for flags, levels in (((), {"INFO"}), (("--debug",), {"INFO", "DEBUG"})):
+        with ours(folder, *flags) as server:
+            assert server.ask(1) == Heard(200, None)
+            server.wait_log(r"own/0 \| INFO    model_service:7    seen")
+            assert set(re.findall(r"(INFO|DEBUG) +model_service", server.log)) == levels
+
+
+# Every Python
+
+
+@pytest.mark.parametrize("python", ENDS.values(), ids=ENDS.keys())
+def test_the_oldest_and_the_newest_python_give_the_same_answers(python: str) -> None:
+    asked = {
+        "tiinfer_ops": [{"op": "return", "kind": kind} for kind in ("keys", "letters", "nan", "set", "big", "cycle")],
+        "tiinfer_pipeline": [{"number": 4}, {"number": 13}, {"text": 1}],
+        "tiinfer_stream": [{"words": ["a", "b"]}, {"words": ["wrong"]}],
+        "tiinfer_fetch": [{"op": "connect", "host": "127.0.0.1", "port": 9}],
+    }
+    for package, values in asked.items():
+        with ours(package, "--workers", "1") as own, ours(package, "--workers", "1", "--python", python) as other:
+            for value in values:
+                assert other.ask(value) == own.ask(value)
 
 
 # Without `franca tiinfer`
@@ -380,10 +319,7 @@ def test_franca_serve_serves_it_too() -> None:
 
 
 def test_a_script_under_another_name_is_model_service_to_itself(tmp_path: Path) -> None:
-    script = (
-        write(tmp_path / "own", MODEL + "    def predict(self, request):\n        return __name__\n")
-        / "model_service.py"
-    )
+    script = write(tmp_path / "own", model("predict: return __name__")) / "model_service.py"
     other = script.rename(script.with_name("digits.py"))
     with serving(other) as server:
         assert server.client.post("/inference", json=1).json() == "model_service"

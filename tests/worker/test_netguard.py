@@ -3,24 +3,77 @@
 from __future__ import annotations
 
 import socket
-from typing import Any, List
+from typing import Any
 
 import pytest
 
 from franca_worker.netguard import TIMEOUT, Guard, Refused, is_public
 
-PUBLIC = (
-    "1.1.1.1 8.8.8.8 93.184.216.34 100.63.255.255 100.128.0.1 172.15.0.1 172.32.0.1 192.0.1.1 192.169.0.1 198.20.0.1 "
-    "223.255.255.255 2001:4860:4860::8888 2606:4700::1111 2a00:1450::1 ::ffff:8.8.8.8 64:ff9b::8.8.8.8"
-).split()
-FORBIDDEN = (
-    "0.0.0.0 0.1.2.3 10.0.0.1 10.255.255.255 100.64.0.1 100.127.255.255 127.0.0.1 127.1.2.3 169.254.169.254 "
-    "172.16.0.1 172.31.255.255 192.0.0.1 192.0.2.1 192.88.99.1 192.168.1.1 198.18.0.1 198.19.255.255 198.51.100.1 "
-    "203.0.113.1 224.0.0.1 239.255.255.255 240.0.0.1 255.255.255.255 "
-    ":: ::1 ::127.0.0.1 ::ffff:127.0.0.1 ::ffff:100.64.0.1 ::ffff:10.0.0.1 64:ff9b::127.0.0.1 64:ff9b::a00:1 "
-    "64:ff9b:1::1 2001::1 2001:1ff::1 2001:db8::1 2002:7f00:1:: 2002:808:808:: 3fff::1 fc00::1 fd00:ec2::254 fe80::1 "
-    "fe80::1%lo fec0::1 ff02::1 4000::1"
-).split()
+PUBLIC = [
+    "1.1.1.1",
+    "8.8.8.8",
+    "93.184.216.34",
+    "100.63.255.255",
+    "100.128.0.1",
+    "172.15.0.1",
+    "172.32.0.1",
+    "192.0.1.1",
+    "192.169.0.1",
+    "198.20.0.1",
+    "223.255.255.255",
+    "2001:4860:4860::8888",
+    "2606:4700::1111",
+    "2a00:1450::1",
+    "::ffff:8.8.8.8",
+    "64:ff9b::8.8.8.8",
+]
+FORBIDDEN = [
+    "0.0.0.0",
+    "0.1.2.3",
+    "10.0.0.1",
+    "10.255.255.255",
+    "100.64.0.1",
+    "100.127.255.255",
+    "127.0.0.1",
+    "127.1.2.3",
+    "169.254.169.254",
+    "172.16.0.1",
+    "172.31.255.255",
+    "192.0.0.1",
+    "192.0.2.1",
+    "192.88.99.1",
+    "192.168.1.1",
+    "198.18.0.1",
+    "198.19.255.255",
+    "198.51.100.1",
+    "203.0.113.1",
+    "224.0.0.1",
+    "239.255.255.255",
+    "240.0.0.1",
+    "255.255.255.255",
+    "::",
+    "::1",
+    "::127.0.0.1",
+    "::ffff:127.0.0.1",
+    "::ffff:100.64.0.1",
+    "::ffff:10.0.0.1",
+    "64:ff9b::127.0.0.1",
+    "64:ff9b::a00:1",
+    "64:ff9b:1::1",
+    "2001::1",
+    "2001:1ff::1",
+    "2001:db8::1",
+    "2002:7f00:1::",
+    "2002:808:808::",
+    "3fff::1",
+    "fc00::1",
+    "fd00:ec2::254",
+    "fe80::1",
+    "fe80::1%lo",
+    "fec0::1",
+    "ff02::1",
+    "4000::1",
+]
 
 
 @pytest.mark.parametrize("address", PUBLIC)
@@ -51,11 +104,11 @@ class Sock:
 class Names:
     """A resolver that answers the next of its lists every time it is asked."""
 
-    def __init__(self, *answers: List[str]) -> None:
+    def __init__(self, *answers: list[str]) -> None:
         self.answers = list(answers)
         self.asked = 0
 
-    def __call__(self, host: str, port: Any, *_: Any, **__: Any) -> List[Any]:
+    def __call__(self, host: str, port: Any, *_: Any, **__: Any) -> list[Any]:
         self.asked += 1
         answer = self.answers[min(self.asked, len(self.answers)) - 1]
         if not answer:
@@ -64,7 +117,7 @@ class Names:
 
 
 def guard(*allowed: str, names: Any = None) -> Guard:
-    refused: List[Any] = []
+    refused: list[Any] = []
     made = Guard(allowed, lambda address, port: refused.append((address, port)))
     made.active = True
     made.seen = refused  # type: ignore[attr-defined]
@@ -125,7 +178,7 @@ ALLOWED = [
 
 
 @pytest.mark.parametrize(("allowed", "address", "expected"), ALLOWED)
-def test_url_allow(allowed: List[str], address: Any, expected: bool) -> None:
+def test_url_allow(allowed: list[str], address: Any, expected: bool) -> None:
     family = socket.AF_INET6 if ":" in address[0] else socket.AF_INET
     assert refuses(guard(*allowed, names=Names(["10.0.0.5"])), address, Sock(family)) is not expected
 

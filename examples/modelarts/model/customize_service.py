@@ -35,4 +35,7 @@ class DigitService(TfServingBaseService):
         return self.session.run(["probabilities"], {"images": data})[0]
 
     def _postprocess(self, data):
-        return {"digits": [int(row.argmax()) for row in data], "certainty": [round(float(row.max()), 3) for row in data]}
+        return {
+            "digits": [int(row.argmax()) for row in data],
+            "certainty": [round(float(row.max()), 3) for row in data],
+        }

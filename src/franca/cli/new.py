@@ -13,7 +13,7 @@ import click
 @click.option("--force", is_flag=True, help="write into a folder that is not empty, replacing files of the same name")
 @click.option("--engine", default="", metavar="NAME", help="modelarts: pytorch, tensorflow, mindspore or sklearn")
 def new(dialect: str, folder: Path, force: bool, engine: str) -> None:
-    """Write a small working package of DIALECT (plain) into DIR."""
+    """Write a small working package of DIALECT (plain, tiinfer, modelarts) into DIR."""
     from franca.tools.scaffold import create, next_commands
 
     template = create(dialect, folder, force, engine)

@@ -30,19 +30,14 @@ class Chosen:
 
 
 def _milliseconds(text: str) -> dict[str, Any]:
-    return {"timeout": _at_least_one(text) / 1000}
+    if not text.strip().isdigit() or not int(text):
+        raise ValueError("expected milliseconds, such as 30000")
+    return {"timeout": int(text) / 1000}
 
 
 def _bytes(text: str) -> dict[str, Any]:
     size = units.size(text)
     return {"max_body": size, "max_json": max(1, size)}
-
-
-def _at_least_one(text: str) -> int:
-    number = units.whole(text)
-    if number < 1:
-        raise ValueError("must be at least 1")
-    return number
 
 
 SETTINGS: dict[str, Callable[[str], dict[str, Any]]] = {

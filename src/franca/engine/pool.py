@@ -391,7 +391,9 @@ class Pool:
     def _sort_out(self, worker: Worker, lost: list[Call]) -> None:
         """Give each call a dead worker held its fate."""
         running = len(lost) if worker.batched or worker.slots > 1 else 1
-        verdict = fates.judge(lost, 0 if worker.reason == RETIRED else running, self.settings.rerun)
+        # One that retires has finished what it began, unless it runs several calls at once.
+        spared = worker.reason == RETIRED and (worker.slots == 1 or self.settings.rerun)
+        verdict = fates.judge(lost, 0 if spared else running, self.settings.rerun)
         self.metrics.reruns["worker_died"] += verdict.suspected
         for call in verdict.guilty:
             self._conclude(call, fates.OVERRAN if worker.reason == HUNG else fates.CRASHED)

@@ -38,20 +38,30 @@ def worker_folder() -> str:
 
 @dataclass(frozen=True)
 class Started:
-    """A process just started: its end of the socket, the life line it dies with, and its output."""
+    """A process just started: its end of the socket, the life line it dies with, its output, and what tells its end."""
 
     process: subprocess.Popen[bytes]
     socket: socket.socket
     life_fd: int
     output_fd: int
+    pidfd: int
 
 
 def start(python: str, folder: Path, environment: Mapping[str, str]) -> Started:
-    """Start a worker in its own session. Must be called on the main thread: the parent-death signal watches it."""
-    ours, theirs = socket.socketpair()
-    life_read, life_write = os.pipe()
-    output_read, output_write = os.pipe()
-    try:
+    """Start a worker in its own session. Must be called on the main thread: the parent-death signal watches it.
+
+    Raises OSError when it cannot be started; nothing is left open then.
+    """
+    with contextlib.ExitStack() as on_failure, contextlib.ExitStack() as given_away:
+        ours, theirs = socket.socketpair()
+        on_failure.callback(ours.close)
+        given_away.callback(theirs.close)
+        life_read, life_write = os.pipe()
+        on_failure.callback(os.close, life_write)
+        given_away.callback(os.close, life_read)
+        output_read, output_write = os.pipe()
+        on_failure.callback(os.close, output_read)
+        given_away.callback(os.close, output_write)
         process = subprocess.Popen(
             [python or sys.executable, "-u", "-c", LOADER, worker_folder(), str(theirs.fileno()), str(life_read)],
             cwd=folder,
@@ -62,17 +72,12 @@ def start(python: str, folder: Path, environment: Mapping[str, str]) -> Started:
             pass_fds=(theirs.fileno(), life_read),
             start_new_session=True,
         )
-    except BaseException:
-        ours.close()
-        os.close(life_write)
-        os.close(output_read)
-        raise
-    finally:
-        theirs.close()
-        os.close(life_read)
-        os.close(output_write)
+        on_failure.callback(process.wait)
+        on_failure.callback(end, process)
+        pidfd = os.pidfd_open(process.pid)
+        on_failure.pop_all()
     ours.setblocking(False)
-    return Started(process, ours, life_write, output_read)
+    return Started(process, ours, life_write, output_read, pidfd)
 
 
 def end(process: subprocess.Popen[bytes], number: int = signal.SIGKILL) -> None:

@@ -107,7 +107,7 @@ class Worker:
         loop = asyncio.get_running_loop()
         started = process.start(python, folder, environment)
         self.popen, self._life_fd, self.output = started.process, started.life_fd, output
-        self._pidfd = os.pidfd_open(started.process.pid)
+        self._pidfd = started.pidfd
         loop.add_reader(self._pidfd, self._on_exit)
         await loop.connect_read_pipe(lambda: output, os.fdopen(started.output_fd, "rb", 0))
         await loop.create_unix_connection(lambda: self.link, sock=started.socket)

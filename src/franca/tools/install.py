@@ -68,12 +68,12 @@ def environment(package: Package, settings: Settings, cache: Path | None = None)
     if settings.inline:
         raise StartError("--inline runs the script in Franca's own interpreter, so --install cannot help")
     python = settings.python or sys.executable
-    about = _ask(python)
-    folder = (cache or cache_folder()) / _name(package, python, str(about["version"]), wanted)
+    version, path = _ask(python)
+    folder = (cache or cache_folder()) / _name(package, python, version, wanted)
     folder.mkdir(parents=True, exist_ok=True)
     with _locked(folder):
         if not (folder / DONE).is_file():
-            _build(folder, python, list(about["path"]), wanted, package)
+            _build(folder, python, path, wanted, package)
     return str(folder / "venv" / "bin" / "python")
 
 
@@ -82,13 +82,14 @@ def cache_folder() -> Path:
     return Path(base) / "franca" / "environments"
 
 
-def _ask(python: str) -> dict[str, object]:
+def _ask(python: str) -> tuple[str, list[str]]:
+    """The version of an interpreter, and the folders its packages are in."""
     try:
         done = subprocess.run([python, "-c", PATHS], capture_output=True, text=True, timeout=60, check=True)
-        found: dict[str, object] = json.loads(done.stdout)
+        found = json.loads(done.stdout)
     except (OSError, ValueError, subprocess.SubprocessError) as error:
         raise StartError(f"{python} is no Python interpreter: {error}") from None
-    return found
+    return found["version"], found["path"]
 
 
 def _name(package: Package, python: str, version: str, wanted: list[tuple[str, ...]]) -> str:
@@ -116,8 +117,8 @@ def _build(folder: Path, python: str, path: list[str], wanted: list[tuple[str, .
     log.info("making an environment for %s in %s", package.name, place, extra={"package": package.name})
     _run([python, "-m", "venv", str(place)], package.folder, "a virtual environment cannot be made")
     inner = str(place / "bin" / "python")
-    site = str(_ask(inner)["path"][0])  # type: ignore[index]
-    (Path(site) / "franca-base.pth").write_text("\n".join(path) + "\n", encoding="utf-8")
+    site = Path(_ask(inner)[1][0])
+    (site / "franca-base.pth").write_text("\n".join(path) + "\n", encoding="utf-8")
     for words in wanted:
         line = shlex.join(["pip", "install", *words])
         log.info("%s", line, extra={"package": package.name})

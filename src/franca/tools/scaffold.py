@@ -64,7 +64,20 @@ MODELARTS = {
     ),
 }
 
-DIALECTS = {"plain": PLAIN, "modelarts": MODELARTS["pytorch"]}
+TIINFER = Template(
+    folder="tiinfer",
+    files={
+        "model_service.py": "the script: load, preprocess, predict, postprocess",
+        "weights.json": "what it has learned",
+        "request.json": "a request to send",
+        "config.json": "the API, as the platform's console shows it",
+        "requirements.txt": "what to install for it",
+        "README.md": "how to serve and call it",
+    },
+    call="curl -d @{folder}/request.json http://127.0.0.1:8080/inference",
+)
+
+DIALECTS = {"plain": PLAIN, "tiinfer": TIINFER, "modelarts": MODELARTS["pytorch"]}
 ENGINES = {"modelarts": MODELARTS}
 """Dialects that have a template per engine; the first is the default."""
 

@@ -6,6 +6,7 @@ import base64
 import hmac
 import ipaddress
 import os
+import re
 import ssl
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -15,6 +16,7 @@ from franca.errors import StartError
 from franca.settings import Settings
 from franca.web.native.base import ADMIN, PUBLIC
 
+PORT = re.compile(rb":[0-9]{1,5}$")
 LOCAL_NAMES = ("localhost", "127.0.0.1", "[::1]", "::1")
 
 
@@ -45,9 +47,9 @@ class Access:
         return not self.hosts or host in self.hosts or _name(host) in self.hosts
 
 
-def challenge(access: str) -> str:
-    """How the token may be given on a route of this access."""
-    return 'Bearer, Basic realm="franca"' if access == ADMIN else "Bearer"
+def challenges(access: str) -> tuple[str, ...]:
+    """How the token may be given on a route of this access; a header each, since browsers do not split them."""
+    return ("Bearer", 'Basic realm="franca"') if access == ADMIN else ("Bearer",)
 
 
 def _password(credentials: bytes) -> bytes:
@@ -60,10 +62,7 @@ def _password(credentials: bytes) -> bytes:
 
 def _name(host: bytes) -> bytes:
     """The host without its port, in lower case."""
-    host = host.strip().lower()
-    if host.startswith(b"["):
-        return host.partition(b"]")[0] + b"]"
-    return host.rpartition(b":")[0] or host if b":" in host else host
+    return PORT.sub(b"", host.strip().lower())
 
 
 def is_loopback(host: str) -> bool:

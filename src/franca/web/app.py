@@ -11,7 +11,7 @@ from starlette.responses import HTMLResponse, Response
 
 from franca.engine import engine as states
 from franca.engine.call import Fault
-from franca.web.access import challenge
+from franca.web.access import challenges
 from franca.web.front import ASGI, Front
 from franca.web.native.base import ADMIN, PUBLIC, Page, v2_error
 
@@ -130,7 +130,8 @@ class App:
         if self.front.access.refuses(route.access, headers.get(b"authorization", b"")):
             fault = Fault(401, "unauthorized", "this server needs a token: Authorization: Bearer ...")
             response = self._error(path, fault, request_id)
-            response.headers["www-authenticate"] = challenge(route.access)
+            for challenge in challenges(route.access):
+                response.headers.append("www-authenticate", challenge)
             return route.path, response
         request = Request({**scope, "path_params": parameters})
         return route.path, route.answer(self.front, request)

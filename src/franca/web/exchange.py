@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from franca.web.protocol import Connection
 
 JOIN_BELOW = 65536
+MANY_PIECES, SMALL_PIECE = 256, 4096
+TLS_PIECE = 1 << 17
 STATUS_LINES = {
     status: b"HTTP/1.1 %d %s\r\n" % (status, HTTPStatus(status).phrase.encode() if status in set(HTTPStatus) else b"")
     for status in range(100, 600)
@@ -46,7 +48,17 @@ class Exchange(Call):
         self.trace = b""
         self.lines = b""
         """Header lines the answer must carry."""
-        self.pieces: list[bytes] = []
+        self.pieces: list[bytes | bytearray] = []
+
+    def take_in(self, body: bytes) -> None:
+        """Keep a piece of the body. A great many small ones share one buffer: each alone costs more than it holds."""
+        pieces = self.pieces
+        if len(pieces) < MANY_PIECES or len(body) > SMALL_PIECE:
+            pieces.append(body)
+        elif isinstance(pieces[-1], bytearray):
+            pieces[-1] += body
+        else:
+            pieces.append(bytearray(body))
 
     # Answers
 
@@ -105,8 +117,19 @@ class Exchange(Call):
         if len(body) < JOIN_BELOW:
             self.connection.transport.write(lines + body)
         else:
-            self.connection.transport.writelines((lines, body))
+            self._send_large(lines, body)
         self._done(status, times, total)
+
+    def _send_large(self, lines: bytes, body: wire.Buffer) -> None:
+        transport = self.connection.transport
+        if self.connection.scheme == "http":
+            transport.writelines((lines, body))
+            return
+        # Encrypted in one go, it would lie in a buffer below TLS where nobody sees how much is left unread.
+        transport.write(lines)
+        view = memoryview(body)
+        for start in range(0, len(view), TLS_PIECE):
+            transport.write(view[start : start + TLS_PIECE])
 
     def _may_stay(self) -> bool:
         if self.front.draining:

@@ -1,7 +1,7 @@
 """One HTTP/1.1 connection: framing, limits, and the short way from a request to the engine.
 
 A subclass of uvicorn's httptools protocol. Requests to the script never touch ASGI; all other routes are answered by
-the ASGI app through uvicorn's own cycle. Timeouts are swept by the server, not armed per request.
+the ASGI app through uvicorn's own cycle. Limits on time are in `pace`, swept by the server, not armed per request.
 """
 
 from __future__ import annotations
@@ -23,7 +23,6 @@ from franca.web.head import Refused, RequestHead
 from franca.web.native.base import InferRoute
 
 IDLE, HEADERS, BODY, ANSWERING, CLOSING = "idle", "headers", "body", "answering", "closing"
-LINGER = 1.0
 RESERVED = 16
 """Connections beyond the limit that still get an answer from the public routes: health checks go on under a flood."""
 
@@ -84,11 +83,11 @@ class Connection(HttpToolsProtocol):
     def turn_away(self) -> None:
         """Close a connection beyond the limit, unless its request is being answered."""
         if self.transport is not None and self.current is None:
-            self._refuse(too_many_connections(), "connections")
+            self.refuse(too_many_connections(), "connections")
 
     def connection_lost(self, exc: Exception | None) -> None:
         self.phase = CLOSING
-        self._owe(0)
+        self.owe(0)
         if self.reserved and self in self.front.reserved:
             self.front.reserved.remove(self)
         for entry in (self.current, self.entry, *self.waiting):
@@ -117,13 +116,15 @@ class Connection(HttpToolsProtocol):
         try:
             self.parser.feed_data(data)
         except httptools.HttpParserUpgrade:
-            self._refuse(Fault(400, "no_upgrade", "this server does not change protocols"), "upgrade")
+            self.refuse(Fault(400, "no_upgrade", "this server does not change protocols"), "upgrade")
         except httptools.HttpParserError as error:
             refused = error.__context__ if isinstance(error.__context__, Refused) else self.refused
             if refused is not None:
-                self._refuse(refused.fault, refused.limit)
+                # Its frames hold the data and this connection, which holds it: garbage that would pile up.
+                refused.__traceback__ = None
+                self.refuse(refused.fault, refused.limit)
             else:
-                self._refuse(Fault(400, "bad_http", "this is not a valid HTTP/1.1 request"), "http")
+                self.refuse(Fault(400, "bad_http", "this is not a valid HTTP/1.1 request"), "http")
         else:
             self._check_overhead()
 
@@ -131,11 +132,11 @@ class Connection(HttpToolsProtocol):
         """Bound what the parser swallows without a word: heads not yet whole, and extensions of chunks."""
         if self.phase == HEADERS:
             if self.arrived > self.limits.max_headers + self.limits.max_request_line:
-                self._refuse(Fault(431, "headers_too_large", "the request's head is too large"), "headers")
+                self.refuse(Fault(431, "headers_too_large", "the request's head is too large"), "headers")
         elif self.phase == BODY and self.head.content_length < 0:
             useful = self.body_bytes + CHUNK_OVERHEAD * self.chunks
             if self.arrived > useful + SMALL_BODY:
-                self._refuse(Fault(400, "bad_http", "the body's chunks carry too much besides data"), "chunks")
+                self.refuse(Fault(400, "bad_http", "the body's chunks carry too much besides data"), "chunks")
 
     # Parser callbacks: an exception in one of them ends the parsing, and `data_received` answers it
 
@@ -218,7 +219,7 @@ class Connection(HttpToolsProtocol):
                 if self.body_bytes > self.limits.max_body:
                     self._stop(self._too_large(), "body")
                 self._hold(entry, len(body))
-            entry.pieces.append(body)
+            entry.take_in(body)
         elif entry is not None:
             if self.body_bytes > SMALL_BODY:
                 self._stop(Fault(413, "body_too_large", "this route takes no large body"), "body")
@@ -288,7 +289,7 @@ class Connection(HttpToolsProtocol):
             self.loop.call_soon(self._answer_waiting)
         elif self.phase == CLOSING:
             self.transport.write(self.last_answer)
-            self._close_after_writing()
+            self._close_after_writing(unread=True)
         else:
             self.flow.resume_reading()
             if self.phase == ANSWERING:
@@ -329,7 +330,7 @@ class Connection(HttpToolsProtocol):
         self.refused = Refused(fault, limit)
         raise self.refused
 
-    def _refuse(self, fault: Fault, limit: str) -> None:
+    def refuse(self, fault: Fault, limit: str) -> None:
         """Answer a request that will not be read, and close."""
         if self.phase == CLOSING:
             return
@@ -348,81 +349,39 @@ class Connection(HttpToolsProtocol):
             self.phase, self.last_answer = CLOSING, answer
             return
         self.transport.write(answer)
-        self._close_after_writing()
+        self._close_after_writing(unread=True)
 
-    def _close_after_writing(self) -> None:
-        """Half-close and read on for a moment: closing with unread input would destroy the answer on its way."""
+    def _close_after_writing(self, unread: bool = False) -> None:
+        """Half-close and read on for a moment: closing with unread input would destroy the answer on its way.
+
+        TLS knows no half-close. There the sweep closes, once all is written and unread input has had its moment.
+        """
         self.phase, self.since = CLOSING, monotonic()
         self.flow.resume_reading()
         if self.transport.can_write_eof():
             self.transport.write_eof()
-        else:
+        elif not unread and not self.transport.get_write_buffer_size():
             self.transport.close()
-
-    # Time, swept by the server
-
-    def sweep(self, now: float) -> None:
-        if self.transport is None:
-            return
-        self._check_stall(now)
-        if self.flow.read_paused:
-            # What does not arrive is not the client's fault.
-            self.since = self.last_data = now
-        limits, waited = self.limits, now - self.since
-        if self.phase == IDLE:
-            if waited > limits.keep_alive:
-                self.transport.close()
-        elif self.phase == HEADERS:
-            if waited > limits.header_timeout:
-                self._late_head()
-        elif self.phase == BODY and self.entry is not None:
-            self._check_body_pace(now, waited)
-        elif self.phase == CLOSING and self.current is None:
-            if self.transport.get_write_buffer_size():
-                self.since = now
-            elif waited > LINGER and not self.transport.is_closing():
-                self.transport.abort()
-
-    def _late_head(self) -> None:
-        if self.begun:
-            self._refuse(Fault(408, "slow_headers", "the request's headers took too long"), "header_timeout")
-        else:
-            self.front.metrics.refused["header_timeout"] += 1
-            self.transport.close()
-
-    def _check_body_pace(self, now: float, waited: float) -> None:
-        limits = self.limits
-        too_slow = waited > limits.body_rate_after and self.body_bytes < limits.body_rate * waited
-        if now - self.last_data > limits.body_gap or waited > limits.body_timeout or too_slow:
-            self._refuse(Fault(408, "slow_body", "the request's body took too long"), "body_timeout")
-
-    def _check_stall(self, now: float) -> None:
-        size = self.transport.get_write_buffer_size()
-        if not size or not self.stalled_since or size < self.stalled_size:
-            self.stalled_since = now
-        elif now - self.stalled_since > self.limits.write_stall:
-            self.front.metrics.refused["write_stall"] += 1
-            self.transport.abort()
-        self.stalled_size = size
 
     # Clients that read slowly
 
     def pause_writing(self) -> None:
         super().pause_writing()
-        self._owe(self.transport.get_write_buffer_size())
+        self.owe(self.transport.get_write_buffer_size())
         if isinstance(self.current, Exchange) and self.current.started:
             self.front.engine.hold(self.current, True)
 
     def resume_writing(self) -> None:
         super().resume_writing()
-        self._owe(0)
+        self.owe(0)
         if isinstance(self.current, Exchange) and self.current.started:
             self.front.engine.hold(self.current, False)
         elif self.held_back:
             self.held_back = False
             self._next(True)
 
-    def _owe(self, unsent: int) -> None:
+    def owe(self, unsent: int) -> None:
+        """Note how much of its answers the client has not read."""
         self.front.held += unsent - self.unsent
         self.unsent = unsent
 

@@ -17,6 +17,7 @@ from uvicorn.server import ServerState
 from franca.errors import StartError
 from franca.settings import Settings
 from franca.web.front import Front
+from franca.web.pace import sweep
 from franca.web.protocol import Connection
 
 log = logging.getLogger("franca.web")
@@ -78,6 +79,7 @@ class WebServer:
             backlog=BACKLOG,
             ssl=self.tls,
             ssl_handshake_timeout=self.front.settings.header_timeout if self.tls else None,
+            ssl_shutdown_timeout=self.front.settings.write_stall if self.tls else None,
         )
         self._sweeper = loop.create_task(self._sweep())
 
@@ -92,7 +94,7 @@ class WebServer:
             self.front.tick()
             now = time.monotonic()
             for connection in self.connections:
-                connection.sweep(now)
+                sweep(connection, now)
 
     async def drain(self) -> None:
         """Take no more connections, answer what has come, and close connections as they fall idle."""

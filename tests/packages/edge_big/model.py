@@ -2,7 +2,9 @@
 
 
 def predict(request):
-    size = request["size"]
+    size = request.get("size")
+    if size is None:
+        return {"size": 0}
     if size > 1_000_000:
         print("made", size, "bytes", flush=True)
     return b"x" * size

@@ -22,7 +22,7 @@ RETURNED = {
     "text": lambda: "hi",
     "number": lambda: 1.5,
     "list": lambda: [1, "two", None],
-    "keys": lambda: {1: "one", None: 0, True: "yes", 2.5: "half"},
+    "keys": lambda: {1: "one", None: 0, False: "no", 2.5: "half"},
     "letters": lambda: {"名": "手写数字 é"},
     "tuple": lambda: (1, (2, 3)),
     "big": lambda: 2**70,
@@ -68,7 +68,7 @@ class Ops(tiinfer.Model):
                 raise KeyError("pred_out")
             except Exception as e:
                 # As in the platform's own samples: the message has no place for the error.
-                logging.error("Failed to predict" % (e))
+                logging.error("Failed to predict" % (e))  # noqa: F507, UP031
         return request
 
     def _raise(self, request):

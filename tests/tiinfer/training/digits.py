@@ -8,7 +8,7 @@ import cv2
 import numpy as np
 from sklearn.datasets import load_digits
 
-TRAINED = 800
+TRAINED = 600
 """The first so many are for training, the rest for questions."""
 
 

@@ -1,4 +1,4 @@
-"""Write one network for digits twice: `python tensorflow_digits.py UNZIPPED SAVED`, a Keras 3 folder and a SavedModel."""
+"""Write a network for digits twice: `python tensorflow_digits.py UNZIPPED SAVED`, a Keras 3 folder, a SavedModel."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ import numpy as np
 
 sys.path.insert(0, os.path.dirname(__file__))
 os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
-import keras  # noqa: E402
-import tf_keras  # noqa: E402
-from digits import TRAINED, pictures  # noqa: E402
+import keras
+import tf_keras
+from digits import TRAINED, pictures
 
 
 def trained() -> list[np.ndarray]:

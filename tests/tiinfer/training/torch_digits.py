@@ -1,4 +1,4 @@
-"""Train the seed's network on digits: `python torch_digits.py FOLDER`, where FOLDER holds net.py and gets the weights."""
+"""Train the sample's network on digits: `python torch_digits.py FOLDER`, which holds net.py and gets the weights."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ class Engine:
     """The service of a package without a script."""
 
 
-PICKLED = (".m", ".pkl", ".joblib", ".model", ".json", ".ubj", ".bin")
+PICKLED = (".m", ".pkl", ".joblib", ".model", ".ubj", ".bin")
 SKLEARN = "model_service.python_model_service"
 ENGINES = (
     Engine("TensorFlow", "TfServingBaseService", "model_service.tfserving_model_service", variable="TF_MODEL_ARGS",
@@ -136,7 +136,7 @@ def _weights(engine: Engine, folder: Path) -> tuple[str, str]:
 def _candidates(engine: Engine, folder: Path) -> Iterator[tuple[int, int, str, Path]]:
     for path in files(folder, depth=3):
         ending = next((number for number, end in enumerate(engine.weights) if path.name.lower().endswith(end)), -1)
-        if ending >= 0 and path.name != "config.json":
+        if ending >= 0:
             yield len(path.relative_to(folder).parts), ending, path.name, path
 
 

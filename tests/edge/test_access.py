@@ -1,0 +1,372 @@
+"""Who may ask: tokens on every route, the addresses a server may bind, and what a page of another origin may do."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+
+from franca.discovery import discover
+from franca.settings import Settings
+from franca.web import native
+from franca.web.app import ROUTES
+from franca.web.native.base import ADMIN, INFER, PUBLIC
+from support.browser import browsing
+from support.raw import post
+from support.server import PACKAGES, Server, franca, serving
+from support.wire import Reply, Wire
+
+TOKEN = "a-Secret.Token_0123456789~+/="
+FUNCTION = str(PACKAGES / "function")
+BEARER, BASIC = "Bearer", 'Bearer, Basic realm="franca"'
+
+
+def basic(password: str, user: str = "anyone") -> str:
+    return "Basic " + base64.b64encode(f"{user}:{password}".encode()).decode()
+
+
+def authorization(value: str) -> dict[str, str]:
+    return {"authorization": value}
+
+
+RIGHT = authorization(f"Bearer {TOKEN}")
+
+
+# A walk over all routes
+
+SERVED = {"plain": "function", "tiinfer": "tiinfer_ops", "modelarts": "modelarts_echo"}
+"""One package of every dialect; whoever adds a dialect adds its package here."""
+
+NAMES = {"/docs/{name}": "/docs/docs.css"}
+VARIANTS = (
+    "{}/", "/{}", "{}//", "/.{}", "/x/..{}", "/%2e{}", "{}%2f", "{}%20", "{}%00", "{};a=b", "{}.json", "{}\\", "{}#",
+    "{}?x", "//localhost{}",
+)  # fmt: skip
+
+
+def routes(package: str) -> list[tuple[str, str, str]]:
+    """Method, path and declared access of everything a package's server answers to."""
+    contract = native.find(discover(PACKAGES / package), Settings())
+    infer = [("POST", route.path + ("x" if route.prefix else ""), route.access) for route in contract.routes]
+    first = {page.path: page for page in (*ROUTES, *contract.pages)}
+    pages = [("GET", NAMES.get(page.path, page.path), page.access) for page in first.values()]
+    assert all("{" not in path for _, path, _ in pages), "give NAMES an example"
+    return infer + pages
+
+
+def test_every_dialect_is_walked() -> None:
+    assert SERVED.keys() == native.MODULES.keys()
+
+
+@pytest.fixture(scope="module", params=SERVED.values(), ids=SERVED.keys())
+def walked(request: pytest.FixtureRequest) -> Iterator[tuple[str, Server]]:
+    with serving(request.param, env={"FRANCA_TOKEN": TOKEN}) as server:
+        yield request.param, server
+
+
+def ask(server: Server, method: str, path: str, given: str = "") -> Reply:
+    """The path is sent as it stands: no client tidies it up."""
+    lines = [f"Authorization: {given}"] if given else []
+    with Wire(server) as client:
+        client.send(post(b"{}", *lines, path=path).replace(b"POST", method.encode(), 1))
+        return client.reply()
+
+
+def test_every_route_keeps_its_declared_access(walked: tuple[str, Server]) -> None:
+    """No token, a wrong one, the right one; as Bearer everywhere, as a password on pages for the operator."""
+    package, server = walked
+    for method, path, access in routes(package):
+        assert access in (PUBLIC, INFER, ADMIN)
+        for given in ("", "Bearer wrong", f"Bearer {TOKEN}x", f"Bearer {TOKEN[:-1]}", basic("wrong"), "Bearer"):
+            answer = ask(server, method, path, given)
+            assert (answer.status == 401) == (access != PUBLIC), (method, path, given, answer)
+            if access != PUBLIC:
+                assert answer.headers["www-authenticate"] == (BASIC if access == ADMIN else BEARER)
+        assert ask(server, method, path, f"Bearer {TOKEN}").status != 401
+        assert (ask(server, method, path, basic(TOKEN)).status == 401) == (access == INFER)
+
+
+def test_51_no_spelling_of_a_path_avoids_the_token(walked: tuple[str, Server]) -> None:
+    """51, 52: other cases, slashes and encodings of protected routes and aliases never reach anything."""
+    package, server = walked
+    public = {path for _, path, access in routes(package) if access == PUBLIC}
+    for method, path, access in routes(package):
+        if access == PUBLIC:
+            continue
+        spellings = {variant.format(path) for variant in VARIANTS} | {path.upper(), path.title()}
+        spellings |= {path.replace("/", "/%2e/", 1), path.replace("e", "%65"), path.replace("e", "%2565")}
+        for spelling in spellings:
+            for verb in {method, "GET", "POST", "PUT", "DELETE", "OPTIONS", "PATCH"}:
+                if spelling.partition("?")[0] not in public:
+                    answer = ask(server, verb, spelling)
+                    assert answer.status in (400, 401, 404, 405), (verb, spelling, answer)
+
+
+def test_head_needs_the_token_as_well(walked: tuple[str, Server]) -> None:
+    package, server = walked
+    for method, path, access in routes(package):
+        if method == "GET":
+            assert (server.client.head(path).status_code == 401) == (access != PUBLIC)
+
+
+# Giving a token
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    file = tmp_path_factory.mktemp("token") / "token"
+    file.write_text(f"\n  {TOKEN}\n")
+    with serving("results", "--token-file", str(file), "--access-log", "1", "--log-level", "debug") as running:
+        yield running
+
+
+ACCEPTED = ("Bearer {}", "bearer {}", "BEARER {}", "Bearer   {}")
+MALFORMED = (
+    "{}", "Bearer", "Bearer{}", "Token {}", "Bearer {} x", "Bearer x {}", "Bearer {},", 'Bearer "{}"', ", Bearer {}",
+    "Basic {}", "Basic", "Basic ====", "Basic " + "A" * 5000, "Digest {}", "Bearer \xe9", "Bearer " + "x" * 5000,
+)  # fmt: skip
+
+
+def test_ways_to_give_the_token(server: Server) -> None:
+    for form in ACCEPTED:
+        answer = server.predict({"kind": "none"}, headers=authorization(form.format(TOKEN)))
+        assert answer.status_code == 200, form
+    for form in MALFORMED:
+        headers = {"authorization": form.format(TOKEN).encode("latin-1")}
+        for answer in (server.predict({}, headers=headers), server.client.get("/metrics", headers=headers)):
+            assert answer.status_code == 401, form
+            assert answer.json()["error"]["code"] == "unauthorized"
+
+
+def test_the_body_of_a_stranger_is_not_read(server: Server) -> None:
+    with Wire(server) as client:
+        client.send(post(b"", "Content-Length: 60000000", "Expect: 100-continue"))
+        assert client.reply().status == 401
+        assert client.wait_closed()
+    with Wire(server) as client:
+        client.send(post(b"7") * 3)
+        assert client.reply().status == 401
+        assert client.wait_closed()
+        assert client.data == b""
+
+
+def test_the_token_is_nowhere_to_be_seen(server: Server) -> None:
+    """Not in the log, whatever is logged; not in answers or on pages; not in the process table; not with the worker."""
+    server.predict({"kind": "raise"}, headers=RIGHT)
+    server.predict({"kind": "none"}, headers=authorization(f"Bearer {TOKEN}x"))
+    for path in ("/", "/docs", "/openapi.json", "/metrics"):
+        assert TOKEN not in server.client.get(path, headers=RIGHT).text
+    server.wait_log("secret detail")
+    assert TOKEN not in server.log
+    with serving("function", env={"FRANCA_TOKEN": TOKEN}) as other:
+        assert TOKEN not in other.log
+        for process in (psutil.Process(other.process.pid), *other.workers()):
+            assert TOKEN not in " ".join(process.cmdline())
+        for worker in other.workers():
+            assert TOKEN not in str(worker.environ())
+            assert not [name for name in worker.environ() if name.startswith("FRANCA_TOKEN")]
+
+
+@pytest.mark.parametrize(("content", "words"), [(None, "cannot be read"), ("", "empty"), (" \n", "empty")])
+def test_a_token_file_that_cannot_be_used(content: str | None, words: str, tmp_path: Path) -> None:
+    file = tmp_path / "token"
+    if content is not None:
+        file.write_text(content)
+    done = franca("serve", FUNCTION, "--port", "0", "--token-file", str(file))
+    assert done.returncode == 3
+    assert words in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_a_token_cannot_be_given_on_the_command_line() -> None:
+    done = franca("serve", FUNCTION, "--port", "0", "--token", TOKEN)
+    assert done.returncode == 3
+    assert "--token-file" in done.stderr
+
+
+def test_a_browser_opens_the_pages_with_the_token_as_password() -> None:
+    """The status page and the documents, which load their parts by themselves, open after one password."""
+    with serving("documented_json", env={"FRANCA_TOKEN": "secret"}) as server, browsing() as browser:
+        browser.open(server.url.replace("//", "//me:secret@"))
+        assert "documented_json" in browser.text()
+        browser.open(server.url + "/docs")
+        browser.wait("document.querySelectorAll('.opblock').length > 0")
+        assert "/predict" in browser.text()
+
+
+# Addresses
+
+OPEN = ("0.0.0.0", "::", "[::]", "")
+
+
+@pytest.mark.parametrize("host", OPEN)
+def test_an_address_others_can_reach_needs_a_decision(host: str) -> None:
+    done = franca("serve", FUNCTION, "--port", "0", "--host", host)
+    assert done.returncode == 3
+    assert "no token is set" in done.stderr
+    assert "FRANCA_TOKEN" in done.stderr
+    assert "listening" not in done.stderr
+
+
+DECISIONS = {
+    "a token": ((), {"FRANCA_TOKEN": TOKEN}, 401),
+    "--no-auth": (("--no-auth",), {}, 200),
+    "FRANCA_NO_AUTH": ((), {"FRANCA_NO_AUTH": "1"}, 200),
+    "--no-auth beside a token": (("--no-auth",), {"FRANCA_TOKEN": TOKEN}, 200),
+}
+
+
+@pytest.mark.parametrize(("flags", "env", "status"), DECISIONS.values(), ids=DECISIONS.keys())
+def test_a_decision_opens_the_address(flags: tuple[str, ...], env: dict[str, str], status: int) -> None:
+    with serving("function", "--host", "0.0.0.0", *flags, env=env) as server:
+        answer = server.predict(7, headers={"host": "any.name.example:1"})
+        assert answer.status_code == status
+        assert server.predict(7, headers=RIGHT).status_code == 200
+        assert ("plain HTTP" in server.log) == (status == 401)
+
+
+def test_loopback_needs_none() -> None:
+    for host in ("127.0.0.1", "localhost", "127.0.0.2"):
+        with serving("function", "--host", host, ready=False) as server:
+            server.wait_log("is ready")
+
+
+# Host names and origins
+
+
+@pytest.fixture(scope="module")
+def local() -> Iterator[Server]:
+    flags = ("--allow-host", "model.example,other.example", "--cors-origin", "https://app.example")
+    with serving("function", *flags, "--max-body", "1000") as running:
+        yield running
+
+
+KNOWN = [
+    "localhost",
+    "LOCALHOST",
+    "127.0.0.1",
+    "[::1]",
+    "localhost:1",
+    "127.0.0.1:8080",
+    "[::1]:8080",
+    "model.example",
+    "Model.Example:443",
+    "other.example",
+]
+UNKNOWN = [
+    "evil.example",
+    "localhost.evil.example",
+    "evil-localhost",
+    "127.0.0.1.evil.example",
+    "127.0.0.1@evil.example",
+    "xmodel.example",
+    "model.example.evil",
+    "0.0.0.0",
+    "[::2]",
+    "localhost,evil.example",
+    "[::1].evil.example",
+    "[::1]x",
+    "localhost:80:80",
+    "localhost:x",
+]
+
+
+def test_139_host_names(local: Server) -> None:
+    """Without a token only names of this machine and those allowed are answered to, on every route."""
+    for host in KNOWN:
+        assert local.predict(7, headers={"host": host}).status_code == 200, host
+    for host in (*UNKNOWN, ""):
+        for answer in (local.predict(7, headers={"host": host}), local.client.get("/metrics", headers={"host": host})):
+            assert answer.status_code in (400, 403), host
+            assert answer.json()["error"]["code"] in ("unknown_host", "bad_host")
+
+
+def test_139_an_allowed_origin(local: Server) -> None:
+    """A page that was allowed may ask beforehand, may POST, and may read what came of it, errors too."""
+    origin = {"origin": "https://app.example"}
+    asked = {**origin, "access-control-request-method": "POST", "access-control-request-headers": "content-type"}
+    before = local.client.options("/predict", headers=asked)
+    assert before.status_code == 204
+    assert before.headers["access-control-allow-origin"] == "https://app.example"
+    assert before.headers["access-control-allow-methods"] == "POST"
+    assert "authorization" in before.headers["access-control-allow-headers"]
+    big, bad = b" " * 2000, b"{"
+    for content, status in ((b"7", 200), (bad, 400), (big, 413)):
+        answer = local.predict(content=content, headers={**origin, "content-type": "application/json"})
+        assert answer.status_code == status
+        assert answer.headers["access-control-allow-origin"] == "https://app.example"
+        assert answer.headers["vary"] == "origin"
+    assert "access-control-allow-credentials" not in answer.headers
+
+
+STRANGE = [
+    "https://evil.example",
+    "null",
+    "http://app.example",
+    "https://app.example.evil",
+    "https://app.example:444",
+    "https://xapp.example",
+    "HTTPS://APP.EXAMPLE",
+    "*",
+    "file://",
+    "https://app.example,https://evil.example",
+]
+
+
+def test_139_other_origins(local: Server) -> None:
+    """Refused before the script runs, asked beforehand or not, whatever the content type says."""
+    for origin in STRANGE:
+        for kind in ("application/json", "text/plain", "application/x-www-form-urlencoded", "multipart/form-data"):
+            answer = local.predict(content=b"7", headers={"origin": origin, "content-type": kind})
+            assert answer.status_code == 403, origin
+            assert answer.json()["error"]["code"] == "cross_origin"
+            assert "access-control-allow-origin" not in answer.headers
+        before = local.client.options("/predict", headers={"origin": origin, "access-control-request-method": "POST"})
+        assert before.status_code == 403
+        assert local.client.get("/metrics", headers={"origin": origin}).status_code == 403
+    own = {"origin": f"http://127.0.0.1:{local.port}"}
+    assert local.predict(7, headers=own).status_code == 200
+
+
+def test_139_no_origin_is_allowed_by_default() -> None:
+    with serving("function", env={"FRANCA_TOKEN": TOKEN}) as server:
+        for headers in (RIGHT, {}):
+            answer = server.predict(7, headers={**headers, "origin": "https://app.example"})
+            assert not [name for name in answer.headers if name.startswith("access-control")]
+        before = server.client.options("/predict", headers={"origin": "https://app.example"})
+        assert before.status_code == 405
+        assert "access-control-allow-origin" not in before.headers
+
+
+def test_139_an_origin_with_a_token() -> None:
+    """A browser asks beforehand without the token, then sends it; without it the page can read why it was refused."""
+    with serving("function", "--cors-origin", "https://app.example", env={"FRANCA_TOKEN": TOKEN}) as server:
+        origin = {"origin": "https://app.example"}
+        assert (
+            server.client.options("/predict", headers=origin).headers["access-control-allow-origin"] == origin["origin"]
+        )
+        allowed = server.predict(7, headers={**RIGHT, **origin})
+        assert (allowed.status_code, allowed.headers["access-control-allow-origin"]) == (200, origin["origin"])
+        refused = server.predict(7, headers=origin)
+        assert (refused.status_code, refused.headers["access-control-allow-origin"]) == (401, origin["origin"])
+        evil = {"origin": "https://evil.example"}
+        assert "access-control-allow-origin" not in server.client.options("/predict", headers=evil).headers
+        assert "access-control-allow-origin" not in server.predict(7, headers={**RIGHT, **evil}).headers
+
+
+def test_pages_are_closed_to_other_pages(local: Server) -> None:
+    """The policy of the pages: nothing from elsewhere, nobody frames them, no guessing of types, nothing kept."""
+    for path in ("/", "/docs"):
+        headers = local.client.get(path).headers
+        policy = headers["content-security-policy"]
+        assert "default-src 'none'" in policy
+        assert "frame-ancestors 'none'" in policy
+        assert "base-uri 'none'" in policy
+        assert "form-action 'none'" in policy
+        assert "http" not in policy
+        assert headers["x-content-type-options"] == "nosniff"
+        assert headers["referrer-policy"] == "no-referrer"
+        assert headers["cache-control"] == "no-store"

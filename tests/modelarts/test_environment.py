@@ -1,0 +1,189 @@
+"""What the platform gave its scripts: the packages config.json asks for, and its paths."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import os
+import time
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from support.modelarts import config, package
+from support.server import franca, serving
+
+NODE = "from model_service.model_service import SingleNodeService\n"
+SERVICE = NODE + "\n\nclass Service(SingleNodeService):\n    pass\n"
+
+
+def inspected(folder: Path) -> dict[str, Any]:
+    done = franca("inspect", str(folder), "--json")
+    assert done.returncode == 0, done.stderr
+    facts: dict[str, Any] = json.loads(done.stdout)
+    return facts
+
+
+def wheel(folder: Path, name: str, version: str, code: str) -> str:
+    """A wheel made by hand."""
+    files = {
+        f"{name}.py": code,
+        f"{name}-{version}.dist-info/METADATA": f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n",
+        f"{name}-{version}.dist-info/WHEEL": "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
+    }
+    lines = []
+    for path, text in files.items():
+        digest = base64.urlsafe_b64encode(hashlib.sha256(text.encode()).digest()).rstrip(b"=").decode()
+        lines.append(f"{path},sha256={digest},{len(text)}")
+    record = f"{name}-{version}.dist-info/RECORD"
+    folder.mkdir(parents=True, exist_ok=True)
+    file = folder / f"{name}-{version}-py3-none-any.whl"
+    with zipfile.ZipFile(file, "w") as archive:
+        for path, text in files.items():
+            archive.writestr(path, text)
+        archive.writestr(record, "\n".join([*lines, f"{record},,", ""]))
+    return file.name
+
+
+def dependencies(*packages: tuple[str, str, str], installer: str = "pip") -> list[dict[str, Any]]:
+    keys = ("package_name", "package_version", "restraint")
+    return [{"installer": installer, "packages": [dict(zip(keys, entry, strict=True)) for entry in packages]}]
+
+
+def test_dependencies_are_shown_as_pip_commands_in_order(tmp_path: Path) -> None:
+    first = dependencies(("Cython", "0.29", "EXACT"), ("numpy", "1.15.0", "ATLEAST"), ("h5py", "2.8", "ATMOST"))
+    second = dependencies(("pillow", "", ""), ("odd", "1.0", "ABOUT"), ("--index-url=http://x", "", ""), ("", "", ""))
+    third = dependencies(("libgomp", "", ""), installer="apt-get")
+    name = wheel(tmp_path, "own_thing", "1.0", "")
+    fourth = dependencies((name, "", ""))
+    package(tmp_path, SERVICE, config("MindSpore", dependencies=[*first, *second, *third, *fourth]))
+    (tmp_path / "requirements.txt").write_text("# nothing\nrequests\n")
+    facts = inspected(tmp_path)
+    assert facts["install"] == [
+        "pip install Cython==0.29",
+        "pip install 'numpy>=1.15.0'",
+        "pip install 'h5py<=2.8'",
+        "pip install pillow",
+        "pip install odd==1.0",
+        f"pip install ./{name}",
+        "pip install -r requirements.txt",
+    ]
+    told = "\n".join(facts["problems"])
+    for words in (
+        "restraint 'ABOUT'",
+        "'--index-url=http://x' is no package",
+        "libgomp by apt-get",
+        "without package_n",
+    ):
+        assert words in told
+    shown = franca("inspect", str(tmp_path)).stdout
+    assert "pip install 'numpy>=1.15.0'" in shown
+
+
+def test_install_makes_a_cached_environment_and_runs_there(tmp_path: Path) -> None:
+    name = wheel(tmp_path / "p", "own_thing", "1.0", "VALUE = 'installed'\n")
+    script = (
+        NODE
+        + """
+import own_thing
+import numpy
+import sys
+
+
+class Service(SingleNodeService):
+    def _inference(self, data):
+        return [own_thing.VALUE, numpy.__name__, sys.executable]
+"""
+    )
+    package(tmp_path / "p", script, config("MindSpore", dependencies=dependencies((name, "", ""))))
+    env = {"XDG_CACHE_HOME": str(tmp_path / "cache"), "PIP_NO_INDEX": "1"}
+    done = franca("serve", str(tmp_path / "p"), "--port", "0", env=env)
+    assert (done.returncode, "the package 'own_thing' is not installed" in done.stderr) == (3, True)
+    took = []
+    for first in (True, False):
+        began = time.monotonic()
+        with serving(tmp_path / "p", "--install", env=env) as server:
+            took.append(time.monotonic() - began)
+            value, other, python = server.client.post("/", json={"a": 1}).json()
+            assert (value, other) == ("installed", "numpy"), "what the interpreter had is still there"
+            assert python.startswith(str(tmp_path / "cache" / "franca" / "environments" / "p-"))
+            assert (f"pip install ./{name}" in server.log) is first
+    assert took[1] < took[0]
+    name = wheel(tmp_path / "p", "own_thing", "1.0", "VALUE = 'changed'\n")
+    with serving(tmp_path / "p", "--install", env=env) as server:
+        assert server.client.post("/", json={"a": 1}).json()[0] == "changed", "another file, another environment"
+
+
+def test_install_works_for_every_dialect(tmp_path: Path) -> None:
+    name = wheel(tmp_path, "own_thing", "2.0", "VALUE = 'plain'\n")
+    (tmp_path / "model.py").write_text("import own_thing\n\n\ndef predict(request):\n    return own_thing.VALUE\n")
+    (tmp_path / "requirements.txt").write_text(f"./{name}\n")
+    env = {"XDG_CACHE_HOME": str(tmp_path / "cache"), "PIP_NO_INDEX": "1"}
+    with serving(tmp_path, "--install", env=env) as server:
+        assert server.predict(1).json() == "plain"
+
+
+def test_an_installation_that_fails_is_told_in_one_line(tmp_path: Path) -> None:
+    missing = dependencies(("no-such-package-anywhere", "1.0", "EXACT"))
+    package(tmp_path, SERVICE, config("MindSpore", dependencies=missing))
+    env = {"XDG_CACHE_HOME": str(tmp_path / "cache"), "PIP_NO_INDEX": "1"}
+    done = franca("serve", str(tmp_path), "--port", "0", "--install", env=env)
+    assert done.returncode == 3
+    last = done.stderr.strip().splitlines()[-1]
+    assert "pip install no-such-package-anywhere==1.0 failed: No matching distribution found" in last
+    done = franca("serve", str(tmp_path), "--port", "0", "--install", "--inline", env=env)
+    assert (done.returncode, "--install cannot help" in done.stderr) == (3, True)
+
+
+# Paths of the platform
+
+
+def test_hard_coded_paths_are_named_and_linked_on_demand(tmp_path: Path) -> None:
+    script = (
+        NODE
+        + """
+import os
+
+LABELS = os.path.join("/home/mind/model/1", "labels.txt")
+
+
+class Service(SingleNodeService):
+    def _inference(self, data):
+        found = []
+        for path in (LABELS, "/home/mind/model/labels.txt", "/home/ma-user/infer/model/1/labels.txt"):
+            if os.path.exists(path):
+                with open(path) as file:
+                    found.append(file.read())
+        return found
+"""
+    )
+    package(tmp_path / "p" / "model", script, config("MindSpore"), labels__txt="cat")
+    facts = inspected(tmp_path / "p")
+    assert facts["fixed_paths"] == [
+        "customize_service.py:5: /home/mind/model/1",
+        "customize_service.py:11: /home/mind/model/labels.txt",
+        "customize_service.py:11: /home/ma-user/infer/model/1/labels.txt",
+    ]
+    if Path("/home/mind").exists() or not os.access("/home", os.W_OK):
+        pytest.skip("/home/mind is there already, or /home is not ours to write to")
+    with serving(tmp_path / "p") as server:
+        server.wait_log("customize_service.py:5 uses /home/mind/model/1, a path of the platform; --link-paths makes")
+        assert server.client.post("/", json={"a": 1}).json() == []
+    with serving(tmp_path / "p", "--link-paths") as server:
+        assert server.client.post("/", json={"a": 1}).json() == ["cat", "cat", "cat"]
+        assert "a path of the platform" not in server.log
+        done = franca("serve", str(tmp_path / "p"), "--port", "0", "--link-paths")
+        assert (done.returncode, "/home/mind/model leads to" in done.stderr) == (3, True)
+        server.process.kill()
+        server.process.wait()
+    assert Path("/home/mind/model").is_symlink(), "a killed server leaves its links behind"
+    with serving(tmp_path / "p", "--link-paths") as server:
+        assert server.client.post("/", json={"a": 1}).json() == ["cat", "cat", "cat"]
+    left = [path for path in ("/home/mind/model", "/home/ma-user/infer/model") if Path(path).exists()]
+    assert not left, "and the next one replaces and removes them"
+    for folder in ("/home/mind", "/home/ma-user/infer", "/home/ma-user"):
+        if Path(folder).is_dir() and not any(Path(folder).iterdir()):
+            Path(folder).rmdir()
