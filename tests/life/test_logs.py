@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
 
 import pytest
 
-from support.server import franca, serving, wait_until
+from support.server import PACKAGES, ROOT, franca, serving, wait_until
 
 
 def test_json_lines_carry_package_worker_and_request() -> None:
@@ -44,10 +47,7 @@ def test_dev_shows_the_error_in_a_header() -> None:
         assert "x-franca-error" not in server.predict({"kind": "raise"}).headers
 
 
-def test_traceparent_reaches_the_script(tmp_path: object) -> None:
-    from pathlib import Path
-
-    assert isinstance(tmp_path, Path)
+def test_traceparent_reaches_the_script(tmp_path: Path) -> None:
     (tmp_path / "model.py").write_text(
         "import franca_worker\n\ndef predict(request):\n    return [list(one) for one in franca_worker.requests()]\n"
     )
@@ -104,17 +104,18 @@ def test_spans_of_queue_and_stages_are_exported(collector: tuple[str, list[bytes
     assert all(span.parent_span_id == root.span_id for span in spans if span is not root)
 
 
+WITHOUT_OTEL = """
+import sys
+sys.modules["opentelemetry"] = None
+from franca.cli import main
+main()
+"""
+
+
 def test_tracing_without_its_extra_says_what_to_install() -> None:
-    block = "import sys; sys.modules['opentelemetry'] = None"
-    import os
-    import subprocess
-    import sys
-
-    from support.server import PACKAGES, ROOT
-
-    code = f"{block}; sys.argv[1:] = ['serve', '{PACKAGES / 'function'}', '--port', '0', '--otel-endpoint', 'http://x']; from franca.cli import main; main()"
+    arguments = ["serve", str(PACKAGES / "function"), "--port", "0", "--otel-endpoint", "http://127.0.0.1:1"]
     done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT, env=dict(os.environ), check=False
+        [sys.executable, "-c", WITHOUT_OTEL, *arguments], capture_output=True, text=True, cwd=ROOT, check=False
     )
     assert done.returncode == 3
     assert "pip install 'franca[otel]'" in done.stderr

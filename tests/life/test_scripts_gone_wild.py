@@ -47,7 +47,7 @@ def test_f21_children_die_with_their_worker() -> None:
         children = [child for worker in server.workers() for child in worker.children(recursive=True)]
         assert len(children) == 3
         server.workers()[0].kill()
-        gone, alive = psutil.wait_procs(children, timeout=5)
+        _, alive = psutil.wait_procs(children, timeout=5)
         assert not alive
         assert server.predict("fine").status_code == 200
 

@@ -88,9 +88,9 @@ def check_alone(servers: Pair, case: Case) -> None:
             reply = client.reply()
         assert reply.status in case.statuses, reply
         if reply.status == 200 and case.got is not ...:
-            assert json.loads(reply.body)["got"] == case.got
+            assert json.loads(reply.body)["got"] == case.got, reply
         heard.append((reply.status, meaning(reply)))
-    assert heard[0] == heard[1]
+    assert heard[0] == heard[1], heard
     if not case.heavy:
         check_loop(servers.fast, sent, case)
 
@@ -101,7 +101,7 @@ def check_loop(server: Server, sent: bytes, case: Case) -> None:
     for _ in range(count):
         client.send(sent)
         reply = client.reply()
-        assert reply.status in case.statuses
+        assert reply.status in case.statuses, reply
         if reply.headers.get("connection") == "close":
             client.close()
             client = Wire(server, patience=SOON)
@@ -123,9 +123,9 @@ def check_in_a_batch(server: Server, case: Case) -> None:
 
     bad, mates = asyncio.run(story())
     assert bad is not None
-    assert bad.status in case.statuses
+    assert bad.status in case.statuses, bad
     answers = [json.loads(mate.body) for mate in mates if mate and mate.status == 200]
-    assert [answer["got"] for answer in answers] == list(range(MATES))
+    assert [answer["got"] for answer in answers] == list(range(MATES)), mates
 
 
 def named(cases: Mapping[str, Case]) -> dict[str, Any]:
