@@ -15,6 +15,7 @@ from franca_worker import ClientError
 
 FORMATS = ("JPEG", "PNG", "WEBP", "BMP", "GIF")
 MAX_PIXELS = 40_000_000
+MAX_SCANNED = 2_000_000_000  # pixels times scans; a few bytes of a progressive JPEG can ask for one more scan of it all
 TOO_LARGE = f"the picture has more than {MAX_PIXELS // 1_000_000} million pixels"
 WORK_SIZE = (256, 256)  # larger pictures are shrunk to fit into this first
 
@@ -55,15 +56,16 @@ def find_picture(request: Any) -> bytes:
 def decode(data: bytes) -> Image.Image:
     """The picture, upright. Its format and size are checked before any pixel is decoded."""
     try:
-        image = Image.open(io.BytesIO(data))  # reads the header only
+        image = Image.open(io.BytesIO(data), formats=FORMATS)  # reads the header only, with the readers of these alone
     except (Image.DecompressionBombError, Image.DecompressionBombWarning) as error:
         raise ClientError(TOO_LARGE, status=413) from error
     except Exception as error:
-        raise ClientError("this is not a picture that can be read", status=422) from error
-    if image.format not in FORMATS:
-        raise ClientError(f"{image.format} is not accepted: send {', '.join(FORMATS)}", status=415)
+        raise ClientError(f"this is not a picture that can be read: send {', '.join(FORMATS)}", status=422) from error
     if image.width * image.height > MAX_PIXELS:
         raise ClientError(TOO_LARGE, status=413)
+    scans = data.count(b"\xff\xda") if image.info.get("progressive") else 1
+    if image.width * image.height * scans > MAX_SCANNED:
+        raise ClientError("the picture takes too long to read: it is a JPEG of too many scans", status=413)
     try:
         image.draft("L", WORK_SIZE)  # lets a large JPEG decode at a fraction of its size
         return ImageOps.exif_transpose(image)

@@ -10,7 +10,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from support.after import unharmed
+from support.after import measure, unharmed
 from support.server import Server, serving, wait_until
 from support.traffic import Gate, answers, ask_all, occupy, rounds, send
 
@@ -150,3 +150,17 @@ def test_a_script_that_cancels_itself_has_failed() -> None:
     with serving(OVERLAPPING) as server, unharmed(server, NORMAL, EXPECTED):
         (failed,) = ask_all(server, [{"id": 4, "op": "give_up"}])
         assert (failed.status, failed.code) == (500, "script_error")
+
+
+def test_an_async_stream_nobody_reads_is_broken_off(tmp_path: Path) -> None:
+    """Its worker serves others too, so it cannot be held back; the server's memory stays bounded."""
+    (tmp_path / "model.py").write_text(
+        "import asyncio\n\nasync def predict(request):\n    for number in range(request):\n"
+        "        await asyncio.sleep(0)\n        yield 'x' * 100_000\n"
+    )
+    with serving(tmp_path) as server:
+        before = measure(server).memory
+        with connect(server, 100_000):
+            wait_until(lambda: server.metric("franca_connections_refused_total", limit="stream_backlog") == 1, 20)
+            assert measure(server).memory - before < 64 * 1024 * 1024
+        assert server.predict(1).status_code == 200

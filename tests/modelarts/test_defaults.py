@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -119,6 +120,40 @@ def test_tensorflow_without_a_script_takes_pictures(tmp_path: Path, saved_models
     with serving(tmp_path) as server:
         answer = server.client.post("/", files=[("images", (f"{value}.png", grey(value))) for value in (10, 200)])
         assert answer.json() == {"mean": [10.0, 200.0], "name": ["bright"]}
+
+
+def test_a_keras_saved_model_is_loaded_by_the_keras_that_wrote_it(tmp_path: Path) -> None:
+    """TensorFlow 2 scripts load their folder with tf.keras, which today is Keras 3 and cannot."""
+    code = """
+import sys, tensorflow as tf
+model = tf.keras.Sequential([tf.keras.layers.Input((2,)), tf.keras.layers.Dense(1, kernel_initializer="ones")])
+model.save(sys.argv[1], save_format="tf")
+"""
+    script = """
+        import threading
+
+        import numpy as np
+        import tensorflow as tf
+        from model_service.tfserving_model_service import TfServingBaseService
+
+        class Service(TfServingBaseService):
+            def __init__(self, model_name, model_path):
+                self.model_path = model_path
+                self.model = None
+                threading.Thread(target=self.load_model).start()
+
+            def load_model(self):
+                self.model = tf.keras.models.load_model(self.model_path)
+
+            def _inference(self, data):
+                return self.model(np.array(data["x"], dtype=np.float32)).numpy()
+    """
+    environment = {**os.environ, "TF_USE_LEGACY_KERAS": "1"}
+    subprocess.run(
+        [sys.executable, "-c", code, str(tmp_path)], check=True, capture_output=True, env=environment, timeout=110
+    )
+    with serving(package(tmp_path, script, config("TensorFlow"))) as server:
+        assert server.client.post("/", json={"x": [[1.0, 2.0]]}).json() == [[3.0]]
 
 
 def test_a_frozen_graph_is_fed_by_its_placeholders(tmp_path: Path, saved_models: Path, digits: Digits) -> None:

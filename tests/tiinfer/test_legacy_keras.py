@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from franca_worker.dialects.tiinfer import keras
+from franca_worker import keras
 
 
 @pytest.fixture(autouse=True)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from support.server import ROOT
+from support.server import ROOT, serving
 from support.side_by_side import differs
 from support.tiinfer import last_line, run
 
@@ -87,3 +87,29 @@ def test_wrong_uses(flags: tuple[str, ...]) -> None:
     done = run("serve", "tests/packages/tiinfer_fetch", "--port", "0", *flags)
     assert done.returncode == 3
     assert WRONG[flags] in last_line(done.stderr)
+
+
+SYNC = "import urllib.request\ndef predict(request):\n    return urllib.request.urlopen(request).status\n"
+ASYNC = """
+import asyncio
+
+async def predict(request):
+    await asyncio.open_connection('127.0.0.1', request)
+    return 200
+"""
+
+
+@pytest.mark.parametrize(("script", "asks_port"), [(SYNC, False), (ASYNC, True)], ids=["sync", "async"])
+def test_any_dialect_may_have_the_guard(script: str, asks_port: bool, tmp_path: Path) -> None:
+    (tmp_path / "model.py").write_text(script)
+    for rule, status in (("guard", 500), ("open", 200)):
+        with serving(tmp_path, "--worker-net", rule) as server:
+            where = server.port if asks_port else f"{server.url}/v2/health/live"
+            assert server.predict(where).status_code == status
+            assert server.metric("franca_worker_net_refused_total") == (rule == "guard")
+
+
+def test_inline_says_that_it_does_not_guard() -> None:
+    with serving("tiinfer_ops", "--inline") as server:
+        server.wait_log("the script's connections are not guarded in this process; they are without --inline")
+        assert server.client.post("/inference", json={"a": 1}).json() == {"a": 1}

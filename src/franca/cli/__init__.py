@@ -11,12 +11,13 @@ def main() -> None:
 
     from franca.cli.commands import franca
     from franca.errors import FrancaError, LoadError
+    from franca.web.text import visible
 
     try:
         franca.main(standalone_mode=False)
     except LoadError as error:
         if error.traceback:
-            click.echo(error.traceback.rstrip(), err=True)
+            click.echo(visible(error.traceback.rstrip(), "\n\t"), err=True)
         _end(error.sentence(), error.exit_code)
     except FrancaError as error:
         _end(str(error), error.exit_code)
@@ -40,5 +41,7 @@ def _unknown_option(error: object) -> str:
 def _end(message: str, code: int) -> None:
     import click
 
-    click.echo(click.style("error: ", fg="red", bold=True) + message, err=True)
+    from franca.web.text import visible
+
+    click.echo(click.style("error: ", fg="red", bold=True) + visible(message, "\n\t"), err=True)
     sys.exit(code)

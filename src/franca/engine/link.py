@@ -109,6 +109,11 @@ class Link(asyncio.BufferedProtocol):
         else:
             self.transport.writelines(buffers)
 
+    @property
+    def held(self) -> bool:
+        """Whether reading is paused on behalf of a slow reader."""
+        return self._reading_paused
+
     def pause(self) -> None:
         """Stop reading: the reader of this worker's stream cannot keep up."""
         if self.transport is not None and not self._reading_paused:

@@ -32,6 +32,8 @@ def load_error(worker: Worker, package: Package) -> LoadError:
     if failure.get("missing"):
         line = pip_line(str(worker.info.get("executable", "python")), failure["missing"])
         fix = f"{line}, or serve with --python of an environment that has it"
+        if package.installs or (package.folder / "requirements.txt").is_file():
+            fix = f"--install, which installs what the package lists; or {fix}"
     return LoadError(
         failure["problem"],
         file=failure.get("file") or str(package.script),

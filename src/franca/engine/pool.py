@@ -272,6 +272,8 @@ class Pool:
         """Kill what has run or loaded too long; replace what has grown or served enough."""
         longest = self.settings.effective_run_timeout + self.settings.kill_grace
         for worker in list(self.workers):
+            if worker.link.held:
+                worker.busy_since = now
             if worker.state in (STARTING, LOADING) and now - worker.since > self.settings.load_timeout:
                 worker.kill(f"was killed: not loaded after {self.settings.load_timeout:g} s (it was {worker.step})")
             elif worker.in_flight and worker.state in (READY, RETIRING) and now - self._oldest(worker) > longest:

@@ -118,6 +118,9 @@ def notes(package: Package, settings: Settings) -> tuple[str, ...]:
         found.append(f"franca.toml sets python = {settings.python}; in the image the script runs in the image's own")
     if (package.folder / ".dockerignore").exists():
         found.append(f".dockerignore of the package is not read; its lines belong into {IGNORE}")
+    if package.installs:
+        listed = " ".join(word for words in package.installs for word in words)
+        found.append(f"the image will lack what config.json lists ({listed}); write it into requirements.txt")
     for link in sorted(_links_outside(package.folder)):
         found.append(f"{link.relative_to(package.folder)} is a link to outside of the package; the image will lack it")
     return tuple(found)

@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     from franca.web.protocol import Connection
 
 JOIN_BELOW = 65536
+STREAM_BACKLOG = 8 * 1024 * 1024
+"""Bytes of a stream that may wait for a client to read them."""
+
 MANY_PIECES, SMALL_PIECE = 256, 4096
 TLS_PIECE = 1 << 17
 STATUS_LINES = {
@@ -149,6 +152,8 @@ class Exchange(Call):
 
     def _stream(self, reply: wire.Reply) -> None:
         transport = self.connection.transport
+        if transport.is_closing():
+            return
         if not self.started:
             self._open_stream(reply)
         if reply.flags & wire.ERROR:
@@ -159,6 +164,11 @@ class Exchange(Call):
             return
         if len(reply.body):
             transport.write(self._chunk(reply.body))
+            if transport.get_write_buffer_size() > STREAM_BACKLOG:
+                # Its worker serves others too and cannot be held back: the reader is too slow.
+                self.front.metrics.refused["stream_backlog"] += 1
+                transport.abort()
+                return
         if not reply.flags & wire.MORE:
             if self.minor:
                 transport.write(b"0\r\n\r\n")
@@ -186,6 +196,9 @@ class Exchange(Call):
     def _break_off(self) -> None:
         """The answer cannot be completed: end the connection without the final chunk, so that the client notices."""
         self.keep_alive = False
+        if not self.minor:
+            # HTTP/1.0 has no final chunk whose absence would tell.
+            self.connection.transport.abort()
         self._done(500, wire.NO_TIMES, int((monotonic() - self.began) * 1e6))
 
 

@@ -108,7 +108,7 @@ VALUES = {
     "deque": lambda: collections.deque([1]),
     "counter": lambda: collections.Counter("aab"),
     "subclass": lambda: Odd(a=1),
-    "keys": lambda: {1: "a", 2.5: "b", None: "c", True: "d"},
+    "keys": lambda: {1: "a", 2.5: "b", None: "c", False: "d"},
     "surrogate": lambda: "a\ud800b",
     "surrogate key": lambda: {"\ud800": 1},
     "emoji": lambda: '😀\u2028\u0000"\\',

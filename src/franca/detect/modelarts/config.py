@@ -49,7 +49,11 @@ def read(folder: Path) -> Config | None:
 
 def _parse(file: Path, problems: list[str]) -> dict[str, Any]:
     """The top-level object, read as kindly as possible."""
-    text = file.read_bytes().decode("utf-8-sig", "replace")
+    try:
+        text = file.read_bytes().decode("utf-8-sig", "replace")
+    except OSError as error:
+        problems.append(f"{NAME} cannot be read: {error.strerror}")
+        return {}
     value: Any = None
     try:
         value = json.loads(text)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import contextlib
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -119,8 +120,9 @@ def fixed_paths(folder: Path) -> tuple[FixedPath, ...]:
 
 def _scripts(folder: Path) -> Iterator[Path]:
     for path in files(folder, depth=5):
-        if path.suffix == ".py" and path.stat().st_size <= LARGEST and b"/home/m" in path.read_bytes():
-            yield path
+        with contextlib.suppress(OSError):
+            if path.suffix == ".py" and path.stat().st_size <= LARGEST and b"/home/m" in path.read_bytes():
+                yield path
 
 
 def _fixed_in(script: Path, folder: Path) -> Iterator[FixedPath]:

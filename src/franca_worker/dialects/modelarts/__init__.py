@@ -7,7 +7,7 @@ import os
 import time
 from typing import Any, Callable, Dict, List, Optional, Union
 
-from franca_worker import codec, devices, tensorflow1
+from franca_worker import codec, devices, keras, tensorflow1
 from franca_worker.dialects.base import Answer, Dialect, Package, Problem, Request
 from franca_worker.dialects.modelarts import answers, requests, service
 from franca_worker.errors import ClientError
@@ -44,7 +44,8 @@ class Modelarts(Dialect):
         settings, folder = self.package.settings, self.package.folder
         devices.prepare(os.environ.get("FRANCA_DEVICE", settings.get("device", "")), self._say)
         tensorflow1.prepare(folder, self._say)
-        with Watch() as threads:
+        legacy = keras.Legacy(folder)
+        with Watch() as threads, legacy.explaining(self.package.script):
             progress("importing " + os.path.basename(self.package.script))
             kind = service.find(self.package)
             progress("constructing " + kind.__name__)

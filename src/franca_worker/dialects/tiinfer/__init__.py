@@ -13,9 +13,9 @@ import urllib.request  # noqa: F401  scripts say `import urllib` alone and use u
 from types import ModuleType
 from typing import Any, Callable, Dict, Union
 
-from franca_worker import codec
+from franca_worker import codec, keras
 from franca_worker.dialects.base import Answer, Dialect, Package, Problem, Request
-from franca_worker.dialects.tiinfer import keras, text
+from franca_worker.dialects.tiinfer import text
 from franca_worker.dialects.tiinfer.examples import published_example
 from franca_worker.dialects.tiinfer.model import Service
 from franca_worker.dialects.tiinfer.pipeline import Pipeline
