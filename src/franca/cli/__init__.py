@@ -11,7 +11,7 @@ def main() -> None:
 
     from franca.cli.commands import franca
     from franca.errors import FrancaError, LoadError
-    from franca.web.text import visible
+    from franca.text import visible
 
     try:
         franca.main(standalone_mode=False)
@@ -41,7 +41,7 @@ def _unknown_option(error: object) -> str:
 def _end(message: str, code: int) -> None:
     import click
 
-    from franca.web.text import visible
+    from franca.text import visible
 
     click.echo(click.style("error: ", fg="red", bold=True) + visible(message, "\n\t"), err=True)
     sys.exit(code)
