@@ -52,7 +52,7 @@ class Watch:
                 progress("waiting for %s, which the script started" % name)
             if time.monotonic() > deadline:
                 raise ScriptError(
-                    "%s, which the script started while loading, has not ended after %.3g s" % (name, seconds),
+                    "%s, which the script started while loading, has not ended in time" % name,
                     fix="a longer --load-timeout, or --no-await-threads if it is meant to run for ever",
                 )
             busy[0].join(PAUSE)

@@ -75,7 +75,8 @@ def messages(server: Server) -> list[str]:
 
 def test_137_a_load_that_fails_shows_every_character(tmp_path: Path) -> None:
     words = "".join(list(WORDS.values())[:-1])
-    (tmp_path / "model.py").write_text(f"raise RuntimeError({words!r})\n")
+    script = f"def load():\n    raise RuntimeError({words!r})\n\n\ndef predict(request):\n    return 1\n"
+    (tmp_path / "model.py").write_text(script)
     done = franca("serve", str(tmp_path), "--port", "0")
     assert done.returncode == 3
     assert unseen(done.stderr) == []

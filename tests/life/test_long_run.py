@@ -44,7 +44,7 @@ class Front:
         self.port = 0
         for line in self.process.stderr:
             found = re.search(LISTENING, line)
-            self.port = int(found[1]) if found else self.port
+            self.port = int(found[2]) if found else self.port
             if "is ready" in line:
                 break
         threading.Thread(target=self.process.stderr.read, daemon=True).start()

@@ -62,6 +62,16 @@ def test_device_cpu_maps_every_way_of_asking_for_cuda(tmp_path: Path, weights: b
         assert server.client.post("/", json={"x": [1.5, 2.0]}).json() == {"x": [3.5], "device": "cpu"}
 
 
+def test_a_device_first_asked_for_by_a_request_is_named_in_the_log(tmp_path: Path) -> None:
+    package(tmp_path, TORCH.replace("LINE", "pass"), config("PyTorch"))
+    with serving(tmp_path) as server:
+        for _ in range(2):
+            answer = server.client.post("/", json={"x": [1.5, 2.0]})
+            assert (answer.status_code, answer.json()["erno"]) == (500, "MR.0105")
+        server.wait_log("the script asks torch for a CUDA device, and torch sees none: --device cpu runs it on the CPU")
+        assert server.log.count("--device cpu") == 1
+
+
 def test_an_ordinary_failure_is_not_taken_for_a_device(tmp_path: Path) -> None:
     package(tmp_path, TORCH.replace("LINE", "torch.load('nowhere.pth')"), config("PyTorch"))
     done = franca("serve", str(tmp_path), "--port", "0")

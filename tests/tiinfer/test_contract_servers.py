@@ -42,7 +42,7 @@ def test_4_14_the_next_request_after_a_timeout_waits() -> None:
 def test_2_3_queue_full() -> None:
     with both("tiinfer_ops", "--capacity", "2", "--timeout", "10000") as pair:
         for server in pair:
-            answers = server.ask_all([{"op": "sleep", "seconds": 0.4}] * 8)
+            answers = server.ask_all([{"op": "sleep", "seconds": 0.25}] * 8)
             refusals = [answer for answer in answers if answer.status != 200]
             assert set(map(repr, refusals)) == {repr(Heard(429, "too many request: task queue is full"))}
             assert len(refusals) < 8
@@ -60,7 +60,7 @@ def test_2_3_shutting_down() -> None:
         for server in pair:
             codes, slow = stopping(server)
             assert codes == {"/": Heard(503, "gracefully shutting down"), "POST": codes["/"]}
-            assert slow == Heard(200, {"op": "sleep", "seconds": 2})
+            assert slow == Heard(200, {"op": "sleep", "seconds": 1.6})
 
 
 def stopping(server: Served) -> tuple[dict[str, Heard], Heard]:
@@ -68,7 +68,7 @@ def stopping(server: Served) -> tuple[dict[str, Heard], Heard]:
     slow: list[Heard] = []
     thread = threading.Thread(
         target=lambda: slow.append(
-            heard(httpx.post(server.url("/inference"), json={"op": "sleep", "seconds": 2}, timeout=30))
+            heard(httpx.post(server.url("/inference"), json={"op": "sleep", "seconds": 1.6}, timeout=30))
         )
     )
     with httpx.Client(base_url=server.url(), timeout=10) as get_client, httpx.Client(base_url=server.url()) as poster:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import re
 import shutil
 import subprocess
@@ -71,6 +72,29 @@ def test_none_where_the_kernel_says_no() -> None:
     line = last_line(done.stderr)
     assert "--worker-net none: this machine does not let a process leave the network" in line
     assert "--worker-net guard" in line
+
+
+LEAVE = """
+import socket
+from franca_worker import netguard
+netguard.leave_network()
+try:
+    socket.create_connection(("127.0.0.1", 80))
+except OSError as error:
+    import os
+    print(os.getuid(), os.getgid(), error.errno)
+"""
+
+
+def test_none_as_an_ordinary_user() -> None:
+    """Without a privilege a process leaves by a user namespace, in which it keeps its ids."""
+    ordinary = ["unshare", "-U", "--map-user=1000", "--map-group=1000"]
+    if subprocess.run([*ordinary, "unshare", "-U", "-n", "true"], capture_output=True).returncode:
+        pytest.skip("this machine lets no ordinary user have a namespace")
+    done = subprocess.run(
+        [*ordinary, sys.executable, "-c", LEAVE], env={"PYTHONPATH": str(ROOT / "src")}, capture_output=True, text=True
+    )
+    assert done.stdout.split() == ["1000", "1000", str(errno.ENETUNREACH)], done.stderr
 
 
 WRONG = {

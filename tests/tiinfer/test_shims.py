@@ -15,7 +15,7 @@ import pytest
 from support import interpreters
 from support.server import ROOT
 from support.side_by_side import differs
-from support.tiinfer import last_line, original, run
+from support.tiinfer import last_line, model, original, run, write
 
 SHIMS = ROOT / "src" / "franca_worker" / "platforms" / "tiinfer"
 ALWAYS, FALLBACK = str(SHIMS / "always"), str(SHIMS / "fallback")
@@ -119,6 +119,32 @@ def test_it_behaves_like_the_original() -> None:
 @pytest.mark.parametrize("executable", VERSIONS.values(), ids=VERSIONS.keys())
 def test_it_behaves_the_same_on_every_python(executable: str) -> None:
     assert behaviour(executable, ALWAYS, FALLBACK) == behaviour(sys.executable, ALWAYS, FALLBACK)
+
+
+STAGES = """
+import json, os, sys
+sys.argv = ["x"]
+os.chdir(os.environ["FOLDER"]); sys.path.insert(0, "")
+import tiinfer
+
+def stages():
+    return [[stage["worker"].__name__, *(stage[name] for name in ("num", "max_batch_size", "start_method", "env"))]
+            for stage in tiinfer.load_workers()]
+
+found = [stages()]
+tiinfer.set_ti_preprocess_nums(2); found.append(stages())
+tiinfer.set_ti_postprocess_nums(1); tiinfer.set_ti_inference_nums(3); tiinfer.set_ti_inference_max_batch_size(4)
+found.append(stages())
+print(json.dumps([found, type(tiinfer.load_model_service()).__name__, tiinfer.load_model_service().model_dir]))
+"""
+
+
+def test_stages_of_a_script_as_the_original_finds_them(tmp_path: Path) -> None:
+    folder = write(tmp_path / "own", model())
+    env = {"FOLDER": str(folder), "TI_MODEL_DIR": "weights"}
+    ours = python(STAGES, ALWAYS, FALLBACK, env=env)
+    assert ours == python(STAGES, executable=str(original()), env=env)
+    assert [stage[0] for stage in ours[0][2]] == ["Preprocess", "Inference", "Postprocess"]
 
 
 MOSEC = """

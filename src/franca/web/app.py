@@ -13,7 +13,7 @@ from franca.engine import engine as states
 from franca.engine.call import Fault
 from franca.web.access import challenges
 from franca.web.front import ASGI, Front
-from franca.web.native.base import ADMIN, PUBLIC, Page, v2_error
+from franca.web.native.base import ADMIN, PUBLIC, ErrorWords, Page, neutral_error, v2_error
 
 
 def live(front: Front, request: Request) -> Response:
@@ -162,12 +162,18 @@ class App:
         return None, {}
 
     def _error(self, path: str, fault: Fault, request_id: str, allow: str = "") -> Response:
-        words = v2_error if path.startswith("/v2/") else self.front.contract.unknown
-        status, content_type, body = words(fault, request_id)
+        status, content_type, body = self._words(path)(fault, request_id)
         response = Response(body, status, {"content-type": content_type.decode()} if content_type else None)
         if allow:
             response.headers["allow"] = allow
         return response
+
+    def _words(self, path: str) -> ErrorWords:
+        """The platform's words for its own paths and for unknown ones, ours for the neutral routes."""
+        if path.startswith("/v2/"):
+            return v2_error
+        neutral = self._find(path)[0] in ROUTES and self.front.infer_route(path.encode("utf-8", "replace")) is None
+        return neutral_error if neutral else self.front.contract.unknown
 
 
 def build(front: Front) -> ASGI:

@@ -3,6 +3,8 @@
 import os
 import time
 
+from franca_worker import File
+
 
 def predict(request):
     if isinstance(request, dict):
@@ -13,4 +15,6 @@ def predict(request):
             time.sleep(0.005)
         time.sleep(request.get("sleep", 0))
         return {"id": request.get("id"), "size": len(str(request.get("padding", "")))}
+    if isinstance(request, File):
+        return {"id": None, "size": len(request)}
     return {"id": request}

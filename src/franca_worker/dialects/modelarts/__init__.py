@@ -35,6 +35,7 @@ class Modelarts(Dialect):
         self._meta: Dict[str, Any] = {}
         self._marks: List[float] = []
         self._logged = -LOG_EVERY
+        self._hinted: List[str] = []
         self._log_times: Callable[..., None] = lambda *marks: None
 
     # Loading
@@ -124,9 +125,16 @@ class Modelarts(Dialect):
         answer = self._refusal(error) if stage == "decode" else None
         if answer is None:
             answer = self._failed(error)
+            self._hint(devices.explain(error))
         if isinstance(answer, Answer) and self.dev:
             answer = answers.with_reason(answer, "%s: %s" % (type(error).__name__, error))
         return answer
+
+    def _hint(self, text: str) -> None:
+        """What a script's failure comes from, told once."""
+        if text and text not in self._hinted:
+            self._hinted.append(text)
+            self.warn("%s: %s" % (text, devices.FIX))
 
     def _refusal(self, error: BaseException) -> Union[Answer, Problem, None]:
         """How a request that cannot be read is answered; None when it is not the request's fault."""
@@ -140,7 +148,7 @@ class Modelarts(Dialect):
             return None
         if isinstance(error, requests.NotJson) and self.raw:
             return answers.raw_error("PY.0101", 500, "%s: %s" % (type(error).__name__, error))
-        if isinstance(error, requests.NotJson) and error.status < 413:
+        if isinstance(error, requests.NotJson):
             return answers.page(400, "Failed to decode JSON object: " + error.message)
         return Problem(error.status, "bad_request", error.message)
 

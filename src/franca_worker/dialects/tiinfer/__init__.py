@@ -88,6 +88,10 @@ class Tiinfer(Dialect):
             return Answer(text.PLAIN, text.NO_DATA)
         return text.problem(error, stage)
 
+    def blames_client(self, error: BaseException, answer: Union[Answer, Problem]) -> bool:
+        """On a stream a failure is a 200 too, so the status does not tell."""
+        return super().blames_client(error, answer) or text.problem(error, "").status < 500
+
 
 def configure_logging(level: str) -> None:
     """As the platform does before it imports a script, so that `logging.info` shows. The server adds the time."""

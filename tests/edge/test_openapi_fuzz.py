@@ -1,0 +1,56 @@
+"""schemathesis against `/openapi.json`: every answer is a declared one, and none is a failure of the server."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from support.server import ROOT, Server, serving
+from support.traffic import times
+
+CONFIG = Path(__file__).with_name("schemathesis.toml")
+TOKEN = "secret-token"
+LEFT_OUT = "positive_data_acceptance,negative_data_rejection"
+"""Whether a script takes what its type hints say, and nothing else, is the script's affair."""
+
+PACKAGES = ("documented_json", "documented_form", "documented_stream", ROOT / "examples" / "digits")
+
+
+PROGRAM = Path(sys.executable).with_name("schemathesis")
+
+
+def fuzz(server: Server, folder: Path, *options: str) -> subprocess.CompletedProcess[str]:
+    environment = {key: value for key, value in os.environ.items() if not key.startswith("FRANCA_")}
+    return subprocess.run(
+        [
+            *(str(PROGRAM), "--config-file", str(CONFIG), "run", f"{server.url}/openapi.json"),
+            *("--exclude-checks", LEFT_OUT, "--max-examples", str(times(20, 1000)), "--generation-deterministic"),
+            *("--request-timeout", "20", "--continue-on-failure", "--no-color", "--workers", "1", *options),
+        ],
+        capture_output=True,
+        text=True,
+        env=environment,
+        cwd=folder,
+        check=False,
+    )
+
+
+@pytest.mark.parametrize("package", PACKAGES, ids=lambda package: Path(package).name)
+def test_every_answer_is_declared(package: str | Path, tmp_path: Path) -> None:
+    with serving(package) as server:
+        done = fuzz(server, tmp_path)
+        assert done.returncode == 0, done.stdout[-6000:] + done.stderr[-1000:]
+        assert "Traceback" not in server.log
+        assert server.metric("franca_worker_restarts_total") == 0
+
+
+def test_every_answer_is_declared_where_a_token_is_needed(tmp_path: Path) -> None:
+    """The same with the token; and no route that says it needs one answers without."""
+    with serving("documented_json", env={"FRANCA_TOKEN": TOKEN}) as server:
+        done = fuzz(server, tmp_path, "--header", f"Authorization: Bearer {TOKEN}")
+        assert done.returncode == 0, done.stdout[-6000:] + done.stderr[-1000:]
+        assert "Traceback" not in server.log
