@@ -168,8 +168,8 @@ NOTES = {
     "TI_INFERENCE_NUMS=two is no whole number; 1 is used": ([], {"TI_INFERENCE_NUMS": "two"}),
     "start no processes here: the steps run in the inference process": (
         [], {"TI_PREPROCESS_NUMS": "1", "TI_POSTPROCESS_NUMS": "1"}),
-    "postprocess is not called, as on the platform": ([], {"TI_PREPROCESS_NUMS": "1"}),
-    "preprocess is not called, as on the platform": ([], {"TI_POSTPROCESS_NUMS": "1"}),
+    "postprocess runs all the same": ([], {"TI_PREPROCESS_NUMS": "1"}),
+    "preprocess runs all the same": ([], {"TI_POSTPROCESS_NUMS": "1"}),
     "listening on 127.0.0.1 only: set FRANCA_TOKEN, or FRANCA_NO_AUTH=1": ([], {}),
 }  # fmt: skip
 
@@ -187,7 +187,7 @@ def test_what_has_no_effect_says_so() -> None:
                 assert note in server.log
     differs("State in split mode")
     with ours(OPS, env={"TI_POSTPROCESS_NUMS": "1"}) as server:
-        assert ": preprocess is not called, as on the platform" in server.log
+        assert ": preprocess runs all the same" in server.log
 
 
 def test_dry_run_loads_sends_the_example_and_ends(tmp_path: Path) -> None:

@@ -136,11 +136,11 @@ def split_problems(counts: Mapping[str, int]) -> list[str]:
     ]
     if not before:
         problems.append(
-            "TI_PREPROCESS_NUMS is 0 while TI_POSTPROCESS_NUMS is not: preprocess is not called, as on the platform"
+            "TI_PREPROCESS_NUMS is 0 while TI_POSTPROCESS_NUMS is not: preprocess runs all the same"
         )
     if not after:
         problems.append(
-            "TI_POSTPROCESS_NUMS is 0 while TI_PREPROCESS_NUMS is not: postprocess is not called, as on the platform"
+            "TI_POSTPROCESS_NUMS is 0 while TI_PREPROCESS_NUMS is not: postprocess runs all the same"
         )
     return problems
 

@@ -57,7 +57,8 @@ class Modelarts(Dialect):
         progress("loading the model")
         service.default_loader(self.service)()
         self._arrange(kind)
-        return dict(self.package.options.get("api", {}), entry=kind.__name__ + ".inference")
+        api: Dict[str, Any] = self.package.options.get("api", {})
+        return {**api, "entry": kind.__name__ + ".inference", "summary": service.summary(kind)}
 
     def _say(self, text: str) -> None:
         """Once per server, as far as one worker can know."""

@@ -73,6 +73,12 @@ def line_of(thing: Any) -> int:
         return 0
 
 
+def summary(kind: Type[Any]) -> str:
+    """The first paragraph of what the author wrote about the class, or about its file."""
+    text = kind.__doc__ or getattr(sys.modules.get(kind.__module__), "__doc__", "") or ""
+    return " ".join(inspect.cleandoc(text).split("\n\n")[0].split())
+
+
 def construct(kind: Type[Any], package: Package) -> Any:
     """The object, built as the platform built it. Raises ScriptError when the constructor cannot be called so."""
     names, values = arguments(kind, package)

@@ -92,10 +92,8 @@ class Service:
         dialect, model, platform = self.dialect, self.model, self.platform
         size = platform.get_ti_inference_max_batch_size()
         if platform.Is_Multi_Framework_Type():
-            # A step that has no process of its own while the other has is left out, as on the platform.
-            pre = model.preprocess if platform.get_ti_preprocess_nums() else None
-            post = model.postprocess if platform.get_ti_postprocess_nums() else None
-            infer = model.predict
+            # Where only one of the two counts is set the platform leaves the other step out; here both run.
+            pre, infer, post = model.preprocess, model.predict, model.postprocess
         elif size > 1 or type(model).__call__ is not platform.Model.__call__:
             pre = post = None
             infer = model
