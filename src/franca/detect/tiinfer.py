@@ -135,13 +135,9 @@ def split_problems(counts: Mapping[str, int]) -> list[str]:
         "TI_PREPROCESS_NUMS and TI_POSTPROCESS_NUMS start no processes here: the steps run in the inference process"
     ]
     if not before:
-        problems.append(
-            "TI_PREPROCESS_NUMS is 0 while TI_POSTPROCESS_NUMS is not: preprocess runs all the same"
-        )
+        problems.append("TI_PREPROCESS_NUMS is 0 while TI_POSTPROCESS_NUMS is not: preprocess runs all the same")
     if not after:
-        problems.append(
-            "TI_POSTPROCESS_NUMS is 0 while TI_PREPROCESS_NUMS is not: postprocess runs all the same"
-        )
+        problems.append("TI_POSTPROCESS_NUMS is 0 while TI_PREPROCESS_NUMS is not: postprocess runs all the same")
     return problems
 
 
