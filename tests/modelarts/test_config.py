@@ -111,6 +111,8 @@ def test_what_a_package_without_a_script_needs(tmp_path: Path) -> None:
     done = franca("serve", str(tmp_path / "caffe"), "--port", "0")
     assert done.returncode == 3
     assert "Caffe has no default service (fix: add a customize_service.py)" in done.stderr
+    package(tmp_path / "plain", config=config("PyTorch"), model__py="def predict(request):\n    return 1\n")
+    assert inspected(tmp_path / "plain")["dialect"] == "plain"
     package(tmp_path / "other", config={"model_type": "bert", "architectures": []})
     done = franca("serve", str(tmp_path / "other"), "--port", "0")
     assert (done.returncode, "there is nothing to serve" in done.stderr) == (3, True)

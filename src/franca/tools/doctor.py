@@ -20,7 +20,7 @@ from franca.tools import environment, machine, selftest
 from franca.tools.finding import PROBLEM, WARNING, Finding
 
 FRONT, PACKAGE = "franca", "package"
-LIBRARIES = ("uvicorn", "uvloop", "httptools", "orjson", "msgspec", "starlette", "watchfiles")
+LIBRARIES = ("uvicorn", "uvloop", "httptools", "orjson", "starlette", "watchfiles")
 SECTIONS = (FRONT, machine.MACHINE, machine.ADDRESS, environment.WORKER, PACKAGE, selftest.SECTION)
 LOG_LINES = 40
 

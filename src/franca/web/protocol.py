@@ -344,7 +344,7 @@ class Connection(HttpToolsProtocol):
             exchange.size = 0
         self.front.metrics.requests[route.name if route else "other", fault.status] += 1
         answer = answer_bytes(self.front, route, fault, request_id, exchange.lines if exchange else b"")
-        if self.current is not None or self.waiting:
+        if self.current is not None or self.waiting or self.held_back:
             # Answers to earlier requests of this connection come first.
             self.phase, self.last_answer = CLOSING, answer
             return
@@ -395,7 +395,7 @@ class Connection(HttpToolsProtocol):
 
     def open_requests(self) -> int:
         arriving = self.phase == BODY or (self.phase == HEADERS and self.begun)
-        return len(self.waiting) + (self.current is not None) + arriving
+        return len(self.waiting) + (self.current is not None or self.unsent > 0) + arriving
 
     def abort(self) -> None:
         if self.transport is not None:

@@ -17,6 +17,8 @@ from franca.errors import StartError
 
 LOOKS_FOR = "customize_service.py, in the folder or its model/, or a config.json with a model_type of ModelArts"
 SCRIPT = "customize_service.py"
+OTHER_SCRIPTS = ("model.py", "model_service.py")
+"""With one of these beside it, a config.json is not that of a package without a script."""
 PLACES = ("", "model", "model/1", "1")
 """Where a package's files lie below the folder a user points at."""
 
@@ -68,7 +70,7 @@ def _find(path: Path) -> Found | None:
     for place in PLACES:
         folder = path / place
         config = configs.read(folder)
-        if config is not None and config.model_type:
+        if config is not None and config.model_type and not any((folder / name).is_file() for name in OTHER_SCRIPTS):
             return Found(path, folder, None)
     return None
 

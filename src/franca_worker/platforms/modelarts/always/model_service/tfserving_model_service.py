@@ -113,7 +113,7 @@ class SavedModel:
 
     def _choose(self, signatures: Dict[str, Any]) -> None:
         """The only signature whatever its name, else serving_default."""
-        names: List[str] = [name for name in signatures if name != INTERNAL_SIGNATURE]
+        names: List[str] = sorted(name for name in signatures if name != INTERNAL_SIGNATURE)
         if not names:
             raise ValueError("the SavedModel in %s has no signature to call" % self.model_path)
         name = names[0] if len(names) == 1 else DEFAULT_SIGNATURE
