@@ -152,7 +152,13 @@ class Settings:
     queue_bytes: int = setting(256 * MIB, "bytes that may wait; beyond it 503", "size", group=BATCHES, least=1)
 
     max_body: int = setting(64 * MIB, "largest request body; beyond it 413", "size", group=HTTP, least=0)
-    max_held: int = setting(_held(), "bytes of all requests held at once; beyond it 503", "size", group=HTTP, least=1)
+    max_held: int = setting(
+        _held(),
+        "bytes of bodies, and of answers not yet read, held at once; beyond it 503",
+        "size",
+        group=HTTP,
+        least=1,
+    )
     max_connections: int = setting(_connections(), "connections at once; beyond it 503", "int", group=HTTP, least=1)
     max_requests_per_connection: int = setting(
         1000, "requests on one connection before it is closed", "int", group=HTTP, least=1

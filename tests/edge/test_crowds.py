@@ -108,7 +108,11 @@ def test_f57_the_queue_overflows(tmp_path: Path) -> None:
     def ask(number: int) -> bytes:
         return post(json.dumps({"id": number}).encode())
 
-    with serving("fault_script/single.py") as server, unharmed(server, {"id": 1}, {"id": 1, "twice": 2}):
+    crowd.make_room(clients)
+    with (
+        serving("fault_script/single.py", "--max-connections", "1100") as server,
+        unharmed(server, {"id": 1}, {"id": 1, "twice": 2}),
+    ):
         gate = Gate(tmp_path / "gate")
         plug = occupy(server, gate, 4)
         time.sleep(0.1)

@@ -112,9 +112,19 @@ class Service(SingleNodeService):
             assert python.startswith(str(tmp_path / "cache" / "franca" / "environments" / "p-"))
             assert (f"pip install ./{name}" in server.log) is first
     assert took[1] < took[0]
-    name = wheel(tmp_path / "p", "own_thing", "1.0", "VALUE = 'changed'\n")
-    with serving(tmp_path / "p", "--install", env=env) as server:
-        assert server.client.post("/", json={"a": 1}).json()[0] == "changed", "another file, another environment"
+
+
+def test_another_list_another_file_or_another_interpreter_is_another_environment(tmp_path: Path) -> None:
+    from franca.discovery import discover
+    from franca.tools import install
+
+    names = []
+    for code, version, python in (("1", "1.0", "a"), ("2", "1.0", "a"), ("2", "1.1", "a"), ("2", "1.1", "b")):
+        name = wheel(tmp_path, "own_thing", version, f"VALUE = {code}\n")
+        package(tmp_path, SERVICE, config("MindSpore", dependencies=dependencies((name, "", ""))))
+        found = discover(tmp_path)
+        names.append(install._name(found, python, "3.11", install.commands(found)))
+    assert len(set(names)) == 4
 
 
 def test_install_works_for_every_dialect(tmp_path: Path) -> None:

@@ -27,7 +27,7 @@ class Service(SingleNodeService):
         thread.start()
 
     def load_model(self):
-        time.sleep(2.5)
+        time.sleep(1.5)
         self.network = lambda value: value * 2
 
     def _inference(self, data):
@@ -60,7 +60,7 @@ def test_15_a_second_worker_is_given_nothing_before_it_is_ready(tmp_path: Path) 
 
         def ask() -> None:
             with httpx.Client(base_url=server.url, timeout=30) as client:
-                for _ in range(150):
+                for _ in range(100):
                     answers.append(client.post("/", json={"x": 3}).status_code)
                     time.sleep(0.02)
 
@@ -74,7 +74,7 @@ def test_15_a_second_worker_is_given_nothing_before_it_is_ready(tmp_path: Path) 
 
 
 def test_a_thread_that_dies_is_a_failed_load_with_its_own_traceback(tmp_path: Path) -> None:
-    script = BACKGROUND.replace("time.sleep(2.5)", "open('weights.ckpt')")
+    script = BACKGROUND.replace("time.sleep(1.5)", "open('weights.ckpt')")
     done = franca("serve", str(package(tmp_path, script)), "--port", "0")
     assert done.returncode == 3
     assert re.search(r'customize_service.py", line \d+, in load_model\n.*open', done.stderr)
@@ -83,7 +83,7 @@ def test_a_thread_that_dies_is_a_failed_load_with_its_own_traceback(tmp_path: Pa
 
 
 def test_a_thread_that_never_ends_is_named_before_the_deadline(tmp_path: Path) -> None:
-    script = BACKGROUND.replace("time.sleep(2.5)", "time.sleep(600)")
+    script = BACKGROUND.replace("time.sleep(1.5)", "time.sleep(600)")
     started = time.monotonic()
     done = franca("serve", str(package(tmp_path, script)), "--port", "0", "--load-timeout", "2")
     assert done.returncode == 3
@@ -94,7 +94,7 @@ def test_a_thread_that_never_ends_is_named_before_the_deadline(tmp_path: Path) -
 
 
 def test_a_thread_meant_to_run_for_ever_can_be_left_alone(tmp_path: Path) -> None:
-    script = BACKGROUND.replace("time.sleep(2.5)", "self.network = lambda value: value * 2\n        time.sleep(600)")
+    script = BACKGROUND.replace("time.sleep(1.5)", "self.network = lambda value: value * 2\n        time.sleep(600)")
     with serving(package(tmp_path, script), "--no-await-threads") as server:
         assert server.client.post("/", json={"x": 3}).json() == 6
 

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import resource
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
+
+import pytest
 
 from support.server import Server
 from support.wire import Reply, take
@@ -66,6 +69,16 @@ class Guest:
 
     def close(self) -> None:
         self.writer.transport.abort()
+
+
+def make_room(connections: int) -> None:
+    """Let this process, and the server it starts, have so many connections and some more; skips where it may not."""
+    wanted = connections + 500
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if hard != resource.RLIM_INFINITY and hard < wanted:
+        pytest.skip(f"{wanted} files may not be open here")
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
 
 
 async def arrive(server: Server, count: int) -> list[Guest]:
