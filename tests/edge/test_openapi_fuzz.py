@@ -28,7 +28,7 @@ def fuzz(server: Server, folder: Path, *options: str) -> subprocess.CompletedPro
     return subprocess.run(
         [
             *(str(PROGRAM), "--config-file", str(CONFIG), "run", f"{server.url}/openapi.json"),
-            *("--exclude-checks", LEFT_OUT, "--max-examples", str(times(20, 1000)), "--generation-deterministic"),
+            *("--exclude-checks", LEFT_OUT, "--max-examples", str(times(20, 200)), "--generation-deterministic"),
             *("--request-timeout", "20", "--continue-on-failure", "--no-color", "--workers", "1", *options),
         ],
         capture_output=True,

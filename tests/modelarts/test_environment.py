@@ -13,10 +13,9 @@ from typing import Any
 
 import pytest
 
-from support.modelarts import config, package
+from support.modelarts import NODE, config, package
 from support.server import franca, serving
 
-NODE = "from model_service.model_service import SingleNodeService\n"
 SERVICE = NODE + "\n\nclass Service(SingleNodeService):\n    pass\n"
 
 

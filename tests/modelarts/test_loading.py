@@ -10,10 +10,9 @@ from pathlib import Path
 import httpx
 import pytest
 
-from support.modelarts import package
+from support.modelarts import NODE, package
 from support.server import franca, serving
 
-NODE = "from model_service.model_service import SingleNodeService\n"
 BACKGROUND = (
     NODE
     + """

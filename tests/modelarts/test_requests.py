@@ -9,10 +9,10 @@ from typing import Any
 import httpx
 import pytest
 
+from support.modelarts import MR_0105
 from support.server import Server, serving
 
 MR_0101 = b'{"erno": "MR.0101", "msg": "The input parameter is invalid", "words_result": {}}'
-MR_0105 = b'{"erno": "MR.0105", "msg": "Recognition failed", "words_result": {}}'
 URLENCODED = {"content-type": "application/x-www-form-urlencoded"}
 
 

@@ -18,6 +18,10 @@ from PIL import Image
 DOCUMENT = "001_dadbcee2e0ff96c2.txt"
 SCRIPTS = ("tensorflow", "tensorflow1", "onnx", "mindspore")
 """The scripts of the document, in its order."""
+NODE = "from model_service.model_service import SingleNodeService\n"
+PT = "from model_service.pytorch_model_service import PTServingBaseService\n\n\n"
+TF = "from model_service.tfserving_model_service import TfServingBaseService\n\n\n"
+MR_0105 = b'{"erno": "MR.0105", "msg": "Recognition failed", "words_result": {}}'
 
 
 def package(folder: Path, script: str = "", config: Any = None, **files: str | bytes) -> Path:
@@ -33,6 +37,12 @@ def package(folder: Path, script: str = "", config: Any = None, **files: str | b
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(content if isinstance(content, bytes) else textwrap.dedent(content).encode())
     return folder
+
+
+def returning(expression: str, first: str = "") -> str:
+    """A script whose answer is always an expression."""
+    body = f"class Service(SingleNodeService):\n    def _inference(self, data):\n        return {expression}\n"
+    return f"{NODE}{first}\n\n{body}"
 
 
 def config(model_type: str, **more: Any) -> dict[str, Any]:
