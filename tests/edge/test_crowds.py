@@ -27,7 +27,7 @@ async def ask_once(server: Server, request: bytes) -> Reply | None:
     (guest,) = await crowd.arrive(server, 1)
     await guest.send(request)
     reply = await guest.reply()
-    guest.close()
+    await crowd.leave([guest])
     return reply
 
 
@@ -54,8 +54,7 @@ def test_f53_a_flood_of_connections() -> None:
         assert served.status == 200
         turned_away = await crowd.together([guest.reply() for guest in flood[1:-16]])
         assert {reply.status for reply in turned_away if reply} == {503}
-        for guest in (*guests, *flood):
-            guest.close()
+        await crowd.leave((*guests, *flood))
 
     with serving("function", "--max-connections", "50", "--header-timeout", "60s") as server:
         server.client.close()
@@ -94,8 +93,7 @@ def test_f57_the_queue_overflows(tmp_path: Path) -> None:
             assert reply is not None
             assert (reply.status, json.loads(reply.body)["id"]) == (200, waiting[future])
         await again(guests)
-        for guest in guests:
-            guest.close()
+        await crowd.leave(guests)
 
     async def again(guests: list[crowd.Guest]) -> None:
         """Every connection is still good; a second wave splits into answers and refusals, none lost."""
@@ -151,8 +149,7 @@ def test_f59_many_large_bodies() -> None:
         watching = asyncio.ensure_future(watch())
         statuses = await crowd.together([upload(guest) for guest in guests])
         watching.cancel()
-        for guest in guests:
-            guest.close()
+        await crowd.leave(guests)
         return Counter(statuses), most
 
     with serving("function", "--max-held", str(budget)) as server, unharmed(server, 7, {"got": 7}) as before:
@@ -198,8 +195,7 @@ def test_f75_no_descriptors_left(files: int) -> None:
         process.cpu_percent()
         await asyncio.sleep(2)
         assert process.cpu_percent() < 40, "the server spins"
-        for guest in guests:
-            guest.close()
+        await crowd.leave(guests)
 
     limited = ("--header-timeout", "60s", "--max-connections", "1000", "--restart-delay-max", "1s")
     with serving("function", *limited) as server:

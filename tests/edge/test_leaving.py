@@ -32,8 +32,7 @@ def test_f47_a_crowd_that_leaves_the_queue(script: str, tmp_path: Path) -> None:
         guests = await crowd.arrive(server, count)
         await crowd.together([guest.send(ask(id=500 + n, op="note")) for n, guest in enumerate(guests)])
         await crowd.in_thread(wait_until, lambda: server.metric("franca_queue_length") == count)
-        for guest in guests:
-            guest.close()
+        await crowd.leave(guests)
 
     with serving(script) as server, unharmed(server, NORMAL, EXPECTED):
         gate = Gate(tmp_path / "gate")

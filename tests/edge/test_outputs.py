@@ -142,8 +142,7 @@ def together(server: Server, bad: object) -> tuple[int, list[int]]:
         work = [guest.send(post(json.dumps(value).encode())) for guest, value in zip(guests, asked, strict=True)]
         await crowd.together(work)
         replies = await crowd.together([guest.reply() for guest in guests])
-        for guest in guests:
-            guest.close()
+        await crowd.leave(guests)
         return replies
 
     bad_reply, *good = asyncio.run(story())

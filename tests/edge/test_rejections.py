@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 from collections.abc import Iterator
 
 import pytest
@@ -57,7 +56,6 @@ def server() -> Iterator[Server]:
 
 
 def memory(server: Server) -> int:
-    gc.collect()
     return measure(server).memory + sum(worker.memory_info().rss for worker in server.workers())
 
 

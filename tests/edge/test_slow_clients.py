@@ -30,6 +30,7 @@ def drip_from_many(server: Server, count: int, begin: bytes, rest: bytes) -> lis
         guests = await crowd.arrive(server, count)
         await crowd.together([guest.send(begin) for guest in guests])
         await crowd.together([guest.drip(rest, 0.3, PATIENT) for guest in guests])
+        await crowd.leave(guests)
         return guests
 
     return asyncio.run(story())

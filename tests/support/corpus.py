@@ -117,8 +117,7 @@ def check_in_a_batch(server: Server, case: Case) -> None:
         good = [accepted(b"%d" % number) for number in range(MATES)]
         await crowd.together([guest.send(request(mate)) for guest, mate in zip(guests[1:], good, strict=True)])
         bad, *mates = await crowd.together([guest.reply(SOON) for guest in guests])
-        for guest in guests:
-            guest.close()
+        await crowd.leave(guests)
         return bad, mates
 
     bad, mates = asyncio.run(story())

@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import resource
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -86,6 +86,13 @@ async def arrive(server: Server, count: int) -> list[Guest]:
         return Guest(*await asyncio.open_connection("127.0.0.1", server.port))
 
     return list(await asyncio.gather(*(one() for _ in range(count))))
+
+
+async def leave(guests: Iterable[Guest]) -> None:
+    """Close all connections, and let the loop notice."""
+    for guest in guests:
+        guest.close()
+    await asyncio.sleep(0.01)
 
 
 async def together(work: Sequence[Awaitable[T]]) -> list[T]:
