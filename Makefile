@@ -40,7 +40,7 @@ test: check
 	$(BIN)/python -m pytest
 
 soak: $(VENV)/.tested
-	FRANCA_SOAK=1 $(BIN)/python -m pytest tests/faults --timeout 7200
+	FRANCA_SOAK=1 $(BIN)/python -m pytest tests/faults tests/life tests/edge --timeout 7200
 
 bench-overhead: $(VENV)/.served
 	$(BIN)/python benchmarks/overhead/run.py
