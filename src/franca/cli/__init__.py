@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import sys
 
 
@@ -34,7 +35,7 @@ def main() -> None:
 def _unknown_option(error: object) -> str:
     name = getattr(error, "option_name", "")
     near = getattr(error, "possibilities", None) or []
-    hint = f" (fix: did you mean {' or '.join(sorted(near)[:2])}?)" if near else ""
+    hint = f" (fix: did you mean {' or '.join(difflib.get_close_matches(name, near, n=2, cutoff=0))}?)" if near else ""
     return f"there is no option {name}{hint}"
 
 
