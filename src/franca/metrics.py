@@ -15,7 +15,10 @@ FIRST, LAST = 6, 28
 """Buckets run from 64 microseconds to 134 seconds."""
 
 WORKER_COUNTERS = {
+    "franca_graph_extra_answers_total": "answers of a graph that nobody waited for, by server node",
+    "franca_graph_node_failures_total": "exceptions of nodes of a graph",
     "franca_answer_errors_total": "answers with status 200 that say by the platform's convention that they failed",
+    "franca_item_codes_total": "items answered by scripts of evals, by the code of their result",
     "franca_worker_net_refused_total": "connections of scripts that worker_net refused",
 }
 """What workers count, by name."""
@@ -54,20 +57,30 @@ class Histogram:
         yield f"{name}_count{wording(labels)} {self.count}"
 
 
+class PoolMetrics:
+    """What one pool counts for itself."""
+
+    def __init__(self) -> None:
+        self.queue_time = Histogram()
+        self.run_time = Histogram()
+        self.batch_size = Histogram()
+
+
 class Metrics:
     """All that is counted. The engine and the web add; `/metrics` reads."""
 
     def __init__(self) -> None:
         self.requests: defaultdict[tuple[str, int], int] = defaultdict(int)
         self.latency: defaultdict[str, Histogram] = defaultdict(Histogram)
-        self.queue_time = Histogram()
         self.stages = tuple(Histogram() for _ in STAGES)
-        self.batch_size = Histogram()
+        self.pools: defaultdict[str, PoolMetrics] = defaultdict(PoolMetrics)
+        """By name; a package that is one pool has no name for it."""
         self.released: defaultdict[str, int] = defaultdict(int)
         self.dropped: defaultdict[str, int] = defaultdict(int)
         self.restarts: defaultdict[str, int] = defaultdict(int)
         self.reruns: defaultdict[str, int] = defaultdict(int)
         self.refused: defaultdict[str, int] = defaultdict(int)
+        self.fetches: defaultdict[str, int] = defaultdict(int)
         self.log_dropped = 0
         self.script: defaultdict[str, float] = defaultdict(float)
 
@@ -84,6 +97,7 @@ class Metrics:
             ("franca_dropped_total", "requests dropped before the script saw them", "reason", self.dropped),
             ("franca_worker_restarts_total", "workers replaced", "reason", self.restarts),
             ("franca_reruns_total", "items run again after a failed batch or a dead worker", "reason", self.reruns),
+            ("franca_fetches_total", "addresses in requests, by what came of fetching them", "outcome", self.fetches),
             ("franca_connections_refused_total", "connections and requests refused by a limit", "limit", self.refused),
         )
         lines += _heading("franca_requests_total", "requests answered", "counter")
@@ -115,15 +129,26 @@ class Metrics:
             lines += histogram.lines(name, {"route": route}, FIRST, LAST, 1e-6)
         name = "franca_queue_seconds"
         lines += _heading(name, "waiting for a worker", "histogram")
-        lines += self.queue_time.lines(name, {}, FIRST, LAST, 1e-6)
+        for pool, counted in self.pools.items():
+            lines += counted.queue_time.lines(name, _pool(pool), FIRST, LAST, 1e-6)
+        if any(self.pools):
+            name = "franca_pool_seconds"
+            lines += _heading(name, "from being sent to a worker of a pool to its reply", "histogram")
+            for pool, counted in self.pools.items():
+                lines += counted.run_time.lines(name, _pool(pool), FIRST, LAST, 1e-6)
         name = "franca_stage_seconds"
         lines += _heading(name, "time of each stage in the worker", "histogram")
         for stage, histogram in zip(STAGES, self.stages, strict=True):
             lines += histogram.lines(name, {"stage": stage}, FIRST, LAST, 1e-6)
         name = "franca_batch_size"
         lines += _heading(name, "items per script call", "histogram")
-        lines += self.batch_size.lines(name, {}, 1, 12, 1)
+        for pool, counted in self.pools.items():
+            lines += counted.batch_size.lines(name, _pool(pool), 1, 12, 1)
         return lines
+
+
+def _pool(name: str) -> Labels:
+    return {"pool": name} if name else {}
 
 
 def _gauges(gauges: Iterable[tuple[str, str, Labels, float]]) -> list[str]:

@@ -24,7 +24,7 @@ from franca.metrics import Metrics
 from franca.settings import Settings
 from franca.tracing import Tracing
 from franca.watching import changes
-from franca.web import access, app, native, server
+from franca.web import access, app, listeners, native
 from franca.web.front import Front
 from franca.web.try_line import try_line
 
@@ -40,7 +40,7 @@ def serve(package: Package, settings: Settings) -> None:
         log.warning("%s", problem, extra={"package": package.name})
     rules = access.establish(settings)
     tls = access.tls_context(settings)
-    sock = server.bind(settings)
+    sockets = listeners.bind_all(native.find(package, settings), settings)
     if rules.token and tls is None and not access.is_loopback(settings.host):
         log.warning("the token travels over plain HTTP: use --tls-cert and --tls-key, or a proxy that speaks TLS")
     if settings.install:
@@ -48,20 +48,24 @@ def serve(package: Package, settings: Settings) -> None:
 
         settings = dataclasses.replace(settings, python=install.environment(package, settings))
     with linking.fixed_paths(package, settings.link_paths):
-        _run(package, settings, rules, sock, tls)
+        _run(package, settings, rules, sockets, tls)
 
 
 def _run(
-    package: Package, settings: Settings, rules: access.Access, sock: socket.socket, tls: access.SSLContext | None
+    package: Package,
+    settings: Settings,
+    rules: access.Access,
+    sockets: list[socket.socket],
+    tls: access.SSLContext | None,
 ) -> None:
     if settings.inline:
         from franca.inline import run_inline
 
-        run_inline(lambda: Serving(package, settings, rules, sock, tls))
+        run_inline(lambda: Serving(package, settings, rules, sockets, tls))
         return
 
     async def run() -> None:
-        serving = Serving(package, settings, rules, sock, tls)
+        serving = Serving(package, settings, rules, sockets, tls)
         serving.handle_signals()
         await serving.run()
 
@@ -69,30 +73,36 @@ def _run(
 
 
 class Serving:
-    """One running server: it owns the engine, the front and the listening socket."""
+    """One running server: it owns the engine, the fronts and the listening sockets. `front` is the first of them."""
 
     def __init__(
         self,
         package: Package,
         settings: Settings,
         rules: access.Access,
-        sock: socket.socket,
+        sockets: list[socket.socket],
         tls: access.SSLContext | None = None,
     ) -> None:
         self.package = package
         self.settings = settings
         self.metrics = Metrics()
         self.engine = LocalEngine(package, settings, self.metrics)
-        self.front = Front(package, settings, self.engine, self.metrics, rules, native.find(package, settings))
-        self.front.app = app.build(self.front)
-        self.web = server.WebServer(self.front, sock, tls)
-        host, port = sock.getsockname()[:2]
-        self.url = f"{'https' if tls else 'http'}://{f'[{host}]' if ':' in host else host}:{port}"
+        contract = native.find(package, settings)
+        self.fronts = [
+            Front(package, settings, self.engine, self.metrics, rules, one)
+            for one in (contract, *(listener.contract for listener in contract.listeners))
+        ]
+        self.front = self.fronts[0]
+        for front in self.fronts:
+            front.app = app.build(front)
+        self.web = listeners.Listeners(self.fronts, sockets, tls)
+        self.url = self.web.urls[0]
         self.tracing = Tracing(settings.otel_endpoint, package.name) if settings.otel_endpoint else None
-        if self.tracing is not None:
-            self.front.observers.append(self.tracing.answered)
-        if settings.access_log:
-            self.front.observers.append(logs.AccessLog(settings.access_log, package.name).answered)
+        for front in self.fronts:
+            if self.tracing is not None:
+                front.observers.append(self.tracing.answered)
+            if settings.access_log:
+                front.observers.append(logs.AccessLog(settings.access_log, package.name).answered)
         self.signals = 0
         self.stopped = asyncio.Event()
         self.forced = asyncio.Event()
@@ -101,7 +111,8 @@ class Serving:
         """Until told to stop."""
         await self.web.start()
         await self.engine.start()
-        watcher = asyncio.ensure_future(self._watch()) if self.settings.reload else None
+        watchers = [asyncio.ensure_future(self._watch())] if self.settings.reload else []
+        watchers += [asyncio.ensure_future(one.contract.beside(one)) for one in self.fronts if one.contract.beside]
         try:
             await self._until_ready()
             if not self.stopped.is_set():
@@ -109,7 +120,7 @@ class Serving:
                 await self.stopped.wait()
             await self._drain()
         finally:
-            if watcher is not None:
+            for watcher in watchers:
                 watcher.cancel()
             self.web.close()
             await self.engine.stop(WORKER_STOP)
@@ -144,6 +155,8 @@ class Serving:
 
     async def _until_ready(self) -> None:
         log.info("listening on %s, loading %s", self.url, self.package.name)
+        for front, url in zip(self.fronts[1:], self.web.urls[1:], strict=True):
+            log.info("listening on %s too, for %s", url, front.contract.routes[0].target)
         began = time.monotonic()
         ready = asyncio.ensure_future(self.engine.ready.wait())
         stopped = asyncio.ensure_future(self.stopped.wait())
@@ -157,12 +170,13 @@ class Serving:
             raise self.engine.failed
 
     def _step(self) -> str:
-        workers = self.engine.pool.workers
-        return workers[0].step if workers else "starting"
+        steps = [worker.step for pool in self.engine.pools for worker in pool.workers if worker.step]
+        return steps[0] if steps else "starting"
 
     def _say_ready(self) -> None:
         log.info("%s is ready on %s (%s)", self.package.name, self.url, self.package.dialect)
-        path = self.front.contract.routes[0].path
+        route = self.front.contract.routes[0]
+        path = route.path + ("any" if route.prefix else "")
         api = self.engine.description.get("api", {})
         token = bool(self.front.access.token)
         log.info("try: %s", try_line(self.url, path, api, self.package.folder, token))
@@ -171,9 +185,11 @@ class Serving:
 
     async def _drain(self) -> None:
         """Answer what was accepted. Raises Unanswered when the time is up or a second signal comes."""
-        self.front.draining = self.engine.draining = True
-        if self.front.contract.refuses_in_drain:
-            self.front.engine = cast(Engine, Closing(self.engine))
+        self.engine.draining = True
+        for front in self.fronts:
+            front.draining = True
+            if front.contract.refuses_in_drain:
+                front.engine = cast(Engine, Closing(self.engine))
         log.info("stopping; %d request(s) to finish", self.web.unanswered())
         draining = asyncio.ensure_future(self.web.drain())
         forced = asyncio.ensure_future(self.forced.wait())

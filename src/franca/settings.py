@@ -16,8 +16,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from franca import units
+from franca import pools, units
 from franca.errors import StartError
+from franca.pools import PoolSize
 
 MIB = 1024 * 1024
 
@@ -32,6 +33,7 @@ def setting(
     least: float | None = None,
     most: float | None = None,
     metavar: str = "",
+    short: str = "",
 ) -> Any:
     about = {
         "help": help,
@@ -41,7 +43,10 @@ def setting(
         "least": least,
         "most": most,
         "metavar": metavar,
+        "short": short,
     }
+    if isinstance(default, dict):
+        return field(default_factory=dict, metadata=about)
     return field(default=default, metadata=about)
 
 
@@ -80,6 +85,20 @@ class Settings:
         60.0, "a request not answered by then gets 504; a client may lower it with X-Timeout-Ms", "seconds", least=0.001
     )
     drain: float = setting(30.0, "how long accepted requests may take to finish after SIGTERM", "seconds", least=0)
+    entry: str = setting(
+        "", "paddle: what answers a request, the engine's class or the driver's name, instead of choosing", "str",
+        metavar="NAME",
+    )  # fmt: skip
+    config: str = setting("", "evals: the platform's configuration file, instead of serving-eval.conf", "str",
+                          metavar="FILE")  # fmt: skip
+    uri_root: str = setting(
+        "", "evals: the only folder whose files a request may name as file://; none by default", "str", metavar="FOLDER"
+    )
+    plugin: str = setting(
+        "", "megflow: folder of the plugins [that of the graph file]", "str", metavar="FOLDER", short="-p"
+    )
+    module: str = setting("", "megflow: folder where imports of plugins begin", "str", metavar="FOLDER")
+    dynamic: str = setting("", "megflow: TOML file with variables for the graph file's template", "str", metavar="FILE")
     inline: bool = setting(
         False, "for debugging: the script on this process's main thread, so that breakpoint() works", "bool"
     )
@@ -88,10 +107,22 @@ class Settings:
     workers: int = setting(
         0, "worker processes; 0: what the script asks for, else 1", "int", group=WORKERS, least=0, most=1024
     )
+    pools: Mapping[str, PoolSize] = setting(
+        {}, "stages in processes of their own, such as preprocess=4,inference=2,postprocess=2", "pools",
+        group=WORKERS, metavar="NAME=N,…",
+    )  # fmt: skip
+    handoff_slot: int = setting(
+        8 * MIB, "shared memory for one result between two pools; larger ones go by a socket; 0: all do", "size",
+        group=WORKERS, least=0, most=1024 * MIB,
+    )  # fmt: skip
     python: str = setting("", "interpreter the script runs in; default: the one Franca runs in", "str", group=WORKERS)
     device: str = setting(
         "", "cpu, or cuda:0,cuda:1 to spread over the workers", "str", group=WORKERS, metavar="DEVICES"
     )
+    onednn: bool = setting(
+        True, "paddle: the CPU kernels of oneDNN; Paddle 3.3 fails with them on nets that upsample", "bool",
+        group=WORKERS,
+    )  # fmt: skip
     install: bool = setting(
         False, "install what the package asks for into a cached environment of its own, and run it there", "bool",
         group=WORKERS,
@@ -201,6 +232,14 @@ class Settings:
         group=INPUT,
     )  # fmt: skip
 
+    fetch_bytes: int = setting(20 * MIB, "largest answer at an address in a request", "size", group=INPUT, least=1)
+    fetch_connect: float = setting(3.0, "longest time to connect to such an address", "seconds", group=INPUT, least=0.01)
+    fetch_timeout: float = setting(10.0, "longest time to fetch it, redirects included", "seconds", group=INPUT,
+                                   least=0.01)  # fmt: skip
+    fetch_redirects: int = setting(3, "redirects to follow, each checked anew", "int", group=INPUT, least=0)
+    fetch_urls: int = setting(16, "addresses in one request", "int", group=INPUT, least=0)
+    fetch_at_once: int = setting(16, "addresses fetched at once, for all requests", "int", group=INPUT, least=1)
+
     no_auth: bool = setting(False, "serve other machines without a token", "bool", group=ACCESS)
     token_file: str = setting(
         "", "file that holds the access token; FRANCA_TOKEN holds it directly", "str", group=ACCESS
@@ -247,12 +286,14 @@ class Settings:
             "output_depth": self.max_output_depth,
         }
         own: tuple[str, ...] = ("nan", "slots", "rerun", "dev", "warm_up", "max_pixels", "load_timeout")
-        own += ("await_threads", "strict_results", "device", "worker_net", "url_allow", "log_level")
+        own += ("await_threads", "strict_results", "device", "worker_net", "url_allow", "log_level", "entry", "onednn")
         return {"limits": limits, **{name: getattr(self, name) for name in own}}
 
 
 FIELDS = {entry.name: entry for entry in dataclasses.fields(Settings)}
 FLAG_ONLY = {"dialect"}
+OF_DIALECTS = {"evals"}
+"""Tables of `franca.toml` that a dialect reads by itself."""
 
 
 @dataclass(frozen=True)
@@ -284,6 +325,7 @@ def read_toml(path: Path) -> dict[str, Any]:
     except tomllib.TOMLDecodeError as error:
         line = getattr(error, "lineno", 0) or _line_in(str(error))
         raise StartError(f"not valid TOML: {error}", file=str(path), line=line) from None
+    table = {key: value for key, value in table.items() if key not in OF_DIALECTS}
     for key in table:
         if key not in FIELDS:
             line = _line_of(text, key)
@@ -318,6 +360,8 @@ def _typed(name: str, value: Any, file: str, line: int) -> Any:
             if kind in ("int", "size") and value != int(value):
                 raise ValueError("expected a whole number")
             return check(name, int(value) if kind in ("int", "size") else float(value))
+        if isinstance(value, dict) and kind == "pools":
+            return pools.from_table(value)
         if isinstance(value, list) and kind in ("words", "hosts"):
             return units.PARSERS[kind](",".join(str(word) for word in value))
         raise ValueError(f"expected {_expected(kind)}")
@@ -335,6 +379,7 @@ def _expected(kind: str) -> str:
         "words": "a list of words",
         "hosts": "a list of hosts",
         "str": "text",
+        "pools": "a table such as { preprocess = 4 }",
     }[kind]
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
+from franca import pools
+
 SECONDS = {"": 1.0, "ms": 0.001, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
 BYTES = {
     "": 1,
@@ -105,4 +107,5 @@ PARSERS: dict[str, Callable[[str], object]] = {
     "words": words,
     "hosts": hosts,
     "str": str,
+    "pools": pools.parse,
 }

@@ -18,7 +18,7 @@ import time
 from typing import Any, Callable, Dict, Optional
 
 from franca_worker import dialects, loading, pictures, wire
-from franca_worker.dialects.base import Dialect, Package
+from franca_worker.dialects.base import AsksForRow, Dialect, Package
 from franca_worker.port import FrontGone, Port
 
 F_SETSIG = 10
@@ -108,11 +108,23 @@ def load(package: Package, port: Port, own_process: bool) -> Optional[Dialect]:
         description = dialect.load(progress)
         if own_process:
             reset_signals()
-        warm_up(dialect, str(package.settings.get("warm_up", "warn")), port, progress)
+        if package.does("inference"):
+            warm_up(dialect, str(package.settings.get("warm_up", "warn")), port, progress)
+        if package.part:
+            from franca_worker.parts import Parted
+
+            dialect = Parted(dialect, package.part)
+    except AsksForRow as wish:
+        port.tell(wire.EVENT, {"type": "row", "pools": wish.pools})
+        return None
     except BaseException as error:
         flush()
         port.tell(wire.FAILED, loading.as_dict(loading.explain(error, package, doing)))
         return None
+    if package.settings.get("dev"):
+        from franca_worker import recording
+
+        recording.watch(dialect)
     gc.collect()
     gc.freeze()
     port.tell(wire.READY, ready(dialect, description, time.monotonic() - started))

@@ -86,7 +86,7 @@ class Port:
 
     def _take(self, frame: Frame) -> None:
         if frame.kind == wire.CANCEL:
-            self.cancelled.update(wire.cancelled_ids(frame.payload))
+            self.cancelled.update(wire.item_ids(frame.payload))
         else:
             self.pending.append(frame)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import json
 import time
+import traceback
 from typing import Any, Callable, Iterator, List, Optional, Sequence, Tuple, Union
 
 from franca_worker import current, wire
@@ -213,6 +214,8 @@ class Runner:
         self._note_broken(error)
         problem = self.dialect.failure(error, stage, request)
         text = "" if self.dialect.blames_client(error, problem) else script_traceback(error)
+        # A script's frames would keep the item's data until cycles are collected.
+        traceback.clear_frames(error.__traceback__)
         if isinstance(problem, Answer):
             if text:
                 event = {"type": "failure", "item": request.id, "message": describe(error), "traceback": text}
@@ -235,12 +238,12 @@ def finished(item_id: int, answer: Answer, times: Times) -> wire.Reply:
     head = answer.content_type.encode("latin-1")
     if answer.headers:
         head = "\0".join((answer.content_type, *answer.headers)).encode("latin-1", "replace")
-    return wire.Reply(item_id, answer.status, 0, times, head, answer.body)
+    return wire.Reply(item_id, answer.status, answer.flags, times, head, answer.body)
 
 
 def cancelled(item_id: int) -> wire.Reply:
     """The end of an item nobody waits for: every item sent gets exactly one final reply."""
-    return wire.Reply(item_id, 499, 0, wire.NO_TIMES, b"", b"")
+    return wire.Reply(item_id, 499, wire.UNRUN, wire.NO_TIMES, b"", b"")
 
 
 def failed(item_id: int, problem: Problem, traceback: str, times: Times) -> wire.Reply:
@@ -265,11 +268,16 @@ def describe(error: BaseException) -> str:
 
 def serve(dialect: Dialect, port: Port, rerun: bool) -> str:
     """Run frames until the front says stop, or the script has spoilt the process. Returns why it ended."""
-    runner = Runner(dialect, port, rerun)
+    return run_frames(Runner(dialect, port, rerun), port, lambda: None)
+
+
+def run_frames(runner: Runner, port: Port, after: Callable[[], None]) -> str:
+    """The same for any runner; `after` is called when a frame is done."""
     while True:
         kind, flags, count, payload = port.next()
         if kind == wire.RUN:
             runner.run(wire.run_items(payload, count), bool(flags & wire.SINGLY))
+            after()
             if runner.broken:
                 return runner.broken
             if not port.pending:

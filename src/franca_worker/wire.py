@@ -5,11 +5,11 @@ A frame is a 12-byte header, then its payload::
     length u32 | kind u8 | flags u8 | count u16 | generation u32 | payload (length bytes)
 
 RUN and REPLY payloads hold `count` items: a table of fixed rows, then all heads, then all bodies. A head is a few
-short fields joined by NUL (HTTP allows no NUL in any of them). CANCEL holds item ids. Every other payload is a JSON
+short fields joined by NUL (HTTP allows no NUL in any of them). CANCEL and FREE hold item ids. Every other payload is a JSON
 object. Reading is exact, and the end of the stream is the death of the peer.
 
     front -> worker   HELLO  RUN  CANCEL  STOP
-    worker -> front   HELLO  LOADING  READY | FAILED  REPLY  FETCH  METRIC  EVENT
+    worker -> front   HELLO  LOADING  READY | FAILED  REPLY  FREE  FETCH  METRIC  EVENT
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ FETCH = 8
 METRIC = 9
 EVENT = 10
 STOP = 11
+FREE = 12
 
 NAMES = {
     HELLO: "HELLO",
@@ -42,6 +43,7 @@ NAMES = {
     METRIC: "METRIC",
     EVENT: "EVENT",
     STOP: "STOP",
+    FREE: "FREE",
 }
 
 SINGLY = 1
@@ -51,9 +53,15 @@ MORE = 1
 """Flag of a reply: another part of the same answer follows."""
 ERROR = 2
 """Flag of a reply: the body is a JSON `Problem`, which the front words in the platform's manner."""
+PASS = 4
+"""Flag of a reply: no answer yet. The body is for the next pool of the row, and nobody else reads it."""
+SHARED = 8
+"""Flag of a reply with PASS: what the body names lies in the slot the item was given."""
+UNRUN = 16
+"""Flag of a reply: the item was cancelled before anything of it was looked at."""
 
 HEADER = struct.Struct("<IBBHI")
-RUN_ROW = struct.Struct("<QfII")
+RUN_ROW = struct.Struct("<QfIII")
 REPLY_ROW = struct.Struct("<QHBxIIIIIII")
 ITEM_ID = struct.Struct("<Q")
 
@@ -78,6 +86,8 @@ class Item(NamedTuple):
     seconds_left: float
     head: bytes
     body: Buffer
+    slot: int = 0
+    """The shared memory its result may be put in, for the next pool; 0: none."""
 
 
 class Head(NamedTuple):
@@ -140,8 +150,8 @@ def _assemble(
     return [start, *bodies]
 
 
-Outgoing = Tuple[int, float, bytes, Sequence[Buffer], int]
-"""An item as the front sends it: id, seconds left, head, the body in pieces, the body's length."""
+Outgoing = Tuple[int, float, bytes, Sequence[Buffer], int, int]
+"""An item as the front sends it: id, seconds left, head, the body in pieces, the body's length, the slot."""
 
 
 def run_frame(items: Iterable[Outgoing], generation: int, flags: int = 0) -> List[Buffer]:
@@ -150,8 +160,8 @@ def run_frame(items: Iterable[Outgoing], generation: int, flags: int = 0) -> Lis
     bodies: List[Buffer] = []
     total = 0
     pack = RUN_ROW.pack
-    for item_id, seconds_left, head, pieces, size in items:
-        rows.append(pack(item_id, seconds_left, len(head), size))
+    for item_id, seconds_left, head, pieces, size, slot in items:
+        rows.append(pack(item_id, seconds_left, len(head), size, slot))
         heads.append(head)
         bodies.extend(pieces)
         total += size
@@ -174,8 +184,13 @@ def reply_frame(replies: Iterable[Reply], generation: int) -> List[Buffer]:
 
 
 def cancel_frame(ids: Sequence[int], generation: int) -> bytes:
+    return ids_frame(CANCEL, ids, generation)
+
+
+def ids_frame(kind: int, ids: Sequence[int], generation: int) -> bytes:
+    """A CANCEL, or a FREE."""
     payload = b"".join(ITEM_ID.pack(item_id) for item_id in ids)
-    return frame(CANCEL, generation, payload, count=len(ids))
+    return frame(kind, generation, payload, count=len(ids))
 
 
 def run_items(payload: memoryview, count: int) -> List[Item]:
@@ -187,9 +202,9 @@ def run_items(payload: memoryview, count: int) -> List[Item]:
     except struct.error as error:
         raise WireError("a RUN frame ends inside its table: %s" % error) from None
     bodies = heads + sum(row[2] for row in rows)
-    for item_id, seconds_left, head_length, body_length in rows:
+    for item_id, seconds_left, head_length, body_length, slot in rows:
         head = bytes(payload[heads : heads + head_length])
-        items.append(Item(item_id, seconds_left, head, payload[bodies : bodies + body_length]))
+        items.append(Item(item_id, seconds_left, head, payload[bodies : bodies + body_length], slot))
         heads += head_length
         bodies += body_length
     if len(rows) != count or bodies != len(payload):
@@ -217,7 +232,7 @@ def replies(payload: memoryview, count: int) -> List[Reply]:
     return result
 
 
-def cancelled_ids(payload: Buffer) -> Iterator[int]:
+def item_ids(payload: Buffer) -> Iterator[int]:
     for (item_id,) in ITEM_ID.iter_unpack(payload):
         yield item_id
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import re
+import resource
 import signal
 import subprocess
 import sys
@@ -25,7 +26,7 @@ LISTENING = re.compile(r"listening on (https?)://\S+:(\d+)")
 class Server:
     """Started with `--port 0`; its log is collected as lines."""
 
-    def __init__(self, path: Path | str, *flags: str, env: dict[str, str] | None = None) -> None:
+    def __init__(self, path: Path | str, *flags: str, env: dict[str, str] | None = None, largest_file: int = 0) -> None:
         environment = {key: value for key, value in os.environ.items() if not key.startswith("FRANCA_")}
         environment.update(env or {})
         self.lines: list[str] = []
@@ -37,6 +38,9 @@ class Server:
             env=environment,
             text=True,
             cwd=ROOT,
+            preexec_fn=(lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (largest_file,) * 2))
+            if largest_file
+            else None,
         )
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()
@@ -129,9 +133,11 @@ class Server:
 
 
 @contextlib.contextmanager
-def serving(path: Path | str, *flags: str, env: dict[str, str] | None = None, ready: bool = True) -> Iterator[Server]:
+def serving(
+    path: Path | str, *flags: str, env: dict[str, str] | None = None, ready: bool = True, largest_file: int = 0
+) -> Iterator[Server]:
     """A server for the length of a test; it must not leave a process behind."""
-    server = Server(path if isinstance(path, Path) else PACKAGES / path, *flags, env=env)
+    server = Server(path if isinstance(path, Path) else PACKAGES / path, *flags, env=env, largest_file=largest_file)
     family: list[psutil.Process] = []
     try:
         if ready:

@@ -167,6 +167,14 @@ def occupy(server: Server, gate: Gate, id: int) -> Future[Answer]:
     return plug
 
 
+def occupy_stage(server: Server, gate: Gate, id: int, stage: str) -> Future[Answer]:
+    """Keep one worker of a stage of `row_script` busy until the gate is opened."""
+    mark = len(server.lines)
+    plug = send(server, {"id": id, stage: "wait", "gate": str(gate)})
+    server.wait_log(rf"item {id} waits in {stage}", after=mark)
+    return plug
+
+
 def send_as_batch(server: Server, gate: Gate, values: Sequence[Any]) -> list[Future[Answer]]:
     """Ask such that all values share one batch: they queue up, in order, behind the only worker of the server."""
     plug = occupy(server, gate, 1_000_000)

@@ -166,17 +166,15 @@ NOTES = {
     "MOSEC_PATH has no effect here": ([], {"MOSEC_PATH": "/tmp/x"}),
     "MOSEC_PROT is not known and has no effect: did you mean MOSEC_PORT?": ([], {"MOSEC_PROT": "1"}),
     "TI_INFERENCE_NUMS=two is no whole number; 1 is used": ([], {"TI_INFERENCE_NUMS": "two"}),
-    "start no processes here: the steps run in the inference process": (
-        [], {"TI_PREPROCESS_NUMS": "1", "TI_POSTPROCESS_NUMS": "1"}),
-    "postprocess runs all the same": ([], {"TI_PREPROCESS_NUMS": "1"}),
-    "preprocess runs all the same": ([], {"TI_POSTPROCESS_NUMS": "1"}),
+    "postprocess runs beside inference": ([], {"TI_PREPROCESS_NUMS": "1"}),
+    "preprocess runs beside inference": ([], {"TI_POSTPROCESS_NUMS": "1"}),
     "listening on 127.0.0.1 only: set FRANCA_TOKEN, or FRANCA_NO_AUTH=1": ([], {}),
 }  # fmt: skip
 
 
 def test_what_has_no_effect_says_so() -> None:
     """All notes that can stand together, in two servers."""
-    together = {"--path", "--compression", "MOSEC_PATH", "MOSEC_PROT", "TI_INFERENCE_NUMS=two", "start no"}
+    together = {"--path", "--compression", "MOSEC_PATH", "MOSEC_PROT", "TI_INFERENCE_NUMS=two"}
     flags, env = ["--path", "/tmp/x", "--compression"], {
         "MOSEC_PATH": "/tmp/x", "MOSEC_PROT": "1", "TI_INFERENCE_NUMS": "two", "TI_PREPROCESS_NUMS": "1",
     }  # fmt: skip
@@ -185,9 +183,9 @@ def test_what_has_no_effect_says_so() -> None:
         for note in NOTES:
             if note.startswith(tuple(together)) or "postprocess" in note or "listening" in note:
                 assert note in server.log
-    differs("State in split mode")
+    differs("One of the two counts")
     with ours(OPS, env={"TI_POSTPROCESS_NUMS": "1"}) as server:
-        assert ": preprocess runs all the same" in server.log
+        assert ": preprocess runs beside inference" in server.log
 
 
 def test_dry_run_loads_sends_the_example_and_ends(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""mosec workers in a row, in one process."""
+"""mosec workers in a row, each stage a pool of processes."""
 
 from __future__ import annotations
 
@@ -17,8 +17,6 @@ from support.tiinfer import Heard, Served, ours, workers, write
 FIRST = """
 class First(mosec.Worker):
     def forward(self, data):
-        while 'gate' in data and not os.path.exists(data['gate']):
-            time.sleep(0.01)
         if data['id'] == 2:
             raise mosec.ValidationError('two is wrong')
         return data
@@ -26,6 +24,8 @@ class First(mosec.Worker):
 SECOND = """
 class Second(mosec.Worker):
     def forward(self, data):
+        while any('gate' in item and not os.path.exists(item['gate']) for item in data):
+            time.sleep(0.01)
         if any(item['id'] == 5 for item in data):
             raise ValueError('five')
         return [[item['id'], len(data)] for item in data]
@@ -70,7 +70,7 @@ class W(mosec.SSEWorker):
 @pytest.fixture(scope="module")
 def pipeline() -> Iterator[Served]:
     with ours("tiinfer_pipeline") as server:
-        wait_until(lambda: server.metric("franca_workers", state="ready") == 2)
+        wait_until(lambda: server.metric("franca_workers", pool="Number_1", state="ready") == 2)
         yield server
 
 
@@ -112,9 +112,9 @@ def test_every_item_of_a_batch_has_its_own_fate_in_every_stage(tmp_path: Path) -
     )
     with ours(folder) as server, ThreadPoolExecutor(2) as threads:
         plug = threads.submit(server.ask_all, [{"id": 100, "gate": str(gate)}])
-        wait_until(lambda: server.metric("franca_requests_in_progress") == 1)
+        wait_until(lambda: server.metric("franca_pool_seconds_count", pool="First_1") == 1)
         sent = threads.submit(server.ask_all, [{"id": number} for number in range(7)])
-        wait_until(lambda: server.metric("franca_queue_length") == 7)
+        wait_until(lambda: server.metric("franca_queue_length", pool="Second_2") == 6)
         gate.touch()
         answers, first = sent.result(), plug.result()
         assert first == [Heard(200, [100, 1])]

@@ -131,13 +131,11 @@ def split_problems(counts: Mapping[str, int]) -> list[str]:
     before, after = counts.get("TI_PREPROCESS_NUMS", 0), counts.get("TI_POSTPROCESS_NUMS", 0)
     if not before and not after:
         return []
-    problems = [
-        "TI_PREPROCESS_NUMS and TI_POSTPROCESS_NUMS start no processes here: the steps run in the inference process"
-    ]
+    problems = []
     if not before:
-        problems.append("TI_PREPROCESS_NUMS is 0 while TI_POSTPROCESS_NUMS is not: preprocess runs all the same")
+        problems.append("TI_PREPROCESS_NUMS is 0, TI_POSTPROCESS_NUMS is not: preprocess runs beside inference")
     if not after:
-        problems.append("TI_POSTPROCESS_NUMS is 0 while TI_PREPROCESS_NUMS is not: postprocess runs all the same")
+        problems.append("TI_POSTPROCESS_NUMS is 0, TI_PREPROCESS_NUMS is not: postprocess runs beside inference")
     return problems
 
 

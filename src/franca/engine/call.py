@@ -20,6 +20,15 @@ class Fault(NamedTuple):
     retry_after: int = 0
 
 
+class Step(NamedTuple):
+    """What a call spent in one pool of a row."""
+
+    pool: str
+    queued_us: int
+    run_us: int
+    times: tuple[int, int, int, int, int]
+
+
 @dataclass(frozen=True)
 class Outcome:
     """A script's failure on one item, as its worker told it."""
@@ -45,10 +54,13 @@ class Call:
         "killers",
         "parts",
         "pieces",
+        "place",
         "queued_us",
         "request_id",
         "size",
+        "slot",
         "state",
+        "trail",
         "worker",
     )
 
@@ -67,6 +79,17 @@ class Call:
         self.killers = 0
         self.parts = 0
         self.worker = 0
+        self.place = 0
+        """Which pool of the row it is in."""
+        self.slot = 0
+        """The shared memory its input lies in, while it waits in the queue of a later pool."""
+        self.trail: list[Step] = []
+        """The pools it has left, where the package is a row of several."""
+
+    def grow(self, size: int) -> bool:
+        """So many bytes are attached to the body; False when they may not be."""
+        self.size += size
+        return True
 
     def reply(self, reply: wire.Reply) -> None:
         raise NotImplementedError

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import logging
 import math
 import time
@@ -12,8 +13,11 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from franca.discovery import Package
+from franca.engine import row, slots
 from franca.engine.call import DONE, QUEUED, RUNNING, Call, Fault
-from franca.engine.pool import Hooks, Pool
+from franca.engine.pool import Pool
+from franca.engine.slots import Borders, Slots
+from franca.engine.staff import Hooks, Staff
 from franca.errors import LoadError
 from franca.metrics import Metrics
 from franca.settings import Settings
@@ -97,13 +101,10 @@ class LocalEngine:
         self.failed: LoadError | None = None
         self.draining = False
         self.live: set[Call] = set()
-        self.pool = Pool(
-            package,
-            settings,
-            metrics,
-            clock,
-            Hooks(self._on_ready, self._on_failed, self._on_finished, self.trouble, self._remember),
-        )
+        self.ids = itertools.count(1)
+        self.pools: list[Pool] = []
+        self.slots: list[Slots] = []
+        self._build(row.divided({} if settings.inline else settings.pools))
         self._next_deadline = math.inf
         self._deadline_timer: asyncio.TimerHandle | None = None
         self._ticker: asyncio.Task[None] | None = None
@@ -111,33 +112,77 @@ class LocalEngine:
         self._done_at_tick = 0
         self._done = 0
 
+    # The row
+
+    def _build(self, plans: Sequence[row.Plan]) -> None:
+        hooks = Hooks(
+            self._on_ready, self._on_failed, self._on_finished, self.trouble, self._remember, self._divide,
+            self.ids.__next__, lambda: sum(pool.wanted for pool in self.pools),
+        )  # fmt: skip
+        between = [slots.create(self.settings.handoff_slot) for _ in plans[1:]]
+        self.slots = [created for created in between if created is not None]
+        sides = [None, *between, None]
+        self.metrics.pools.clear()
+        self.pools = [
+            Pool(self.package, self.settings, self.metrics, self.clock, hooks, plan,
+                 Borders(sides[place], sides[place + 1]) if len(plans) > 1 else None)
+            for place, plan in enumerate(plans)
+        ]  # fmt: skip
+        for before, after in itertools.pairwise(self.pools):
+            before.next, after.previous = after, before
+        self.main = next(pool for pool in self.pools if "inference" in pool.plan.stages)
+
+    def _divide(self, pools: list[dict[str, Any]]) -> None:
+        """The script, once imported, asks for a row: begin again with that."""
+        if self.ready.is_set() or len(self.pools) > 1:
+            return
+        wished = row.wished(pools)
+        log.info("%s asks for pools: %s", self.package.name, ", ".join(f"{p.name} x {p.workers}" for p in wished))
+        probe = self.pools[0]
+        self._build(wished)
+        self._keep = asyncio.get_running_loop().create_task(probe.stop(2.0))
+        for pool in self.pools:
+            pool.start()
+
     # Life
 
     async def start(self) -> None:
-        self.pool.start()
+        for pool in self.pools:
+            pool.start()
         self._ticker = asyncio.get_running_loop().create_task(self._tick())
 
     async def _tick(self) -> None:
         pause = max(0.05, min(1.0, self.settings.effective_run_timeout / 4, self.settings.load_timeout / 4))
         while True:
             await asyncio.sleep(pause)
-            self.pool.tick(self.clock())
+            for pool in self.pools:
+                pool.tick(self.clock())
             self._rate += 0.3 * ((self._done - self._done_at_tick) / pause - self._rate)
             self._done_at_tick = self._done
 
     def reload(self) -> None:
         """Load the script anew while the old one serves on. Before the first ready there is nothing to replace."""
-        if self.pool.first_ready and not self.draining:
-            self.pool.reload()
+        if self._first_ready and not self.draining:
+            for pool in self.pools:
+                pool.reload()
 
     async def stop(self, seconds: float = 2.0) -> None:
         if self._ticker is not None:
             self._ticker.cancel()
-        await self.pool.stop(seconds)
+        await asyncio.gather(*(pool.stop(seconds) for pool in self.pools))
+        for shared in self.slots:
+            shared.close()
+        self.slots = []
 
-    def _on_ready(self, ready: dict[str, Any]) -> None:
-        self.description = ready
-        self.ready.set()
+    @property
+    def _first_ready(self) -> bool:
+        return all(pool.first_ready for pool in self.pools)
+
+    def _on_ready(self, pool: Staff, ready: dict[str, Any]) -> None:
+        if pool is self.main:
+            self.description = ready
+        if self._first_ready:
+            self.ready.set()
 
     def _on_failed(self, error: LoadError) -> None:
         self.failed = error
@@ -145,7 +190,8 @@ class LocalEngine:
 
     def trouble(self, request_id: str, message: str, traceback: str) -> None:
         self.troubles.append(Trouble(time.time(), request_id, message, traceback))
-        log.error("request %s: %s\n%s", request_id, message, traceback.rstrip(), extra={"package": self.package.name})
+        whose = f"request {request_id}: " if request_id else ""
+        log.error("%s%s\n%s", whose, message, traceback.rstrip(), extra={"package": self.package.name})
 
     def _remember(self, message: str, more: str) -> None:
         self.troubles.append(Trouble(time.time(), "", message, more))
@@ -156,9 +202,9 @@ class LocalEngine:
         fault = self._closed()
         if fault is not None:
             return fault
-        call.id = next(self.pool.ids)
+        call.id = next(self.ids)
         call.state = QUEUED
-        if not self.pool.accept(call):
+        if not self.pools[0].accept(call):
             self.metrics.dropped["queue_full"] += 1
             return Fault(503, "queue_full", "too many requests are waiting; try again later", self._retry_after())
         self.live.add(call)
@@ -167,31 +213,33 @@ class LocalEngine:
         return None
 
     def _closed(self) -> Fault | None:
-        if not self.pool.first_ready:
-            return Fault(503, "loading", "the model is still loading; try again later", 2)
-        if self.pool.backing_off:
-            wait = math.ceil(self.pool.retry_at - self.clock())
-            self.metrics.dropped["back_off"] += 1
-            return Fault(503, "back_off", "the script keeps failing and is being restarted", max(1, wait))
+        for pool in self.pools:
+            if not pool.first_ready:
+                return Fault(503, "loading", "the model is still loading; try again later", 2)
+            if pool.backing_off:
+                wait = math.ceil(pool.retry_at - self.clock())
+                self.metrics.dropped["back_off"] += 1
+                return Fault(503, "back_off", "the script keeps failing and is being restarted", max(1, wait))
         return None
 
     def _retry_after(self) -> int:
         """How long the queue takes at the present rate."""
-        return max(1, min(30, math.ceil(len(self.pool.queue) / self._rate))) if self._rate > 0.1 else 1
+        waiting = sum(len(pool.queue) for pool in self.pools)
+        return max(1, min(30, math.ceil(waiting / self._rate))) if self._rate > 0.1 else 1
 
     def cancel(self, call: Call) -> None:
         if call.state == QUEUED:
             self.metrics.dropped["disconnected"] += 1
             call.state = DONE
-            self.pool.queue.remove(call)
+            self.pools[call.place].drop(call)
         elif call.state == RUNNING:
             call.state = DONE
-            self.pool.forget(call)
-            self.pool.hold(call, False)
+            self.pools[call.place].forget(call)
+            self.pools[call.place].hold(call, False)
         self.live.discard(call)
 
     def hold(self, call: Call, held: bool) -> bool:
-        return self.pool.hold(call, held)
+        return self.pools[call.place].hold(call, held)
 
     def _on_finished(self, call: Call) -> None:
         self._done += 1
@@ -219,10 +267,10 @@ class LocalEngine:
         queued = call.state == QUEUED
         call.state = DONE
         if queued:
-            self.pool.queue.remove(call)
+            self.pools[call.place].drop(call)
             self.metrics.dropped["deadline"] += 1
         else:
-            self.pool.forget(call)
+            self.pools[call.place].forget(call)
         self._on_finished(call)
         where = "while waiting for a worker" if queued else "while the script was running"
         call.fail(Fault(504, "timeout", f"not answered in time: the deadline passed {where}"))
@@ -233,26 +281,34 @@ class LocalEngine:
     def state(self) -> str:
         if self.draining:
             return DRAINING
-        if self.pool.failing or self.pool.backing_off:
+        if any(pool.failing or pool.backing_off for pool in self.pools):
             return BACK_OFF
-        return READY if self.pool.is_ready else LOADING
+        return READY if all(pool.is_ready for pool in self.pools) else LOADING
 
     def gauges(self) -> list[tuple[str, str, dict[str, str], float]]:
-        states = dict.fromkeys(("starting", "loading", "ready", "retiring"), 0)
-        for worker in self.pool.workers:
-            states[worker.state] = states.get(worker.state, 0) + 1
-        queue = self.pool.queue
-        return [
-            ("franca_queue_length", "requests waiting", {}, len(queue)),
-            ("franca_queue_bytes", "bytes waiting", {}, queue.bytes),
-            ("franca_requests_in_progress", "requests accepted and not answered", {}, len(self.live)),
-            *(("franca_workers", "workers by state", {"state": state}, count) for state, count in states.items()),
-        ]
+        found: list[tuple[str, str, dict[str, str], float]] = []
+        labelled = [({"pool": pool.plan.name} if pool.plan.name else {}, pool) for pool in self.pools]
+        for labels, pool in labelled:
+            found.append(("franca_queue_length", "requests waiting", labels, len(pool.queue)))
+        for labels, pool in labelled:
+            found.append(("franca_queue_bytes", "bytes waiting", labels, pool.queue.bytes))
+        found.append(("franca_requests_in_progress", "requests accepted and not answered", {}, len(self.live)))
+        for labels, pool in labelled:
+            states = dict.fromkeys(("starting", "loading", "ready", "retiring"), 0)
+            for worker in pool.workers:
+                states[worker.state] = states.get(worker.state, 0) + 1
+            for state, count in states.items():
+                found.append(("franca_workers", "workers by state", {**labels, "state": state}, count))
+        if self.slots:
+            used = sum(shared.used for shared in self.slots)
+            found.append(("franca_slots_in_use", "shared memory between pools that holds a result", {}, used))
+        return found
 
     def workers(self) -> list[dict[str, Any]]:
         now = self.clock()
         return [
             {
+                "pool": pool.plan.name,
                 "index": worker.index,
                 "state": worker.state,
                 "step": worker.step,
@@ -260,6 +316,8 @@ class LocalEngine:
                 "served": worker.served,
                 "in_flight": len(worker.in_flight),
                 "seconds": now - worker.since,
+                "report": worker.report,
             }
-            for worker in sorted(self.pool.workers, key=lambda worker: worker.index)
+            for pool in self.pools
+            for worker in sorted(pool.workers, key=lambda worker: worker.index)
         ]

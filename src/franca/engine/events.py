@@ -16,12 +16,14 @@ def heed(worker: Worker, event: dict[str, Any], metrics: Metrics, about: dict[st
     kind = event.get("type")
     if kind == "retire":
         worker.retire(str(event.get("reason", "")))
-        log.warning("worker %d is replaced: %s", worker.index, worker.why, extra=about)
+        log.warning("%s is replaced: %s", worker, worker.why, extra=about)
     elif kind == "batch_split":
         metrics.reruns["batch_failed"] += int(event["items"])
         message = "a batch of %d failed (%s) and was run item by item: %d failed alone%s"
         error = "\n" + event["error"] if event["error"] else ""
         log.warning(message, event["items"], event["message"], event["failed"], error, extra=about)
+    elif kind == "report":
+        worker.report = event["report"]
     elif kind == "warning":
         text = event.get("traceback", "")
         log.warning("%s%s", event["message"], f"\n{text}" if text else "", extra=about)

@@ -19,7 +19,7 @@ async def write(worker: Worker, lost: Sequence[Call]) -> tuple[str, str]:
     more = f"its last words:\n{words}" if words else ""
     if worker.failure is not None:
         more = f"{worker.failure.get('problem')}\n{worker.failure.get('traceback', '')}".rstrip()
-    return f"worker {worker.index} {worker.cause()}{held}", more
+    return f"{worker} {worker.cause()}{held}", more
 
 
 def load_error(worker: Worker, package: Package) -> LoadError:

@@ -1,146 +1,58 @@
-"""The workers of one stage of one package: their queue, their batches, their deaths."""
+"""The calls of one stage of one package: their queue, their batches, their answers."""
 
 from __future__ import annotations
 
 import asyncio
-import itertools
-import logging
 import math
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from franca.discovery import Package
-from franca.engine import fates, obituary, process
-from franca.engine.call import DONE, RUNNING, Call, Fault
+from franca.engine import fates
+from franca.engine.call import DONE, QUEUED, RUNNING, Call, Fault, Step
 from franca.engine.events import heed
-from franca.engine.launcher import Launcher
 from franca.engine.queue import Policy, Queue
-from franca.engine.restarts import Restarts
-from franca.engine.worker import DEAD, HUNG, LOADING, READY, RETIRED, RETIRING, STARTING, Worker
-from franca.errors import LoadError
+from franca.engine.row import WHOLE, Plan
+from franca.engine.slots import Borders
+from franca.engine.staff import Hooks, Staff
+from franca.engine.worker import HUNG, READY, RETIRED, Worker
+from franca.fetching.calls import Fetching
 from franca.metrics import Metrics
 from franca.settings import Settings
 from franca_worker import wire
 
-log = logging.getLogger("franca.engine")
-FRUITLESS = 5
 RECALL_AFTER = 0.1
+LEAST_WAITING = 8
+"""Calls a later pool of a row has waiting before the pool before it pauses."""
 STUCK = 0.005
 """Seconds after which the item at the head of a worker is no longer one of those of about a millisecond."""
 
 
-@dataclass(frozen=True)
-class Hooks:
-    """What a pool tells its engine."""
-
-    ready: Callable[[dict[str, Any]], None]
-    failed: Callable[[LoadError], None]
-    finished: Callable[[Call], None]
-    trouble: Callable[[str, str, str], None]
-    """A script error: request id, one line, traceback."""
-    remember: Callable[[str, str], None]
-    """Something for the page: one line, and more."""
-
-
-class Pool:
-    """Owns the queue and the workers. Everything here runs on the event loop's thread."""
+class Pool(Staff):
+    """A staff of workers and the queue they work on."""
 
     def __init__(
-        self, package: Package, settings: Settings, metrics: Metrics, clock: Callable[[], float], hooks: Hooks
+        self,
+        package: Package,
+        settings: Settings,
+        metrics: Metrics,
+        clock: Callable[[], float],
+        hooks: Hooks,
+        plan: Plan = WHOLE,
+        borders: Borders | None = None,
     ) -> None:
-        self.package = package
-        self.settings = settings
-        self.metrics = metrics
-        self.clock = clock
-        self.hooks = hooks
+        super().__init__(package, settings, metrics, clock, hooks, plan, borders)
+        self.borders = borders
+        self.next: Pool | None = None
+        self.previous: Pool | None = None
+        self.counted = metrics.pools[plan.name]
         self.queue = Queue(settings.queue, settings.queue_bytes)
-        self.restarts = Restarts(settings.restart_delay, settings.restart_delay_max)
-        self.launcher = Launcher(package, settings, metrics, clock)
-        self.workers: list[Worker] = []
-        self.wanted = settings.workers or 1
-        self.first_ready = False
-        self.stopping = False
-        self.retry_at = 0.0
-        self.ids = itertools.count(1)
-        self._generation = 0
+        self.fetching = Fetching(settings, metrics)
         self._pump_scheduled = False
-        self._tasks: set[asyncio.Task[None]] = set()
-        self._to_reload: list[Worker] = []
 
-    # Starting workers
-
-    def start(self) -> None:
-        """Start the first worker; the others follow when it is ready, since it says how many are wanted."""
-        self._spawn(0)
-
-    def _spawn(self, index: int, predecessor: Worker | None = None) -> None:
-        self._generation += 1
-        worker = Worker(self, index, self._generation, self.clock)
-        worker.predecessor = predecessor
-        self.workers.append(worker)
-        self._keep(asyncio.get_running_loop().create_task(self._start(worker)))
-
-    def _keep(self, task: asyncio.Task[None]) -> None:
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
-
-    async def _start(self, worker: Worker) -> None:
-        try:
-            await self.launcher.launch(worker, self.wanted)
-        except OSError as error:
-            worker.state = DEAD
-            worker.failure = {"problem": f"a worker could not be started: {error}"}
-            self.on_death(worker)
-
-    def _about(self, worker: Worker) -> dict[str, Any]:
-        return {"package": self.package.name, "worker": worker.index}
-
-    def on_ready(self, worker: Worker, ready: dict[str, Any]) -> None:
-        seconds, python = ready["seconds"], worker.info.get("python", "?")
-        message = "worker %d ready after %.1f s (pid %d, Python %s)"
-        log.info(message, worker.index, seconds, worker.pid, python, extra=self._about(worker))
-        worker.max_batch = min(self.settings.max_batch, ready["max_batch"] or self.settings.max_batch)
-        if not self.first_ready:
-            self.first_ready = True
-            self.wanted = self.settings.workers or ready["workers"] or 1
-            for index in range(1, self.wanted):
-                self._spawn(index)
-        self.hooks.ready(ready)
-        self.retry_at = 0.0
-        if worker.predecessor is not None:
-            self.restarts.answered()
-            self._succeed(worker.predecessor)
-            worker.predecessor = None
-        self.schedule_pump()
-
-    # Replacing workers that still serve
-
-    def reload(self) -> None:
-        """Load the script anew: one worker first; the old ones serve on, and are kept if the new one fails."""
-        self._to_reload = [worker for worker in self.workers if worker.state == READY]
-        self._reload_next()
-
-    def _reload_next(self) -> None:
-        while self._to_reload:
-            worker = self._to_reload.pop(0)
-            if worker.state == READY:
-                self.replace(worker, "reload")
-                return
-
-    def replace(self, worker: Worker, why: str) -> None:
-        """Start a successor; the worker serves until that is ready."""
-        if any(other.predecessor is worker for other in self.workers):
-            return
-        log.info("worker %d is being replaced: %s", worker.index, why, extra=self._about(worker))
-        worker.why = why
-        self._spawn(worker.index, worker)
-
-    def _succeed(self, old: Worker) -> None:
-        """A successor is ready: the old worker finishes what it holds and ends."""
-        if old.state == READY:
-            old.stop(old.why)
-        self._reload_next()
+    async def stop(self, seconds: float) -> None:
+        self.fetching.close()
+        await super().stop(seconds)
 
     # Sending work
 
@@ -164,10 +76,23 @@ class Pool:
         takers = [worker for worker in self.workers if self._room(worker, now) > 0]
         takers.sort(key=lambda worker: len(worker.in_flight))
         for position, worker in enumerate(takers):
-            if not self.queue.length:
+            wanted = self.queue.length
+            if self.next is not None:
+                wanted = min(wanted, self.next.appetite(self._in_flight()))
+            if wanted <= 0:
                 return
-            share = math.ceil(self.queue.length / (len(takers) - position))
+            share = math.ceil(wanted / (len(takers) - position))
             self._feed(worker, self._room(worker, now), share, now)
+        if self.previous is not None and self.previous.queue.length:
+            self.previous.schedule_pump()
+
+    def _in_flight(self) -> int:
+        return sum(len(worker.in_flight) for worker in self.workers)
+
+    def appetite(self, coming: int) -> int:
+        """How many more calls the pool before may begin: so many that none of our workers idles, and few more."""
+        batch = max((worker.max_batch if worker.batched else 2 for worker in self.workers), default=1)
+        return max(LEAST_WAITING, 2 * batch * self.wanted) - self.queue.length - coming
 
     def _room(self, worker: Worker, now: float) -> int:
         """How many more calls this worker may be given now."""
@@ -197,10 +122,11 @@ class Pool:
             return
         metrics = self.metrics
         metrics.released[reason] += 1
-        metrics.batch_size.add(len(batch) if worker.batched else 1)
-        worker.run(batch, now, singly=not worker.batched)
+        counted = self.counted
+        counted.batch_size.add(len(batch) if worker.batched else 1)
+        worker.run(batch, now, not worker.batched, self.borders.lend if self.borders is not None else None)
         for call in batch:
-            metrics.queue_time.add(call.queued_us)
+            counted.queue_time.add(call.queued_us)
 
     # Hearing answers
 
@@ -213,19 +139,50 @@ class Pool:
                 self._part(worker, reply, now)
                 continue
             call = in_flight.pop(reply.id, None)
-            if call is None:
-                if reply.id not in worker.recalled:
-                    raise wire.WireError(f"an answer to item {reply.id}, which was never asked")
-                worker.recalled.remove(reply.id)
+            slot = self.borders.replied(worker, reply) if self.borders is not None else 0
+            if call is None or call.state != RUNNING:
+                self._unwanted(worker, reply, slot, call)
                 continue
             self._count(worker, reply)
-            if call.state == RUNNING:
+            if self.borders is not None:
+                reply = self._leave(call, reply, slot, now)
+            if not reply.flags & wire.PASS:
                 call.state = DONE
                 finished(call)
                 call.reply(reply)
         self.restarts.fruitless = 0
         if self.queue.length:
             self.schedule_pump()
+
+    def _unwanted(self, worker: Worker, reply: wire.Reply, slot: int, call: Call | None) -> None:
+        """An answer nobody waits for: its client has gone, or the item was recalled and runs elsewhere."""
+        if self.borders is not None:
+            self.borders.unused(slot)
+        if call is not None:
+            self._count(worker, reply)
+        elif reply.id in worker.recalled:
+            worker.recalled.remove(reply.id)
+        else:
+            raise wire.WireError(f"an answer to item {reply.id}, which was never asked")
+
+    def _leave(self, call: Call, reply: wire.Reply, slot: int, now: float) -> wire.Reply:
+        """A call is done here: on to the next pool, or, with the times of the whole row, to its client."""
+        run_us = int((now - call.dispatched) * 1e6)
+        self.counted.run_time.add(run_us)
+        call.trail.append(Step(self.plan.name, call.queued_us, run_us, reply.times))
+        if not reply.flags & wire.PASS:
+            call.queued_us = sum(step.queued_us for step in call.trail)
+            decode, preprocess, inference, postprocess, encode = zip(*(step.times for step in call.trail), strict=True)
+            times = (sum(decode), sum(preprocess), sum(inference), sum(postprocess), sum(encode))
+            return reply._replace(times=times)
+        if self.next is None:
+            raise wire.WireError("the last pool of a row handed a result on")
+        call.slot, call.alone, call.killers = slot, False, 0
+        call.pieces, call.size, call.arrived, call.state = (reply.body,), len(reply.body), now, QUEUED
+        call.place += 1
+        self.next.queue.append(call)
+        self.next.schedule_pump()
+        return reply
 
     def _part(self, worker: Worker, reply: wire.Reply, now: float) -> None:
         call = worker.in_flight.get(reply.id)
@@ -239,8 +196,9 @@ class Pool:
         decode, preprocess, inference, postprocess, encode = reply.times
         stages = self.metrics.stages
         stages[0].add(decode)
-        stages[2].add(inference)
         stages[4].add(encode)
+        if inference or self.borders is None:
+            stages[2].add(inference)
         if preprocess:
             stages[1].add(preprocess)
         if postprocess:
@@ -254,68 +212,48 @@ class Pool:
             call = worker.in_flight.get(int(event.get("item", 0)))
             request_id = call.request_id.decode("latin-1") if call else ""
             self.hooks.trouble(request_id, str(event.get("message", "")), str(event.get("traceback", "")))
+        elif event.get("type") == "row":
+            self.hooks.row(event["pools"])
         else:
             heed(worker, event, self.metrics, self._about(worker))
+
+    def on_free(self, worker: Worker, items: Iterable[int]) -> None:
+        if self.borders is not None:
+            for item_id in items:
+                self.borders.freed(worker, item_id)
 
     def on_metrics(self, deltas: dict[str, float]) -> None:
         for name, delta in deltas.items():
             self.metrics.script[name] += delta
 
     def on_fetch(self, worker: Worker, request: dict[str, Any]) -> None:
+        """The worker gives an item back, to have it again with what its addresses lead to."""
         call = worker.in_flight.pop(int(request["id"]), None)
-        if call is not None and call.state == RUNNING:
-            self._conclude(call, Fault(501, "no_fetch", "this server does not fetch addresses"))
-
-    # Time
-
-    def tick(self, now: float) -> None:
-        """Kill what has run or loaded too long; replace what has grown or served enough."""
-        longest = self.settings.effective_run_timeout + self.settings.kill_grace
-        for worker in list(self.workers):
-            if worker.link.held:
-                worker.busy_since = now
-            if worker.state in (STARTING, LOADING) and now - worker.since > self.settings.load_timeout:
-                worker.kill(f"was killed: not loaded after {self.settings.load_timeout:g} s (it was {worker.step})")
-            elif worker.in_flight and worker.state in (READY, RETIRING) and now - self._oldest(worker) > longest:
-                worker.kill(f"was killed: one call ran longer than {self.settings.effective_run_timeout:g} s")
-            elif worker.state == RETIRING and now - max(worker.since, worker.busy_since) > self.settings.kill_grace:
-                if not worker.in_flight:
-                    worker.destroy()
-            elif worker.state == READY:
-                self._relieve(worker, now)
-                self._check_wear(worker)
-                if now - worker.since > self.settings.restart_delay_max:
-                    self.restarts.answered()
-
-    def _relieve(self, worker: Worker, now: float) -> None:
-        """Nobody waits behind a call that takes long while another worker is free."""
-        one_by_one = worker.slots == 1 and not worker.batched and len(worker.in_flight) > 1
-        if not one_by_one or now - worker.busy_since < RECALL_AFTER or not self.settings.rerun:
+        if call is None:
             return
-        if any(self._room(other, now) > 0 for other in self.workers if other is not worker):
-            calls = worker.recall()
-            for call in calls:
-                # A new name: what the worker still says about the old one is ignored.
-                call.id = next(self.ids)
-            self.queue.put_back(calls)
-            self.schedule_pump()
+        # The item's own reply, which follows, ends it for the worker and for nobody else.
+        worker.recalled.add(call.id)
+        if call.state == RUNNING:
+            call.id = self.hooks.new_id()
+            self.fetching.begin(call, request["uris"], self._again)
+        self.schedule_pump()
 
-    def _check_wear(self, worker: Worker) -> None:
-        settings = self.settings
-        if settings.worker_max_requests and worker.served >= settings.worker_max_requests:
-            self.replace(worker, f"it has served {worker.served} requests")
-        elif settings.worker_memory and (held := process.memory(worker.pid)) > settings.worker_memory:
-            self.replace(worker, f"it holds {held // 1048576} MiB of memory")
-
-    def _oldest(self, worker: Worker) -> float:
-        if worker.slots > 1:
-            return min(call.dispatched for call in worker.in_flight.values())
-        return worker.busy_since
+    def _again(self, call: Call) -> None:
+        """What the call asked for has been fetched: it is the next one."""
+        self.queue.put_back([call])
+        self.schedule_pump()
 
     # Leaving
 
+    def drop(self, call: Call) -> None:
+        """A call that waits here was answered or given up. Its state must be DONE already."""
+        self.queue.remove(call)
+        if self.borders is not None:
+            self.borders.left(call)
+
     def forget(self, call: Call) -> None:
         """The caller has its answer, or has gone: drop the call wherever it is. Its state must be DONE already."""
+        self.fetching.forget(call)
         worker = self._holder(call)
         if worker is not None and (worker.slots > 1 or not worker.batched):
             worker.cancel(call)
@@ -334,69 +272,30 @@ class Pool:
             worker.link.resume()
         return True
 
-    def on_death(self, worker: Worker) -> None:
-        if worker in self.workers:
-            self.workers.remove(worker)
-        self.launcher.clean_up(worker)
-        lost = list(worker.in_flight.values())
-        worker.in_flight.clear()
-        if not self.first_ready and not self.stopping:
-            self.hooks.failed(obituary.load_error(worker, self.package))
+    def relieve(self, worker: Worker, now: float) -> None:
+        """Nobody waits behind a call that takes long while another worker is free."""
+        one_by_one = worker.slots == 1 and not worker.batched and len(worker.in_flight) > 1
+        if not one_by_one or now - worker.busy_since < RECALL_AFTER or not self.settings.rerun:
             return
-        self._sort_out(worker, lost)
-        if self.stopping:
-            return
-        if worker.predecessor is not None:
-            self._failed_successor(worker)
-            return
-        self.metrics.restarts[worker.reason] += 1
-        if worker.reason != RETIRED:
-            self._keep(asyncio.get_running_loop().create_task(self._report(worker, lost)))
-        if self.launcher.inline is not None:
-            self.hooks.failed(obituary.load_error(worker, self.package))
-            return
-        self._replace_dead(worker)
+        if any(self._room(other, now) > 0 for other in self.workers if other is not worker):
+            calls = worker.recall()
+            for call in calls:
+                if self.borders is not None:
+                    self.borders.recalled(worker, call)
+                # A new name: what the worker still says about the old one is ignored.
+                call.id = self.hooks.new_id()
+            self.queue.put_back(calls)
+            self.schedule_pump()
 
-    async def _report(self, worker: Worker, lost: list[Call]) -> None:
-        line, more = await obituary.write(worker, lost)
-        log.error("%s%s", line, f"; {more}" if more else "", extra=self._about(worker))
-        self.hooks.remember(line, more)
-
-    def _failed_successor(self, worker: Worker) -> None:
-        error = obituary.load_error(worker, self.package)
-        old = worker.predecessor
-        self._to_reload.clear()
-        self.metrics.restarts["failed_reload"] += 1
-        log.error("the new worker failed, the old one serves on: %s\n%s", error.sentence(), error.traceback.rstrip(),
-                  extra=self._about(worker))  # fmt: skip
-        if old is not None:
-            old.served = 0
-
-    def _replace_dead(self, worker: Worker) -> None:
-        if any(other.predecessor is worker for other in self.workers) or len(self.workers) >= self.wanted:
-            for other in self.workers:
-                if other.predecessor is worker:
-                    other.predecessor = None
-            return
-        delay = 0.0 if worker.reason == RETIRED else self.restarts.delay()
-        if delay:
-            self.retry_at = max(self.retry_at, self.clock() + delay)
-            log.warning("worker %d is started again in %g s", worker.index, delay, extra=self._about(worker))
-            asyncio.get_running_loop().call_later(delay, self._respawn, worker.index)
-        else:
-            self._respawn(worker.index)
-
-    def _respawn(self, index: int) -> None:
-        if not self.stopping and len(self.workers) < self.wanted:
-            self._spawn(index)
-
-    def _sort_out(self, worker: Worker, lost: list[Call]) -> None:
+    def sort_out(self, worker: Worker, lost: list[Call]) -> None:
         """Give each call a dead worker held its fate."""
         running = len(lost) if worker.batched or worker.slots > 1 else 1
         # One that retires has finished what it began, unless it runs several calls at once.
         spared = worker.reason == RETIRED and (worker.slots == 1 or self.settings.rerun)
         verdict = fates.judge(lost, 0 if spared else running, self.settings.rerun)
         self.metrics.reruns["worker_died"] += verdict.suspected
+        if self.borders is not None:
+            self.borders.died(worker, verdict.again)
         for call in verdict.guilty:
             self._conclude(call, fates.OVERRAN if worker.reason == HUNG else fates.CRASHED)
         self.queue.put_back(verdict.again)
@@ -407,36 +306,3 @@ class Pool:
         call.state = DONE
         self.hooks.finished(call)
         call.fail(fault)
-
-    # State
-
-    @property
-    def is_ready(self) -> bool:
-        return any(worker.state == READY for worker in self.workers)
-
-    @property
-    def backing_off(self) -> bool:
-        """Nothing can run, and nothing is being started."""
-        return not self.workers and self.retry_at > self.clock()
-
-    @property
-    def failing(self) -> bool:
-        """Workers keep dying without one answer between their deaths."""
-        return self.restarts.fruitless >= FRUITLESS
-
-    async def stop(self, seconds: float) -> None:
-        """End all workers; those that do not end in time are killed."""
-        self.stopping = True
-        for worker in list(self.workers):
-            if worker.state == READY and not worker.in_flight:
-                worker.stop("")
-            else:
-                worker.destroy()
-        deadline = self.clock() + seconds
-        while self.workers and self.clock() < deadline:
-            await asyncio.sleep(0.01)
-        for worker in list(self.workers):
-            worker.destroy()
-        while self.workers and self.clock() < deadline + 2:
-            await asyncio.sleep(0.01)
-        self.launcher.close()

@@ -47,10 +47,11 @@ class Started:
     pidfd: int
 
 
-def start(python: str, folder: Path, environment: Mapping[str, str]) -> Started:
-    """Start a worker in its own session. Must be called on the main thread: the parent-death signal watches it.
+def start(python: str, folder: Path, environment: Mapping[str, str], files: tuple[int, ...] = ()) -> Started:
+    """Start a worker in its own session, with further open files under the numbers they have here.
 
-    Raises OSError when it cannot be started; nothing is left open then.
+    Must be called on the main thread: the parent-death signal watches it. Raises OSError when it cannot be started;
+    nothing is left open then.
     """
     with contextlib.ExitStack() as on_failure, contextlib.ExitStack() as given_away:
         ours, theirs = socket.socketpair()
@@ -69,7 +70,7 @@ def start(python: str, folder: Path, environment: Mapping[str, str]) -> Started:
             stdin=subprocess.DEVNULL,
             stdout=output_write,
             stderr=output_write,
-            pass_fds=(theirs.fileno(), life_read),
+            pass_fds=(theirs.fileno(), life_read, *files),
             start_new_session=True,
         )
         on_failure.callback(process.wait)

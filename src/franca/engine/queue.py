@@ -41,10 +41,14 @@ class Queue:
         """Queue a call, or refuse it because the queue is full."""
         if self.length >= self.max_items or (self.length and self.bytes + call.size > self.max_bytes):
             return False
+        self.append(call)
+        return True
+
+    def append(self, call: Call) -> None:
+        """Queue a call that was accepted by an earlier pool. Never refused."""
         self._calls.append(call)
         self.length += 1
         self.bytes += call.size
-        return True
 
     def put_back(self, calls: Iterable[Call]) -> None:
         """Return calls to the head, keeping their order. Never refused: they were accepted once."""

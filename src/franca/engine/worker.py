@@ -34,11 +34,16 @@ log = logging.getLogger("franca.worker")
 class Keeper(Protocol):
     """Who keeps workers: the pool."""
 
+    title: str
+    """What its workers are called."""
+
     def on_ready(self, worker: Worker, ready: dict[str, Any]) -> None: ...
 
     def on_replies(self, worker: Worker, replies: list[wire.Reply]) -> None: ...
 
     def on_event(self, worker: Worker, event: dict[str, Any]) -> None: ...
+
+    def on_free(self, worker: Worker, items: Iterable[int]) -> None: ...
 
     def on_metrics(self, deltas: dict[str, float]) -> None: ...
 
@@ -47,6 +52,9 @@ class Keeper(Protocol):
     def on_death(self, worker: Worker) -> None: ...
 
     def schedule_pump(self) -> None: ...
+
+
+Lend = Callable[["Worker", Call], int]
 
 
 class Worker:
@@ -62,11 +70,16 @@ class Worker:
         self.since = clock()
         self.info: dict[str, Any] = {}
         self.failure: dict[str, Any] | None = None
+        self.report: dict[str, Any] = {}
+        """What its dialect last told about itself."""
         self.predecessor: Worker | None = None
         """The worker this one takes over from once it is ready."""
         self.in_flight: dict[int, Call] = {}
         self.recalled: set[int] = set()
         """Items it was asked to give back, and has not confirmed."""
+        self.looks_at: dict[int, int] = {}
+        self.writes_to: dict[int, int] = {}
+        """The slots of shared memory it holds, by item: those it reads, those it may put results in."""
         self.busy_since = 0.0
         self.batched = False
         self.slots = 1
@@ -86,6 +99,9 @@ class Worker:
         self._exited = False
         self._link_lost = False
 
+    def __str__(self) -> str:
+        return f"{self.keeper.title} {self.index}"
+
     @property
     def pid(self) -> int:
         return self.popen.pid if self.popen else 0
@@ -101,11 +117,17 @@ class Worker:
     # Starting
 
     async def start(
-        self, python: str, folder: Path, environment: Mapping[str, str], hello: dict[str, Any], output: Output
+        self,
+        python: str,
+        folder: Path,
+        environment: Mapping[str, str],
+        hello: dict[str, Any],
+        output: Output,
+        files: tuple[int, ...] = (),
     ) -> None:
         """Spawn the process and say hello. Raises OSError when it cannot be spawned."""
         loop = asyncio.get_running_loop()
-        started = process.start(python, folder, environment)
+        started = process.start(python, folder, environment, files)
         self.popen, self._life_fd, self.output = started.process, started.life_fd, output
         self._pidfd = started.pidfd
         loop.add_reader(self._pidfd, self._on_exit)
@@ -128,6 +150,9 @@ class Worker:
     def on_frame(self, kind: int, count: int, payload: memoryview) -> None:
         if kind == wire.REPLY:
             self.keeper.on_replies(self, wire.replies(payload, count))
+            return
+        if kind == wire.FREE:
+            self.keeper.on_free(self, wire.item_ids(payload))
             return
         value = wire.json_object(payload)
         if kind == wire.HELLO:
@@ -159,8 +184,8 @@ class Worker:
 
     # Running
 
-    def run(self, calls: Iterable[Call], now: float, singly: bool) -> None:
-        """Send calls to the worker."""
+    def run(self, calls: Iterable[Call], now: float, singly: bool, lend: Lend | None = None) -> None:
+        """Send calls to the worker; `lend` gives each a slot for its result."""
         if not self.in_flight:
             self.busy_since = now
         items = []
@@ -168,7 +193,8 @@ class Worker:
             call.state, call.dispatched, call.worker = RUNNING, now, self.index
             call.queued_us = int((now - call.arrived) * 1e6)
             self.in_flight[call.id] = call
-            items.append((call.id, call.deadline - now, call.head, call.pieces, call.size))
+            slot = lend(self, call) if lend is not None else 0
+            items.append((call.id, call.deadline - now, call.head, call.pieces, call.size, slot))
         self.link.send(wire.run_frame(items, self.generation, wire.SINGLY if singly else 0))
 
     def cancel(self, call: Call) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import http.client
 import json
+import os
 import re
 import signal
 import subprocess
@@ -38,6 +39,8 @@ class Plan:
     load_timeout: float
     timeout: float
     drain: float
+    arguments: tuple[str, ...] = ()
+    """For the script."""
 
 
 @dataclass
@@ -57,8 +60,9 @@ class Server:
         self.plan = plan
         self.log: list[str] = []
         ours = ["--host", "127.0.0.1", "--port", "0", "--log-format", "human", "--log-level", "info"]
+        ours += ["--", *plan.arguments] if plan.arguments else []
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "franca", "serve", *plan.flags, *ours, "--", plan.path],
+            [sys.executable, "-m", "franca", "serve", os.path.abspath(plan.path), *plan.flags, *ours],
             stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, errors="replace",
         )  # fmt: skip
         self._reader = threading.Thread(target=self._read, daemon=True)
@@ -145,7 +149,7 @@ def run(plan: Plan) -> Result:
         _send_example(server, port, result)
     except ServerGone as gone:
         server.stop()
-        result.add("ready", _last_words(server) or str(gone), PROBLEM, SEE_LOG)
+        result.add("ready", last_words(server) or str(gone), PROBLEM, SEE_LOG)
     except (OSError, http.client.HTTPException, ValueError) as error:
         result.add("example", f"no answer: {type(error).__name__}: {error}", PROBLEM, SEE_LOG)
     finally:
@@ -165,7 +169,7 @@ def _stop(server: Server) -> Finding:
     return Finding(SECTION, "stop", f"the server {how}", WARNING, SEE_LOG)
 
 
-def _last_words(server: Server) -> str:
+def last_words(server: Server) -> str:
     """The line with which the server gave up."""
     return next((line.removeprefix("error: ") for line in reversed(server.log) if line.startswith("error: ")), "")
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Sequence
 from http import HTTPStatus
 from typing import TYPE_CHECKING
 
-from franca.engine.call import Call, Fault
+from franca.engine.call import Call, Fault, Step
 from franca.web.front import Front
 from franca.web.native.base import InferRoute
 from franca_worker import wire
@@ -63,6 +64,13 @@ class Exchange(Call):
         else:
             pieces.append(bytearray(body))
 
+    def grow(self, size: int) -> bool:
+        if self.front.held + size > self.front.settings.max_held:
+            return False
+        self.front.held += size
+        self.size += size
+        return True
+
     # Answers
 
     def reply(self, reply: wire.Reply) -> None:
@@ -110,7 +118,7 @@ class Exchange(Call):
         lines = b"".join((
             _begin(status, head),
             b"content-length: %d\r\nx-request-id: %s\r\n" % (len(body), self.request_id),
-            timing(self.queued_us, times, total),
+            timing(self.queued_us, times, total, self.trail),
             self.front.date,
             self.lines,
             extra,
@@ -181,7 +189,7 @@ class Exchange(Call):
         lines = (
             _begin(200, reply.head),
             b"cache-control: no-store\r\nx-request-id: %s\r\n" % self.request_id,
-            timing(self.queued_us, reply.times, int((monotonic() - self.began) * 1e6)),
+            timing(self.queued_us, reply.times, int((monotonic() - self.began) * 1e6), self.trail),
             self.front.date,
             self.lines,
             b"transfer-encoding: chunked\r\n" if self.minor else b"",
@@ -233,7 +241,17 @@ def cors_lines(front: Front, origin: bytes) -> bytes:
     )
 
 
-def timing(queued_us: int, times: tuple[int, int, int, int, int], total_us: int) -> bytes:
+def timing(
+    queued_us: int, times: tuple[int, int, int, int, int], total_us: int, trail: Sequence[Step] = ()
+) -> bytes:
+    """The header line; after a row of pools also what each took."""
+    if trail:
+        pools = b"".join(
+            b", %s.queue;dur=%.3f, %s.run;dur=%.3f"
+            % (name := step.pool.encode(), step.queued_us * 1e-3, name, step.run_us * 1e-3)
+            for step in trail
+        )
+        return timing(queued_us, times, total_us)[:-2] + pools + b"\r\n"
     decode, preprocess, inference, postprocess, encode = times
     if preprocess or postprocess:
         return TIMING_ALL % (

@@ -83,7 +83,7 @@ def figures(front: Front) -> str:
 def workers(front: Front) -> str:
     rows = [
         (
-            cell(worker["index"]),
+            cell(f"{worker['pool']} {worker['index']}".strip()),
             condition(worker["state"], worker["step"]),
             cell(worker["pid"] or "–", f"{NUMBER} {WIDE}"),
             cell(f"{worker['served']:,}", NUMBER),

@@ -23,16 +23,26 @@ class Package(NamedTuple):
     """Which of the package's workers this is, from 0."""
     run_folder: str = ""
     """The private folder to run in; empty: the package's own."""
+    part: Dict[str, Any] = {}
+    """Which part of a row of pools this worker is; empty: all of it. See `franca.engine.row`."""
+
+    def does(self, stage: str) -> bool:
+        """Whether a stage runs in this worker. Only one that does `inference` needs the model."""
+        return not self.part or stage in self.part["stages"]
 
 
 class Request:
     """One item on its way through the stages."""
 
-    __slots__ = ("_head", "body", "id", "raw_head", "seconds_left")
+    __slots__ = ("_head", "body", "id", "luggage", "raw_head", "record", "seconds_left", "slot")
+    record: Any
+    """What `recording` keeps for whoever asked; not there otherwise."""
 
     def __init__(self, item: wire.Item) -> None:
-        self.id, self.seconds_left, self.raw_head, self.body = item
+        self.id, self.seconds_left, self.raw_head, self.body, self.slot = item
         self._head: Optional[wire.Head] = None
+        self.luggage: Any = None
+        """What a dialect notes while it decodes, for `encode`; it travels along when those are processes apart."""
 
     @property
     def head(self) -> wire.Head:
@@ -48,6 +58,8 @@ class Answer(NamedTuple):
     body: wire.Buffer
     status: int = 200
     headers: Sequence[str] = ()
+    flags: int = 0
+    """Flags of its reply, such as `wire.PASS`."""
 
 
 class Problem(NamedTuple):
@@ -57,6 +69,17 @@ class Problem(NamedTuple):
     code: str
     message: str
     traceback: str = ""
+
+
+class AsksForRow(Exception):
+    """A script's own wish, found while it was imported: these pools in a row instead of one process for all.
+
+    Each is a dict with `name`, `workers` and, for those that take batches, `max_batch`; `stages` as in `Package.part`.
+    """
+
+    def __init__(self, pools: List[Dict[str, Any]]) -> None:
+        super().__init__("the script asks for %d pools" % len(pools))
+        self.pools = pools
 
 
 class Dialect:
@@ -82,6 +105,11 @@ class Dialect:
 
     def __init__(self, package: Package) -> None:
         self.package = package
+
+    @property
+    def may_ask_for_row(self) -> bool:
+        """Whether `load` may still raise AsksForRow: not in a pool, and not where all must be one process."""
+        return not self.package.part and bool(self.package.settings.get("rows"))
 
     def warn(self, message: str) -> None:
         """A line in the server's log, for whoever runs it."""

@@ -39,10 +39,11 @@ class Plain(Dialect):
             source = source.Model()
         self.hooks = {name: getattr(source, name) for name in HOOKS if callable(getattr(source, name, None))}
         self._check()
-        if "load" in self.hooks:
+        if "load" in self.hooks and self.package.does("inference"):
             progress("running load()")
             self._finish(self.hooks["load"]())
         self._choose()
+        self._check_part()
         return self._description(source)
 
     def _check(self) -> None:
@@ -55,6 +56,12 @@ class Plain(Dialect):
         for name in ("preprocess", "predict", "predict_batch", "postprocess"):
             if name in self.hooks:
                 takes_one(self.hooks[name], name)
+
+    def _check_part(self) -> None:
+        """A pool for a stage the script does not have is a waste worth a word."""
+        name = self.package.part.get("name", "")
+        if name in ("preprocess", "postprocess") and name not in self.hooks and not self.package.worker:
+            self.warn("the script has no %s: its pool only reads or writes the bodies" % name)
 
     def _choose(self) -> None:
         self.batched = "predict_batch" in self.hooks

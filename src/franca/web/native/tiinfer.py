@@ -100,10 +100,13 @@ def _durations(front: Front, space: str) -> Iterator[str]:
         yield from _lines(histogram, name, {"stage": stage, "connection": "total"})
     name = f"{space}_batch_duration_second"
     yield from _heading(name, "how long requests waited for their batch", "histogram")
-    yield from _lines(front.metrics.queue_time, name, {"stage": "inference", "connection": "total"})
+    for pool, counted in front.metrics.pools.items():
+        yield from _lines(counted.queue_time, name, {"stage": pool or "inference", "connection": "total"})
     name = f"{space}_batch_size"
     yield from _heading(name, "batch size", "histogram")
-    yield from front.metrics.batch_size.lines(name, {"stage": "inference", "connection": "total"}, 1, 11, 1)
+    for pool, counted in front.metrics.pools.items():
+        labels = {"stage": pool or "inference", "connection": "total"}
+        yield from counted.batch_size.lines(name, labels, 1, 11, 1)
 
 
 def _lines(histogram: Histogram, name: str, labels: dict[str, str]) -> Iterator[str]:

@@ -32,7 +32,6 @@ class Modelarts(Dialect):
         self.staged = False
         self.raw = False
         self.input_names: Optional[List[str]] = None
-        self._meta: Dict[str, Any] = {}
         self._marks: List[float] = []
         self._logged = -LOG_EVERY
         self._hinted: List[str] = []
@@ -54,8 +53,9 @@ class Modelarts(Dialect):
             if settings.get("await_threads", True):
                 patience = PATIENCE * float(settings.get("load_timeout", 300.0))
                 threads.wait(patience - (time.monotonic() - began), progress)
-        progress("loading the model")
-        service.default_loader(self.service)()
+        if self.package.does("inference"):
+            progress("loading the model")
+            service.default_loader(self.service)()
         self._arrange(kind)
         api: Dict[str, Any] = self.package.options.get("api", {})
         return {**api, "entry": kind.__name__ + ".inference", "summary": service.summary(kind)}
@@ -78,7 +78,7 @@ class Modelarts(Dialect):
             self.limits, settings.get("nan", "null"), bool(settings.get("strict_results")), ascii=self.raw
         )
         without_model = getattr(self.service, "model", self) is None and not service.has_own(self.service, "_inference")
-        if self.staged and without_model:
+        if self.staged and without_model and self.package.does("inference"):
             self._say("self.model is None, and there is no _inference of the script's own: requests will fail")
 
     # A request
@@ -86,7 +86,7 @@ class Modelarts(Dialect):
     def decode(self, request: Request) -> Any:
         if self.raw:
             data, value = requests.raw(request.body, self.limits)
-            self._meta = {"meta": value["meta"]} if isinstance(value, dict) and "meta" in value else {}
+            request.luggage = {"meta": value["meta"]} if isinstance(value, dict) and "meta" in value else {}
             return data
         data = requests.parse(request.head, request.body, self.limits)
         return data if self.input_names is None else requests.inputs(data, self.input_names)
@@ -100,23 +100,27 @@ class Modelarts(Dialect):
     def infer(self, value: Any) -> Any:
         if not self.staged:
             return self.service.inference(value)
+        if not self.package.does("preprocess"):
+            self._marks = []
         self._marks.append(time.perf_counter())
         return self.service._inference(value)
 
     def postprocess(self, output: Any) -> Any:
         if not self.staged:
             return output
+        if not self.package.does("inference"):
+            self._marks = []
         self._marks.append(time.perf_counter())
         result = self.service._postprocess(output)
         now = time.perf_counter()
-        if now - self._logged >= LOG_EVERY:
+        if now - self._logged >= LOG_EVERY and len(self._marks) == 3:
             self._logged = now
             self._log_times(*self._marks, now)
         return result
 
     def encode(self, output: Any, request: Request) -> Answer:
         if self.raw:
-            output = {**self._meta, "data": {"resp_data": output}}
+            output = {**request.luggage, "data": {"resp_data": output}}
         body, warning = self.encoder.encode(output)
         return Answer(answers.JSON, body, 200, ("x-franca-warning: " + warning,) if warning else ())
 

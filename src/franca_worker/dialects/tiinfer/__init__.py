@@ -14,7 +14,7 @@ from types import ModuleType
 from typing import Any, Callable, Dict, Union
 
 from franca_worker import codec, keras
-from franca_worker.dialects.base import Answer, Dialect, Package, Problem, Request
+from franca_worker.dialects.base import Answer, AsksForRow, Dialect, Package, Problem, Request
 from franca_worker.dialects.tiinfer import text
 from franca_worker.dialects.tiinfer.examples import published_example
 from franca_worker.dialects.tiinfer.model import Service
@@ -56,6 +56,9 @@ class Tiinfer(Dialect):
                 self.package.script,
                 fix="define class MyModel(tiinfer.Model) with load(self) and predict(self, request)",
             )
+        pools = self.source.row()
+        if pools and self.may_ask_for_row:
+            raise AsksForRow(pools)
         with legacy.explaining(self.package.script):
             self.source.load(progress)
         return {

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from franca_worker.dialects.tiinfer import Tiinfer
 
 log = logging.getLogger("tiinfer")
+BEFORE, AFTER = ["decode", "preprocess"], ["postprocess", "encode"]
 
 
 class Service:
@@ -33,14 +34,29 @@ class Service:
         if self.platform.get_mosec_workers():
             dialect.warn("workers added with append_worker are not used beside a tiinfer.Model")
 
-    def load(self, progress: Callable[[str], None]) -> None:
+    def row(self) -> List[Dict[str, Any]]:
+        """The pools the platform's counts ask for; none when one process does all.
+
+        Where only one of the two counts is set the platform leaves the other step out; here it runs beside inference.
+        """
         self._check_counts()
+        before, after = self.platform.get_ti_preprocess_nums(), self.platform.get_ti_postprocess_nums()
+        if not before and not after:
+            return []
+        stages = ([] if before else BEFORE) + ["inference"] + ([] if after else AFTER)
+        pools = [{"name": "preprocess", "workers": before, "stages": BEFORE}] if before else []
+        pools.append({"name": "inference", "workers": 0, "stages": stages})
+        pools += [{"name": "postprocess", "workers": after, "stages": AFTER}] if after else []
+        return pools
+
+    def load(self, progress: Callable[[str], None]) -> None:
         progress("constructing " + self.kind.__name__)
         self.model = self._construct()
         self._choose_stages()
         self.dialect.workers = self._workers()
-        progress("running load()")
-        self._check_loaded(self.model.load())
+        if self.dialect.package.does("inference"):
+            progress("running load()")
+            self._check_loaded(self.model.load())
 
     def _construct(self) -> Any:
         try:
@@ -91,8 +107,7 @@ class Service:
         """Which methods are the dialect's stages, by the counts and the batch size."""
         dialect, model, platform = self.dialect, self.model, self.platform
         size = platform.get_ti_inference_max_batch_size()
-        if platform.Is_Multi_Framework_Type():
-            # Where only one of the two counts is set the platform leaves the other step out; here both run.
+        if platform.Is_Multi_Framework_Type() or dialect.package.part:
             pre, infer, post = model.preprocess, model.predict, model.postprocess
         elif size > 1 or type(model).__call__ is not platform.Model.__call__:
             pre = post = None

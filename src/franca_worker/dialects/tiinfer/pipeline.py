@@ -1,4 +1,4 @@
-"""A script with `mosec.Worker` classes: a row of stages, all in this process."""
+"""A script with `mosec.Worker` classes: each a pool of its own, or, by wish, all in one process."""
 
 from __future__ import annotations
 
@@ -27,14 +27,23 @@ class Failed:
         self.error = error
 
 
+class Packed(bytes):
+    """What a worker's own `serialize_ipc` made, for the next one's `deserialize_ipc`."""
+
+
+def title(number: int, stage: Dict[str, Any]) -> str:
+    return "%s_%d" % (stage["worker"].__name__, number)
+
+
 class Pipeline:
     """Constructs the workers and gives the dialect its stages."""
 
     def __init__(self, dialect: "Tiinfer", stages: List[Dict[str, Any]]) -> None:
         self.dialect = dialect
         self.mosec = importlib.import_module("mosec")
-        self.stages = stages
+        self.stages = list(enumerate(stages, 1))
         self.workers: List[Any] = []
+        self.part = dialect.package.part
         self.rerun = bool(dialect.package.settings.get("rerun", True))
         self.streaming = False
         for stage in stages:
@@ -52,11 +61,26 @@ class Pipeline:
         if problem:
             raise ScriptError(problem, self.dialect.package.script)
 
+    def row(self) -> List[Dict[str, Any]]:
+        """A pool for each stage; none when there is only one."""
+        return [
+            {
+                "name": title(number, stage),
+                "workers": stage["num"],
+                "max_batch": stage["max_batch_size"],
+                "stages": ["preprocess", "inference", "postprocess"],
+            }
+            for number, stage in self.stages
+            if len(self.stages) > 1
+        ]
+
     def load(self, progress: Callable[[str], None]) -> None:
-        """As many processes as the stage with the most asks for; each holds all stages."""
+        """The stage of this pool; without one, all of them, in as many processes as the largest asks for."""
         dialect, index = self.dialect, self.dialect.package.worker
+        if self.part:
+            self._choose_own()
         self._warn_of_clashes()
-        for number, stage in enumerate(self.stages, 1):
+        for number, stage in self.stages:
             kind = stage["worker"]
             progress("constructing " + kind.__name__)
             place = index % stage["num"]
@@ -64,11 +88,12 @@ class Pipeline:
                 os.environ.update(stage["env"][place])
             worker = kind()
             worker.worker_id = place + 1
-            worker.stage = "%s_%d" % (kind.__name__, number)
+            worker.stage = title(number, stage)
             worker.max_batch_size = stage["max_batch_size"]
             self.workers.append(worker)
-        dialect.workers = max(stage["num"] for stage in self.stages)
-        self.streaming = isinstance(self.workers[-1], self.mosec.SSEWorker)
+        dialect.workers = max(stage["num"] for _, stage in self.stages)
+        last = not self.part or bool(self.part["last"])
+        self.streaming = last and isinstance(self.workers[-1], self.mosec.SSEWorker)
         if self.streaming:
             self.workers[-1].send_stream_event = self._send_part
         self._choose_stages()
@@ -76,7 +101,7 @@ class Pipeline:
     def _warn_of_clashes(self) -> None:
         """Stages that want one variable to differ cannot have it in one process."""
         names: Dict[str, List[Any]] = {}
-        for stage in self.stages:
+        for _, stage in self.stages:
             for name, value in (stage["env"][0] if stage["env"] else {}).items():
                 names.setdefault(name, []).append(value)
         clashing = sorted(name for name, values in names.items() if len(set(values)) > 1)
@@ -95,6 +120,20 @@ class Pipeline:
             dialect.decode = self._decode  # type: ignore[method-assign]
         if self.streaming:
             dialect.failure = self._failure  # type: ignore[method-assign]
+        if self.part:
+            dialect.preprocess = self._received  # type: ignore[method-assign]
+            dialect.postprocess = self._handed_on  # type: ignore[method-assign]
+
+    def _choose_own(self) -> None:
+        own = [(number, stage) for number, stage in self.stages if title(number, stage) == self.part["name"]]
+        if not own:
+            names = ", ".join(title(number, stage) for number, stage in self.stages)
+            raise ScriptError(
+                "there is no pool %s: the script's own stages are %s" % (self.part["name"], names),
+                self.dialect.package.script,
+                fix="leave `pools` out; num of append_worker says how many processes each has",
+            )
+        self.stages = own
 
     def _overrides(self, worker: Any, method: str) -> bool:
         return getattr(type(worker), method) is not getattr(self.mosec.Worker, method)
@@ -108,6 +147,19 @@ class Pipeline:
             examples = worker.multi_examples or ([worker.example] if worker.example is not None else [])
             for example in examples:
                 worker.forward(example)
+
+    # Between pools
+
+    def _received(self, value: Any) -> Any:
+        return self.workers[0].deserialize_ipc(bytes(value)) if isinstance(value, Packed) else value
+
+    def _handed_on(self, output: Any) -> Any:
+        """A worker with a way of its own between processes uses that."""
+        if isinstance(output, Failed):
+            raise output.error
+        if not self.part["last"] and self._overrides(self.workers[0], "serialize_ipc"):
+            return Packed(self.workers[0].serialize_ipc(output))
+        return output
 
     # Running
 
