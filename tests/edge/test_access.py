@@ -37,7 +37,14 @@ RIGHT = authorization(f"Bearer {TOKEN}")
 
 # A walk over all routes
 
-SERVED = {"plain": "function", "tiinfer": "tiinfer_ops", "modelarts": "modelarts_echo"}
+SERVED = {
+    "plain": "function",
+    "tiinfer": "tiinfer_ops",
+    "modelarts": "modelarts_echo",
+    "evals": "evals_hello",
+    "paddle": "paddle_steps",
+    "megflow": "megflow_faults",
+}
 """One package of every dialect; whoever adds a dialect adds its package here."""
 
 NAMES = {"/docs/{name}": "/docs/docs.css"}

@@ -68,10 +68,10 @@ def test_f22_a_flood_of_output_is_bounded_and_counted(kind: str) -> None:
 
 
 def test_f16_workers_start_although_the_script_has_threads_and_locks() -> None:
-    with serving("life_world", "--workers", "2") as server:
-        for _ in range(times(6, 200)):
-            worker = server.workers()[0]
-            worker.kill()
+    with serving("life_world", "--workers", "2", "--restart-delay-max", "0.2") as server:
+        for deaths in range(1, times(6, 200) + 1):
+            server.workers()[0].kill()
+            wait_until(lambda n=deaths: server.metric("franca_worker_restarts_total", reason="died") == n)
             wait_until(lambda: server.metric("franca_workers", state="ready") == 2, 20)
         assert server.predict("fine").status_code == 200
 

@@ -13,7 +13,7 @@ import franca
 from franca.engine import engine as states
 from franca.engine.call import Fault
 from franca.text import visible
-from franca.web.bodies import JSON, Object, answer_content, request_content
+from franca.web.bodies import BINARY, JSON, Object, answer_content, file_content, request_content
 from franca.web.front import Front
 from franca.web.native.base import ADMIN, PUBLIC, InferRoute, Page, neutral_error
 
@@ -74,6 +74,10 @@ NEUTRAL = (
 )
 
 
+ASKING = ("example", "request_types", "request_schema", "autolog")
+"""What tools need to know of a script to ask it, and to report on it: see `franca.asking`."""
+
+
 def document(front: Front) -> Object:
     """The whole document. Before the script is ready its bodies are described as anything."""
     api: Object = front.engine.description.get("api") or {}
@@ -90,6 +94,11 @@ def document(front: Front) -> Object:
         ],
         "paths": _paths(front, api),
         "components": _components(front),
+        "x-franca": {
+            "dialect": front.package.dialect,
+            "path": next((route.path for route in front.contract.routes), ""),
+            "api": {name: api[name] for name in ASKING if name in api},
+        },
     }
 
 
@@ -99,7 +108,7 @@ def _paths(front: Front, api: Object) -> Object:
     names = iter(operation_names([*(route.path for route in routes), *(page.path for page in pages)]))
     paths: Object = {}
     for route in routes:
-        path = route.path + "{name}" if route.prefix else route.path
+        path = f"{route.path}{{{route.parameter}}}" if route.prefix else route.path
         paths.setdefault(path, {})["post"] = _infer(front, route, api, next(names))
     for page in pages:
         paths.setdefault(page.path, {})["get"] = _native_page(front, page, next(names))
@@ -108,6 +117,9 @@ def _paths(front: Front, api: Object) -> Object:
     for path in paths:
         if "{name}" in path:
             paths[path]["parameters"] = [_reference("parameters", "Name")]
+        elif "{" in path:
+            name = path.partition("{")[2].rstrip("}")
+            paths[path]["parameters"] = [_parameters(front)["Name"] | {"name": name}]
     return paths
 
 
@@ -135,17 +147,30 @@ def _infer(front: Front, route: InferRoute, api: Object, name: str) -> Object:
     answer = {
         "description": about,
         "headers": _headers("X-Request-Id", "Server-Timing", "X-Franca-Warning"),
-        "content": answer_content(api),
+        "content": _answered(route, api),
     }
     return {
         "operationId": name,
         "tags": ["inference"],
         "summary": "Run the model on one request",
         "parameters": [_reference("parameters", "RequestId"), _reference("parameters", "Timeout")],
-        "requestBody": {"required": True, "content": request_content(api)},
-        "responses": {"200": answer} | _native_faults(front, route.access),
+        "requestBody": {"required": True, "content": _asked(route, api)},
+        # First, and not hidden by the faults that a platform answers with 200.
+        "responses": {"200": answer} | _native_faults(front, route) | {"200": answer},
         **_security(front, route.access),
     }
+
+
+def _asked(route: InferRoute, api: Object) -> Object:
+    if route.request is not None:
+        return {JSON: {"schema": dict(route.request)}}
+    return file_content(route.takes) or request_content(api)
+
+
+def _answered(route: InferRoute, api: Object) -> Object:
+    if route.response is not None:
+        return {JSON: {"schema": dict(route.response)}}
+    return {route.gives: {"schema": {} if route.gives == JSON else BINARY}} if route.gives else answer_content(api)
 
 
 def _native_page(front: Front, page: Page, name: str) -> Object:
@@ -208,18 +233,19 @@ def _possible(front: Front, access: str, known: Faults) -> Iterator[tuple[str, s
             yield status, name, about
 
 
-def _native_faults(front: Front, access: str) -> Object:
+def _native_faults(front: Front, route: InferRoute) -> Object:
     """The failures of a script's route, with the statuses and content types its platform has for them."""
-    error = front.contract.error
+    error, access = route.error or front.contract.error, route.access
     if error is neutral_error:
         return _faults(front, access, FAILURES)
     found: Object = {"default": {"description": "Another failure, as clients of the platform know it."}}
     for status, _, about in _possible(front, access, FAILURES):
         for code in CODES.get(status, ("",)) if status.isdigit() else ():
             words = error(Fault(int(status), code, ""), "")
-            response = {"description": about, "headers": _headers("X-Request-Id", "Server-Timing")}
-            response["content"] = {words.content_type.decode(): {"schema": {}}} if words.content_type else {}
-            found.setdefault(str(words.status), response)
+            response = {"description": about, "headers": _headers("X-Request-Id", "Server-Timing"), "content": {}}
+            content = found.setdefault(str(words.status), response)["content"]
+            if words.content_type:
+                content[words.content_type.decode()] = {"schema": {}}
     return found
 
 
