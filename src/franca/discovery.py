@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import importlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -9,14 +10,20 @@ from pathlib import Path
 from typing import Any
 
 from franca.errors import StartError
-from franca.settings import suggestion
+from franca.settings import Settings, suggestion
 
 DETECTORS = {
+    "evals": "franca.detect.evals",
+    "megflow": "franca.detect.megflow",
     "modelarts": "franca.detect.modelarts",
     "tiinfer": "franca.detect.tiinfer",
+    "paddle": "franca.detect.paddle",
     "plain": "franca.detect.plain",
 }
-"""Each module has `detect(path) -> Package | None` and `LOOKS_FOR`. Plain comes last: any script may be plain."""
+"""Each module has `detect(path) -> Package | None` and `LOOKS_FOR`, and may have `arrange(package, settings)`.
+One with `READS_CONFIG` gives `detect` the file of --config too.
+
+Plain comes last: any script may be plain."""
 
 
 @dataclass(frozen=True)
@@ -72,8 +79,11 @@ class Package:
         }
 
 
-def discover(path: Path, dialect: str = "") -> Package:
-    """Recognise a package. Raises StartError when the path is missing, empty, ambiguous or not servable."""
+def discover(path: Path, dialect: str = "", config: str = "") -> Package:
+    """Recognise a package. Raises StartError when the path is missing, empty, ambiguous or not servable.
+
+    `config` is a file of the platform's own configuration, for the dialects that read one.
+    """
     if dialect and dialect not in DETECTORS:
         known = ", ".join(DETECTORS)
         raise StartError(
@@ -84,27 +94,50 @@ def discover(path: Path, dialect: str = "") -> Package:
         raise StartError(f"{path} does not exist", fix=suggestion(path.name, siblings))
     where = path.resolve()
     if dialect:
-        return _forced(where, dialect)
-    found = [package for name in DETECTORS if name != "plain" and (package := _detect(name, where))]
+        return _forced(where, dialect, config)
+    found = [package for name in DETECTORS if name != "plain" and (package := _detect(name, where, config))]
     if len(found) > 1:
         what = " or ".join(f"{package.dialect} ({package.reasons[0]})" for package in found)
         raise StartError(f"this could be {what}", file=str(path), fix=f"say which: --dialect {found[0].dialect}")
     if not found:
-        return _forced(where, "plain")
-    return found[0]
+        return _forced(where, "plain", config)
+    return _heeding(found[0], config)
 
 
-def _detect(dialect: str, path: Path) -> Package | None:
-    package: Package | None = importlib.import_module(DETECTORS[dialect]).detect(path)
+def arrange(package: Package, settings: Settings, arguments: Sequence[str] = ()) -> Package:
+    """The package with what the command line says: its script's arguments, and its entry. Raises StartError."""
+    package = dataclasses.replace(package, arguments=(*package.arguments, *arguments))
+    own = getattr(importlib.import_module(DETECTORS[package.dialect]), "arrange", None)
+    if own is not None:
+        arranged: Package = own(package, settings)
+        return arranged
+    if settings.entry:
+        raise StartError(f"--entry is of no use to {package.dialect} packages", fix="leave it out")
     return package
 
 
-def _forced(path: Path, dialect: str) -> Package:
-    package = _detect(dialect, path)
+def _detect(dialect: str, path: Path, config: str = "") -> Package | None:
+    module = importlib.import_module(DETECTORS[dialect])
+    package: Package | None = module.detect(path, config) if _reads_config(module) else module.detect(path)
+    return package
+
+
+def _reads_config(module: Any) -> bool:
+    return bool(getattr(module, "READS_CONFIG", False))
+
+
+def _heeding(package: Package, config: str) -> Package:
+    if config and not _reads_config(importlib.import_module(DETECTORS[package.dialect])):
+        raise StartError(f"--config is of no use to {package.dialect} packages", fix="leave it out")
+    return package
+
+
+def _forced(path: Path, dialect: str, config: str = "") -> Package:
+    package = _detect(dialect, path, config)
     if package is None:
         looked = importlib.import_module(DETECTORS[dialect]).LOOKS_FOR
         raise StartError(f"this is no {dialect} package", file=str(path), fix=f"{dialect} needs {looked}")
-    return package
+    return _heeding(package, config)
 
 
 def looks_for() -> str:

@@ -10,14 +10,11 @@ import dataclasses
 import difflib
 import os
 import resource
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from franca import pools, units
-from franca.errors import StartError
 from franca.pools import PoolSize
 
 MIB = 1024 * 1024
@@ -233,7 +230,7 @@ class Settings:
     )  # fmt: skip
 
     fetch_bytes: int = setting(20 * MIB, "largest answer at an address in a request", "size", group=INPUT, least=1)
-    fetch_connect: float = setting(3.0, "longest time to connect to such an address", "seconds", group=INPUT, least=0.01)
+    fetch_connect: float = setting(3.0, "longest time to connect to it", "seconds", group=INPUT, least=0.01)
     fetch_timeout: float = setting(10.0, "longest time to fetch it, redirects included", "seconds", group=INPUT,
                                    least=0.01)  # fmt: skip
     fetch_redirects: int = setting(3, "redirects to follow, each checked anew", "int", group=INPUT, least=0)
@@ -296,14 +293,6 @@ OF_DIALECTS = {"evals"}
 """Tables of `franca.toml` that a dialect reads by itself."""
 
 
-@dataclass(frozen=True)
-class Resolved:
-    """The settings in force and where each came from."""
-
-    settings: Settings
-    sources: dict[str, str]
-
-
 def flag(name: str) -> str:
     return "--" + name.replace("_", "-")
 
@@ -315,122 +304,3 @@ def variable(name: str) -> str:
 def suggestion(word: str, known: Any) -> str:
     near = difflib.get_close_matches(word, list(known), n=1, cutoff=0.6)
     return f"did you mean {near[0]}?" if near else ""
-
-
-def read_toml(path: Path) -> dict[str, Any]:
-    """The keys of a `franca.toml`. Raises StartError naming file, line and key."""
-    text = path.read_text(encoding="utf-8")
-    try:
-        table = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        line = getattr(error, "lineno", 0) or _line_in(str(error))
-        raise StartError(f"not valid TOML: {error}", file=str(path), line=line) from None
-    table = {key: value for key, value in table.items() if key not in OF_DIALECTS}
-    for key in table:
-        if key not in FIELDS:
-            line = _line_of(text, key)
-            raise StartError(f"unknown key '{key}'", file=str(path), line=line, fix=suggestion(key, FIELDS))
-    return {key: _typed(key, value, str(path), _line_of(text, key)) for key, value in table.items()}
-
-
-def _line_in(message: str) -> int:
-    _, _, rest = message.partition("at line ")
-    digits = rest.split(",")[0].strip(" )")
-    return int(digits) if digits.isdigit() else 0
-
-
-def _line_of(text: str, key: str) -> int:
-    for number, line in enumerate(text.splitlines(), 1):
-        if line.strip().strip("[").startswith((key, f'"{key}"')):
-            return number
-    return 0
-
-
-def _typed(name: str, value: Any, file: str, line: int) -> Any:
-    """A TOML value in the setting's own type; the text form of every kind is accepted too."""
-    kind = FIELDS[name].metadata["kind"]
-    try:
-        if isinstance(value, bool):
-            if kind != "bool":
-                raise ValueError(f"expected {_expected(kind)}, not true or false")
-            return value
-        if isinstance(value, str):
-            return check(name, units.PARSERS[kind](value))
-        if isinstance(value, int | float) and kind in ("int", "float", "seconds", "size"):
-            if kind in ("int", "size") and value != int(value):
-                raise ValueError("expected a whole number")
-            return check(name, int(value) if kind in ("int", "size") else float(value))
-        if isinstance(value, dict) and kind == "pools":
-            return pools.from_table(value)
-        if isinstance(value, list) and kind in ("words", "hosts"):
-            return units.PARSERS[kind](",".join(str(word) for word in value))
-        raise ValueError(f"expected {_expected(kind)}")
-    except ValueError as error:
-        raise StartError(f"{name} = {value!r}: {error}", file=file, line=line) from None
-
-
-def _expected(kind: str) -> str:
-    return {
-        "int": "a whole number",
-        "float": "a number",
-        "seconds": "a duration",
-        "size": "a size",
-        "bool": "true or false",
-        "words": "a list of words",
-        "hosts": "a list of hosts",
-        "str": "text",
-        "pools": "a table such as { preprocess = 4 }",
-    }[kind]
-
-
-def check(name: str, value: Any) -> Any:
-    """The value, if it is in range. Raises ValueError."""
-    about = FIELDS[name].metadata
-    if about["choices"] and value not in about["choices"]:
-        raise ValueError(f"expected one of {', '.join(about['choices'])}")
-    if about["least"] is not None and value < about["least"]:
-        raise ValueError(f"must be at least {about['least']:g}")
-    if about["most"] is not None and value > about["most"]:
-        raise ValueError(f"must be at most {about['most']:g}")
-    return value
-
-
-def parse(name: str, text: str, where: str) -> Any:
-    try:
-        return check(name, units.PARSERS[FIELDS[name].metadata["kind"]](text))
-    except ValueError as error:
-        raise StartError(f"{where} {text!r}: {error}") from None
-
-
-def from_environment(environ: Mapping[str, str]) -> dict[str, Any]:
-    found = {}
-    other = {"FRANCA_TOKEN", "FRANCA_SEED_DOCS", "FRANCA_SOAK"}
-    for key, text in environ.items():
-        if not key.startswith("FRANCA_") or key in other:
-            continue
-        name = key.removeprefix("FRANCA_").lower()
-        if name not in FIELDS:
-            raise StartError(f"unknown variable {key}", fix=suggestion(key, [variable(field) for field in FIELDS]))
-        found[name] = parse(name, text, key)
-    return found
-
-
-def resolve(
-    flags: Mapping[str, Any],
-    environ: Mapping[str, str],
-    file: Path | None = None,
-    dialect: Mapping[str, Any] | None = None,
-) -> Resolved:
-    """Put the layers together, the strongest last."""
-    layers: list[tuple[str, Mapping[str, Any]]] = [("the dialect", dialect or {})]
-    if file is not None:
-        layers.append((file.name, read_toml(file)))
-    layers.append(("environment", from_environment(environ)))
-    layers.append(("flag", flags))
-    values: dict[str, Any] = {}
-    sources = dict.fromkeys(FIELDS, "default")
-    for source, layer in layers:
-        for name, value in layer.items():
-            values[name] = value
-            sources[name] = variable(name) if source == "environment" else flag(name) if source == "flag" else source
-    return Resolved(Settings(**values), sources)

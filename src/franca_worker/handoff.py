@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import copyreg
 import ctypes
+import importlib
 import io
 import mmap
 import pickle
@@ -148,6 +149,4 @@ def _reduced_tensor(tensor: Any) -> Any:
 
 
 def _tensor(array: Any) -> Any:
-    import torch
-
-    return torch.from_numpy(array)
+    return importlib.import_module("torch").from_numpy(array)

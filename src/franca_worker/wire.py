@@ -8,6 +8,9 @@ RUN and REPLY payloads hold `count` items: a table of fixed rows, then all heads
 short fields joined by NUL (HTTP allows no NUL in any of them). CANCEL and FREE hold item ids. Every other payload is a JSON
 object. Reading is exact, and the end of the stream is the death of the peer.
 
+FETCH gives an item back, `{"id": ..., "uris": [...]}`: the front fetches what they lead to and runs the item again, with
+the bytes behind its body and `Head.fetched` telling which is which. The item's own reply, which follows, is ignored.
+
     front -> worker   HELLO  RUN  CANCEL  STOP
     worker -> front   HELLO  LOADING  READY | FAILED  REPLY  FREE  FETCH  METRIC  EVENT
 """
@@ -59,6 +62,8 @@ SHARED = 8
 """Flag of a reply with PASS: what the body names lies in the slot the item was given."""
 UNRUN = 16
 """Flag of a reply: the item was cancelled before anything of it was looked at."""
+RETRY = 32
+"""Flag of a reply: another worker may have more luck. It is the answer if there is none, or no more try."""
 
 HEADER = struct.Struct("<IBBHI")
 RUN_ROW = struct.Struct("<QfIII")

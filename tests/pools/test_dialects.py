@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from support.server import Server, franca, serving
+from support.server import ROOT, Server, franca, serving
 
 MODEL = """
 import os
@@ -160,3 +160,26 @@ def test_modelarts(tmp_path: Path) -> None:
         assert len(set(got["pids"])) == 3
         failed = server.client.post("/", json={"n": 7})
         assert (failed.status_code, failed.json()["erno"]) == (400, "MR.0105")
+
+
+@pytest.mark.parametrize(
+    ("dialect", "route", "field", "picture", "expected"),
+    [
+        ("evals", "/v1/eval", "file", "seven.png", ("result", "confidences", 0, "class", "seven")),
+        ("paddle", "/predict", "image", "images/demo.png", ("class_id", 3)),
+    ],
+)
+def test_other_dialects_by_our_setting(
+    dialect: str, route: str, field: str, picture: str, expected: tuple[Any, ...]
+) -> None:
+    folder = ROOT / "examples" / dialect
+    with serving(folder, "--pools", "preprocess=1,postprocess=1") as server:
+        answer = server.client.post(route, files={field: (folder / picture).read_bytes()})
+        assert answer.status_code == 200, answer.text
+        value = answer.json()
+        for key in expected[:-1]:
+            value = value[key]
+        assert value == expected[-1]
+        assert "postprocess.run" in answer.headers["server-timing"]
+        assert 400 <= server.client.post(route, files={field: b"no picture"}).status_code < 600
+        assert server.metric("franca_worker_restarts_total") == 0

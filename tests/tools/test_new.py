@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from franca.settings import read_toml
+from franca.resolving import read_toml
 from franca.tools import scaffold
 from support import interpreters
 from support.server import franca, serving
@@ -127,4 +127,5 @@ def test_what_cannot_be_written_is_told_in_one_line(tmp_path: Path) -> None:
 def test_every_template_is_complete(dialect: str) -> None:
     template = scaffold.find(dialect)
     folder = scaffold.TEMPLATES / template.folder
-    assert {path.name for path in folder.iterdir()} == {name + scaffold.ENDING for name in template.files}
+    there = {str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()}
+    assert there == {name + scaffold.ENDING for name in template.files}

@@ -13,7 +13,7 @@ import pytest
 SOURCE = Path(__file__).resolve().parents[2] / "src"
 FRONT = sorted((SOURCE / "franca").rglob("*.py"))
 WORKER = [path for path in sorted((SOURCE / "franca_worker").rglob("*.py")) if "platforms" not in path.parts]
-OPTIONAL_IN_WORKER = {"orjson", "numpy", "cv2", "PIL", "av"}
+OPTIONAL_IN_WORKER = {"orjson", "numpy", "cv2", "PIL", "av", "tomli"}
 
 
 def module_name(path: Path) -> str:
@@ -49,11 +49,18 @@ def test_worker_is_valid_syntax_for_python_3_8(path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", [path for path in FRONT if path.name != "inline.py"], ids=module_name)
-def test_front_uses_only_the_wire_of_the_worker(path: Path) -> None:
-    allowed = {"franca_worker", "franca_worker.wire"}
+def test_front_uses_only_the_wire_and_the_graph_grammar_of_the_worker(path: Path) -> None:
+    allowed = {"franca_worker", "franca_worker.wire", "franca_worker.graphs"}
     for name in imports(path):
         if belongs(name, "franca_worker"):
-            assert name in allowed or belongs(name, "franca_worker.wire"), f"{path} imports {name}"
+            shared = any(belongs(name, f"franca_worker.{part}") for part in ("wire", "graphs"))
+            assert name in allowed or shared, f"{path} imports {name}"
+
+
+@pytest.mark.parametrize("path", [path for path in WORKER if "graphs" in path.parts], ids=module_name)
+def test_the_graph_grammar_needs_nothing_else_of_the_worker(path: Path) -> None:
+    for name in imports(path):
+        assert not belongs(name, "franca_worker") or belongs(name, "franca_worker.graphs"), f"{path} imports {name}"
 
 
 @pytest.mark.parametrize("path", FRONT, ids=module_name)

@@ -8,7 +8,8 @@ import pytest
 
 from franca import units
 from franca.errors import StartError
-from franca.settings import FIELDS, Settings, flag, parse, resolve, variable
+from franca.resolving import parse, resolve
+from franca.settings import FIELDS, Settings, flag, variable
 
 
 def test_the_strongest_source_wins(tmp_path: Path) -> None:

@@ -4,18 +4,25 @@ from __future__ import annotations
 
 import difflib
 import sys
+from typing import Any
 
 
 def main() -> None:
-    """Run the command and end the process with its exit code."""
+    """The command `franca`."""
+    from franca.cli.commands import franca
+
+    run(franca)
+
+
+def run(command: Any) -> None:
+    """Run a command and end the process with its exit code."""
     import click
 
-    from franca.cli.commands import franca
     from franca.errors import FrancaError, LoadError
     from franca.text import visible
 
     try:
-        franca.main(standalone_mode=False)
+        command.main(standalone_mode=False)
     except LoadError as error:
         if error.traceback:
             click.echo(visible(error.traceback.rstrip(), "\n\t"), err=True)

@@ -11,6 +11,10 @@ from franca import __version__
 COMMANDS = {
     "serve": ("franca.cli.serve:serve", "Serve a package over HTTP."),
     "inspect": ("franca.cli.inspect:inspect", "Explain what a package is and how it would be served."),
+    "run": ("franca.cli.run:run", "Run a package on files or JSON, without a server."),
+    "check": ("franca.cli.check:check", "Compare two saved results, or two packages stage by stage."),
+    "bench": ("franca.cli.bench:bench", "Load a package or a server, and show how it does."),
+    "export": ("franca.cli.export:export", "Run a package's export script and try the model that comes out."),
     "tiinfer": ("franca.cli.tiinfer:tiinfer", "Serve a tiinfer package by the platform's own command line."),
     "shims": ("franca.cli.shims:shims", "Print where the modules are that a platform's scripts import."),
     "new": ("franca.cli.new:new", "Write a small working package to start from."),

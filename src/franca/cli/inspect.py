@@ -8,9 +8,14 @@ from typing import Any
 
 import click
 
-from franca.cli.options import Grouped, resolve_package, setting_options
+from franca import asking
+from franca.asking.curl import curl
+from franca.asking.sample import sample
+from franca.cli.options import OnPackage, resolve_package, setting_options
 from franca.discovery import Package
-from franca.settings import Resolved
+from franca.errors import StartError
+from franca.resolving import Resolved
+from franca.text import visible
 from franca.tools import install
 from franca.web import native
 
@@ -18,13 +23,13 @@ LINES = ("routes", "install", "fixed_paths", "problems")
 """Facts that are lists, in the order they are shown."""
 
 
-@click.command(cls=Grouped)
+@click.command(cls=OnPackage)
 @click.argument("path")
 @click.option("--json", "as_json", is_flag=True, help="print one JSON object")
 @setting_options
-def inspect(path: str, as_json: bool, **given: Any) -> None:
+def inspect(path: str, as_json: bool, arguments: tuple[str, ...], **given: Any) -> None:
     """Explain what PATH is, why, and every setting with its source. Runs nothing of it."""
-    package, resolved = resolve_package(path, given)
+    package, resolved = resolve_package(path, given, arguments)
     facts = gather(package, resolved)
     if as_json:
         click.echo(json.dumps(facts, indent=2, default=str))
@@ -49,8 +54,20 @@ def gather(package: Package, resolved: Resolved) -> dict[str, Any]:
         "install": [shlex.join(["pip", "install", *words]) for words in install.commands(package)],
         "fixed_paths": [f"{path.file}:{path.line}: {path.text}" for path in package.fixed_paths],
         "problems": list(package.problems),
+        "try": try_line(package, resolved, contract.routes[0].path) if contract.routes else "",
         "settings": {name: {"value": values[name], "source": resolved.sources[name]} for name in values},
     }
+
+
+def try_line(package: Package, resolved: Resolved, path: str) -> str:
+    """How to ask the package, as far as that can be known without running it; empty when it cannot."""
+    settings = resolved.settings
+    about = asking.about_package(package, path)
+    try:
+        asked = asking.ask(about, sample(package, about))
+    except StartError:
+        return ""
+    return curl(f"{'https' if settings.tls_cert else 'http'}://{settings.host}:{settings.port}", asked)
 
 
 def show(facts: dict[str, Any]) -> None:
@@ -68,6 +85,9 @@ def show(facts: dict[str, Any]) -> None:
         for value in values:
             top.add_row(f"[dim]{word.replace('_', ' ')}[/dim]", Text(value))
     console.print(top)
+    if facts["try"]:
+        # In one piece, to be copied.
+        console.print(Text(f"\ntry: {visible(facts['try'])}\n"), soft_wrap=True)
     table = Table(box=None, header_style="dim", padding=(0, 2))
     for heading in ("setting", "value", "source"):
         table.add_column(heading)

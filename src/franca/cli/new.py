@@ -12,11 +12,12 @@ import click
 @click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
 @click.option("--force", is_flag=True, help="write into a folder that is not empty, replacing files of the same name")
 @click.option("--engine", default="", metavar="NAME", help="modelarts: pytorch, tensorflow, mindspore or sklearn")
-def new(dialect: str, folder: Path, force: bool, engine: str) -> None:
-    """Write a small working package of DIALECT (plain, tiinfer, modelarts) into DIR."""
+@click.option("--kind", default="", metavar="NAME", help="megflow: image or bytes")
+def new(dialect: str, folder: Path, force: bool, engine: str, kind: str) -> None:
+    """Write a small working package of DIALECT (plain, tiinfer, evals, modelarts, paddle, megflow) into DIR."""
     from franca.tools.scaffold import create, next_commands
 
-    template = create(dialect, folder, force, engine)
+    template = create(dialect, folder, force, engine or kind)
     width = max(len(str(folder / name)) for name in template.files)
     for name, about in template.files.items():
         click.echo(f"  {folder / name!s:{width}}  {about}")

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Collection
+from dataclasses import MISSING
 from pathlib import Path
 from typing import Any
 
 import click
 
-from franca.discovery import Package, discover
+from franca.discovery import Package, arrange, discover
 from franca.errors import StartError
-from franca.settings import FIELDS, Resolved, flag, parse, resolve
+from franca.resolving import Resolved, parse, resolve
+from franca.settings import FIELDS, flag
 
 METAVARS = {
     "seconds": "TIME",
@@ -21,6 +23,7 @@ METAVARS = {
     "words": "NAMES",
     "hosts": "HOSTS",
     "str": "TEXT",
+    "pools": "NAME=N,…",
 }
 
 
@@ -37,6 +40,18 @@ class Grouped(click.Command):
         for name, records in groups.items():
             with formatter.section(name):
                 formatter.write_dl(records)
+
+
+class OnPackage(Grouped):
+    """A command whose callback gets `arguments`: what follows `--`, which is for the script."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        at = args.index("--") if "--" in args else len(args)
+        ctx.params["arguments"] = tuple(args[at + 1 :])
+        return super().parse_args(ctx, args[:at])
+
+    def collect_usage_pieces(self, ctx: click.Context) -> list[str]:
+        return [*super().collect_usage_pieces(ctx), "[-- ARGUMENTS OF THE SCRIPT]"]
 
 
 def setting_options(function: Callable[..., Any], without: Collection[str] = ()) -> Callable[..., Any]:
@@ -59,7 +74,7 @@ def setting_options(function: Callable[..., Any], without: Collection[str] = ())
             metavar = about["metavar"] or ("|".join(about["choices"]) if about["choices"] else METAVARS[about["kind"]])
             several = about["kind"] in ("words", "hosts")
             option = click.option(
-                flag(name),
+                *filter(None, (about["short"], flag(name))),
                 name,
                 metavar=metavar,
                 help=text + _default(field.default),
@@ -76,7 +91,7 @@ def _joined(ctx: click.Context, parameter: click.Parameter, value: tuple[str, ..
 
 
 def _default(value: Any) -> str:
-    return "" if value in ("", (), 0, 0.0) else f" [{value:g}]" if isinstance(value, float) else f" [{value}]"
+    return "" if value in ("", (), 0, 0.0, MISSING) else f" [{value:g}]" if isinstance(value, float) else f" [{value}]"
 
 
 def parse_flags(given: dict[str, Any]) -> dict[str, Any]:
@@ -88,11 +103,17 @@ def parse_flags(given: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def resolve_package(path: str, given: dict[str, Any]) -> tuple[Package, Resolved]:
-    """The package at a path and its settings. Raises StartError."""
+def resolve_package(path: str, given: dict[str, Any], arguments: tuple[str, ...] = ()) -> tuple[Package, Resolved]:
+    """The package at a path, with arguments for its script, and its settings. Raises StartError."""
     flags = parse_flags(given)
-    package = discover(Path(path), str(flags.get("dialect", "")))
+    config = str(flags.get("config") or os.environ.get("FRANCA_CONFIG", ""))
+    package = discover(Path(path), str(flags.get("dialect", "")), config)
     resolved = resolve(flags, os.environ, package.config, package.defaults)
+    arranged = arrange(package, resolved.settings, arguments)
+    if arranged.defaults != package.defaults:
+        # A file that the settings named says more than the package alone did.
+        resolved = resolve(flags, os.environ, arranged.config, arranged.defaults)
+    package = arranged
     if resolved.settings.python:
         check_interpreter(resolved.settings.python)
     return package, resolved

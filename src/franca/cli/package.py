@@ -20,7 +20,7 @@ def package(path: str, dialect: str, port: int | None, **given: str) -> None:
     """Write a Dockerfile, a compose file and a Kubernetes Deployment for the package at PATH."""
     from franca.discovery import discover
     from franca.errors import near
-    from franca.settings import resolve
+    from franca.resolving import resolve
     from franca.tools import container
 
     found = discover(Path(path), dialect)

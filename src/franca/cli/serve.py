@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 import click
 
-from franca.cli.options import Grouped, resolve_package, setting_options
+from franca.cli.options import OnPackage, resolve_package, setting_options
 
 
-@click.command(cls=Grouped)
+@click.command(cls=OnPackage)
 @click.argument("path")
 @setting_options
-def serve(path: str, **given: Any) -> None:
+def serve(path: str, arguments: tuple[str, ...], **given: Any) -> None:
     """Serve the package at PATH: a folder, or a script."""
-    package, resolved = resolve_package(path, given)
+    package, resolved = resolve_package(path, given, arguments)
+    if package.options.get("servers") == []:
+        from franca.alone import run as run_to_end
+
+        sys.exit(run_to_end(package, resolved.settings))
     from franca.serving import serve as run
 
     run(package, resolved.settings)

@@ -18,7 +18,8 @@ from franca.detect import mosec_options
 from franca.detect.tiinfer import SCRIPT
 from franca.discovery import Package, discover
 from franca.errors import StartError, near
-from franca.settings import Resolved, Settings, resolve
+from franca.resolving import Resolved, resolve
+from franca.settings import Settings
 
 OWN = ("dialect", "host", "port", "timeout", "queue", "max_wait_ms", "max_body", "max_json", "log_level")
 """Settings that the platform's options stand for."""

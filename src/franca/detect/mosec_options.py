@@ -8,7 +8,8 @@ from typing import Any
 
 from franca import units
 from franca.errors import StartError
-from franca.settings import check, suggestion
+from franca.resolving import check
+from franca.settings import suggestion
 
 NAMESPACE = "mosec_service"
 PREFIX = "MOSEC_"

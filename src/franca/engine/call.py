@@ -57,6 +57,7 @@ class Call:
         "place",
         "queued_us",
         "request_id",
+        "retried",
         "size",
         "slot",
         "state",
@@ -77,6 +78,7 @@ class Call:
         self.state = QUEUED
         self.alone = False
         self.killers = 0
+        self.retried = 0
         self.parts = 0
         self.worker = 0
         self.place = 0

@@ -12,6 +12,7 @@ from franca.engine import fates
 from franca.engine.call import DONE, QUEUED, RUNNING, Call, Fault, Step
 from franca.engine.events import heed
 from franca.engine.queue import Policy, Queue
+from franca.engine.retries import Retries
 from franca.engine.row import WHOLE, Plan
 from franca.engine.slots import Borders
 from franca.engine.staff import Hooks, Staff
@@ -48,6 +49,7 @@ class Pool(Staff):
         self.counted = metrics.pools[plan.name]
         self.queue = Queue(settings.queue, settings.queue_bytes)
         self.fetching = Fetching(settings, metrics)
+        self.retries = Retries(int(package.options.get("retry_57x", 0)))
         self._pump_scheduled = False
 
     async def stop(self, seconds: float) -> None:
@@ -70,9 +72,12 @@ class Pool(Staff):
 
     def _pump(self) -> None:
         self._pump_scheduled = False
+        now = self.clock()
+        if self.retries.waiting:
+            for call, worker in self.retries.ready(self.workers, lambda worker: self._room(worker, now)):
+                worker.run([call], now, not worker.batched)
         if not self.queue.length:
             return
-        now = self.clock()
         takers = [worker for worker in self.workers if self._room(worker, now) > 0]
         takers.sort(key=lambda worker: len(worker.in_flight))
         for position, worker in enumerate(takers):
@@ -144,6 +149,8 @@ class Pool(Staff):
                 self._unwanted(worker, reply, slot, call)
                 continue
             self._count(worker, reply)
+            if reply.flags & wire.RETRY and self._retried(call, worker):
+                continue
             if self.borders is not None:
                 reply = self._leave(call, reply, slot, now)
             if not reply.flags & wire.PASS:
@@ -151,8 +158,16 @@ class Pool(Staff):
                 finished(call)
                 call.reply(reply)
         self.restarts.fruitless = 0
-        if self.queue.length:
+        if self.queue.length or self.retries.waiting:
             self.schedule_pump()
+
+    def _retried(self, call: Call, worker: Worker) -> bool:
+        """Whether the call is given to another worker instead of being answered."""
+        if self.borders is not None or not self.retries.take(call, worker, self.workers):
+            return False
+        call.id = self.hooks.new_id()
+        self.metrics.reruns["retried"] += 1
+        return True
 
     def _unwanted(self, worker: Worker, reply: wire.Reply, slot: int, call: Call | None) -> None:
         """An answer nobody waits for: its client has gone, or the item was recalled and runs elsewhere."""

@@ -7,11 +7,13 @@ import json
 from collections.abc import Callable, Sequence
 
 from franca.engine.call import RUNNING, Call
-from franca.fetching.fetcher import OK, STATUS, TOO_LARGE, Fetched, Fetcher, Limits
+from franca.fetching.fetcher import OK, TOO_LARGE, Fetched, Fetcher, Limits
 from franca.fetching.urls import Allowed
 from franca.metrics import Metrics
 from franca.settings import Settings
 from franca_worker import wire
+
+TOO_MANY, NO_ROOM = "too_many", "no_room"
 
 
 class Fetching:
@@ -38,45 +40,37 @@ class Fetching:
     def close(self) -> None:
         for task in list(self._open.values()):
             task.cancel()
-        if self._fetcher is not None:
-            self._fetcher.close()
 
     async def _serve(self, call: Call, uris: Sequence[str], again: Callable[[Call], None]) -> None:
         if self._fetcher is None:
             self._fetcher = Fetcher(Limits.of(self.settings), Allowed(self.settings.url_allow))
-        parts = await self._all(self._fetcher, call, uris)
+        own = call.size
+        most = self._fetcher.limits.urls
+        if len(uris) > most:
+            text = f"a request may name at most {most} addresses"
+            parts = [Fetched(TOO_MANY, status=400, text=text)] * len(uris)
+        else:
+            parts = list(await asyncio.gather(*(self._one(self._fetcher, call, uri) for uri in uris)))
+        for part in parts:
+            self.metrics.fetches[part.outcome] += 1
         if call.state == RUNNING:
-            attach(call, parts)
+            attach(call, own, parts)
             again(call)
 
-    async def _all(self, fetcher: Fetcher, call: Call, uris: Sequence[str]) -> list[Fetched]:
-        most = fetcher.limits.urls
-        if len(uris) > most:
-            self.metrics.fetches["too_many"] += len(uris)
-            text = f"a request may name at most {most} addresses"
-            return [Fetched(STATUS, status=400, text=text)] * len(uris)
-        request_id = call.request_id.decode("latin-1")
-        found = await asyncio.gather(*(fetcher.fetch(uri, request_id) for uri in uris))
-        for fetched in found:
-            self.metrics.fetches[fetched.outcome] += 1
-        return list(found)
+    async def _one(self, fetcher: Fetcher, call: Call, uri: str) -> Fetched:
+        """What an address leads to, counted as held from the moment it is there."""
+        part = await fetcher.fetch(uri, call.request_id.decode("latin-1"))
+        if part.outcome == TOO_LARGE:
+            return Fetched(TOO_LARGE, status=413, text="what the uri leads to is too large")
+        # A call that was given up must not grow: what it held has been counted out already.
+        if part.outcome == OK and call.state == RUNNING and not call.grow(len(part.body)):
+            return Fetched(NO_ROOM, status=503, text="the server holds too many bytes; try again later")
+        return part
 
 
-def attach(call: Call, parts: Sequence[Fetched]) -> None:
-    """Put what was fetched behind the body, and say in the head what is there."""
-    own = call.size
-    described: list[tuple[int, int, str]] = []
-    bodies: list[bytes] = []
-    for part in parts:
-        if part.outcome == OK and call.grow(len(part.body)):
-            described.append((len(part.body), part.status, ""))
-            bodies.append(part.body)
-        elif part.outcome == OK:
-            described.append((-1, 503, "the server holds too many bytes; try again later"))
-        elif part.outcome == TOO_LARGE:
-            described.append((-1, 413, "what the uri leads to is too large"))
-        else:
-            described.append((-1, part.status, part.text))
+def attach(call: Call, own: int, parts: Sequence[Fetched]) -> None:
+    """Put what was fetched behind the body, which has `own` bytes, and say in the head what is there."""
+    described = [(len(part.body) if part.outcome == OK else -1, part.status, part.text) for part in parts]
     told = json.dumps({"body": own, "parts": described}).encode("ascii")
     call.head = wire.Head.unpack(call.head)._replace(fetched=told).pack()
-    call.pieces = [*call.pieces, *bodies]
+    call.pieces = [*call.pieces, *(part.body for part in parts if part.outcome == OK)]

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-import concurrent.futures
 import json
 import logging
 import ssl
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from http import HTTPStatus
-from socket import SOCK_STREAM, getaddrinfo
 from typing import NamedTuple
 
 from franca.fetching import urls
 from franca.fetching.addresses import all_public
 from franca.fetching.exchange import Broken, Connection, Response, TooLarge, connect
+from franca.fetching.resolving import look_up
 from franca.fetching.urls import Allowed, Refused, Target
 from franca.settings import Settings
 from franca.text import visible
@@ -61,19 +60,19 @@ class Fetched(NamedTuple):
 class Fetcher:
     """Shared by all calls of a server. Redirects are followed by hand; proxies, cookies and credentials are unknown."""
 
-    def __init__(self, limits: Limits, allowed: Allowed, resolve: Resolver | None = None) -> None:
+    def __init__(self, limits: Limits, allowed: Allowed, resolve: Resolver = look_up) -> None:
         self.limits = limits
         self.allowed = allowed
-        self._resolve = resolve or self._look_up
+        self._resolve = resolve
         self._places = asyncio.Semaphore(limits.at_once)
-        self._threads: concurrent.futures.ThreadPoolExecutor | None = None
         self._tls: ssl.SSLContext | None = None
 
     async def fetch(self, url: str, request_id: str = "") -> Fetched:
         """Never raises, except when it is cancelled."""
         try:
+            target = urls.parse(url, self.allowed)
             async with self._places, asyncio.timeout(self.limits.total):
-                return await self._follow(urls.parse(url, self.allowed))
+                return await self._follow(target)
         except Refused as error:
             fetched, why = Fetched(REFUSED), f"refused: {error}"
         except TimeoutError:
@@ -121,18 +120,6 @@ class Fetcher:
         if self._tls is None:
             self._tls = ssl.create_default_context()
         return self._tls
-
-    async def _look_up(self, host: str, port: int) -> list[str]:
-        """All addresses of a name, by the system's resolver, on threads nothing else waits for."""
-        if self._threads is None:
-            self._threads = concurrent.futures.ThreadPoolExecutor(self.limits.at_once, "resolve")
-        loop = asyncio.get_running_loop()
-        found = await loop.run_in_executor(self._threads, lambda: getaddrinfo(host, port, type=SOCK_STREAM))
-        return list(dict.fromkeys(str(entry[4][0]) for entry in found))
-
-    def close(self) -> None:
-        if self._threads is not None:
-            self._threads.shutdown(wait=False, cancel_futures=True)
 
 
 def _judged(response: Response) -> Fetched:

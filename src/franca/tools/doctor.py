@@ -15,7 +15,8 @@ from typing import Any
 from franca import __version__
 from franca.discovery import Package, discover
 from franca.errors import StartError
-from franca.settings import Settings, resolve
+from franca.resolving import resolve
+from franca.settings import Settings
 from franca.tools import environment, machine, selftest
 from franca.tools.finding import PROBLEM, WARNING, Finding
 

@@ -77,9 +77,62 @@ TIINFER = Template(
     call="curl -d @{folder}/request.json http://127.0.0.1:8080/inference",
 )
 
-DIALECTS = {"plain": PLAIN, "tiinfer": TIINFER, "modelarts": MODELARTS["pytorch"]}
-ENGINES = {"modelarts": MODELARTS}
-"""Dialects that have a template per engine; the first is the default."""
+PADDLE = Template(
+    folder="paddle",
+    files={
+        "infer.py": "the script: load, preprocess, run, postprocess",
+        "preprocess_ops.py": "from a picture to an array",
+        "net.py": "the net, and how it learns",
+        "export_model.py": "makes inference/, which is served",
+        "predict.py": "the same prediction by the training engine",
+        "images/demo.png": "a picture to send",
+        "requirements.txt": "what to install for it",
+        "README.md": "how to export, serve and call it",
+    },
+    call="curl -H 'Content-Type: image/png' --data-binary @{folder}/images/demo.png http://127.0.0.1:8080/predict",
+    prepare="franca export {folder}",
+)
+
+EVALS = Template(
+    folder="evals",
+    files={
+        "eval.py": "the script: create_net, net_inference",
+        "weights.json": "what it has learned",
+        "franca.toml": "what the script is given at its start",
+        "request.json": "a request to send",
+        "requirements.txt": "what to install for it",
+        "README.md": "how to serve and call it",
+    },
+    call="curl -H 'Content-Type: application/json' -d @{folder}/request.json http://127.0.0.1:8080/v1/eval",
+)
+
+MEGFLOW = {
+    "image": Template(
+        folder="megflow_image",
+        files={
+            "graph.toml": "the graph: what is connected to what",
+            "colour.py": "the node it names",
+            "sky.png": "a picture to send",
+            "requirements.txt": "what to install for it",
+            "README.md": "how to serve and call it",
+        },
+        call="curl -H 'Content-Type: image/*' --data-binary @{folder}/sky.png http://127.0.0.1:8084/analyze/sky",
+    ),
+    "bytes": Template(
+        folder="megflow_bytes",
+        files={
+            "graph.toml": "the graph: what is connected to what",
+            "count.py": "the node it names",
+            "requirements.txt": "what to install for it",
+            "README.md": "how to serve and call it",
+        },
+        call="curl --data-binary 'how many words are these' http://127.0.0.1:8085/analyze/bytes",
+    ),
+}
+
+DIALECTS = {"plain": PLAIN, "megflow": MEGFLOW["image"], "tiinfer": TIINFER, "evals": EVALS, "paddle": PADDLE, "modelarts": MODELARTS["pytorch"]}
+ENGINES = {"modelarts": MODELARTS, "megflow": MEGFLOW}
+"""Dialects that have a template per engine, or per kind of service; the first is the default."""
 
 
 def create(dialect: str, folder: Path, force: bool = False, engine: str = "") -> Template:
@@ -109,8 +162,9 @@ def find(dialect: str, engine: str = "") -> Template:
         return DIALECTS[dialect]
     engines = ENGINES.get(dialect, {})
     if engine not in engines:
-        fix = suggestion(engine, engines) or f"use one of {', '.join(engines)}" if engines else "leave --engine out"
-        raise StartError(f"{dialect} has no template for the engine '{engine}'", fix=fix)
+        fix = suggestion(engine, engines) or f"use one of {', '.join(engines)}" if engines else "leave it out"
+        word = "kind" if dialect == "megflow" else "engine"
+        raise StartError(f"{dialect} has no template for the {word} '{engine}'", fix=fix)
     return engines[engine]
 
 
@@ -127,6 +181,7 @@ def _source(template: Template, name: str) -> Path:
 
 def _write(path: Path, content: bytes) -> None:
     """A link is replaced, not written through."""
+    path.parent.mkdir(exist_ok=True)
     if path.is_symlink():
         path.unlink()
     path.write_bytes(content)

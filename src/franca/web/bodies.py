@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import orjson
@@ -33,6 +34,11 @@ def request_content(api: Object) -> Object:
         return {JSON: _value({}, example)}
     anything: Object = {JSON: {"schema": {}}, FORM: {"schema": {"type": "object"}}, BYTES: {"schema": BINARY}}
     return {media: anything[media] for media in api.get("request_types") or anything}
+
+
+def file_content(types: Iterable[str]) -> Object:
+    """A body that is one file of any of these types."""
+    return {media: {"schema": BINARY} for media in types}
 
 
 def _hinted(schema: Object, example: Object) -> Object:

@@ -92,5 +92,5 @@ class Front:
 
     def error(self, route: InferRoute | None, fault: Fault, request_id: bytes) -> Words:
         """A fault in the words of the route's platform."""
-        words = self.contract.error if route is not None else neutral_error
+        words = neutral_error if route is None else route.error or self.contract.error
         return words(fault, request_id.decode("latin-1"))

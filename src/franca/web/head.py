@@ -77,14 +77,14 @@ class RequestHead:
         if keep is not None:
             keep(self, value)
 
-    def target(self) -> tuple[bytes, bytes]:
-        """Path and query. The path is decoded once; a target in absolute form, as proxies send it, loses its host."""
+    def target(self, raw: bool = False) -> tuple[bytes, bytes]:
+        """Path and query. The path is decoded once, unless raw; one in absolute form, as of proxies, loses its host."""
         path, _, query = self.url.partition(b"?")
         if path[:1] != b"/":
             scheme, found, rest = path.partition(b"://")
             if found and scheme.lower() in (b"http", b"https"):
                 path = b"/" + rest.partition(b"/")[2]
-        if b"%" in path:
+        if b"%" in path and not raw:
             path = urllib.parse.unquote_to_bytes(path)
         return path, query
 
@@ -153,6 +153,11 @@ def _host(head: RequestHead, value: bytes) -> None:
     head.host = value
 
 
+def _other_id(head: RequestHead, value: bytes) -> None:
+    """A platform's own name for the id; ours wins."""
+    head.given_id = head.given_id or value
+
+
 def _expect(head: RequestHead, value: bytes) -> None:
     head.expects_continue = value.lower() == b"100-continue"
 
@@ -167,6 +172,7 @@ KEEP: dict[bytes, Callable[[RequestHead, bytes], None]] = {
     b"accept": _field("accept"),
     b"authorization": _field("authorization"),
     b"x-request-id": _field("given_id"),
+    b"x-reqid": _other_id,
     b"x-timeout-ms": _field("given_timeout"),
     b"host": _host,
     b"content-encoding": _field("encoding"),

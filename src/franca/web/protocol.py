@@ -167,7 +167,7 @@ class Connection(HttpToolsProtocol):
         head.check(self.front, minor)
         keep_alive = minor == 1 and parser.should_keep_alive() and self.count < self.limits.max_requests_per_connection
         method = parser.get_method()
-        path, query = head.target()
+        path, query = head.target(self.front.contract.raw_paths)
         route = self.front.infer_route(path) if method == b"POST" else None
         self.phase = BODY
         if self.reserved and not self.front.is_public(path):
@@ -181,7 +181,9 @@ class Connection(HttpToolsProtocol):
         exchange.trace = head.trace
         if head.origin and self.front.origins:
             exchange.lines = cors_lines(self.front, head.origin)
-        exchange.head = head.for_worker(exchange.request_id, route.path.encode(), path, query)
+        if self.front.contract.id_header:
+            exchange.lines += b"%s: %s\r\n" % (self.front.contract.id_header, exchange.request_id)
+        exchange.head = head.for_worker(exchange.request_id, (route.target or route.path).encode(), path, query)
         self.entry = exchange
         self._admit(exchange, route)
 

@@ -5,14 +5,11 @@ from __future__ import annotations
 import mimetypes
 import os
 import re
-import shlex
 from pathlib import Path
 from typing import Any
 
-import orjson
-
-LONGEST = 400
-"""More characters of JSON than this are not worth showing on a command line."""
+from franca.asking.base import Ask, Form, Json, Whole
+from franca.asking.curl import curl
 
 HOST = re.compile(r"[A-Za-z0-9.-]+(:[0-9]{1,5})?|\[[0-9A-Fa-f:.]+\](:[0-9]{1,5})?")
 
@@ -22,8 +19,7 @@ def try_line(base: str, path: str, api: dict[str, Any], folder: Path, token: boo
 
     With `token`, the line sends the one in the caller's FRANCA_TOKEN.
     """
-    credentials = ' -H "Authorization: Bearer $FRANCA_TOKEN"' if token else ""
-    return f"curl{credentials} {_body(api, folder)} {shlex.quote(base + path)}"
+    return curl(base, _ask(path, api, folder), token)
 
 
 def base_url(scheme: str, host: str, server: tuple[str, int] | None) -> str:
@@ -34,36 +30,25 @@ def base_url(scheme: str, host: str, server: tuple[str, int] | None) -> str:
     return f"{scheme}://[{address}]:{port}" if ":" in address else f"{scheme}://{address}:{port}"
 
 
-def _body(api: dict[str, Any], folder: Path) -> str:
+def _ask(path: str, api: dict[str, Any], folder: Path) -> Ask:
     example: dict[str, Any] = api.get("example") or {}
     kind = example.get("kind")
     if kind == "form":
         names = example.get("names", {})
-        files = [
-            f"{name}=@{_sample(folder, names.get(name, ''), name, type)}" for name, type in example["files"].items()
-        ]
-        return " ".join(
-            f"-F {shlex.quote(field)}" for field in (*files, *(f"{name}=..." for name in example["fields"]))
-        )
+        files: dict[str, Path | list[Path]] = {
+            name: Path(_sample(folder, names.get(name, ""), name, type)) for name, type in example["files"].items()
+        }
+        return Ask(path, Form(files, dict.fromkeys(example["fields"], "...")))
     if kind == "file":
-        header = "Content-Type: " + example["type"]
-        file = "@" + _sample(folder, example.get("name", ""), "file", example["type"])
-        return f"-H {shlex.quote(header)} --data-binary {shlex.quote(file)}"
-    return f"-H 'Content-Type: application/json' -d {_json(example)}"
-
-
-def _json(example: dict[str, Any]) -> str:
-    if example.get("kind") != "json":
-        return "'...'"
-    try:
-        text = orjson.dumps(example["value"]).decode()
-    except TypeError:
-        return "'...'"
-    return shlex.quote(text) if len(text) < LONGEST else "@request.json"
+        file = Path(_sample(folder, example.get("name", ""), "file", example["type"]))
+        return Ask(path, Whole(file, example["type"]))
+    return Ask(path, Json(example["value"] if kind == "json" else ...))
 
 
 def _sample(folder: Path, wanted: str, field: str, content_type: str) -> str:
     """A file to send: the one the example names, another of its type in the package, or just a likely name."""
+    if wanted and (folder / wanted).is_file():
+        return os.path.relpath(folder / wanted)
     kind = content_type or "application/octet-stream"
     endings = mimetypes.guess_all_extensions(kind)
     try:

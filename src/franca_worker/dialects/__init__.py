@@ -8,8 +8,11 @@ from typing import Type
 from franca_worker.dialects.base import Dialect
 
 MODULES = {
+    "evals": "franca_worker.dialects.evals:Evals",
+    "megflow": "franca_worker.dialects.megflow:Megflow",
     "modelarts": "franca_worker.dialects.modelarts:Modelarts",
     "tiinfer": "franca_worker.dialects.tiinfer:Tiinfer",
+    "paddle": "franca_worker.dialects.paddle:Paddle",
     "plain": "franca_worker.dialects.plain:Plain",
 }
 

@@ -9,8 +9,11 @@ from franca.settings import Settings
 from franca.web.native.base import Contract
 
 MODULES = {
+    "evals": "franca.web.native.evals",
+    "megflow": "franca.web.native.megflow",
     "modelarts": "franca.web.native.modelarts",
     "tiinfer": "franca.web.native.tiinfer",
+    "paddle": "franca.web.native.paddle",
     "plain": "franca.web.native.plain",
 }
 """Each module has `contract(package, settings)`."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -36,6 +36,20 @@ class InferRoute:
     name: str
     access: str = INFER
     prefix: bool = False
+    target: str = ""
+    """What the worker is told instead of the path."""
+    parameter: str = "name"
+    """What that one more segment is called in the document."""
+    takes: tuple[str, ...] = ()
+    """The media types of its body, where that is one file whatever the script says."""
+    gives: str = ""
+    """The media type of its answers, likewise."""
+    error: ErrorWords | None = None
+    """How this route words a fault, where it is not as its contract does."""
+    request: Mapping[str, Any] | None = None
+    """The schema of its body, where that is JSON in a form of the platform's own."""
+    response: Mapping[str, Any] | None = None
+    """The schema of its answers, likewise."""
 
 
 @dataclass(frozen=True)
@@ -64,12 +78,23 @@ def _json(value: Any) -> bytes:
 
 
 @dataclass(frozen=True)
+class Listener:
+    """A further port of the package, with routes of its own."""
+
+    port: int
+    contract: Contract
+
+
+@dataclass(frozen=True)
 class Contract:
     """The native routes of a dialect and how its platform words an error.
 
     `pages` come before the neutral routes of the same path. `unknown` words 404 and 405 outside the neutral routes.
-    `metrics` adds the platform's own series to /metrics. `fold_case`: paths are matched in lower case.
+    `metrics` adds the platform's own series to /metrics. `fold_case`: paths are matched in lower case. `id_header`:
+    the platform's name, in lower case, for what others call x-request-id; taken from clients and sent back.
     `refuses_in_drain`: a request that comes while the server stops gets 503; otherwise it is still answered.
+    `raw_paths`: paths are matched, and handed to the script, without being decoded. `listeners`: further ports.
+    `beside`: what runs beside the server, given its front, for as long as that does.
     """
 
     routes: tuple[InferRoute, ...]
@@ -78,4 +103,8 @@ class Contract:
     unknown: ErrorWords = neutral_error
     metrics: Callable[[Any], str] | None = None
     fold_case: bool = False
+    id_header: bytes = b""
     refuses_in_drain: bool = False
+    raw_paths: bool = False
+    listeners: tuple[Listener, ...] = ()
+    beside: Callable[[Any], Coroutine[Any, Any, None]] | None = None
