@@ -1,0 +1,37 @@
+"""What a request may fail of, as the platform's codes say it."""
+
+from __future__ import annotations
+
+from typing import List
+
+FAILED = 599
+BAD_TASK = "parse task request failed"
+WRONG_TYPE = "wrong content type"
+NOT_SUPPORTED = "not supported"
+UNREADABLE = "the uri cannot be read"
+"""Of a missing or refused file, a refused address, a failed connection: nobody learns which."""
+BAD_DATA = "bad data uri"
+
+
+class Failed(Exception):
+    """A request answered with a code and a message; nobody's program error."""
+
+    def __init__(self, code: int, message: str) -> None:
+        super().__init__(code, message)
+        self.code = code
+        self.message = message
+
+    def __str__(self) -> str:
+        return self.message
+
+
+class Fetching(Exception):
+    """The item has gone back to the front, which fetches what its URIs name."""
+
+    def __init__(self, uris: List[str]) -> None:
+        super().__init__("fetching")
+        self.uris = uris
+
+
+class WrongShape(Exception):
+    """What the script returned is not what the convention asks for."""

@@ -1,0 +1,41 @@
+"""What scripts measure with `monitor_rt_*`, sent to the front for /metrics."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Dict, List, Tuple
+
+MOST_SERIES = 100
+"""Label values are the script's own; a script that makes up new ones for ever is not followed for ever."""
+
+
+class Measured:
+    """Says what has been observed since it was last asked."""
+
+    def __init__(self, registry: Any) -> None:
+        self.registry = registry
+        self._told: Dict[str, Tuple[List[int], float]] = {}
+
+    def deltas(self) -> Dict[str, float]:
+        """By series: `NAME_bucket{..., le="..."}` counts what fell into that bucket alone, `NAME_sum` the seconds."""
+        found: Dict[str, float] = {}
+        for histogram in self.registry.histograms:
+            for values, child in list(histogram.children.items())[:MOST_SERIES]:
+                labels = ",".join('%s="%s"' % (name, _plain(text)) for name, text in zip(histogram.labelnames, values))
+                self._add(found, histogram.name, labels, child)
+        return found
+
+    def _add(self, found: Dict[str, float], name: str, labels: str, child: Any) -> None:
+        counts, total = self._told.get(name + labels, ([0] * len(child.counts), 0.0))
+        if child.counts == counts:
+            return
+        for bound, before, now in zip(child.bounds, counts, child.counts):
+            if now != before:
+                le = "+Inf" if bound == math.inf else "%g" % bound
+                found['%s_bucket{%s,le="%s"}' % (name, labels, le)] = now - before
+        found["%s_sum{%s}" % (name, labels)] = child.total - total
+        self._told[name + labels] = (list(child.counts), child.total)
+
+
+def _plain(value: str) -> str:
+    return "".join(c if c.isalnum() or c in "._-" else "_" for c in value[:64])

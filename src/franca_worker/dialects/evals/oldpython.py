@@ -1,0 +1,116 @@
+"""What lets sources for Python 2 that parse on Python 3 run on it. Only the package's own modules get it.
+
+A module under the package's folders sees builtins of its own: `xrange`, `unicode` and the like, and an `__import__`
+that looks beside the importing module first, as Python 2 did. So `import config` and `import evals.config` are one
+module. Libraries see nothing of it.
+"""
+
+from __future__ import annotations
+
+import builtins
+import functools
+import importlib
+import importlib.util
+import os
+import sys
+from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
+from types import ModuleType
+from typing import Any, Callable, Dict, Mapping, Optional, Sequence
+
+
+def install(*folders: str) -> None:
+    """For good: a worker holds one package."""
+    if not hasattr(sys, "setdefaultencoding"):
+        sys.setdefaultencoding = lambda name: None  # type: ignore[attr-defined]
+    finder = Finder([os.path.realpath(folder) for folder in folders])
+    sys.meta_path.insert(_position(), finder)
+
+
+def _position() -> int:
+    """Before whoever looks along the import path."""
+    return next((number for number, entry in enumerate(sys.meta_path) if entry is PathFinder), len(sys.meta_path))
+
+
+class Finder:
+    """Finds what PathFinder finds; modules of the package are loaded with the old names."""
+
+    def __init__(self, folders: Sequence[str]) -> None:
+        self.folders = tuple(folder + os.sep for folder in folders)
+
+    def find_spec(
+        self, name: str, path: Optional[Sequence[str]], target: Optional[ModuleType] = None
+    ) -> Optional[ModuleSpec]:
+        spec = PathFinder.find_spec(name, path, target)
+        if spec is not None and type(spec.loader) is SourceFileLoader and self._is_ours(spec.origin):
+            spec.loader = Loader(spec.loader.name, str(spec.loader.path))
+        return spec
+
+    def _is_ours(self, file: Optional[str]) -> bool:
+        return file is not None and "site-packages" not in file and os.path.realpath(file).startswith(self.folders)
+
+    def invalidate_caches(self) -> None:
+        PathFinder.invalidate_caches()
+
+
+class Loader(SourceFileLoader):
+    def exec_module(self, module: ModuleType) -> None:
+        module.__dict__["__builtins__"] = old_builtins()
+        super().exec_module(module)
+
+
+@functools.lru_cache(maxsize=None)
+def old_builtins() -> Dict[str, Any]:
+    return {**vars(builtins), **OLD_NAMES, "__import__": old_import}
+
+
+def old_import(
+    name: str,
+    globals: Optional[Mapping[str, Any]] = None,
+    locals: Optional[Mapping[str, Any]] = None,
+    fromlist: Sequence[str] = (),
+    level: int = 0,
+) -> Any:
+    """An import without dots means the importing module's own package first."""
+    package = (globals or {}).get("__package__")
+    if level == 0 and package and _is_beside(package, name.partition(".")[0]):
+        if fromlist:
+            return builtins.__import__(name, globals, locals, fromlist, 1)
+        importlib.import_module(package + "." + name)
+        return sys.modules[package + "." + name.partition(".")[0]]
+    return builtins.__import__(name, globals, locals, fromlist, level)
+
+
+def _is_beside(package: str, name: str) -> bool:
+    full = package + "." + name
+    if full in sys.modules:
+        return True
+    if package == name or package.startswith(name + "."):
+        return False
+    try:
+        spec = importlib.util.find_spec(full)
+    except (ImportError, ValueError):
+        return False
+    # A folder without __init__.py was no package then.
+    return spec is not None and spec.origin is not None
+
+
+def _reload(module: ModuleType) -> ModuleType:
+    """`reload(sys)` only ever meant to bring setdefaultencoding back."""
+    return module if module is sys else importlib.reload(module)
+
+
+def _compare(first: Any, second: Any) -> int:
+    return int(first > second) - int(first < second)
+
+
+OLD_NAMES: Dict[str, Callable[..., Any]] = {
+    "xrange": range,
+    "unicode": str,
+    "basestring": str,
+    "long": int,
+    "unichr": chr,
+    "raw_input": input,
+    "reduce": functools.reduce,
+    "reload": _reload,
+    "cmp": _compare,
+}

@@ -1,0 +1,1 @@
+"""What scripts on MXNet share."""
