@@ -1,0 +1,28 @@
+"""Paddle puts signal handlers of its own in the place of the process's; these put them back."""
+
+from __future__ import annotations
+
+import contextlib
+import faulthandler
+import signal
+import sys
+from typing import Iterator
+
+OURS = (signal.SIGTERM, signal.SIGINT)
+
+
+@contextlib.contextmanager
+def kept() -> Iterator[None]:
+    """After a block that may import Paddle, signals do what they did before: crashes and hangs show Python's stack."""
+    before = {number: signal.getsignal(number) for number in OURS}
+    yield
+    disable = getattr(sys.modules.get("paddle"), "disable_signal_handler", None)
+    if disable is None:
+        return
+    disable()
+    for number, handler in before.items():
+        if handler is not None:
+            signal.signal(number, handler)
+    if faulthandler.is_enabled():
+        faulthandler.disable()
+        faulthandler.enable(file=sys.__stderr__ or 2)
