@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from support import interpreters
-from support.server import ROOT, serving
+from support.server import ROOT, serving, wait_until
 
 VERSIONS = interpreters.found()
 each_version = pytest.mark.parametrize("python", VERSIONS.values(), ids=VERSIONS.keys())
@@ -31,6 +31,19 @@ def test_streams_and_async_work_on_every_python(python: str) -> None:
         assert server.predict({"count": 2}).text == 'data: {"number":0}\n\ndata: {"number":1}\n\n'
     with serving("asynchronous", "--python", python) as server:
         assert server.predict({"id": 5, "sleep": 0}).json() == 5
+
+
+@each_version
+def test_a_row_of_pools_works_on_every_python(python: str, tmp_path: Path) -> None:
+    """What goes between pools is large enough for shared memory, and needs no numpy."""
+    (tmp_path / "predict.py").write_text(
+        "def preprocess(r): return {'n': r['n'], 'bytes': b'x' * 100_000}\n"
+        "def predict(v): return (v['n'] + 1, len(v['bytes']))\n"
+        "def postprocess(v): return list(v)\n"
+    )
+    with serving(tmp_path, "--python", python, "--pools", "preprocess=1,postprocess=1") as server:
+        assert [server.predict({"n": n}).json() for n in range(5)] == [[n + 1, 100_000] for n in range(5)]
+        wait_until(lambda: server.metric("franca_slots_in_use") == 0)
 
 
 @each_version
