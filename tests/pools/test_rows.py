@@ -313,3 +313,11 @@ def test_wall_time_is_not_the_sum_of_the_stages() -> None:
             ask_all(server, [{"id": id, **item} for id in range(60)])
             rates.append(60 / (time.monotonic() - began))
     assert rates[1] > 1.5 * rates[0]
+
+
+def test_a_pool_with_more_workers_than_work_wakes_the_one_before_it() -> None:
+    """The inner queue is emptied by the first of several free workers: what waits at the entrance must go on."""
+    flags = ("--pools", "preprocess=1,inference=4", "--max-batch", "1", "--queue", "500")
+    with serving("row_script", *flags) as server:
+        for id, answer in enumerate(ask_all(server, [{"id": id} for id in range(200)])):
+            check(answer.json(), id, 8)

@@ -85,7 +85,7 @@ class Pool(Staff):
             if self.next is not None:
                 wanted = min(wanted, self.next.appetite(self._in_flight()))
             if wanted <= 0:
-                return
+                break
             share = math.ceil(wanted / (len(takers) - position))
             self._feed(worker, self._room(worker, now), share, now)
         if self.previous is not None and self.previous.queue.length:

@@ -130,7 +130,14 @@ MEGFLOW = {
     ),
 }
 
-DIALECTS = {"plain": PLAIN, "megflow": MEGFLOW["image"], "tiinfer": TIINFER, "evals": EVALS, "paddle": PADDLE, "modelarts": MODELARTS["pytorch"]}
+DIALECTS = {
+    "plain": PLAIN,
+    "tiinfer": TIINFER,
+    "modelarts": MODELARTS["pytorch"],
+    "evals": EVALS,
+    "paddle": PADDLE,
+    "megflow": MEGFLOW["image"],
+}
 ENGINES = {"modelarts": MODELARTS, "megflow": MEGFLOW}
 """Dialects that have a template per engine, or per kind of service; the first is the default."""
 
