@@ -123,7 +123,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         picture = Path(folder) / "picture.jpg"
         subprocess.run([sys.executable, str(HERE / "picture.py"), str(picture)], check=True)
         compare("640x480 JPEG + ONNX", HERE / "packages" / "pictures", picture.read_bytes(), "image/jpeg",
-                "preprocess=1", options.rounds, options.seconds)  # fmt: skip
+                "preprocess=2", options.rounds, options.seconds)  # fmt: skip
     price(options.rounds, options.seconds)
 
 

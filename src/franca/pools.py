@@ -58,4 +58,5 @@ def _known(word: str, known: Any, what: str) -> str:
 
 
 def show(pools: Mapping[str, PoolSize]) -> str:
-    return ", ".join(f"{name} x {size.workers or 1}" for name, size in pools.items())
+    """As `parse` reads it."""
+    return ",".join(f"{name}={size.workers or 1}" for name, size in pools.items())

@@ -321,3 +321,9 @@ def test_a_pool_with_more_workers_than_work_wakes_the_one_before_it() -> None:
     with serving("row_script", *flags) as server:
         for id, answer in enumerate(ask_all(server, [{"id": id} for id in range(200)])):
             check(answer.json(), id, 8)
+
+
+def test_inspect_shows_who_does_what() -> None:
+    shown = franca("inspect", "tests/packages/row_script", "--pools", "preprocess=2").stdout
+    assert re.search(r"pools +preprocess x 2: decode, preprocess *\n", shown)
+    assert re.search(r"pools +inference x 1: inference, postprocess, encode *\n", shown)

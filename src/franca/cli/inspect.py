@@ -8,18 +8,19 @@ from typing import Any
 
 import click
 
-from franca import asking
+from franca import asking, pools
 from franca.asking.curl import curl
 from franca.asking.sample import sample
 from franca.cli.options import OnPackage, resolve_package, setting_options
 from franca.discovery import Package
+from franca.engine.row import divided
 from franca.errors import StartError
 from franca.resolving import Resolved
 from franca.text import visible
 from franca.tools import install
 from franca.web import native
 
-LINES = ("routes", "install", "fixed_paths", "problems")
+LINES = ("routes", "pools", "install", "fixed_paths", "problems")
 """Facts that are lists, in the order they are shown."""
 
 
@@ -39,7 +40,8 @@ def inspect(path: str, as_json: bool, arguments: tuple[str, ...], **given: Any) 
 
 def gather(package: Package, resolved: Resolved) -> dict[str, Any]:
     contract = native.find(package, resolved.settings)
-    values = vars(resolved.settings)
+    values = vars(resolved.settings) | {"pools": pools.show(resolved.settings.pools)}
+    row = divided(resolved.settings.pools)
     return {
         "package": package.name,
         "folder": str(package.folder),
@@ -49,6 +51,7 @@ def gather(package: Package, resolved: Resolved) -> dict[str, Any]:
         "why": list(package.reasons),
         "routes": [f"POST {route.path}" for route in contract.routes]
         + [f"GET {page.path} ({page.access})" for page in contract.pages],
+        "pools": [f"{plan.name} x {plan.workers or 1}: {', '.join(plan.stages)}" for plan in row if plan.name],
         "config": str(package.config) if package.config else None,
         "facts": {name: list(lines) for name, lines in package.facts.items()},
         "install": [shlex.join(["pip", "install", *words]) for words in install.commands(package)],
