@@ -1,0 +1,1 @@
+"""`franca check`: whether two results, or two packages stage by stage, agree."""

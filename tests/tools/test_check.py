@@ -1,0 +1,180 @@
+"""`franca check PATH INPUT... --against OTHER`: the first stage that differs is named."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from franca.tools import npy
+from support.server import PACKAGES, ROOT, Server, franca, serving
+
+REFERENCE = PACKAGES / "check_reference"
+WRONG = {
+    "BGR for RGB": ('.transpose(2, 0, 1)', '[:, :, ::-1].transpose(2, 0, 1)', "preprocess"),
+    "wrong mean": ("0.485, 0.456, 0.406", "0.5, 0.5, 0.5", "preprocess"),
+    "resize instead of crop": (
+        "picture.crop((left, top, left + SIDE, top + SIDE))", "picture.resize((SIDE, SIDE))", "preprocess",
+    ),
+    "float64": ("/ 255 - MEAN", "/ 255 - MEAN.astype(float)", "preprocess"),
+    "other weights": ("default_rng(7)", "default_rng(8)", "inference"),
+    "off by 1e-3": ('"score": float(shares[best])', '"score": float(shares[best]) + 1e-3', "final"),
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def picture(tmp_path_factory: pytest.TempPathFactory) -> str:
+    from PIL import Image
+
+    path = tmp_path_factory.mktemp("pictures") / "noise.png"
+    pixels = np.random.default_rng(3).integers(0, 256, (40, 30, 3), dtype=np.uint8)
+    Image.fromarray(pixels).save(path)
+    return str(path)
+
+
+def changed(folder: Path, old: str, new: str) -> Path:
+    shutil.copytree(REFERENCE, folder)
+    script = folder / "model.py"
+    text = script.read_text()
+    assert old in text
+    script.write_text(text.replace(old, new))
+    return folder
+
+
+def outcomes(done: subprocess.CompletedProcess[str]) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = json.loads(done.stdout)
+    return found
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_the_stage_that_went_wrong_is_named(tmp_path: Path, picture: str, name: str) -> None:
+    old, new, stage = WRONG[name]
+    other = changed(tmp_path / "other", old, new)
+    done = franca("check", str(REFERENCE), picture, "--against", str(other), "--json")
+    assert done.returncode == 1, done.stderr
+    outcome = outcomes(done)[0]
+    assert (outcome["first"], outcome["problem"]) == (stage, "")
+    assert outcome["stages"]["decode"]["differs"] is False
+    keys = {entry["key"]: entry for entry in outcome["stages"][stage]["keys"]}
+    if stage == "final":
+        assert 0.9e-3 < keys["score"]["gap"] < 1.1e-3
+        assert not keys["shares"]["differs"]
+    elif name == "float64":
+        assert "float32 against float64" in keys[""]["differs"]
+    else:
+        assert " differ, most at [0, " in keys[""]["differs"]
+
+
+@pytest.fixture(scope="module", params=[("--dev",), ()], ids=["with --dev", "without"])
+def server(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    folder = changed(tmp_path_factory.mktemp("served") / "copy", *WRONG["BGR for RGB"][:2])
+    with serving(folder, *request.param) as server:
+        yield server
+
+
+def test_a_server_shows_its_stages_only_with_dev(server: Server, picture: str) -> None:
+    dev = "--dev" in server.process.args  # type: ignore[operator]
+    done = franca("check", str(REFERENCE), picture, "--against", server.url, "--json")
+    assert done.returncode == 1, done.stderr
+    outcome = outcomes(done)[0]
+    assert outcome["first"] == ("preprocess" if dev else "final")
+    assert ("only the answers" in outcome["stages"]["preprocess"]["note"]) is not dev
+    # Whoever does not ask for stages gets the answer alone.
+    plain = server.predict(content=Path(picture).read_bytes(), headers={"content-type": "image/png"})
+    assert plain.headers["content-type"] == "application/json"
+    asked = {"content-type": "image/png", "accept": "application/x-franca-stages"}
+    answer = server.predict(content=Path(picture).read_bytes(), headers=asked)
+    assert (answer.headers["content-type"] == "application/x-franca-stages") is dev
+
+
+def test_the_same_package_agrees_with_itself(picture: str) -> None:
+    done = franca("check", str(REFERENCE), picture, str(ROOT / "README.md"), "--against", str(REFERENCE))
+    assert "decoded input equal" in done.stdout
+    assert "UnidentifiedImageError" in done.stdout
+    assert done.stdout.rstrip().endswith("1 of 2 inputs could not be compared")
+    assert done.returncode == 1
+    done = franca("check", str(REFERENCE), picture, "--against", str(REFERENCE))
+    assert done.stdout.rstrip().endswith("both sides agree on 1 input")
+    assert done.returncode == 0
+
+
+def test_stages_are_seen_across_pools(tmp_path: Path, picture: str) -> None:
+    """Preprocess, inference and postprocess in processes of their own: the record travels with the item."""
+    old, new, stage = WRONG["wrong mean"]
+    other = changed(tmp_path / "other", old, new)
+    (other / "franca.toml").write_text("[pools]\npreprocess = 1\npostprocess = 1\n")
+    done = franca("check", str(REFERENCE), picture, "--against", str(other), "--json")
+    outcome = outcomes(done)[0]
+    assert (outcome["first"], outcome["problem"]) == (stage, "")
+    assert all(outcome["stages"][name]["keys"] for name in ("decode", "preprocess", "inference", "final"))
+
+
+def test_dialects_and_async_scripts_are_compared(tmp_path: Path) -> None:
+    """ModelArts against an async plain script that does the same."""
+    model = ROOT / "examples" / "modelarts" / "model"
+    (tmp_path / "model.py").write_text(
+        "import io\nimport numpy as np, onnxruntime\nfrom PIL import Image\n"
+        f"session = onnxruntime.InferenceSession({str(model / 'digits.onnx')!r})\n"
+        "class Model:\n"
+        "    async def preprocess(self, file):\n"
+        "        picture = Image.open(io.BytesIO(file.bytes)).convert('L').resize((8, 8), Image.BOX)\n"
+        "        return np.asarray(picture, dtype=np.float32).ravel()[None] / 255\n"
+        "    async def predict(self, rows):\n"
+        "        return session.run(['probabilities'], {'images': rows})[0]\n"
+        "    async def postprocess(self, rows):\n"
+        "        return {'digits': [int(row.argmax()) for row in rows],\n"
+        "                'certainty': [round(float(row.max()), 3) for row in rows]}\n"
+    )
+    words = ("check", str(model), str(model / "seven.png"), "--against", str(tmp_path), "--json")
+    done = franca(*words)
+    assert done.returncode == 0, done.stdout + done.stderr
+    stages = outcomes(done)[0]["stages"]
+    assert all(stages[name]["keys"] for name in ("preprocess", "inference", "final"))
+    assert "different forms" in stages["decode"]["note"]
+
+
+def test_a_command_line_is_a_side_too(tmp_path: Path, picture: str) -> None:
+    """A predict script that saves its result, or prints it."""
+    done = franca("run", str(REFERENCE), picture, "--save", str(tmp_path / "right.npy"))
+    assert done.returncode == 0, done.stderr
+    script = tmp_path / "predict.py"
+    script.write_text("import shutil, sys\nshutil.copy(sys.argv[2], sys.argv[1])\n")
+    line = f"{script} {{output}} {tmp_path / 'right.npy'} {{input}}"
+    done = franca("check", str(REFERENCE), picture, "--against", line)
+    assert done.returncode == 0, done.stdout + done.stderr
+    value = {name: list(array.values()) for name, array in npy.read(tmp_path / "right.npy").items()}
+    answer = {"class": value["class"][0], "score": value["score"][0] + 0.1, "shares": value["shares"]}
+    script.write_text(f"print('loading')\nprint({json.dumps(answer)!r})\n")
+    done = franca("check", str(REFERENCE), picture, "--against", f"{sys.executable} {script} {{input}}")
+    assert done.returncode == 1
+    assert "the first stage that differs: final" in done.stdout
+    script.write_text("raise SystemExit('no weights')\n")
+    done = franca("check", str(REFERENCE), picture, "--against", f"{script} {{input}}")
+    assert "exit code 1: no weights" in done.stdout
+    assert done.returncode == 1
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("a.npy",), "there are not two .npy files"),
+        ((), "there are not two .npy files"),
+        (("--against", "x"), "no package to check"),
+        ((str(REFERENCE), "--against", str(REFERENCE)), "no inputs"),
+        ((str(REFERENCE), "{}", "--against", "http://127.0.0.1:9"), "does not answer: Connection refused"),
+        ((str(REFERENCE), "{}", "--against", "http://:x"), "is no address of a server"),
+        ((str(REFERENCE), "{}", "--against", str(PACKAGES / "broken" / "syntax")), "model.py:"),
+        ((str(REFERENCE), "{}", "--against", str(REFERENCE), "--atol", "-1"), "-1"),
+    ],
+)
+def test_wrong_uses_are_told_in_one_line(words: tuple[str, ...], said: str) -> None:
+    done = franca("check", *words)
+    assert done.returncode == 3
+    assert said in done.stderr.splitlines()[-1]
