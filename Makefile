@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check -q
 
-.PHONY: serve test check soak bench-overhead wheel clean help
+.PHONY: serve test check soak bench-overhead bench-graph wheel clean help
 
 help:
 	@echo "make serve            serve examples/digits on http://127.0.0.1:8080"
@@ -12,6 +12,7 @@ help:
 	@echo "make check            ruff, mypy, and where our longest files and functions stand"
 	@echo "make soak             the fault suite with its full counts"
 	@echo "make bench-overhead   what a request costs, beside a bare server and mosec"
+	@echo "make bench-graph      what MegFlow graphs cost, beside bare threads and the plain dialect"
 	@echo "make wheel            build the wheel"
 
 $(BIN)/python:
@@ -46,6 +47,9 @@ soak: $(VENV)/.tested
 
 bench-overhead: $(VENV)/.served
 	$(BIN)/python benchmarks/overhead/run.py
+
+bench-graph: $(VENV)/.tested
+	$(BIN)/python benchmarks/graph
 
 wheel: $(VENV)/.tested
 	$(BIN)/python -m build --wheel --outdir dist .

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from franca.hosts import is_loopback
 from franca.pools import PoolSize
 
 MIB = 1024 * 1024
@@ -65,6 +66,7 @@ def _held() -> int:
 
 HTTP = "HTTP limits"
 INPUT = "Input and output limits"
+VIDEO = "Video"
 WORKERS = "Workers"
 BATCHES = "Batches and queue"
 ACCESS = "Access"
@@ -89,7 +91,7 @@ class Settings:
     config: str = setting("", "evals: the platform's configuration file, instead of serving-eval.conf", "str",
                           metavar="FILE")  # fmt: skip
     uri_root: str = setting(
-        "", "evals: the only folder whose files a request may name as file://; none by default", "str", metavar="FOLDER"
+        "", "evals, megflow: the only folder whose files a request may name; none by default", "str", metavar="FOLDER"
     )
     plugin: str = setting(
         "", "megflow: folder of the plugins [that of the graph file]", "str", metavar="FOLDER", short="-p"
@@ -237,6 +239,18 @@ class Settings:
     fetch_urls: int = setting(16, "addresses in one request", "int", group=INPUT, least=0)
     fetch_at_once: int = setting(16, "addresses fetched at once, for all requests", "int", group=INPUT, least=1)
 
+    video_seconds: float = setting(600.0, "longest video file", "seconds", group=VIDEO, least=0.001)
+    video_frames: int = setting(18_000, "most frames of a video file", "int", group=VIDEO, least=1)
+    video_pixels: int = setting(4096 * 2304, "pixels of one frame", "int", group=VIDEO, least=1, most=1 << 27)
+    video_bytes: int = setting(256 * MIB, "largest video file at an address", "size", group=VIDEO, least=1)
+    video_open: float = setting(10.0, "longest time to open a video", "seconds", group=VIDEO, least=0.05)
+    video_stall: float = setting(10.0, "longest time without a frame", "seconds", group=VIDEO, least=0.05)
+    stream_max_s: float = setting(0.0, "longest time a live stream runs; 0: until it is stopped", "seconds",
+                                  group=VIDEO, least=0)  # fmt: skip
+    stream_retries: int = setting(5, "tries in a row to get a live stream back", "int", group=VIDEO, least=0, most=1000)
+    stream_results: int = setting(1000, "results of a stream that are kept", "int", group=VIDEO, least=1)
+    max_streams: int = setting(64, "streams at once; beyond it 503", "int", group=VIDEO, least=1, most=4096)
+
     no_auth: bool = setting(False, "serve other machines without a token", "bool", group=ACCESS)
     token_file: str = setting(
         "", "file that holds the access token; FRANCA_TOKEN holds it directly", "str", group=ACCESS
@@ -284,7 +298,14 @@ class Settings:
         }
         own: tuple[str, ...] = ("nan", "slots", "rerun", "dev", "warm_up", "max_pixels", "load_timeout")
         own += ("await_threads", "strict_results", "device", "worker_net", "url_allow", "log_level", "entry", "onednn")
-        return {"limits": limits, **{name: getattr(self, name) for name in own}}
+        video = {
+            "seconds": self.video_seconds, "frames": self.video_frames, "pixels": self.video_pixels,
+            "bytes": self.video_bytes, "open": self.video_open, "stall": self.video_stall,
+            "stream_seconds": self.stream_max_s, "retries": self.stream_retries, "results": self.stream_results,
+            "streams": self.max_streams,
+        }  # fmt: skip
+        more = {"limits": limits, "video": video, "local_only": is_loopback(self.host), "uri_root": self.uri_root}
+        return {**more, **{name: getattr(self, name) for name in own}}
 
 
 FIELDS = {entry.name: entry for entry in dataclasses.fields(Settings)}

@@ -106,6 +106,7 @@ class Head(NamedTuple):
     query: bytes = b""
     fetched: bytes = b""
     traceparent: bytes = b""
+    last_event_id: bytes = b""
 
     def pack(self) -> bytes:
         return b"\0".join(self)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import hmac
-import ipaddress
 import os
 import re
 import ssl
@@ -13,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from franca.errors import StartError
+from franca.hosts import is_loopback
 from franca.settings import Settings
 from franca.web.native.base import ADMIN, PUBLIC
 
@@ -63,15 +63,6 @@ def _password(credentials: bytes) -> bytes:
 def _name(host: bytes) -> bytes:
     """The host without its port, in lower case."""
     return PORT.sub(b"", host.strip().lower())
-
-
-def is_loopback(host: str) -> bool:
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host.strip("[]")).is_loopback
-    except ValueError:
-        return False
 
 
 def establish(settings: Settings, environ: Mapping[str, str] = os.environ) -> Access:

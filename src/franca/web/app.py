@@ -114,6 +114,10 @@ class App:
         if infer is not None and method == "OPTIONS" and self.front.origins:
             return infer.name, self._preflight(dict(scope["headers"]).get(b"origin", b""))
         if route is None:
+            asked = self.front.asked_route(path.encode("utf-8", "replace"))
+            if infer is None and asked is not None:
+                fault = Fault(405, "method_not_allowed", f"{path} takes GET")
+                return asked.name, self._error(path, fault, request_id, "GET")
             if infer is not None:
                 return infer.name, self._error(
                     path, Fault(405, "method_not_allowed", f"{path} takes POST"), request_id, "POST"

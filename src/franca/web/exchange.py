@@ -182,6 +182,15 @@ class Exchange(Call):
                 transport.write(b"0\r\n\r\n")
             self._done(200, reply.times, int((monotonic() - self.began) * 1e6))
 
+    def end_stream(self) -> None:
+        """Complete an answer in parts from this side: nothing more is coming."""
+        if self.started and self.connection.transport is not None and not self.connection.transport.is_closing():
+            self.front.engine.cancel(self)
+            if self.minor:
+                self.connection.transport.write(b"0\r\n\r\n")
+            self.keep_alive = False
+            self._done(200, wire.NO_TIMES, int((monotonic() - self.began) * 1e6))
+
     def _open_stream(self, reply: wire.Reply) -> None:
         self.started = True
         if not self.minor:

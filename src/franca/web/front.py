@@ -39,9 +39,12 @@ class Front:
         self.access = access
         self.contract = contract
         self.infer: dict[bytes, InferRoute] = {
-            route.path.encode(): route for route in contract.routes if not route.prefix
+            route.path.encode(): route for route in contract.routes if not route.prefix and route.method == "POST"
         }
-        self._prefixes = [(route.path.encode(), route) for route in contract.routes if route.prefix]
+        self._prefixes = [
+            (route.path.encode(), route) for route in contract.routes if route.prefix and route.method == "POST"
+        ]
+        self._asked = [route for route in contract.routes if route.method == "GET"]
         self.app: ASGI | None = None
         self.public: frozenset[bytes] = frozenset()
         self.held = 0
@@ -83,6 +86,15 @@ class Front:
         for start, route in self._prefixes:
             rest = path[len(start) :]
             if path.startswith(start) and rest and b"/" not in rest:
+                return route
+        return None
+
+    def asked_route(self, path: bytes) -> InferRoute | None:
+        """The same for GET."""
+        for route in self._asked:
+            start = route.path.encode()
+            rest = path[len(start) :]
+            if path == start if not route.prefix else path.startswith(start) and rest and b"/" not in rest:
                 return route
         return None
 

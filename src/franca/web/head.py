@@ -38,6 +38,7 @@ class RequestHead:
         "headers",
         "host",
         "hosts",
+        "last_event_id",
         "origin",
         "size",
         "trace",
@@ -61,6 +62,7 @@ class RequestHead:
         self.given_id = b""
         self.given_timeout = b""
         self.trace = b""
+        self.last_event_id = b""
         self.expects_continue = False
 
     def add(self, name: bytes, value: bytes, limits: Settings) -> None:
@@ -141,7 +143,8 @@ class RequestHead:
         """What the worker is told: the fields of `franca_worker.wire.Head`."""
         if b"\0" in path:
             path = path.replace(b"\0", b"")
-        return b"\0".join((request_id, route, self.content_type, self.accept, path, query, b"", self.trace))
+        fields = (request_id, route, self.content_type, self.accept, path, query, b"", self.trace)
+        return b"\0".join((*fields, self.last_event_id) if self.last_event_id else fields)
 
 
 def _length(head: RequestHead, value: bytes) -> None:
@@ -180,4 +183,5 @@ KEEP: dict[bytes, Callable[[RequestHead, bytes], None]] = {
     b"expect": _expect,
     b"origin": _field("origin"),
     b"traceparent": _field("trace"),
+    b"last-event-id": _field("last_event_id"),
 }

@@ -109,7 +109,7 @@ def _paths(front: Front, api: Object) -> Object:
     paths: Object = {}
     for route in routes:
         path = f"{route.path}{{{route.parameter}}}" if route.prefix else route.path
-        paths.setdefault(path, {})["post"] = _infer(front, route, api, next(names))
+        paths.setdefault(path, {})[route.method.lower()] = _infer(front, route, api, next(names))
     for page in pages:
         paths.setdefault(page.path, {})["get"] = _native_page(front, page, next(names))
     for neutral in NEUTRAL:
@@ -154,11 +154,17 @@ def _infer(front: Front, route: InferRoute, api: Object, name: str) -> Object:
         "tags": ["inference"],
         "summary": "Run the model on one request",
         "parameters": [_reference("parameters", "RequestId"), _reference("parameters", "Timeout")],
-        "requestBody": {"required": True, "content": _asked(route, api)},
+        **_body(route, api),
         # First, and not hidden by the faults that a platform answers with 200.
         "responses": {"200": answer} | _native_faults(front, route) | {"200": answer},
         **_security(front, route.access),
     }
+
+
+def _body(route: InferRoute, api: Object) -> Object:
+    if route.bare:
+        return {}
+    return {"requestBody": {"required": True, "content": _asked(route, api)}}
 
 
 def _asked(route: InferRoute, api: Object) -> Object:

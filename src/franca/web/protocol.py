@@ -169,6 +169,8 @@ class Connection(HttpToolsProtocol):
         method = parser.get_method()
         path, query = head.target(self.front.contract.raw_paths)
         route = self.front.infer_route(path) if method == b"POST" else None
+        if method == b"GET":
+            route = self.front.asked_route(path)
         self.phase = BODY
         if self.reserved and not self.front.is_public(path):
             self._stop(too_many_connections(), "connections")
@@ -390,7 +392,9 @@ class Connection(HttpToolsProtocol):
     # Ending
 
     def close_if_idle(self, now: float, grace: float) -> None:
-        """While draining: close a connection nothing has been asked on for a while."""
+        """While draining: close a connection nothing has been asked on for a while, and end what would never end."""
+        if isinstance(self.current, Exchange) and self.current.route.endless:
+            self.current.end_stream()
         quiet = self.phase == IDLE or (self.phase == HEADERS and not self.begun)
         if quiet and now - self.since > grace and self.transport is not None:
             self.transport.close()

@@ -30,7 +30,7 @@ ErrorWords = Callable[[Fault, str], Words]
 
 @dataclass(frozen=True)
 class InferRoute:
-    """A POST that reaches the script. With `prefix`, one more path segment follows, which the worker reads."""
+    """A POST, or GET, that reaches the script. With `prefix`, one more path segment follows, which the worker reads."""
 
     path: str
     name: str
@@ -44,6 +44,11 @@ class InferRoute:
     """The media types of its body, where that is one file whatever the script says."""
     gives: str = ""
     """The media type of its answers, likewise."""
+    method: str = "POST"
+    bare: bool = False
+    """Whether it takes no body."""
+    endless: bool = False
+    """Whether an answer in parts ends when the server stops, and not before."""
     error: ErrorWords | None = None
     """How this route words a fault, where it is not as its contract does."""
     request: Mapping[str, Any] | None = None

@@ -1,0 +1,52 @@
+"""How fast messages pass through each node, and where they pile up."""
+
+from __future__ import annotations
+
+import re
+import time
+from typing import Any, Dict
+
+INSTANCE = re.compile(r"\.\d+(?=/|$)")
+BLOCKED = 0.9
+"""How full an input must be to call its node blocked."""
+
+
+class Figures:
+    """Rates between one look and the next."""
+
+    def __init__(self) -> None:
+        self._counts: Dict[str, Dict[str, int]] = {}
+        self._at = time.monotonic()
+
+    def take(self, runtime: Any) -> Dict[str, Any]:
+        """All nodes; the instances of a template count as one."""
+        now = time.monotonic()
+        seconds, self._at = max(now - self._at, 1e-3), now
+        before, self._counts = self._counts, {}
+        nodes: Dict[str, Dict[str, Any]] = {}
+        for one in runtime.figures():
+            name = INSTANCE.sub("", one["name"])
+            node = nodes.setdefault(name, {
+                "name": name, "type": one["type"], "instances": 0, "failures": 0, "inputs": {}, "outputs": {},
+                "blocked": False,
+            })  # fmt: skip
+            node["instances"] += 1
+            node["failures"] += one["failures"]
+            for port, (length, cap, count) in one["inputs"].items():
+                entry = node["inputs"].setdefault(port, {"queued": 0, "cap": cap, "count": 0, "rate": 0.0})
+                entry["queued"] += length
+                entry["count"] += count
+                node["blocked"] = node["blocked"] or length >= BLOCKED * cap
+            for port, count in one["outputs"].items():
+                node["outputs"].setdefault(port, {"count": 0, "rate": 0.0})["count"] += count
+        for name, node in nodes.items():
+            self._rate(name, node, before.get(name, {}), seconds)
+        return {"nodes": list(nodes.values())}
+
+    def _rate(self, name: str, node: Dict[str, Any], before: Dict[str, int], seconds: float) -> None:
+        counts = self._counts.setdefault(name, {})
+        for direction in ("inputs", "outputs"):
+            for port, entry in node[direction].items():
+                key = direction + port
+                counts[key] = entry["count"]
+                entry["rate"] = round(max(0, entry["count"] - before.get(key, 0)) / seconds, 1)

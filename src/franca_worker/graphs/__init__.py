@@ -1,0 +1,7 @@
+"""The text of a MegFlow graph: templates, TOML, wiring rules, pictures.
+
+Pure functions of text, so that the front can check and draw a graph that a worker, or a user's own program with
+`megflow.Graph`, will run: the grammar is defined once. Imports nothing else of this package.
+"""
+
+from __future__ import annotations

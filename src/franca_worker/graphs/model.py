@@ -1,0 +1,128 @@
+"""A graph file as data. Everything can travel as JSON, and knows the line it was written on."""
+
+from __future__ import annotations
+
+from typing import Any, Dict, List, NamedTuple, Optional
+
+
+class Place(NamedTuple):
+    """Where something is written."""
+
+    file: str = ""
+    line: int = 0
+
+
+class PortRef(NamedTuple):
+    """`node:port` or `node:port:tag`."""
+
+    node: str
+    port: str
+    tag: Optional[int]
+
+    def __str__(self) -> str:
+        return ":".join([self.node, self.port] + ([] if self.tag is None else [str(self.tag)]))
+
+
+class Connection(NamedTuple):
+    """One channel. `name` is set for a graph's own inputs and outputs."""
+
+    cap: int
+    ports: List[PortRef]
+    name: str
+    place: Place
+
+
+class Node(NamedTuple):
+    name: str
+    ty: str
+    cloned: int
+    res: List[str]
+    args: Dict[str, Any]
+    place: Place
+
+    @property
+    def types(self) -> List[str]:
+        """The alternatives of `ty = "A|B"`."""
+        return [part.strip() for part in self.ty.split("|")]
+
+
+class Resource(NamedTuple):
+    name: str
+    ty: str
+    args: Dict[str, Any]
+    place: Place
+
+
+class GraphType(NamedTuple):
+    name: str
+    nodes: List[Node]
+    resources: List[Resource]
+    inputs: List[Connection]
+    outputs: List[Connection]
+    connections: List[Connection]
+    place: Place
+
+    def node(self, name: str) -> Optional[Node]:
+        return next((node for node in self.nodes if node.name == name), None)
+
+
+class Config(NamedTuple):
+    """A whole configuration, includes and all."""
+
+    main: str
+    graphs: Dict[str, GraphType]
+    nodes: List[Node]
+    """Shared by all graphs: one set of instances in the process."""
+    resources: List[Resource]
+    file: str
+    text: str
+    """The file as it was read, after its template was rendered."""
+
+    def shared(self, name: str) -> Optional[Node]:
+        return next((node for node in self.nodes if node.name == name), None)
+
+
+# As JSON and back
+
+
+def to_json(config: Config) -> Dict[str, Any]:
+    """Named tuples become lists in JSON, so only the dictionary of graphs needs care."""
+    return {**config._asdict(), "graphs": list(config.graphs.values())}
+
+
+def from_json(value: Dict[str, Any]) -> Config:
+    graphs = [
+        GraphType(
+            name,
+            [_node(node) for node in nodes],
+            [_resource(resource) for resource in resources],
+            [_connection(one) for one in inputs],
+            [_connection(one) for one in outputs],
+            [_connection(one) for one in connections],
+            Place(*place),
+        )
+        for name, nodes, resources, inputs, outputs, connections, place in value["graphs"]
+    ]
+    return Config(
+        value["main"],
+        {graph.name: graph for graph in graphs},
+        [_node(node) for node in value["nodes"]],
+        [_resource(resource) for resource in value["resources"]],
+        value["file"],
+        value["text"],
+    )
+
+
+def _node(value: List[Any]) -> Node:
+    name, ty, cloned, res, args, place = value
+    return Node(name, ty, cloned, res, args, Place(*place))
+
+
+def _resource(value: List[Any]) -> Resource:
+    name, ty, args, place = value
+    return Resource(name, ty, args, Place(*place))
+
+
+def _connection(value: List[Any]) -> Connection:
+    cap, ports, name, place = value
+    return Connection(cap, [PortRef(*port) for port in ports], name, Place(*place))
