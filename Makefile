@@ -43,7 +43,7 @@ test: check
 	  echo "once more, those that failed:"; $(BIN)/python -m pytest --last-failed --last-failed-no-failures none; }
 
 soak: $(VENV)/.tested
-	FRANCA_SOAK=1 $(BIN)/python -m pytest tests/faults tests/life tests/edge --timeout 7200
+	FRANCA_SOAK=1 $(BIN)/python -m pytest tests/faults tests/life tests/edge tests/pools tests/versions --timeout 7200
 
 bench-overhead: $(VENV)/.served
 	$(BIN)/python benchmarks/overhead/run.py

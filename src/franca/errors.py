@@ -27,7 +27,10 @@ class StartError(FrancaError):
         self.file = file
         self.line = line
         self.fix = fix
-        super().__init__(self.sentence())
+        super().__init__(problem)
+
+    def __str__(self) -> str:
+        return self.sentence()
 
     def sentence(self) -> str:
         file = near(self.file)

@@ -9,8 +9,10 @@ import pytest
 
 from support import interpreters
 from support.server import ROOT, serving, wait_until
+from support.traffic import SOAK
 
 VERSIONS = interpreters.found()
+ENDS = {name: VERSIONS[name] for name in (list(VERSIONS) if SOAK else [*VERSIONS][:1] + [*VERSIONS][1:][-1:])}
 each_version = pytest.mark.parametrize("python", VERSIONS.values(), ids=VERSIONS.keys())
 
 
@@ -46,9 +48,10 @@ def test_a_row_of_pools_works_on_every_python(python: str, tmp_path: Path) -> No
         wait_until(lambda: server.metric("franca_slots_in_use") == 0)
 
 
-@each_version
+@pytest.mark.parametrize("python", ENDS.values(), ids=ENDS.keys())
 @pytest.mark.timeout(400)
-def test_the_workers_own_tests_pass_on_every_python(python: str) -> None:
+def test_the_workers_own_tests_pass(python: str) -> None:
+    """On the oldest and the newest; the suite itself runs on one between, and `make soak` on all."""
     environment = environment_of(python)
     done = subprocess.run(
         [str(environment), "-m", "pytest", "tests/worker", "-q", "-p", "no:cacheprovider", "-W", "ignore"],

@@ -95,7 +95,7 @@ def test_everything_inserted_is_harmless() -> None:
     engine = front.engine
     assert isinstance(engine, StillEngine)
     engine.troubles = [Trouble(0.0, HOSTILE, HOSTILE, f"Traceback:\n\t{HOSTILE}\n{HOSTILE}")]
-    row = dict.fromkeys(("index", "pid", "served", "in_flight", "seconds"), 1)
+    row = dict.fromkeys(("pool", "index", "pid", "served", "in_flight", "seconds"), 1)
     engine.rows = [{**row, "state": HOSTILE, "step": HOSTILE}]
     front.recent.append((0.0, HOSTILE.encode("latin-1", "replace"), HOSTILE, 200, 10, 1, (1, 2, 3, 4, 5)))
     for dev in (True, False):

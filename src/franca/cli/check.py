@@ -111,7 +111,12 @@ def _where(word: str, given: dict[str, Any], arguments: tuple[str, ...], field: 
         return Client(word, str(given.get("dialect") or ""), field)
     if INPUT in word:
         return word
-    package, resolved = resolve_package(word, given, arguments)
+    try:
+        package, resolved = resolve_package(word, given, arguments)
+    except StartError as error:
+        if word.endswith(".py"):
+            error.fix += f"; a script of another kind is run by a command line: '{word} {INPUT}'"
+        raise
     return package, resolved.settings
 
 

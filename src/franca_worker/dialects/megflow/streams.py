@@ -41,6 +41,7 @@ class Stream:
         self._instance: Optional[Instance] = None
         self._sender: Any = None
         self._sent: "OrderedDict[int, Tuple[float, float]]" = OrderedDict()
+        self._lock = threading.Lock()
         self._watched_until = 0.0
         self._frames: Deque[Tuple[int, Any]] = deque(maxlen=IN_GRAPH)
         self._picture: Any = None
@@ -66,7 +67,8 @@ class Stream:
             instance.wait()
         finally:
             self._instance = self._sender = None
-            self._frames.clear()
+            with self._lock:
+                self._frames.clear()
             self._sent.clear()
             # A copy: the memory it lies in is that of the decoder, which is gone.
             self._last = self._last.copy() if self._last is not None else None
@@ -90,10 +92,11 @@ class Stream:
         if len(self._sent) > REMEMBERED:
             self._sent.popitem(last=False)
         self._last = frame.array
-        if time.monotonic() < self._watched_until:
-            self._frames.append((frame.number, frame.array))
-        elif self._frames:
-            self._frames.clear()
+        with self._lock:
+            if time.monotonic() < self._watched_until:
+                self._frames.append((frame.number, frame.array))
+            else:
+                self._frames.clear()
         sender = self._sender
         sender.count += 1
         sender.put(contents)
@@ -121,10 +124,11 @@ class Stream:
 
     def _frame_of(self, number: Optional[int]) -> Any:
         """The frame a result is about, if it is kept; earlier ones need not be any more."""
-        while number is not None and self._frames and self._frames[0][0] <= number:
-            one, array = self._frames.popleft()
-            if one == number:
-                return array
+        with self._lock:
+            while number is not None and self._frames and self._frames[0][0] <= number:
+                one, array = self._frames.popleft()
+                if one == number:
+                    return array
         return None
 
     # Looking

@@ -23,6 +23,8 @@ from franca_worker.video.playing import BLOCK, FAILED, OLDEST, STOPPED, Wish
 from franca_worker.video.urls import Refused
 
 TEXT, JSON, JPEG = "text/plain; charset=utf-8", "application/json", "image/jpeg"
+LIMITS = {"too_long": 413, "too_large": 413, "refused": 400}
+"""Statuses of videos that are not opened by a rule; others are the platform's 500."""
 TICK = 0.5
 ANSWER_WITHIN = 2.0
 """Seconds a client waits to hear whether its stream could be opened."""
@@ -137,7 +139,8 @@ class VideoServer:
     def _say_started(self, request: Request, stream: Stream) -> None:
         stream.playing.wait_opened(ANSWER_WITHIN)
         if stream.playing.state == FAILED:
-            problem = Problem(500, "not_opened", "the video cannot be opened: %s" % stream.playing.error)
+            status = LIMITS.get(stream.playing.reason, 500)
+            problem = Problem(status, "not_opened", "the video cannot be opened: %s" % stream.playing.error)
             self.doors.reply(request.id, failed(request.id, problem, "", wire.NO_TIMES))
             return
         answer = Answer(TEXT, b"start stream whose id is %d" % stream.number)
