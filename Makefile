@@ -37,10 +37,8 @@ check: $(VENV)/.tested
 	$(BIN)/mypy
 	$(BIN)/python tests/sizes.py
 
-# A test that fails is run once more, alone on a quiet machine: a fault fails twice, a starved process does not.
 test: check
-	@$(BIN)/python -m pytest || { code=$$?; [ $$code -eq 1 ] || exit $$code; \
-	  echo "once more, those that failed:"; $(BIN)/python -m pytest --last-failed --last-failed-no-failures none; }
+	$(BIN)/python tests/all.py
 
 soak: $(VENV)/.tested
 	FRANCA_SOAK=1 $(BIN)/python -m pytest tests/faults tests/life tests/edge tests/pools tests/versions --timeout 7200

@@ -189,6 +189,7 @@ def test_2_5_one_thread_for_everything(rows: Server) -> None:
 COSTLY = "import time\n\n\ndef work(reqs):\n    time.sleep(0.008 + 0.0005 * len(reqs))\n    return reqs"
 
 
+@pytest.mark.quiet
 def test_load_batches_pay(tmp_path: Path) -> None:
     """16 clients on a call that costs 8 ms and 0.5 ms per item: batches of 8 against calls of one, in turns."""
     script = returning(GOOD.replace("in reqs", "in work(reqs)") % "1", COSTLY)

@@ -13,6 +13,8 @@ import pytest
 
 from support.server import ROOT
 
+pytestmark = pytest.mark.quiet
+
 BENCHMARKS = ROOT / "benchmarks" / "graph"
 
 

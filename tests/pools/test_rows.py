@@ -302,6 +302,7 @@ def test_a_pool_that_keeps_dying_is_visible(tmp_path: Path) -> None:
         assert re.search("postprocess worker 0 was killed by SIGSEGV", server.log)
 
 
+@pytest.mark.quiet
 def test_wall_time_is_not_the_sum_of_the_stages() -> None:
     """Stages of different items overlap: four pre processes of 20 ms and one of 5 ms."""
     item = {"preprocess": "sleep", "inference": "sleep", "seconds": 0.02}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import json
 import os
 import re
@@ -179,11 +180,14 @@ def original() -> Path:
     python = ORIGINAL / "bin" / "python"
     complete = ORIGINAL / "complete"
     wanted = " ".join(VERSIONS)
-    if not complete.exists() or complete.read_text() != wanted:
-        shutil.rmtree(ORIGINAL, ignore_errors=True)
-        subprocess.run([sys.executable, "-m", "venv", str(ORIGINAL)], check=True)
-        subprocess.run([str(python), "-m", "pip", "install", "-q", *VERSIONS], check=True, capture_output=True)
-        complete.write_text(wanted)
+    ORIGINAL.parent.mkdir(exist_ok=True)
+    with ORIGINAL.with_suffix(".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not complete.exists() or complete.read_text() != wanted:
+            shutil.rmtree(ORIGINAL, ignore_errors=True)
+            subprocess.run([sys.executable, "-m", "venv", str(ORIGINAL)], check=True)
+            subprocess.run([str(python), "-m", "pip", "install", "-q", *VERSIONS], check=True, capture_output=True)
+            complete.write_text(wanted)
     return python
 
 

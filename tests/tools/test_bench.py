@@ -155,6 +155,7 @@ def test_a_bench_is_read_as_it_was_written(tmp_path: Path) -> None:
     assert figures.read(tmp_path / "b.json") == bench
 
 
+@pytest.mark.quiet
 def test_the_generator_knows_when_it_is_the_bottleneck() -> None:
     assert "itself was the bottleneck" in level(generator={"cpu": 0.97, "late_p99": 0.0}).warnings()[0]
     late = level(load=Asked(rate=10), generator={"cpu": 0.1, "late_p99": 30.0})
@@ -251,6 +252,7 @@ class OneAtATime(asyncio.Protocol):
 SERVICE = 0.012
 
 
+@pytest.mark.quiet
 def test_latencies_of_a_rate_are_those_of_a_queue() -> None:
     """At 80 % of capacity, against a simulation fed the run's own moments and the same service time."""
 
@@ -275,6 +277,7 @@ def test_latencies_of_a_rate_are_those_of_a_queue() -> None:
     assert 0.8 < measured / expected < 1.2, (measured, expected)
 
 
+@pytest.mark.quiet
 def test_a_server_that_cannot_keep_up_shows_in_the_latency(tmp_path: Path) -> None:
     """Twice as much as it can do: who comes at the end has waited for half of the time."""
     with serving(SLEEPY) as server:
