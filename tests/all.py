@@ -1,6 +1,6 @@
 """All tests: side by side, then those that compare speeds, then once more whatever failed.
 
-What fails is run again alone: a fault fails twice, a process that was starved for a moment does not. Both runs are shown.
+What fails is run again alone: a fault fails twice, a process that was starved for a moment does not. Both are shown.
 """
 
 from __future__ import annotations
