@@ -47,6 +47,8 @@ class LiveServer:
 
     def close(self) -> None:
         self.closing.set()
+        # Closing alone would leave it listening, since a thread waits in accept.
+        self.socket.shutdown(socket.SHUT_RDWR)
         self.socket.close()
 
     def __enter__(self) -> LiveServer:

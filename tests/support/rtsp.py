@@ -48,6 +48,8 @@ class RtspServer:
 
     def close(self) -> None:
         self.closing.set()
+        # Closing alone would leave it listening, since a thread waits in accept.
+        self.socket.shutdown(socket.SHUT_RDWR)
         self.socket.close()
 
     def _accept(self) -> None:

@@ -36,6 +36,8 @@ def encode(target: Any, frames: int, *, format: str, width: int = 208, height: i
         stream = container.add_stream(codec, rate=rate)
         stream.width, stream.height = width, height
         stream.pix_fmt = "yuv420p" if not (width % 2 or height % 2) else "yuv444p"
+        if codec == "mjpeg":
+            stream.pix_fmt = "yuvj420p"
         stream.options = options or {}
         for number in range(first, first + frames):
             frame = av.VideoFrame.from_ndarray(picture(number, width, height), format="bgr24")

@@ -11,6 +11,8 @@ from franca.errors import StartError
 def ask(about: About, given: Given) -> Ask:
     if about.path.endswith("/bytes"):
         return Ask(about.path, Json(given.value) if given.file is None else Whole(given.file, OCTETS))
+    if about.path == "/start/":
+        raise StartError("a graph for videos is told what to play", fix="POST /start/VIDEO, then GET /events/0")
     path = (
         about.path if not about.path.endswith("/") else about.path + (quote(given.file.stem) if given.file else "any")
     )

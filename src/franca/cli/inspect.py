@@ -49,7 +49,7 @@ def gather(package: Package, resolved: Resolved) -> dict[str, Any]:
         "dialect": package.dialect,
         "entry": package.entry,
         "why": list(package.reasons),
-        "routes": [f"POST {route.path}" for route in contract.routes]
+        "routes": [f"{route.method} {route.path}" for route in contract.routes]
         + [f"GET {page.path} ({page.access})" for page in contract.pages],
         "pools": [f"{plan.name} x {plan.workers or 1}: {', '.join(plan.stages)}" for plan in row if plan.name],
         "config": str(package.config) if package.config else None,

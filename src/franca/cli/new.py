@@ -12,7 +12,7 @@ import click
 @click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
 @click.option("--force", is_flag=True, help="write into a folder that is not empty, replacing files of the same name")
 @click.option("--engine", default="", metavar="NAME", help="modelarts: pytorch, tensorflow, mindspore or sklearn")
-@click.option("--kind", default="", metavar="NAME", help="megflow: image or bytes")
+@click.option("--kind", default="", metavar="NAME", help="megflow: image, bytes or video")
 def new(dialect: str, folder: Path, force: bool, engine: str, kind: str) -> None:
     """Write a small working package of DIALECT (plain, tiinfer, evals, modelarts, paddle, megflow) into DIR."""
     from franca.tools.scaffold import create, next_commands

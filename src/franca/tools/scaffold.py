@@ -128,6 +128,17 @@ MEGFLOW = {
         },
         call="curl --data-binary 'how many words are these' http://127.0.0.1:8085/analyze/bytes",
     ),
+    "video": Template(
+        folder="megflow_video",
+        files={
+            "graph.toml": "the graph: what is connected to what",
+            "moving.py": "the nodes it names",
+            "clip.mp4": "a video to start",
+            "requirements.txt": "what to install for it",
+            "README.md": "how to serve and call it",
+        },
+        call="curl -X POST http://127.0.0.1:8086/start/clip.mp4",
+    ),
 }
 
 DIALECTS = {

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from franca.errors import StartError
-from franca.hosts import is_loopback
+from franca.hosts import is_loopback as is_loopback
 from franca.settings import Settings
 from franca.web.native.base import ADMIN, PUBLIC
 

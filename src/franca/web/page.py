@@ -44,6 +44,7 @@ def render(front: Front, base: str) -> str:
         state=text(state),
         figures=figures(front),
         try_it=try_it(front, base),
+        section=front.contract.section(front) if front.contract.section is not None else "",
         workers=workers(front),
         recent=requests(front.recent),
         troubles=troubles(front.engine.troubles, front.settings.dev),

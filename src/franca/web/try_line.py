@@ -7,9 +7,10 @@ import os
 import re
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 from franca.asking.base import Ask, Form, Json, Whole
-from franca.asking.curl import curl
+from franca.asking.curl import TOKEN, curl
 
 HOST = re.compile(r"[A-Za-z0-9.-]+(:[0-9]{1,5})?|\[[0-9A-Fa-f:.]+\](:[0-9]{1,5})?")
 
@@ -19,6 +20,10 @@ def try_line(base: str, path: str, api: dict[str, Any], folder: Path, token: boo
 
     With `token`, the line sends the one in the caller's FRANCA_TOKEN.
     """
+    example: dict[str, Any] = api.get("example") or {}
+    if example.get("kind") == "video":
+        video = quote(example["name"] or "/path/of/a/video.mp4", safe="")
+        return f"curl -X POST{TOKEN if token else ''} {base}/start/{video}"
     return curl(base, _ask(path, api, folder), token)
 
 

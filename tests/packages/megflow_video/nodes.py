@@ -36,7 +36,9 @@ class Read:
         if envelope is None:
             return
         picture = envelope.msg["data"]
-        envelope.msg["read"] = sum(1 << bit for bit in range(12) if picture[4:12, bit * 16 + 4 : bit * 16 + 12].mean() > 125)
+        envelope.msg["read"] = sum(
+            1 << bit for bit in range(12) if picture[4:12, bit * 16 + 4 : bit * 16 + 12].mean() > 125
+        )
         envelope.msg["shape"] = picture.shape
         picture[32:, :] = (0, 0, 255)
         self.out.send(envelope)

@@ -99,7 +99,8 @@ class Contract:
     the platform's name, in lower case, for what others call x-request-id; taken from clients and sent back.
     `refuses_in_drain`: a request that comes while the server stops gets 503; otherwise it is still answered.
     `raw_paths`: paths are matched, and handed to the script, without being decoded. `listeners`: further ports.
-    `beside`: what runs beside the server, given its front, for as long as that does.
+    `section`: what the status page shows besides, given the front, as HTML. `beside`: what runs beside the server,
+    given its front, for as long as that does.
     """
 
     routes: tuple[InferRoute, ...]
@@ -112,4 +113,5 @@ class Contract:
     refuses_in_drain: bool = False
     raw_paths: bool = False
     listeners: tuple[Listener, ...] = ()
+    section: Callable[[Any], str] | None = None
     beside: Callable[[Any], Coroutine[Any, Any, None]] | None = None

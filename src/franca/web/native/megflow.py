@@ -12,9 +12,10 @@ from starlette.responses import Response
 
 from franca.discovery import Package
 from franca.engine.call import Fault
+from franca.errors import StartError
 from franca.metrics import wording
 from franca.settings import Settings
-from franca.web.native import megflow_video
+from franca.web import video
 from franca.web.native.base import ADMIN, Contract, InferRoute, Listener, Page, Words
 
 TEXT = b"text/plain; charset=utf-8"
@@ -28,6 +29,8 @@ def contract(package: Package, settings: Settings) -> Contract:
     if not package.options["servers"]:
         return Contract(routes=(), error=error)
     first, *others = package.options["servers"]
+    if settings.workers > 1 and any(server["type"] == "VideoServer" for server in (first, *others)):
+        raise StartError("streams belong to one worker, and there are to be several", fix="leave out --workers")
     more = tuple(Listener(int(server["port"]), _contract(server)) for server in others)
     found = dataclasses.replace(_contract(first), listeners=more)
     port = package.options.get("debug_port")
@@ -42,7 +45,7 @@ def _contract(server: dict[str, Any]) -> Contract:
     node = str(server["node"])
     routes: tuple[InferRoute, ...] = ()
     if server["type"] == "VideoServer":
-        routes = megflow_video.routes(node)
+        routes = video.routes(node)
     elif server["type"] == "BytesServer":
         routes = (InferRoute("/analyze/bytes", "/analyze/bytes", target=node, takes=(OCTETS,), gives=OCTETS),)
     else:
@@ -58,6 +61,7 @@ def _contract(server: dict[str, Any]) -> Contract:
         pages=(Page("/graph", ADMIN, graph),),
         unknown=error,
         metrics=metrics,
+        section=(lambda front: video.section(_streams(front))) if server["type"] == "VideoServer" else None,
         raw_paths=True,
     )
 
@@ -128,8 +132,13 @@ def metrics(front: Any) -> str:
     text = ""
     for name, about, kind in SERIES:
         text += f"# HELP {name} {about}\n# TYPE {name} {kind}\n" + "".join(line + "\n" for line in lines[name])
-    streams = ((index, one) for index, report in _reports(front) for one in report.get("streams", ()))
-    return text + megflow_video.metrics(streams)
+    return text + video.metrics(_streams(front))
+
+
+def _streams(front: Any) -> Iterator[tuple[int, dict[str, Any]]]:
+    for index, report in _reports(front):
+        for one in report.get("streams", ()):
+            yield index, one
 
 
 def _add(lines: dict[str, list[str]], labels: dict[str, str], node: dict[str, Any]) -> None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
-from typing import Any, Callable, Dict
+from typing import Any, Callable, Dict, Set
 
 from franca_worker import wire
 from franca_worker.dialects.base import Dialect, Package
@@ -57,15 +57,10 @@ class Megflow(Dialect):
             if entry["type"] == "ImageServer" and not images.available():
                 raise ScriptError("ImageServer needs %s" % need, config.file, entry["line"],
                                   "install them for the interpreter the graph runs in")  # fmt: skip
-            if entry["type"] == "VideoServer":
-                self._check_video(config.file, entry["line"])
-
-    def _check_video(self, file: str, line: int) -> None:
-        if not importlib.util.find_spec("av") or not importlib.util.find_spec("numpy"):
-            raise ScriptError("VideoServer needs PyAV and numpy", file, line, "pip install av numpy")
-        if self.package.worker:
-            raise ScriptError("streams belong to one worker, and there are several", file, line,
-                              "leave out --workers")  # fmt: skip
+            found = importlib.util.find_spec
+            if entry["type"] == "VideoServer" and not (found("av") and found("numpy")):
+                raise ScriptError("VideoServer needs PyAV and numpy", config.file, entry["line"],
+                                  "pip install av numpy, for the interpreter the graph runs in")  # fmt: skip
 
     def _failed(self, node: str, error: BaseException) -> None:
         event = {"type": "failure", "message": "node '%s' raised %s: %s" % (node, type(error).__name__, error)}
@@ -80,14 +75,18 @@ class Megflow(Dialect):
         return {
             "entry": self.package.options["config"]["main"],
             "stages": [],
-            "example": self._example()
-            if "ImageServer" in kinds
-            else {"kind": "file", "type": "application/octet-stream"},
+            "example": self._example(kinds),
             "summary": "",
         }
 
-    def _example(self) -> Dict[str, Any]:
-        """A picture beside the plugins, for the line that shows how to ask."""
+    def _example(self, kinds: Set[str]) -> Dict[str, Any]:
+        """A picture or a video beside the plugins, for the line that shows how to ask."""
+        if "VideoServer" in kinds:
+            names = sorted(os.listdir(self.package.folder))
+            found = next((name for name in names if name.endswith((".mp4", ".mkv", ".avi"))), "")
+            return {"kind": "video", "name": found}
+        if "ImageServer" not in kinds:
+            return {"kind": "file", "type": "application/octet-stream"}
         endings = {".jpg": "image/jpeg", ".jpeg": "image/jpeg", ".png": "image/png"}
         for name in sorted(os.listdir(self.package.folder)):
             if os.path.splitext(name)[1].lower() in endings:

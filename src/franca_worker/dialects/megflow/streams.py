@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 import time
 from collections import OrderedDict, deque
 from typing import Any, Callable, Deque, Dict, Optional, Set, Tuple
 
+from franca_worker.dialects.megflow import images
 from franca_worker.dialects.megflow.building import Instance, Template
 from franca_worker.dialects.megflow.channels import Sink
 from franca_worker.dialects.megflow.envelope import EMPTY, Contents
@@ -21,6 +23,11 @@ IN_GRAPH = 24
 """Frames whose picture is kept, while somebody looks, until their result comes back: nodes draw into them."""
 WATCHED = 10.0
 """Seconds for which pictures are kept after somebody looked."""
+
+
+def encoded(picture: Any) -> Any:
+    """A JPEG; None where there is none. Raises ValueError when it is no picture."""
+    return picture if picture is None or isinstance(picture, bytes) else images.encode(picture)
 
 
 class Stream:
@@ -41,6 +48,7 @@ class Stream:
         self._instance: Optional[Instance] = None
         self._sender: Any = None
         self._sent: "OrderedDict[int, Tuple[float, float]]" = OrderedDict()
+        self._counted = (time.monotonic(), 0, 0)
         self._lock = threading.Lock()
         self._watched_until = 0.0
         self._frames: Deque[Tuple[int, Any]] = deque(maxlen=IN_GRAPH)
@@ -70,10 +78,17 @@ class Stream:
             with self._lock:
                 self._frames.clear()
             self._sent.clear()
-            # A copy: the memory it lies in is that of the decoder, which is gone.
-            self._last = self._last.copy() if self._last is not None else None
+            self._keep_last_picture()
             self.over.set()
             ended(self)
+
+    def _keep_last_picture(self) -> None:
+        """As a JPEG: the memory frames lie in is the decoder's, and many streams that are over may be kept."""
+        last, self._last = self._picture if self._picture is not None else self._last, None
+        self._picture = None
+        if not self.playing.stopping:
+            with contextlib.suppress(ValueError, ImportError):
+                self._last = encoded(last)
 
     def stop(self) -> None:
         """End it now: what waits anywhere in its subgraph is dropped."""
@@ -134,9 +149,22 @@ class Stream:
     # Looking
 
     def picture(self) -> Any:
-        """The last frame a result came back for, else the last that was sent; None before the first."""
+        """The last frame a result came back for, else the last that was sent; None before the first.
+
+        Once the stream is over it is a JPEG already.
+        """
         self._watched_until = time.monotonic() + WATCHED
         return self._picture if self._picture is not None else self._last
+
+    def rates(self) -> Dict[str, float]:
+        """Frames per second since this was last asked."""
+        now, decoded, analysed = time.monotonic(), self.playing.decoded, self.returned
+        then, self._counted = self._counted, (now, decoded, analysed)
+        seconds = max(now - then[0], 1e-3)
+        return {
+            "decoded_fps": round((decoded - then[1]) / seconds, 1),
+            "analysed_fps": round((analysed - then[2]) / seconds, 1),
+        }
 
     def about(self) -> Dict[str, Any]:
         """As `/list` has it."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import queue
 import threading
 import time
@@ -12,19 +13,20 @@ from typing import Any, Callable, Dict, List, Optional
 
 from franca_worker import wire
 from franca_worker.dialects.base import Answer, Problem, Request
-from franca_worker.dialects.megflow import images
-from franca_worker.dialects.megflow.streams import Stream
-from franca_worker.dialects.megflow.watching import Watching
+from franca_worker.dialects.megflow.streams import Stream, encoded
+from franca_worker.dialects.megflow.watching import Events, Lines, Watching
 from franca_worker.running import cancelled, failed, finished
 from franca_worker.video import sources
-from franca_worker.video.frames import Sampling
+from franca_worker.video.frames import Sampling, Source
 from franca_worker.video.limits import limits_of, rules_of
 from franca_worker.video.playing import BLOCK, FAILED, OLDEST, STOPPED, Wish
 from franca_worker.video.urls import Refused
 
 TEXT, JSON, JPEG = "text/plain; charset=utf-8", "application/json", "image/jpeg"
-LIMITS = {"too_long": 413, "too_large": 413, "refused": 400}
+LIMITS = {"too_long": 413, "too_large": 413}
 """Statuses of videos that are not opened by a rule; others are the platform's 500."""
+UPLOAD = "upload"
+"""How the source of a stream is called that came with a request."""
 TICK = 0.5
 ANSWER_WITHIN = 2.0
 """Seconds a client waits to hear whether its stream could be opened."""
@@ -59,7 +61,7 @@ class VideoServer:
         self.path = thread.name
         self.doors = thread.runtime.doors
         self.limits = limits_of(thread.runtime.settings)
-        self.rules = rules_of(thread.runtime.settings)
+        self.rules = rules_of(thread.runtime.settings, os.path.dirname(thread.runtime.config.file))
         self.watching = Watching(self.doors)
         wish_of(self.args, {})
         thread.runtime.servers.append(self)
@@ -80,11 +82,12 @@ class VideoServer:
         """Answer until closed; opening takes its time elsewhere."""
         due = time.monotonic() + TICK
         while True:
+            if time.monotonic() >= due:
+                due = time.monotonic() + TICK
+                self.watching.tick(list(self._streams.values()))
             try:
                 request = self._arrivals.get(timeout=max(0.0, due - time.monotonic()))
             except queue.Empty:
-                due = time.monotonic() + TICK
-                self.watching.tick(list(self._streams.values()))
                 continue
             if request is None:
                 break
@@ -101,6 +104,7 @@ class VideoServer:
             ways: Dict[str, Callable[[Request, str], Optional[Answer]]] = {
                 "start": self._start, "stop": self._stop, "list": self._list, "get_msgs": self._take,
                 "events": self._events, "preview": self._preview,
+                "analyze_video": self._analyze,
             }  # fmt: skip
             answer = ways[word](request, rest[0] if rest else "")
         except Rejected as error:
@@ -112,18 +116,26 @@ class VideoServer:
     # Starting and stopping
 
     def _start(self, request: Request, segment: str) -> None:
-        text = urllib.parse.unquote(segment)
+        wish = self._wish(request)
         try:
-            wish = wish_of(self.args, dict(urllib.parse.parse_qsl(request.head.query.decode("latin-1"))))
-        except ValueError as error:
-            raise Rejected(400, "bad_request", str(error)) from None
-        if len(self._streams) >= self.limits.streams:
-            raise Rejected(503, "too_many_streams", "%d streams run already; stop one first" % len(self._streams))
-        number, self._next = self._next, self._next + 1
-        try:
-            source = sources.find(text, self.rules)
+            source = sources.find(urllib.parse.unquote(segment), self.rules)
         except Refused as error:
             raise Rejected(400, "refused", "the video is not opened: %s" % error) from None
+        stream = self._begin(source, wish)
+        threading.Thread(target=self._say_started, args=(request, stream), daemon=True).start()
+
+    def _wish(self, request: Request) -> Wish:
+        """What a client asks for with a stream, if there is room for one. Raises Rejected."""
+        if len(self._streams) >= self.limits.streams:
+            raise Rejected(503, "too_many_streams", "%d streams run already; stop one first" % len(self._streams))
+        try:
+            return wish_of(self.args, dict(urllib.parse.parse_qsl(request.head.query.decode("latin-1"))))
+        except ValueError as error:
+            raise Rejected(400, "bad_request", str(error)) from None
+
+    def _begin(self, source: Source, wish: Wish) -> Stream:
+        """A new stream, running. Raises Rejected."""
+        number, self._next = self._next, self._next + 1
         stream = Stream(number, source, wish, self.limits, self.rules, self._bad)
         try:
             stream.start((self.out[0], self.out[1], self.inp[1]), self._over)
@@ -134,17 +146,34 @@ class VideoServer:
         with self._lock:
             if not stream.over.is_set():
                 self._streams[number] = stream
-        threading.Thread(target=self._say_started, args=(request, stream), daemon=True).start()
+        return stream
 
     def _say_started(self, request: Request, stream: Stream) -> None:
         stream.playing.wait_opened(ANSWER_WITHIN)
         if stream.playing.state == FAILED:
-            status = LIMITS.get(stream.playing.reason, 500)
-            problem = Problem(status, "not_opened", "the video cannot be opened: %s" % stream.playing.error)
-            self.doors.reply(request.id, failed(request.id, problem, "", wire.NO_TIMES))
+            self._say_failed(request, stream, LIMITS.get(stream.playing.reason, 500))
             return
         answer = Answer(TEXT, b"start stream whose id is %d" % stream.number)
         self.doors.reply(request.id, finished(request.id, answer, wire.NO_TIMES))
+
+    def _say_failed(self, request: Request, stream: Stream, status: int) -> None:
+        problem = Problem(status, "not_opened", "the video cannot be opened: %s" % stream.playing.error)
+        self.doors.reply(request.id, failed(request.id, problem, "", wire.NO_TIMES))
+
+    def _analyze(self, request: Request, rest: str) -> None:
+        """A video in the body: its results are the answer."""
+        wish = self._wish(request)
+        stream = self._begin(uploaded(request.body), wish)
+        request.body = b""
+        threading.Thread(target=self._say_results, args=(request, stream), daemon=True).start()
+
+    def _say_results(self, request: Request, stream: Stream) -> None:
+        stream.playing.wait_opened(self.limits.open + 1)
+        if stream.playing.state == FAILED and not stream.results.count:
+            self._say_failed(request, stream, LIMITS.get(stream.playing.reason, 422))
+            return
+        lines = b"application/x-ndjson" in request.head.accept
+        self.watching.listen(stream, request.id, None, Lines if lines else Events, owns=True)
 
     def _stop(self, request: Request, word: str) -> Answer:
         stream = self._find(word, listed=True)
@@ -158,12 +187,13 @@ class VideoServer:
         """A stream has ended: in its own thread."""
         with self._lock:
             self._streams.pop(stream.number, None)
-            if stream.number not in self._stopped:
+            if stream.number not in self._stopped and stream.playing.source.shown != UPLOAD:
                 keep(self._ended, stream)
         self.watching.over(stream)
         playing = stream.playing
         if playing.state == FAILED:
-            message = "stream %d (%s) failed: %s" % (stream.number, playing.source.shown, playing.error)
+            detail = " (%s)" % playing.detail if playing.detail else ""
+            message = "stream %d (%s) failed: %s%s" % (stream.number, playing.source.shown, playing.error, detail)
             self.doors.port.tell(wire.EVENT, {"type": "warning", "message": message})
 
     def _find(self, word: str, listed: bool = False) -> Stream:
@@ -203,7 +233,7 @@ class VideoServer:
         if picture is None:
             raise Rejected(404, "not_found", "")
         try:
-            return Answer(JPEG, images.encode(picture), headers=("cache-control: no-store",))
+            return Answer(JPEG, encoded(picture), headers=("cache-control: no-store",))
         except ValueError as error:
             raise Rejected(500, "bad_result", "the picture cannot be shown: %s" % error) from None
 
@@ -215,7 +245,10 @@ class VideoServer:
 
     def report(self) -> List[Dict[str, Any]]:
         """Figures of the streams that run, for the front."""
-        return [{"node": self.path, "lag": round(one.lag, 3), **one.about()} for one in list(self._streams.values())]
+        return [
+            {"node": self.path, "lag": round(one.lag, 3), **one.rates(), **one.about()}
+            for one in list(self._streams.values())
+        ]
 
 
 def keep(place: "OrderedDict[int, Stream]", stream: Stream) -> None:
@@ -242,6 +275,15 @@ def wish_of(args: Dict[str, Any], query: Dict[str, str]) -> Wish:
     return Wish(sampling, str(drop))
 
 
+def uploaded(body: Any) -> Source:
+    """A file of the bytes, in memory."""
+    file = os.memfd_create("franca-upload", os.MFD_CLOEXEC)
+    with os.fdopen(os.dup(file), "wb") as target:
+        target.write(body)
+    os.lseek(file, 0, os.SEEK_SET)
+    return Source("file", file, UPLOAD)
+
+
 class VideoInput:
     """Plays the videos named by `urls`, `repeat` times each, all at once; what comes back is for nobody."""
 
@@ -259,7 +301,7 @@ class VideoInput:
     def exec(self) -> None:
         settings = self.runtime.settings
         limits = limits_of(settings)
-        rules = rules_of({**settings, "local_only": True})
+        rules = rules_of({**settings, "local_only": True}, os.path.dirname(self.runtime.config.file))
         way = (self.out[0], self.out[1], self.inp[1] if hasattr(self, "inp") else "")
         streams: List[Stream] = []
         for _ in range(int(self.args.get("repeat", 1))):

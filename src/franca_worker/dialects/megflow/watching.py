@@ -1,23 +1,70 @@
-"""Clients that are told of a stream while it runs: server-sent events, and pictures one after the other."""
+"""Clients that are told of a stream while it runs: results as events or lines, and pictures one after the other."""
 
 from __future__ import annotations
 
 import json
 import threading
 import time
-from typing import Any, Dict, Iterable, Optional, Tuple
+from typing import Any, Dict, Iterable, List, NamedTuple, Optional, Tuple, Type, Union
 
 from franca_worker import wire
-from franca_worker.dialects.megflow import images
-from franca_worker.dialects.megflow.streams import Stream
+from franca_worker.dialects.megflow.streams import Stream, encoded
 from franca_worker.running import cancelled
+from franca_worker.video.playing import RETRYING, RUNNING
 from franca_worker.video.results import Result
 
-EVENTS = b"text/event-stream"
 PICTURES = b"multipart/x-mixed-replace; boundary=frame"
 BEAT = 2.0
 """Seconds after which something is sent, so that both ends know of each other."""
 PICTURE_EVERY = 0.1
+
+
+class Events:
+    """Server-sent events."""
+
+    kind = b"text/event-stream"
+    beat = b":\n\n"
+
+    @staticmethod
+    def begin(stream: Stream) -> bytes:
+        return b": stream %d\n\n" % stream.number
+
+    @staticmethod
+    def result(result: Result) -> bytes:
+        return b"id: %d\ndata: %s\n\n" % (result.number, as_json(result))
+
+    @staticmethod
+    def named(name: str, value: Dict[str, Any]) -> bytes:
+        return b"event: %s\ndata: %s\n\n" % (name.encode(), json.dumps(value).encode())
+
+
+class Lines:
+    """Lines of JSON. What is no result has one key, which says what it is."""
+
+    kind = b"application/x-ndjson"
+    beat = b""
+
+    @staticmethod
+    def begin(stream: Stream) -> bytes:
+        return b""
+
+    @staticmethod
+    def result(result: Result) -> bytes:
+        return as_json(result) + b"\n"
+
+    @staticmethod
+    def named(name: str, value: Dict[str, Any]) -> bytes:
+        return json.dumps({name: value}).encode() + b"\n"
+
+
+Form = Union[Type[Events], Type[Lines]]
+
+
+class Listener(NamedTuple):
+    stream: Stream
+    form: Form
+    owns: bool
+    """Whether the stream is for this client alone, and ends when it leaves."""
 
 
 class Watching:
@@ -26,66 +73,72 @@ class Watching:
     def __init__(self, doors: Any) -> None:
         self.doors = doors
         self._lock = threading.Lock()
-        self._listeners: Dict[int, Stream] = {}
-        self._states: Dict[int, Tuple[str, str]] = {}
+        self._listeners: Dict[int, Listener] = {}
+        self._states: Dict[int, str] = {}
         self._beaten = 0.0
 
-    # Events
+    # Results
 
-    def listen(self, stream: Stream, item: int, after: Optional[int]) -> None:
-        """Send every result of the stream as an event, until that or its client ends."""
-        self._send(item, b": stream %d\n\n" % stream.number)
+    def listen(self, stream: Stream, item: int, after: Optional[int], form: Form = Events, owns: bool = False) -> None:
+        """Send every result of the stream, until that or its client ends."""
+        self._send(item, form.begin(stream), form.kind)
         with self._lock:
-            self._listeners[item] = stream
+            self._listeners[item] = Listener(stream, form, owns)
         stream.results.listen(
             item,
             after,
-            lambda result: self._send(item, event(result)),
-            lambda lost: self._send(item, named("dropped", {"results": lost})),
+            lambda result: self._send(item, form.result(result), form.kind),
+            lambda lost: self._send(item, form.named("dropped", {"results": lost}), form.kind),
         )
         if stream.over.is_set():
-            self._finish(item, stream)
+            self._finish(item)
 
     def over(self, stream: Stream) -> None:
-        for item in [item for item, one in list(self._listeners.items()) if one is stream]:
-            self._finish(item, stream)
+        for item, _ in self._of(stream):
+            self._finish(item)
         self._states.pop(stream.number, None)
 
-    def _finish(self, item: int, stream: Stream) -> None:
+    def _of(self, stream: Stream) -> List[Tuple[int, Listener]]:
+        return [(item, one) for item, one in list(self._listeners.items()) if one.stream is stream]
+
+    def _finish(self, item: int) -> None:
         with self._lock:
-            if self._listeners.pop(item, None) is None:
-                return
+            listener = self._listeners.pop(item, None)
+        if listener is None:
+            return
+        stream, form, _ = listener
         stream.results.forget(item)
-        self._send(item, named("end", state_of(stream)))
-        self.doors.reply(item, wire.Reply(item, 200, 0, wire.NO_TIMES, EVENTS, b""))
+        self._send(item, form.named("end", state_of(stream)), form.kind)
+        self.doors.reply(item, wire.Reply(item, 200, 0, wire.NO_TIMES, form.kind, b""))
 
     def tick(self, streams: Iterable[Stream]) -> None:
         """Now and then: tell of streams that changed their state, and of being alive; forget who has gone."""
         for stream in streams:
-            state = (stream.playing.state, stream.playing.error)
-            if self._states.get(stream.number, ("running", "")) != state:
-                self._tell(stream, named("state", state_of(stream)))
+            state = stream.playing.state
+            if state not in (RUNNING, RETRYING):
+                continue
+            if self._states.get(stream.number, RUNNING) != state:
+                for item, one in self._of(stream):
+                    self._send(item, one.form.named("state", state_of(stream)), one.form.kind)
             self._states[stream.number] = state
         beats = time.monotonic() - self._beaten > BEAT
         if beats:
             self._beaten = time.monotonic()
-        for item, stream in list(self._listeners.items()):
+        for item, listener in list(self._listeners.items()):
             if self.doors.is_unwanted(item):
-                self._leave(item, stream)
+                self._leave(item, listener)
             elif beats:
-                self._send(item, b":\n\n")
+                self._send(item, listener.form.beat, listener.form.kind)
 
-    def _tell(self, stream: Stream, data: bytes) -> None:
-        for item in [item for item, one in list(self._listeners.items()) if one is stream]:
-            self._send(item, data)
-
-    def _leave(self, item: int, stream: Stream) -> None:
+    def _leave(self, item: int, listener: Listener) -> None:
         with self._lock:
             self._listeners.pop(item, None)
-        stream.results.forget(item)
+        listener.stream.results.forget(item)
+        if listener.owns:
+            listener.stream.stop()
         self.doors.reply(item, cancelled(item))
 
-    def _send(self, item: int, data: bytes, kind: bytes = EVENTS) -> None:
+    def _send(self, item: int, data: bytes, kind: bytes) -> None:
         self.doors.part(item, wire.Reply(item, 200, wire.MORE, wire.NO_TIMES, kind, data))
 
     # Pictures
@@ -102,7 +155,7 @@ class Watching:
             if picture is not None and (picture is not shown or time.monotonic() - beaten > BEAT):
                 shown, beaten = picture, time.monotonic()
                 try:
-                    data = images.encode(picture)
+                    data = encoded(picture)
                 except ValueError:
                     break
                 head = b"--frame\r\ncontent-type: image/jpeg\r\ncontent-length: %d\r\n\r\n" % len(data)
@@ -123,10 +176,5 @@ def state_of(stream: Stream) -> Dict[str, Any]:
     return {key: about[key] for key in ("state", "error", "decoded", "analysed", "dropped", "reconnects")}
 
 
-def event(result: Result) -> bytes:
-    data = {"frame": result.frame, "seconds": result.seconds, "message": result.message}
-    return b"id: %d\ndata: %s\n\n" % (result.number, json.dumps(data).encode())
-
-
-def named(name: str, value: Dict[str, Any]) -> bytes:
-    return b"event: %s\ndata: %s\n\n" % (name.encode(), json.dumps(value).encode())
+def as_json(result: Result) -> bytes:
+    return json.dumps({"frame": result.frame, "seconds": result.seconds, "message": result.message}).encode()
