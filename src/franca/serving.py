@@ -124,6 +124,8 @@ class Serving:
                 watcher.cancel()
             self.web.close()
             await self.engine.stop(WORKER_STOP)
+            for front in self.fronts:
+                front.spool.close()
             if self.tracing is not None:
                 self.tracing.close()
 

@@ -242,7 +242,8 @@ class Settings:
     video_seconds: float = setting(600.0, "longest video file", "seconds", group=VIDEO, least=0.001)
     video_frames: int = setting(18_000, "most frames of a video file", "int", group=VIDEO, least=1)
     video_pixels: int = setting(4096 * 2304, "pixels of one frame", "int", group=VIDEO, least=1, most=1 << 27)
-    video_bytes: int = setting(256 * MIB, "largest video file at an address", "size", group=VIDEO, least=1)
+    video_bytes: int = setting(256 * MIB, "largest video in a request, or at an address", "size", group=VIDEO, least=1)
+    spool_bytes: int = setting(2048 * MIB, "disk for videos in requests; beyond it 507", "size", group=VIDEO, least=1)
     video_open: float = setting(10.0, "longest time to open a video", "seconds", group=VIDEO, least=0.05)
     video_stall: float = setting(10.0, "longest time without a frame", "seconds", group=VIDEO, least=0.05)
     stream_max_s: float = setting(0.0, "longest time a live stream runs; 0: until it is stopped", "seconds",

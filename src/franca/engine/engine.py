@@ -139,6 +139,7 @@ class LocalEngine:
         wished = row.wished(pools)
         log.info("%s asks for pools: %s", self.package.name, ", ".join(f"{p.name} x {p.workers}" for p in wished))
         probe = self.pools[0]
+        probe.stopping = True
         self._build(wished)
         self._keep = asyncio.get_running_loop().create_task(probe.stop(2.0))
         for pool in self.pools:

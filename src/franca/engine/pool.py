@@ -96,6 +96,8 @@ class Pool(Staff):
 
     def appetite(self, coming: int) -> int:
         """How many more calls the pool before may begin: so many that none of our workers idles, and few more."""
+        if self.queue.bytes >= self.queue.max_bytes:
+            return 0
         batch = max((worker.max_batch if worker.batched else 2 for worker in self.workers), default=1)
         return max(LEAST_WAITING, 2 * batch * self.wanted) - self.queue.length - coming
 

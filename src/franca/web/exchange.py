@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from franca.engine.call import Call, Fault, Step
 from franca.web.front import Front
 from franca.web.native.base import InferRoute
+from franca.web.spool import Upload
 from franca_worker import wire
 
 if TYPE_CHECKING:
@@ -38,7 +39,7 @@ monotonic = time.monotonic
 class Exchange(Call):
     """Begun by a connection when headers are complete; finished by the engine's reply or a fault."""
 
-    __slots__ = ("began", "connection", "front", "keep_alive", "lines", "minor", "route", "started", "trace")
+    __slots__ = ("began", "connection", "front", "keep_alive", "lines", "minor", "route", "started", "trace", "upload")
 
     def __init__(self, connection: Connection, front: Front, route: InferRoute, began: float) -> None:
         super().__init__()
@@ -53,6 +54,8 @@ class Exchange(Call):
         self.lines = b""
         """Header lines the answer must carry."""
         self.pieces: list[bytes | bytearray] = []
+        self.upload: Upload | None = None
+        """The body, where that is written to a file."""
 
     def take_in(self, body: bytes) -> None:
         """Keep a piece of the body. A great many small ones share one buffer: each alone costs more than it holds."""
@@ -63,6 +66,19 @@ class Exchange(Call):
             pieces[-1] += body
         else:
             pieces.append(bytearray(body))
+
+    def use_upload(self, upload: Upload) -> None:
+        """The script is given the path."""
+        path = bytes(upload.path)
+        self.pieces, self.size = [path], len(path)
+        self.front.held += self.size
+
+    def release(self) -> None:
+        """Let go of the body."""
+        self.front.held -= self.size
+        self.size = 0
+        if self.upload is not None:
+            self.upload.close()
 
     def grow(self, size: int) -> bool:
         if self.front.held + size > self.front.settings.max_held:

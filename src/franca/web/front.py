@@ -17,6 +17,7 @@ from franca.metrics import Metrics
 from franca.settings import Settings
 from franca.web.access import Access
 from franca.web.native.base import Contract, InferRoute, Words, neutral_error
+from franca.web.spool import Spool
 
 ASGI = Callable[[Any, Any, Any], Awaitable[None]]
 RECENT = 50
@@ -47,6 +48,7 @@ class Front:
         self._asked = [route for route in contract.routes if route.method == "GET"]
         self.app: ASGI | None = None
         self.public: frozenset[bytes] = frozenset()
+        self.spool = Spool(settings.spool_bytes)
         self.held = 0
         """Bytes of request bodies in memory, and of answers that clients are slow to read."""
         self.reserved: deque[Any] = deque()

@@ -21,6 +21,7 @@ from franca.web.exchange import Exchange, answer_bytes, cors_lines
 from franca.web.front import Front
 from franca.web.head import Refused, RequestHead
 from franca.web.native.base import InferRoute
+from franca.web.spool import Upload
 
 IDLE, HEADERS, BODY, ANSWERING, CLOSING = "idle", "headers", "body", "answering", "closing"
 RESERVED = 16
@@ -103,8 +104,7 @@ class Connection(HttpToolsProtocol):
     def _let_go(self, exchange: Exchange) -> None:
         if exchange.id:
             self.front.engine.cancel(exchange)
-        self.front.held -= exchange.size
-        exchange.size = 0
+        exchange.release()
 
     def data_received(self, data: bytes) -> None:
         if self.phase == CLOSING:
@@ -194,9 +194,13 @@ class Connection(HttpToolsProtocol):
         if self.front.access.refuses(route.access, self.head.authorization):
             self._stop(Fault(401, "unauthorized", "this server needs a token: Authorization: Bearer ..."), "token")
         length = self.head.content_length
-        if length > self.limits.max_body:
-            self._stop(self._too_large(), "body")
-        if length > 0:
+        most = self.limits.video_bytes if route.spooled else self.limits.max_body
+        if length > most:
+            self._stop(self._too_large(most), "body")
+        if route.spooled:
+            exchange.upload = self.front.spool.begin()
+            exchange.upload.on_room = self.flow.resume_reading
+        elif length > 0:
             self._hold(exchange, length)
         self._continue()
 
@@ -206,8 +210,16 @@ class Connection(HttpToolsProtocol):
             self.head.expects_continue = False
             self.transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
 
-    def _too_large(self) -> Fault:
-        return Fault(413, "body_too_large", f"the request body is larger than {self.limits.max_body} bytes")
+    def _too_large(self, most: int) -> Fault:
+        return Fault(413, "body_too_large", f"the request body is larger than {most} bytes")
+
+    def _spool(self, upload: Upload, body: bytes) -> None:
+        if self.body_bytes > self.limits.video_bytes:
+            self._stop(self._too_large(self.limits.video_bytes), "body")
+        if not upload.write(body):
+            self.flow.pause_reading()
+        if not upload.fits or upload.error is not None:
+            self._stop(Fault(507, "no_space", "there is no room for the request body; try again later", 10), "spool")
 
     def _hold(self, exchange: Exchange, size: int) -> None:
         if self.front.held + size > self.limits.max_held:
@@ -219,9 +231,12 @@ class Connection(HttpToolsProtocol):
         entry = self.entry
         self.body_bytes += len(body)
         if isinstance(entry, Exchange):
+            if entry.upload is not None:
+                self._spool(entry.upload, body)
+                return
             if self.head.content_length < 0:
                 if self.body_bytes > self.limits.max_body:
-                    self._stop(self._too_large(), "body")
+                    self._stop(self._too_large(self.limits.max_body), "body")
                 self._hold(entry, len(body))
             entry.take_in(body)
         elif entry is not None:
@@ -242,7 +257,7 @@ class Connection(HttpToolsProtocol):
             return
         self.phase = ANSWERING
         if isinstance(entry, Exchange):
-            if entry.size != self.body_bytes:
+            if entry.size != self.body_bytes and entry.upload is None:
                 self.entry = entry
                 self._stop(Fault(400, "bad_http", "the body is not as long as the request says"), "http")
             entry.arrived = monotonic()
@@ -261,16 +276,31 @@ class Connection(HttpToolsProtocol):
     def _answer(self, entry: Entry) -> None:
         self.current = entry
         if isinstance(entry, Exchange):
-            fault = self.front.engine.submit(entry)
-            if fault is not None:
-                entry.fail(fault)
+            if entry.upload is None:
+                self._submit(entry)
+            else:
+                entry.upload.finish(lambda: self._submit_upload(entry))
         else:
             self._start_asgi_task(entry, self.app)
 
+    def _submit(self, entry: Exchange) -> None:
+        fault = self.front.engine.submit(entry)
+        if fault is not None:
+            entry.fail(fault)
+
+    def _submit_upload(self, entry: Exchange) -> None:
+        """The whole body is in its file, or could not be put there."""
+        if self.transport is None or self.current is not entry or entry.upload is None:
+            return
+        if entry.upload.error is not None:
+            entry.fail(Fault(507, "no_space", "there is no room for the request body; try again later", 10))
+            return
+        entry.use_upload(entry.upload)
+        self._submit(entry)
+
     def finished(self, entry: Exchange) -> None:
         """An answer is written: make way for the next request, or close."""
-        self.front.held -= entry.size
-        entry.size = 0
+        entry.release()
         self._next(entry.keep_alive)
 
     def _cycle_finished(self) -> None:
@@ -344,8 +374,7 @@ class Connection(HttpToolsProtocol):
         request_id = exchange.request_id if exchange else self.head.request_id(self.front)
         route = exchange.route if exchange else None
         if exchange is not None:
-            self.front.held -= exchange.size
-            exchange.size = 0
+            exchange.release()
         self.front.metrics.requests[route.name if route else "other", fault.status] += 1
         answer = answer_bytes(self.front, route, fault, request_id, exchange.lines if exchange else b"")
         if self.current is not None or self.waiting or self.held_back:

@@ -45,6 +45,8 @@ class InferRoute:
     gives: str = ""
     """The media type of its answers, likewise."""
     method: str = "POST"
+    spooled: bool = False
+    """Whether its body goes to a file, by the limits of videos; the script is given that file's path."""
     bare: bool = False
     """Whether it takes no body."""
     endless: bool = False
