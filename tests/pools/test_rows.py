@@ -182,7 +182,8 @@ def test_back_pressure_reaches_the_entrance(tmp_path: Path) -> None:
 
 
 def test_a_hung_stage_is_killed_and_the_others_go_on() -> None:
-    with serving("row_script", *ROW, "--run-timeout", "0.5", "--kill-grace", "0.2", "--timeout", "20") as server:
+    flags = ("--run-timeout", "0.5", "--kill-grace", "0.2", "--timeout", "20", "--restart-delay", "0")
+    with serving("row_script", *ROW, *flags) as server:
         for stage in STAGES:
             mates = [send(server, {"id": id}) for id in range(4)]
             assert answers(server, [send(server, {"id": 9, stage: "hang"})])[0].status == 504
