@@ -17,7 +17,8 @@ def detect(path: Path) -> Package | None:
     script = path if path.is_file() else _script_in(path)
     if script.suffix != ".py":
         raise StartError("this is no Python script", file=str(path), fix="name a .py file or a folder that holds one")
-    entry, reasons = plain_entry(parse(script), script)
+    tree = parse(script)
+    entry, reasons = plain_entry(tree, script)
     if not entry:
         raise StartError(
             "there is no predict in it",
@@ -32,6 +33,7 @@ def detect(path: Path) -> Package | None:
         entry=entry,
         reasons=tuple(reasons),
         config=config_beside(script),
+        options={"frames": True} if takes_frames(tree, entry) else {},
     )
 
 
@@ -95,6 +97,14 @@ def plain_entry(tree: ast.Module, script: Path, check: bool = True) -> tuple[str
         if name in imported:
             return name, [f"{script.name}:{imported[name]} brings in {name}"]
     return "", []
+
+
+def takes_frames(tree: ast.Module, entry: str) -> bool:
+    """Whether it takes videos: it defines `predict_frame` beside a `predict`, and both are ordinary functions."""
+    bodies = [node.body for node in tree.body if isinstance(node, ast.ClassDef) and node.name == "Model"]
+    found = functions(bodies[0] if entry.startswith("Model.") and bodies else tree.body)
+    both = [found.get(name) for name in ("predict", "predict_frame")]
+    return entry.endswith("predict") and all(isinstance(one, ast.FunctionDef) for one in both)
 
 
 def _check_signature(node: Function, script: Path, *, method: bool) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import inspect
 import json
 import os
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 
 EVENT_STREAM = "text/event-stream"
 JSON_LINES = "application/x-ndjson"
-HOOKS = ("load", "preprocess", "predict", "predict_batch", "postprocess", "example", "close")
+HOOKS = ("load", "preprocess", "predict", "predict_batch", "predict_frame", "postprocess", "example", "close")
 
 
 class Plain(Dialect):
@@ -44,6 +45,8 @@ class Plain(Dialect):
             self._finish(self.hooks["load"]())
         self._choose()
         self._check_part()
+        if self.package.options.get("frames") and "predict_frame" in self.hooks:
+            self._take_videos()
         return self._description(source)
 
     def _check(self) -> None:
@@ -53,9 +56,20 @@ class Plain(Dialect):
                 self.package.script,
                 fix="define predict(request), or a class Model with predict(item) or predict_batch(items)",
             )
-        for name in ("preprocess", "predict", "predict_batch", "postprocess"):
+        for name in ("preprocess", "predict", "predict_batch", "predict_frame", "postprocess"):
             if name in self.hooks:
                 takes_one(self.hooks[name], name)
+
+    def _take_videos(self) -> None:
+        if self.batched or self.asynchronous or self.package.part:
+            raise ScriptError("predict_frame needs a script in one process", self.package.script,
+                              fix="leave out --pools")  # fmt: skip
+        if not (importlib.util.find_spec("av") and importlib.util.find_spec("numpy")):
+            raise ScriptError("predict_frame takes frames of videos, which needs PyAV and numpy", self.package.script,
+                              fix="pip install av numpy, or give the function another name")  # fmt: skip
+        from franca_worker.video import scripted
+
+        scripted.install(self, self.hooks["predict_frame"])
 
     def _check_part(self) -> None:
         """A pool for a stage the script does not have is a waste worth a word."""

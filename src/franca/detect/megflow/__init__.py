@@ -24,6 +24,8 @@ MAIN = re.compile(r"^\s*main\s*=", re.MULTILINE)
 LARGEST = 4_000_000
 IN_FLIGHT = 64
 """Requests a graph may hold at once: enough for nodes that gather batches."""
+VIEWERS = 1024
+"""The same where clients stay to be told of a stream."""
 
 
 def detect(path: Path) -> Package | None:
@@ -99,7 +101,8 @@ def package_of(config_file: Path, plugin: Path, module: str = "", dynamic: str =
     servers = list(server_nodes(config, config.main, ""))
     refuse_same_ports(config, servers)
     working = working_folder(config, plugin, module_path)
-    defaults: dict[str, Any] = {"slots": IN_FLIGHT}
+    watched = any(server["type"] == "VideoServer" for server in servers)
+    defaults: dict[str, Any] = {"slots": VIEWERS if watched else IN_FLIGHT}
     if servers:
         defaults["port"] = servers[0]["port"]
     return Package(

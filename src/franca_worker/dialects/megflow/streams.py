@@ -14,7 +14,7 @@ from franca_worker.dialects.megflow.channels import Sink
 from franca_worker.dialects.megflow.envelope import EMPTY, Contents
 from franca_worker.video.frames import Frame, Source
 from franca_worker.video.limits import Limits, Rules
-from franca_worker.video.playing import Playing, Wish
+from franca_worker.video.playing import OVER, RUNNING, Playing, Wish
 from franca_worker.video.results import Results
 
 REMEMBERED = 256
@@ -171,4 +171,7 @@ class Stream:
         playing = self.playing
         found: Dict[str, Any] = {"id": self.number, "url": playing.source.shown, **playing.figures()}
         found.update(results=self.results.count, results_dropped=self.results.dropped)
+        if playing.state in OVER and not self.over.is_set():
+            # Its last frames are still in the graph.
+            found["state"] = RUNNING
         return found

@@ -7,6 +7,7 @@ import os
 import queue
 import threading
 import time
+import traceback
 import urllib.parse
 from collections import OrderedDict
 from typing import Any, Callable, Dict, List, Optional
@@ -109,6 +110,11 @@ class VideoServer:
             answer = ways[word](request, rest[0] if rest else "")
         except Rejected as error:
             self.doors.reply(request.id, failed(request.id, error.problem, "", wire.NO_TIMES))
+            return
+        except Exception:
+            # Whatever it is, one request fails of it, and not the node.
+            problem = Problem(500, "script_error", "the request failed; the server's log says why")
+            self.doors.reply(request.id, failed(request.id, problem, traceback.format_exc(), wire.NO_TIMES))
             return
         if answer is not None:
             self.doors.reply(request.id, finished(request.id, answer, wire.NO_TIMES))

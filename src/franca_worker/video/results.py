@@ -1,0 +1,77 @@
+"""What came of a stream's frames: kept for whoever asks, as many as there is room for."""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from typing import Callable, Deque, Dict, List, NamedTuple, Optional
+
+MOST_BYTES = 16 << 20
+
+
+class Result(NamedTuple):
+    number: int
+    """Counted from 1, over all results of the stream."""
+    frame: Optional[int]
+    """Which frame it is about; None when the graph does not say."""
+    seconds: Optional[float]
+    """When that frame is, from the beginning of the video."""
+    message: str
+
+
+Listener = Callable[[Result], None]
+
+
+class Results:
+    """Thread-safe. Listeners are called in the thread that adds, one result after the other."""
+
+    def __init__(self, most: int) -> None:
+        self.most = most
+        self.count = 0
+        self.dropped = 0
+        """Results that had to go before anyone took them."""
+        self._kept: Deque[Result] = deque()
+        self._bytes = 0
+        self._taken = 0
+        self._listeners: Dict[int, Listener] = {}
+        self._lock = threading.Lock()
+
+    def add(self, frame: Optional[int], seconds: Optional[float], message: str) -> None:
+        with self._lock:
+            self.count += 1
+            result = Result(self.count, frame, seconds, message)
+            self._kept.append(result)
+            self._bytes += len(message)
+            while len(self._kept) > self.most or (self._bytes > MOST_BYTES and len(self._kept) > 1):
+                gone = self._kept.popleft()
+                self._bytes -= len(gone.message)
+                if gone.number > self._taken:
+                    self._taken = gone.number
+                    self.dropped += 1
+            for listener in list(self._listeners.values()):
+                listener(result)
+
+    def take(self) -> List[Result]:
+        """Those that were not taken yet. They stay for listeners that come back."""
+        with self._lock:
+            found = [result for result in self._kept if result.number > self._taken]
+            self._taken = self.count
+            return found
+
+    def listen(self, key: int, after: Optional[int], listener: Listener, lost: Callable[[int], None]) -> None:
+        """Tell the listener what it missed after a number, or all that is kept, and from now on everything.
+
+        Before that `lost` is told how many after the number are gone for good, if any.
+        """
+        with self._lock:
+            first = self._kept[0].number if self._kept else self.count + 1
+            if after is not None and first - 1 > after:
+                lost(first - 1 - after)
+            for result in self._kept:
+                if after is None or result.number > after:
+                    listener(result)
+            self._listeners[key] = listener
+
+    def forget(self, key: int) -> None:
+        with self._lock:
+            self._listeners.pop(key, None)
