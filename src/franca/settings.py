@@ -21,7 +21,7 @@ from franca.pools import PoolSize
 MIB = 1024 * 1024
 
 
-def setting(
+def setting(  # noqa: PLR0913  each is one column of the table below
     default: Any,
     help: str,
     kind: str,

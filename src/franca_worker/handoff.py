@@ -68,10 +68,10 @@ class Handoff:
         parts = _pickled(value)
         lengths = [len(part) for part in parts]
         lines = b"".join(LENGTH.pack(length) for length in lengths)
-        if slot and self.writes is not None and sum(lengths) >= SHARE_ABOVE:
-            if sum(map(_aligned, lengths)) <= self.writes.size:
-                self._write(slot, parts)
-                return PREFIX.pack(len(parts), slot) + lines, True
+        room = self.writes.size if slot and self.writes is not None else 0
+        if sum(lengths) >= SHARE_ABOVE and sum(map(_aligned, lengths)) <= room:
+            self._write(slot, parts)
+            return PREFIX.pack(len(parts), slot) + lines, True
         return b"".join([PREFIX.pack(len(parts), 0), lines, *parts]), False
 
     def _write(self, slot: int, parts: List[memoryview]) -> None:

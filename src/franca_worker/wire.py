@@ -5,11 +5,12 @@ A frame is a 12-byte header, then its payload::
     length u32 | kind u8 | flags u8 | count u16 | generation u32 | payload (length bytes)
 
 RUN and REPLY payloads hold `count` items: a table of fixed rows, then all heads, then all bodies. A head is a few
-short fields joined by NUL (HTTP allows no NUL in any of them). CANCEL and FREE hold item ids. Every other payload is a JSON
-object. Reading is exact, and the end of the stream is the death of the peer.
+short fields joined by NUL (HTTP allows no NUL in any of them). CANCEL and FREE hold item ids. Every other payload is a
+JSON object. Reading is exact, and the end of the stream is the death of the peer.
 
-FETCH gives an item back, `{"id": ..., "uris": [...]}`: the front fetches what they lead to and runs the item again, with
-the bytes behind its body and `Head.fetched` telling which is which. The item's own reply, which follows, is ignored.
+FETCH gives an item back, `{"id": ..., "uris": [...]}`: the front fetches what they lead to and runs the item again,
+with the bytes behind its body and `Head.fetched` telling which is which. The item's own reply, which follows, is
+ignored.
 
     front -> worker   HELLO  RUN  CANCEL  STOP
     worker -> front   HELLO  LOADING  READY | FAILED  REPLY  FREE  FETCH  METRIC  EVENT

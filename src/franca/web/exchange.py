@@ -266,9 +266,7 @@ def cors_lines(front: Front, origin: bytes) -> bytes:
     )
 
 
-def timing(
-    queued_us: int, times: tuple[int, int, int, int, int], total_us: int, trail: Sequence[Step] = ()
-) -> bytes:
+def timing(queued_us: int, times: tuple[int, int, int, int, int], total_us: int, trail: Sequence[Step] = ()) -> bytes:
     """The header line; after a row of pools also what each took."""
     if trail:
         pools = b"".join(
