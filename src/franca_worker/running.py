@@ -111,6 +111,7 @@ class Runner:
                 for reply in self._one_by_one(ready, error, started):
                     # Sent at once: what is done stays done, whatever the next item does to this process.
                     self.port.reply(reply)
+                traceback.clear_frames(error.__traceback__)
             else:
                 took = microseconds(now() - started)
                 for (request, _, decode, preprocess), output in zip(ready, outputs):
