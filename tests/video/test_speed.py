@@ -8,6 +8,7 @@ from typing import Any
 
 import av
 import numpy as np
+import pytest
 
 from franca_worker.video import sources
 from franca_worker.video.frames import Decoder, Ended, Sampling
@@ -54,6 +55,7 @@ def ours(path: Path) -> float:
         source.close()
 
 
+@pytest.mark.quiet
 def test_as_fast_as_decoding_here(tmp_path: Path) -> None:
     options = {"preset": "ultrafast"}
     path = make(tmp_path / "hd.mp4", FRAMES, width=1920, height=1080, options=options, picture=picture)

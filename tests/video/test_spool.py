@@ -112,5 +112,5 @@ def test_two_on_one_connection(server: Server, folder: Path) -> None:
     for _ in range(2):
         answer = server.client.post("/analyze_video", content=made(5))
         assert answer.text.count("\nid: ") == 5
-    assert not files(folder)
+    wait_until(lambda: not files(folder))
     assert server.metric("franca_held_bytes") == 0
