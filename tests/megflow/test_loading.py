@@ -107,6 +107,13 @@ def test_variables_of_the_template(tmp_path: Path) -> None:
         discover(folder)
 
 
+def test_a_module_named_like_its_folder(tmp_path: Path) -> None:
+    folder = package(tmp_path / "ball")
+    (folder / "plugin.py").rename(folder / "ball.py")
+    with serving(folder) as server:
+        assert server.client.post("/analyze/bytes", content=b"abc").content == b"abc"
+
+
 def test_relative_imports_siblings_and_odd_names(tmp_path: Path) -> None:
     folder = package(tmp_path / "my-plugins v1.0", plugin="from helper import Node\n")
     (folder / "helper.py").write_text(PLUGIN)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import os
 import sys
+from types import ModuleType
 from typing import Any, Callable, List
 
 from franca_worker.dialects.megflow import builtin, servers, video
@@ -40,8 +41,19 @@ def load(plugin: str, module_path: str, progress: Callable[[str], None]) -> None
         sys.path.remove(path)
     sys.path.insert(0, path)
     for name in modules(plugin, module_path):
+        _open_folder(path, name)
         progress("importing %s" % name)
         importlib.import_module(name)
+
+
+def _open_folder(path: str, name: str) -> None:
+    """Let a folder without `__init__.py` be a package even where a module of its own has its name (ball/ball.py)."""
+    top, dot, _ = name.partition(".")
+    folder = os.path.join(path, top)
+    if dot and top not in sys.modules and not os.path.exists(os.path.join(folder, "__init__.py")):
+        package = ModuleType(top)
+        package.__path__ = [folder]
+        sys.modules[top] = package
 
 
 def kinds() -> Kinds:
