@@ -82,6 +82,11 @@ def test_words_where_an_address_or_a_path_is_meant(clip: Path) -> None:
     assert (found["connections"], found["datagrams"], found["opened"]) == (0, 0, []), found
 
 
+def tracks(count: int) -> bytes:
+    """An index that names so many tracks, none of which holds anything."""
+    return b"\0\0\0\x10ftypisom\0\0\0\0" + (8 + 8 * count).to_bytes(4, "big") + b"moov" + b"\0\0\0\x08trak" * count
+
+
 def damaged(clip: Path) -> dict[str, bytes]:
     whole = clip.read_bytes()
     import random
@@ -95,6 +100,8 @@ def damaged(clip: Path) -> dict[str, bytes]:
         "atom_zero": b"\0\0\0\0ftyp" + whole[8:],
         "atom_huge": b"\0\0\0\1ftyp" + b"\xff" * 8 + whole[8:],
         "nested": b"".join((8 * (4000 - n)).to_bytes(4, "big") + b"moov" for n in range(4000)),
+        "thousand_tracks": tracks(1_000),
+        "million_tracks": tracks(1_000_000),
         "zeroed": whole[: len(whole) // 3] + bytes(len(whole) // 3) + whole[2 * len(whole) // 3 :],
         "empty": b"",
     }
