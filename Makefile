@@ -10,7 +10,7 @@ help:
 	@echo "make serve            serve examples/digits on http://127.0.0.1:8080"
 	@echo "make test             all checks and tests"
 	@echo "make check            ruff, mypy, and where our longest files and functions stand"
-	@echo "make soak             the fault suite with its full counts"
+	@echo "make soak             faults, life, edge and pools with their full counts"
 	@echo "make bench-overhead   what a request costs, beside a bare server and mosec"
 	@echo "make bench-graph      what MegFlow graphs cost, beside bare threads and the plain dialect"
 	@echo "make wheel            build the wheel"
