@@ -29,7 +29,7 @@ $(VENV)/.tested: pyproject.toml tests/requirements-frameworks.txt $(VENV)/.serve
 	@touch $@
 
 serve: $(VENV)/.served
-	$(BIN)/franca serve examples/digits
+	$(BIN)/panglot serve examples/digits
 
 check: $(VENV)/.tested
 	$(BIN)/ruff check .
@@ -41,7 +41,7 @@ test: check
 	$(BIN)/python tests/all.py
 
 soak: $(VENV)/.tested
-	FRANCA_SOAK=1 $(BIN)/python -m pytest tests/faults tests/life tests/edge tests/pools tests/versions --timeout 7200
+	PANGLOT_SOAK=1 $(BIN)/python -m pytest tests/faults tests/life tests/edge tests/pools tests/versions --timeout 7200
 
 bench-overhead: $(VENV)/.served
 	$(BIN)/python benchmarks/overhead/run.py

@@ -1,4 +1,4 @@
-"""`franca bench` beside wrk on the same server, in turns: do they see the same? Usage: run.py [ROUNDS [SECONDS]]"""
+"""`panglot bench` beside wrk on the same server, in turns: do they see the same? Usage: run.py [ROUNDS [SECONDS]]"""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def serve(package: Path) -> tuple[subprocess.Popen[str], str]:
     words = [
         sys.executable,
         "-m",
-        "franca",
+        "panglot",
         "serve",
         str(package),
         "--port",
@@ -72,7 +72,7 @@ def one_round(url: str, body: Path, connections: int, seconds: int, folder: Path
     theirs = float(re.search(r"Requests/sec:\s*([\d.]+)", done.stdout)[1])  # type: ignore[index]
     time.sleep(0.5)
     saved = folder / "bench.json"
-    words = [sys.executable, "-m", "franca", "bench", url, str(body), "--concurrency", str(connections)]
+    words = [sys.executable, "-m", "panglot", "bench", url, str(body), "--concurrency", str(connections)]
     words += ["--duration", str(seconds), "--warmup", "0.2", "--json", str(saved), "--no-autolog"]
     subprocess.run(words, check=True, capture_output=True)
     level = json.loads(saved.read_text())["levels"][0]

@@ -88,7 +88,7 @@ def client(
 
 def serve(title: str, picture: bytes, flags: list[str], seconds: float, clients: int, connections: int) -> None:
     server = subprocess.Popen(
-        [sys.executable, "-m", "franca", "serve", str(PACKAGE), "--port", "0", "--max-batch", "64", *flags],
+        [sys.executable, "-m", "panglot", "serve", str(PACKAGE), "--port", "0", "--max-batch", "64", *flags],
         stderr=subprocess.PIPE, text=True,
     )  # fmt: skip
     assert server.stderr is not None
@@ -126,7 +126,9 @@ def serve(title: str, picture: bytes, flags: list[str], seconds: float, clients:
     metrics = http.client.HTTPConnection("127.0.0.1", port)
     metrics.request("GET", "/metrics")
     text = metrics.getresponse().read().decode()
-    sums = [line for line in text.splitlines() if line.startswith(("franca_batch_size_sum", "franca_batch_size_count"))]
+    sums = [
+        line for line in text.splitlines() if line.startswith(("panglot_batch_size_sum", "panglot_batch_size_count"))
+    ]
     middle, high = latencies[total // 2] * 1e3, latencies[total * 99 // 100] * 1e3
     print(f"{title}: {total / took:.0f} pictures/s, p50 {middle:.1f} ms, p99 {high:.1f} ms")
     print(f"   GPU idle {idle.share():.0f} % of the time, front {load[server.pid]:.0f} % of a core")

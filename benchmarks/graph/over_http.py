@@ -24,7 +24,7 @@ CLIENTS = 8
 @contextlib.contextmanager
 def served(package: str) -> Iterator[tuple[psutil.Process, int]]:
     """The server process and its port."""
-    command = [sys.executable, "-m", "franca", "serve", str(HERE / package), "--port", "0"]
+    command = [sys.executable, "-m", "panglot", "serve", str(HERE / package), "--port", "0"]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
         try:
             assert process.stderr is not None

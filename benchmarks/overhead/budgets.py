@@ -25,13 +25,13 @@ class RatioBudget:
 
 
 RATIOS = (
-    RatioBudget("batch echo, CPU", "franca-batch", "floor", "cpu_us", "<=", 2.0, aim=1.25),
-    RatioBudget("one-by-one echo, CPU", "franca-single", "floor", "cpu_us", "<=", 3.0),
-    RatioBudget("batch echo, CPU", "franca-batch", "mosec-batch", "cpu_us", "<", 1.0),
-    RatioBudget("one-by-one echo, CPU", "franca-single", "mosec-single", "cpu_us", "<", 1.0),
-    RatioBudget("batch echo, p99", "franca-batch", "mosec-batch", "p99_ms", "<=", 1.25),
-    RatioBudget("one-by-one echo, p99", "franca-single", "mosec-single", "p99_ms", "<=", 1.25),
-    RatioBudget("150 kB raw echo, CPU", "franca-raw", "floor-raw", "cpu_us", "<=", 2.5),
+    RatioBudget("batch echo, CPU", "panglot-batch", "floor", "cpu_us", "<=", 2.0, aim=1.25),
+    RatioBudget("one-by-one echo, CPU", "panglot-single", "floor", "cpu_us", "<=", 3.0),
+    RatioBudget("batch echo, CPU", "panglot-batch", "mosec-batch", "cpu_us", "<", 1.0),
+    RatioBudget("one-by-one echo, CPU", "panglot-single", "mosec-single", "cpu_us", "<", 1.0),
+    RatioBudget("batch echo, p99", "panglot-batch", "mosec-batch", "p99_ms", "<=", 1.25),
+    RatioBudget("one-by-one echo, p99", "panglot-single", "mosec-single", "p99_ms", "<=", 1.25),
+    RatioBudget("150 kB raw echo, CPU", "panglot-raw", "floor-raw", "cpu_us", "<=", 2.5),
 )
 FRONT_MB = 60.0
 WORKER_MB = 30.0
@@ -81,5 +81,5 @@ def verdicts(results: Mapping[str, Rounds], idle: Idle | None, help_seconds: flo
         *(judge_ratio(budget, results) for budget in RATIOS),
         judge("idle memory of the front", idle.front_mb if idle else None, "<", FRONT_MB, "MB"),
         judge("idle memory of a plain worker", idle.worker_mb if idle else None, "<", WORKER_MB, "MB"),
-        judge("franca --help, CPU", help_seconds, "<", HELP_SECONDS, "s"),
+        judge("panglot --help, CPU", help_seconds, "<", HELP_SECONDS, "s"),
     ]

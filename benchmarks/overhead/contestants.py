@@ -38,17 +38,17 @@ def python_folder() -> Path:
     return running if (running / "uvicorn").exists() else ROOT / ".venv" / "bin"
 
 
-def franca_command(given: str | None) -> tuple[str, ...]:
-    """The franca to measure: the one given on the command line, else the one beside Python."""
-    return tuple(shlex.split(given)) if given else (str(python_folder() / "franca"),)
+def panglot_command(given: str | None) -> tuple[str, ...]:
+    """The panglot to measure: the one given on the command line, else the one beside Python."""
+    return tuple(shlex.split(given)) if given else (str(python_folder() / "panglot"),)
 
 
-def contestants(franca: tuple[str, ...]) -> list[Contestant]:
+def contestants(panglot: tuple[str, ...]) -> list[Contestant]:
     python = str(python_folder() / "python")
     floor = (python, str(HERE / "floor.py"), "{port}")
 
-    def franca_on(name: str, scenario: str, package: str) -> Contestant:
-        command = (*franca, "serve", str(PACKAGES / package), "--host", "127.0.0.1", "--port", "{port}")
+    def panglot_on(name: str, scenario: str, package: str) -> Contestant:
+        command = (*panglot, "serve", str(PACKAGES / package), "--host", "127.0.0.1", "--port", "{port}")
         return Contestant(name, scenario, command, "/predict", "/v2/health/ready")
 
     def mosec_on(name: str, scenario: str, *flags: str) -> Contestant:
@@ -58,14 +58,14 @@ def contestants(franca: tuple[str, ...]) -> list[Contestant]:
 
     return [
         Contestant("floor", "json", floor, "/"),
-        franca_on("franca-batch", "json", "echo_batch"),
+        panglot_on("panglot-batch", "json", "echo_batch"),
         mosec_on("mosec-batch", "json", "--batch", "32"),
         mosec_on("mosec-batch-orjson", "json", "--batch", "32", "--orjson"),
-        franca_on("franca-single", "json", "echo_single"),
+        panglot_on("panglot-single", "json", "echo_single"),
         mosec_on("mosec-single", "json", "--batch", "1"),
         mosec_on("mosec-single-orjson", "json", "--batch", "1", "--orjson"),
         Contestant("floor-raw", "raw", floor, "/raw"),
-        franca_on("franca-raw", "raw", "echo_raw"),
+        panglot_on("panglot-raw", "raw", "echo_raw"),
         mosec_on("mosec-raw", "raw", "--batch", "1", "--raw"),
     ]
 

@@ -1,4 +1,4 @@
-"""Measuring: one contestant under load, franca at rest, the start of the command line."""
+"""Measuring: one contestant under load, panglot at rest, the start of the command line."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Sample:
 
 @dataclass(frozen=True)
 class Idle:
-    """Resident memory in MB of a franca that has answered nothing yet."""
+    """Resident memory in MB of a panglot that has answered nothing yet."""
 
     front_mb: float
     worker_mb: float
@@ -139,14 +139,14 @@ def measure_idle(contestant: Contestant, scratch: Path) -> Idle:
         raise UnavailableError(f"{error}{log_tail(log) if log.exists() else ''}") from error
 
 
-def measure_help(franca: tuple[str, ...]) -> float:
-    """CPU seconds of `franca --help`. Raises UnavailableError."""
+def measure_help(panglot: tuple[str, ...]) -> float:
+    """CPU seconds of `panglot --help`. Raises UnavailableError."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     try:
-        done = subprocess.run([*franca, "--help"], capture_output=True, text=True, timeout=30)
+        done = subprocess.run([*panglot, "--help"], capture_output=True, text=True, timeout=30)
     except (OSError, subprocess.TimeoutExpired) as error:
-        raise UnavailableError(f"franca --help: {error}") from error
+        raise UnavailableError(f"panglot --help: {error}") from error
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     if done.returncode:
-        raise UnavailableError(f"franca --help ended with {done.returncode}: {done.stderr.strip()[-200:]}")
+        raise UnavailableError(f"panglot --help ended with {done.returncode}: {done.stderr.strip()[-200:]}")
     return (after.ru_utime - before.ru_utime) + (after.ru_stime - before.ru_stime)

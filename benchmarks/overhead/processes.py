@@ -99,7 +99,7 @@ def resident_mb(pid: int) -> float:
 @contextlib.contextmanager
 def running(command: Sequence[str], log: Path, scratch: Path) -> Iterator[subprocess.Popen[bytes]]:
     """Run a server for the length of the block; nothing of its tree is left afterwards."""
-    env = {key: value for key, value in os.environ.items() if not key.startswith(("FRANCA_", "MOSEC_"))}
+    env = {key: value for key, value in os.environ.items() if not key.startswith(("PANGLOT_", "MOSEC_"))}
     env["TMPDIR"] = str(scratch)
     with log.open("wb") as output:
         process = subprocess.Popen(

@@ -1,4 +1,4 @@
-"""CPU per request of franca beside a bare uvicorn and mosec, in interleaved rounds.
+"""CPU per request of panglot beside a bare uvicorn and mosec, in interleaved rounds.
 
 It measures and never asserts: the exit code is 0, 2 when something could not run, and with --strict 1 when a
 budget is missed.
@@ -18,7 +18,7 @@ from pathlib import Path
 
 import report
 from budgets import Verdict, verdicts
-from contestants import Contestant, UnavailableError, contestants, franca_command, prepare
+from contestants import Contestant, UnavailableError, contestants, panglot_command, prepare
 from load import scenarios
 from measure import Idle, Sample, measure, measure_help, measure_idle
 
@@ -40,9 +40,9 @@ def parse_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--only", metavar="NAME,...", help="measure only these: contestants, idle, help")
     parser.add_argument("--json", metavar="FILE", type=Path, help="write every figure of every round")
     parser.add_argument("--strict", action="store_true", help="exit 1 when a budget is missed")
-    parser.add_argument("--franca", metavar="COMMAND", help="the franca to measure (default: beside Python)")
+    parser.add_argument("--panglot", metavar="COMMAND", help="the panglot to measure (default: beside Python)")
     options = parser.parse_args(arguments)
-    known = [contestant.name for contestant in contestants(("franca",))] + list(AT_REST)
+    known = [contestant.name for contestant in contestants(("panglot",))] + list(AT_REST)
     options.only = options.only.split(",") if options.only else known
     unknown = [name for name in options.only if name not in known]
     if unknown:
@@ -56,8 +56,8 @@ class Run:
     def __init__(self, options: argparse.Namespace, scratch: Path) -> None:
         self.options = options
         self.scratch = scratch
-        self.franca = franca_command(options.franca)
-        self.everyone = contestants(self.franca)
+        self.panglot = panglot_command(options.panglot)
+        self.everyone = contestants(self.panglot)
         self.chosen = [contestant for contestant in self.everyone if contestant.name in options.only]
         self.scenarios = scenarios()
         self.results: dict[str, dict[int, Sample]] = {contestant.name: {} for contestant in self.chosen}
@@ -86,7 +86,7 @@ class Run:
 
     def at_rest(self) -> None:
         """Idle memory and the cost of starting the command line."""
-        single = next(contestant for contestant in self.everyone if contestant.name == "franca-single")
+        single = next(contestant for contestant in self.everyone if contestant.name == "panglot-single")
         try:
             if "idle" in self.options.only:
                 progress("idle memory")
@@ -95,9 +95,9 @@ class Run:
             self.failures["idle"] = str(error)
         try:
             if "help" in self.options.only:
-                progress("franca --help")
+                progress("panglot --help")
                 repeats = range(self.options.rounds)
-                self.help_seconds = statistics.median(measure_help(self.franca) for _ in repeats)
+                self.help_seconds = statistics.median(measure_help(self.panglot) for _ in repeats)
         except UnavailableError as error:
             self.failures["help"] = str(error)
 

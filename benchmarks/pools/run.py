@@ -24,11 +24,11 @@ CLIENTS = 16
 
 
 class Server:
-    """A `franca serve` on a free port."""
+    """A `panglot serve` on a free port."""
 
     def __init__(self, path: Path, *flags: str) -> None:
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "franca", "serve", str(path), "--port", "0", *flags],
+            [sys.executable, "-m", "panglot", "serve", str(path), "--port", "0", *flags],
             stderr=subprocess.PIPE, text=True,
         )  # fmt: skip
         assert self.process.stderr is not None

@@ -1,8 +1,8 @@
 """Reads handwritten digits: a tiinfer package with nothing but numpy and Pillow.
 
-The platform's server, and Franca in its place, imports this file, makes one `Digits(model_dir)` in every process, calls
-`load()` once, and then `preprocess`, `predict` and `postprocess` for every request. In `__init__`, `self.workers = 2`
-would ask for two processes.
+The platform's server, and Panglot in its place, imports this file, makes one `Digits(model_dir)` in every process,
+calls `load()` once, and then `preprocess`, `predict` and `postprocess` for every request. In `__init__`,
+`self.workers = 2` would ask for two processes.
 """
 
 import base64

@@ -62,7 +62,7 @@ def test_a_batch_is_what_waits_while_the_worker_is_busy() -> None:
             thread.join()
         assert sorted(answer["value"] for answer in answers) == list(range(8))
         assert {answer["batch"] for answer in answers} == {8}
-        assert server.metric("franca_batches_released_total", reason="full") == 1
+        assert server.metric("panglot_batches_released_total", reason="full") == 1
 
 
 def test_async_scripts_overlap_in_one_worker() -> None:
@@ -157,7 +157,7 @@ def test_a_picture_is_sent_as_png(results: Server) -> None:
 def test_nan_becomes_null_with_a_warning(results: Server) -> None:
     answer = results.predict({"kind": "nan"})
     assert answer.json() == {"value": None, "fine": 1.0}
-    assert "nan" in answer.headers["x-franca-warning"].lower()
+    assert "nan" in answer.headers["x-panglot-warning"].lower()
 
 
 def test_a_result_that_cannot_be_sent_is_named_in_the_log_only(results: Server) -> None:
@@ -274,11 +274,11 @@ def test_several_workers_share_the_work() -> None:
     with serving("function", "--workers", "2") as server:
         assert len(server.workers()) in (1, 2)
         server.wait_log("worker 1 ready")
-        assert server.metric("franca_workers", state="ready") == 2
+        assert server.metric("panglot_workers", state="ready") == 2
 
 
 def test_metrics_name_routes_and_statuses(results: Server) -> None:
     text = results.client.get("/metrics").text
-    assert 'franca_requests_total{route="/predict",status="200"}' in text
-    for name in ("franca_request_seconds", "franca_queue_seconds", "franca_stage_seconds", "franca_batch_size"):
+    assert 'panglot_requests_total{route="/predict",status="200"}' in text
+    for name in ("panglot_request_seconds", "panglot_queue_seconds", "panglot_stage_seconds", "panglot_batch_size"):
         assert f"# TYPE {name} histogram" in text

@@ -21,17 +21,17 @@ def test_a_wheel_installed_alone_serves_a_package(tmp_path: Path) -> None:
         check=True,
         capture_output=True,
     )
-    wheel = next(tmp_path.glob("franca-*.whl"))
+    wheel = next(tmp_path.glob("panglot-*.whl"))
     environment = tmp_path / "venv"
     subprocess.run([sys.executable, "-m", "venv", str(environment)], check=True)
     python = environment / "bin" / "python"
     subprocess.run([str(python), "-m", "pip", "install", "-q", str(wheel)], check=True, capture_output=True)
-    assert subprocess.run([str(environment / "bin" / "franca"), "--version"], capture_output=True, text=True).stdout
+    assert subprocess.run([str(environment / "bin" / "panglot"), "--version"], capture_output=True, text=True).stdout
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = str(free.getsockname()[1])
     server = subprocess.Popen(
-        [str(environment / "bin" / "franca"), "serve", str(PACKAGES / "stages"), "--port", port],
+        [str(environment / "bin" / "panglot"), "serve", str(PACKAGES / "stages"), "--port", port],
         cwd=tmp_path,
         stderr=subprocess.PIPE,
         text=True,

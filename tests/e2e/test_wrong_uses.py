@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from support.server import PACKAGES, ROOT, franca, serving
+from support.server import PACKAGES, ROOT, panglot, serving
 
 BROKEN = PACKAGES / "broken"
 
@@ -28,8 +28,8 @@ CASES = [
     ),
     ([str(BROKEN / "load_fails")], "model.py:6: running load() failed: FileNotFoundError: weights.bin", ""),
     ([str(BROKEN / "exits_at_import")], "model.py:3: the script ended the process with exit code 4", ""),
-    ([str(BROKEN / "toml_typo")], "franca.toml:2: unknown key 'max_bach'", "max_batch"),
-    ([str(BROKEN / "toml_type")], "franca.toml:1: max_batch = 'many': expected a whole number", ""),
+    ([str(BROKEN / "toml_typo")], "panglot.toml:2: unknown key 'max_bach'", "max_batch"),
+    ([str(BROKEN / "toml_type")], "panglot.toml:1: max_batch = 'many': expected a whole number", ""),
     ([str(PACKAGES / "function"), "--max-bach", "3"], "no option --max-bach", "did you mean --max-batch"),
     ([str(PACKAGES / "function"), "--python", "/bin/true"], "is no Python interpreter", "venv/bin/python"),
     ([str(PACKAGES / "function"), "--python", "/nope"], "is no Python interpreter", "venv/bin/python"),
@@ -45,17 +45,17 @@ CASES = [
 
 @pytest.mark.parametrize(("arguments", "problem", "fix"), CASES, ids=[case[1][:40] for case in CASES])
 def test_one_clear_line_and_exit_code_3(arguments: list[str], problem: str, fix: str) -> None:
-    done = franca("serve", *arguments, *(["--port", "0"] if arguments and "--port" not in arguments else []))
+    done = panglot("serve", *arguments, *(["--port", "0"] if arguments and "--port" not in arguments else []))
     last = done.stderr.strip().splitlines()[-1]
     assert done.returncode == 3, done.stderr
     assert problem in last
     assert fix in last
-    assert "franca/src" not in done.stderr
-    assert "franca_worker/" not in done.stderr, "no frame of ours in a script's traceback"
+    assert "panglot/src" not in done.stderr
+    assert "panglot_worker/" not in done.stderr, "no frame of ours in a script's traceback"
 
 
 def test_a_failed_load_shows_the_scripts_own_traceback_whole() -> None:
-    done = franca("serve", str(BROKEN / "load_fails"), "--port", "0")
+    done = panglot("serve", str(BROKEN / "load_fails"), "--port", "0")
     assert re.search(r'model.py", line 3, in load\n.*self.open\(\)\n.*line 6, in open', done.stderr)
 
 
@@ -64,7 +64,7 @@ def test_a_port_in_use_is_told_before_anything_is_loaded() -> None:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         port = str(taken.getsockname()[1])
-        done = franca("serve", str(PACKAGES / "prints"), "--port", port)
+        done = panglot("serve", str(PACKAGES / "prints"), "--port", port)
     assert done.returncode == 3
     assert f"127.0.0.1:{port}: address already in use" in done.stderr
     assert "imported" not in done.stderr
@@ -72,39 +72,39 @@ def test_a_port_in_use_is_told_before_anything_is_loaded() -> None:
 
 @pytest.mark.parametrize("host", ["999.1.1.1", "no.such.host.invalid"])
 def test_a_bad_host_is_told(host: str) -> None:
-    done = franca("serve", str(PACKAGES / "function"), "--host", host, "--no-auth", "--port", "0")
+    done = panglot("serve", str(PACKAGES / "function"), "--host", host, "--no-auth", "--port", "0")
     assert done.returncode == 3
     assert "is no address to listen on" in done.stderr
 
 
 def test_an_unknown_command_and_variable_are_told() -> None:
-    done = franca("sreve", "x")
+    done = panglot("sreve", "x")
     assert (done.returncode, "did you mean serve?" in done.stderr) == (3, True)
-    done = franca("serve", str(PACKAGES / "function"), env={"FRANCA_MAX_BACH": "3"})
-    assert (done.returncode, "FRANCA_MAX_BATCH" in done.stderr) == (3, True)
+    done = panglot("serve", str(PACKAGES / "function"), env={"PANGLOT_MAX_BACH": "3"})
+    assert (done.returncode, "PANGLOT_MAX_BATCH" in done.stderr) == (3, True)
 
 
 def test_inspect_explains_without_running(tmp_path: Path) -> None:
     (tmp_path / "model.py").write_text(
         "print('was run')\nclass Model:\n    def predict_batch(self, items):\n        return items\n"
     )
-    (tmp_path / "franca.toml").write_text("max_batch = 7\n")
-    done = franca("inspect", str(tmp_path), "--json", "--queue", "9", env={"FRANCA_TIMEOUT": "2s"})
+    (tmp_path / "panglot.toml").write_text("max_batch = 7\n")
+    done = panglot("inspect", str(tmp_path), "--json", "--queue", "9", env={"PANGLOT_TIMEOUT": "2s"})
     import json
 
     facts = json.loads(done.stdout)
     assert facts["dialect"] == "plain"
     assert facts["entry"] == "Model.predict_batch"
-    assert facts["settings"]["max_batch"] == {"value": 7, "source": "franca.toml"}
+    assert facts["settings"]["max_batch"] == {"value": 7, "source": "panglot.toml"}
     assert facts["settings"]["queue"] == {"value": 9, "source": "--queue"}
-    assert facts["settings"]["timeout"] == {"value": 2.0, "source": "FRANCA_TIMEOUT"}
+    assert facts["settings"]["timeout"] == {"value": 2.0, "source": "PANGLOT_TIMEOUT"}
     assert "was run" not in done.stdout + done.stderr
-    assert "predict_batch" in franca("inspect", str(tmp_path)).stdout
+    assert "predict_batch" in panglot("inspect", str(tmp_path)).stdout
 
 
 def test_help_and_version() -> None:
-    assert "--max-batch" in franca("serve", "--help").stdout
-    assert franca("--version").stdout.startswith("franca 0.")
+    assert "--max-batch" in panglot("serve", "--help").stdout
+    assert panglot("--version").stdout.startswith("panglot 0.")
 
 
 def test_a_script_named_like_a_standard_module_does_not_shadow_it(tmp_path: Path) -> None:

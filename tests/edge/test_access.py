@@ -9,19 +9,19 @@ from pathlib import Path
 import psutil
 import pytest
 
-from franca.discovery import discover
-from franca.settings import Settings
-from franca.web import native
-from franca.web.app import ROUTES
-from franca.web.native.base import ADMIN, INFER, PUBLIC
+from panglot.discovery import discover
+from panglot.settings import Settings
+from panglot.web import native
+from panglot.web.app import ROUTES
+from panglot.web.native.base import ADMIN, INFER, PUBLIC
 from support.browser import browsing
 from support.raw import post
-from support.server import PACKAGES, Server, franca, serving
+from support.server import PACKAGES, Server, panglot, serving
 from support.wire import Reply, Wire
 
 TOKEN = "a-Secret.Token_0123456789~+/="
 FUNCTION = str(PACKAGES / "function")
-BEARER, BASIC = "Bearer", 'Bearer, Basic realm="franca"'
+BEARER, BASIC = "Bearer", 'Bearer, Basic realm="panglot"'
 
 
 def basic(password: str, user: str = "anyone") -> str:
@@ -70,7 +70,7 @@ def test_every_dialect_is_walked() -> None:
 
 @pytest.fixture(scope="module", params=SERVED.values(), ids=SERVED.keys())
 def walked(request: pytest.FixtureRequest) -> Iterator[tuple[str, Server]]:
-    with serving(request.param, env={"FRANCA_TOKEN": TOKEN}) as server:
+    with serving(request.param, env={"PANGLOT_TOKEN": TOKEN}) as server:
         yield request.param, server
 
 
@@ -168,13 +168,13 @@ def test_the_token_is_nowhere_to_be_seen(server: Server) -> None:
         assert TOKEN not in server.client.get(path, headers=RIGHT).text
     server.wait_log("secret detail")
     assert TOKEN not in server.log
-    with serving("function", env={"FRANCA_TOKEN": TOKEN}) as other:
+    with serving("function", env={"PANGLOT_TOKEN": TOKEN}) as other:
         assert TOKEN not in other.log
         for process in (psutil.Process(other.process.pid), *other.workers()):
             assert TOKEN not in " ".join(process.cmdline())
         for worker in other.workers():
             assert TOKEN not in str(worker.environ())
-            assert not [name for name in worker.environ() if name.startswith("FRANCA_TOKEN")]
+            assert not [name for name in worker.environ() if name.startswith("PANGLOT_TOKEN")]
 
 
 @pytest.mark.parametrize(("content", "words"), [(None, "cannot be read"), ("", "empty"), (" \n", "empty")])
@@ -182,21 +182,21 @@ def test_a_token_file_that_cannot_be_used(content: str | None, words: str, tmp_p
     file = tmp_path / "token"
     if content is not None:
         file.write_text(content)
-    done = franca("serve", FUNCTION, "--port", "0", "--token-file", str(file))
+    done = panglot("serve", FUNCTION, "--port", "0", "--token-file", str(file))
     assert done.returncode == 3
     assert words in done.stderr
     assert "Traceback" not in done.stderr
 
 
 def test_a_token_cannot_be_given_on_the_command_line() -> None:
-    done = franca("serve", FUNCTION, "--port", "0", "--token", TOKEN)
+    done = panglot("serve", FUNCTION, "--port", "0", "--token", TOKEN)
     assert done.returncode == 3
     assert "--token-file" in done.stderr
 
 
 def test_a_browser_opens_the_pages_with_the_token_as_password() -> None:
     """The status page and the documents, which load their parts by themselves, open after one password."""
-    with serving("documented_json", env={"FRANCA_TOKEN": "secret"}) as server, browsing() as browser:
+    with serving("documented_json", env={"PANGLOT_TOKEN": "secret"}) as server, browsing() as browser:
         browser.open(server.url.replace("//", "//me:secret@"))
         assert "documented_json" in browser.text()
         browser.open(server.url + "/docs")
@@ -211,18 +211,18 @@ OPEN = ("0.0.0.0", "::", "[::]", "")
 
 @pytest.mark.parametrize("host", OPEN)
 def test_an_address_others_can_reach_needs_a_decision(host: str) -> None:
-    done = franca("serve", FUNCTION, "--port", "0", "--host", host)
+    done = panglot("serve", FUNCTION, "--port", "0", "--host", host)
     assert done.returncode == 3
     assert "no token is set" in done.stderr
-    assert "FRANCA_TOKEN" in done.stderr
+    assert "PANGLOT_TOKEN" in done.stderr
     assert "listening" not in done.stderr
 
 
 DECISIONS = {
-    "a token": ((), {"FRANCA_TOKEN": TOKEN}, 401),
+    "a token": ((), {"PANGLOT_TOKEN": TOKEN}, 401),
     "--no-auth": (("--no-auth",), {}, 200),
-    "FRANCA_NO_AUTH": ((), {"FRANCA_NO_AUTH": "1"}, 200),
-    "--no-auth beside a token": (("--no-auth",), {"FRANCA_TOKEN": TOKEN}, 200),
+    "PANGLOT_NO_AUTH": ((), {"PANGLOT_NO_AUTH": "1"}, 200),
+    "--no-auth beside a token": (("--no-auth",), {"PANGLOT_TOKEN": TOKEN}, 200),
 }
 
 
@@ -339,7 +339,7 @@ def test_139_other_origins(local: Server) -> None:
 
 
 def test_139_no_origin_is_allowed_by_default() -> None:
-    with serving("function", env={"FRANCA_TOKEN": TOKEN}) as server:
+    with serving("function", env={"PANGLOT_TOKEN": TOKEN}) as server:
         for headers in (RIGHT, {}):
             answer = server.predict(7, headers={**headers, "origin": "https://app.example"})
             assert not [name for name in answer.headers if name.startswith("access-control")]
@@ -350,7 +350,7 @@ def test_139_no_origin_is_allowed_by_default() -> None:
 
 def test_139_an_origin_with_a_token() -> None:
     """A browser asks beforehand without the token, then sends it; without it the page can read why it was refused."""
-    with serving("function", "--cors-origin", "https://app.example", env={"FRANCA_TOKEN": TOKEN}) as server:
+    with serving("function", "--cors-origin", "https://app.example", env={"PANGLOT_TOKEN": TOKEN}) as server:
         origin = {"origin": "https://app.example"}
         assert (
             server.client.options("/predict", headers=origin).headers["access-control-allow-origin"] == origin["origin"]

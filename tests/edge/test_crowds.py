@@ -11,7 +11,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from franca.web.exchange import Exchange
+from panglot.web.exchange import Exchange
 from support import crowd
 from support.after import measure, unharmed
 from support.raw import post
@@ -85,7 +85,7 @@ def test_f57_the_queue_overflows(tmp_path: Path) -> None:
             assert reply.status == 503
             assert 1 <= int(reply.headers["retry-after"]) <= 30
             assert "connection" not in reply.headers
-        assert await crowd.in_thread(server.metric, "franca_queue_length") == places
+        assert await crowd.in_thread(server.metric, "panglot_queue_length") == places
         assert len(refused) == clients - places
         gate.open()
         for future in waiting.keys() - set(refused):
@@ -116,8 +116,8 @@ def test_f57_the_queue_overflows(tmp_path: Path) -> None:
         time.sleep(0.1)
         asyncio.run(story(server, gate))
         assert answers(server, [plug])[0].status == 200
-        refused = server.metric("franca_requests_total", route="/predict", status="503")
-        assert server.metric("franca_dropped_total", reason="queue_full") == refused
+        refused = server.metric("panglot_requests_total", route="/predict", status="503")
+        assert server.metric("panglot_dropped_total", reason="queue_full") == refused
 
 
 def test_f59_many_large_bodies() -> None:
@@ -158,7 +158,7 @@ def test_f59_many_large_bodies() -> None:
         assert counts[200] >= budget // size
         assert counts[503] > uploads // 2
         assert most - before.memory < budget + (256 << 20)
-        assert server.metric("franca_held_bytes") == 0
+        assert server.metric("panglot_held_bytes") == 0
 
 
 def test_f59_a_body_in_tiny_pieces() -> None:

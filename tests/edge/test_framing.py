@@ -116,7 +116,7 @@ def server() -> Iterator[Server]:
         yield running
         answer = running.predict(1)
         assert (answer.status_code, answer.json()) == (200, {"got": 1})
-        assert running.metric("franca_requests_in_progress") == 0
+        assert running.metric("panglot_requests_in_progress") == 0
 
 
 @pytest.mark.parametrize(("sent", "allowed"), REFUSED.values(), ids=REFUSED.keys())

@@ -21,7 +21,7 @@ def answers() -> dict[str, str]:
 
 @pytest.mark.parametrize("probe", hostile.PROBES)
 def test_the_page_tells_what_happens(answers: dict[str, str], probe: str) -> None:
-    """The cell of Franca, but for how long it took."""
+    """The cell of Panglot, but for how long it took."""
     row = next(line for line in PAGE.read_text().splitlines() if line.startswith(f"| {probe} |"))
     cells = [cell.strip() for cell in row.strip("|").split("|")]
     assert SECONDS.sub("", cells[1]) == SECONDS.sub("", answers[probe])
@@ -30,7 +30,7 @@ def test_the_page_tells_what_happens(answers: dict[str, str], probe: str) -> Non
 
 
 def test_the_page_is_what_the_probes_write() -> None:
-    """All but the cells of Franca is generated: edit the probes, not the page."""
+    """All but the cells of Panglot is generated: edit the probes, not the page."""
     written = {
         line.split("|")[1].strip(): line.split("|")[2].strip() for line in PAGE.read_text().splitlines() if "|" in line
     }

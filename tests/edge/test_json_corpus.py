@@ -149,4 +149,4 @@ def test_in_a_batch_of_good_requests(waiting: Pair, case: Case) -> None:
 def test_requests_that_wait_for_company_share_a_batch(waiting: Pair) -> None:
     """The test above is about batches: eight good requests are one, and a bad one leaves the seven others together."""
     check_in_a_batch(waiting.fast, accepted(b"1"))
-    assert waiting.fast.metric("franca_batches_released_total", reason="full") > 0
+    assert waiting.fast.metric("panglot_batches_released_total", reason="full") > 0

@@ -31,16 +31,16 @@ def test_f47_a_crowd_that_leaves_the_queue(script: str, tmp_path: Path) -> None:
     async def come_and_go(server: Server) -> None:
         guests = await crowd.arrive(server, count)
         await crowd.together([guest.send(ask(id=500 + n, op="note")) for n, guest in enumerate(guests)])
-        await crowd.in_thread(wait_until, lambda: server.metric("franca_queue_length") == count)
+        await crowd.in_thread(wait_until, lambda: server.metric("panglot_queue_length") == count)
         await crowd.leave(guests)
 
     with serving(script) as server, unharmed(server, NORMAL, EXPECTED):
         gate = Gate(tmp_path / "gate")
         plug = occupy(server, gate, 4)
         asyncio.run(come_and_go(server))
-        wait_until(lambda: server.metric("franca_queue_length") == 0)
-        assert server.metric("franca_held_bytes") < 1000
-        assert server.metric("franca_dropped_total", reason="disconnected") == count
+        wait_until(lambda: server.metric("panglot_queue_length") == 0)
+        assert server.metric("panglot_held_bytes") < 1000
+        assert server.metric("panglot_dropped_total", reason="disconnected") == count
         late = send(server, {"id": 7, "op": "note"})
         gate.open()
         assert [answer.status for answer in answers(server, [plug, late])] == [200, 200]
@@ -59,11 +59,11 @@ def test_f48_mates_of_a_client_that_left_mid_batch(tmp_path: Path) -> None:
                 with Wire(server) as client:
                     client.send(ask(**second.holding(50)))
                     mates = [send(server, {"id": id}) for id in range(51, 54)]
-                    wait_until(lambda: server.metric("franca_queue_length") == 4)
+                    wait_until(lambda: server.metric("panglot_queue_length") == 4)
                     first.open()
                     server.wait_log("item 50 waits", after=mark)
                 assert "batch of 4" in server.log_after(mark)
-                wait_until(lambda: server.metric("franca_requests_in_progress") == 3)
+                wait_until(lambda: server.metric("panglot_requests_in_progress") == 3)
                 second.open()
                 got = answers(server, [plug, *mates], AT_ONCE)
                 assert [answer.json()["id"] for answer in got] == [4, 51, 52, 53]
@@ -96,7 +96,7 @@ def test_f50_uploads_that_break_off(half: bytes, tmp_path: Path) -> None:
         # Those still in the accept queue hold their share for a moment, each in its turn.
         wait_until(lambda: all(server.predict(**whole).status_code == 200 for _ in range(10)))
         wait_until(lambda: measure(server).fds == before.fds)
-        assert server.metric("franca_held_bytes") == 0
+        assert server.metric("panglot_held_bytes") == 0
         assert sorted(scratch.rglob("*")) == files
         now = measure(server)
         assert now.threads == before.threads
@@ -111,7 +111,7 @@ def test_f50_a_half_sent_upload_holds_its_share_while_it_lasts() -> None:
         with Wire(server) as first, Wire(server) as second:
             first.send(UPLOADS["a length"])
             second.send(UPLOADS["only a head"])
-            wait_until(lambda: server.metric("franca_held_bytes") == 1_800_000)
+            wait_until(lambda: server.metric("panglot_held_bytes") == 1_800_000)
             assert server.predict(**whole).status_code == 503
-        wait_until(lambda: server.metric("franca_held_bytes") == 0)
+        wait_until(lambda: server.metric("panglot_held_bytes") == 0)
         assert server.predict(**whole).status_code == 200

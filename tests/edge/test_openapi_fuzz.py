@@ -24,7 +24,7 @@ PROGRAM = Path(sys.executable).with_name("schemathesis")
 
 
 def fuzz(server: Server, folder: Path, *options: str, left_out: str = LEFT_OUT) -> subprocess.CompletedProcess[str]:
-    environment = {key: value for key, value in os.environ.items() if not key.startswith("FRANCA_")}
+    environment = {key: value for key, value in os.environ.items() if not key.startswith("PANGLOT_")}
     return subprocess.run(
         [
             *(str(PROGRAM), "--config-file", str(CONFIG), "run", f"{server.url}/openapi.json"),
@@ -45,7 +45,7 @@ def test_every_answer_is_declared(package: str | Path, tmp_path: Path) -> None:
         done = fuzz(server, tmp_path)
         assert done.returncode == 0, done.stdout[-6000:] + done.stderr[-1000:]
         assert "Traceback" not in server.log
-        assert server.metric("franca_worker_restarts_total") == 0
+        assert server.metric("panglot_worker_restarts_total") == 0
 
 
 @pytest.mark.parametrize("dialect", ["tiinfer", "modelarts", "evals"])
@@ -54,12 +54,12 @@ def test_every_answer_of_a_platform_is_declared(dialect: str, tmp_path: Path) ->
     with serving(ROOT / "examples" / dialect) as server:
         done = fuzz(server, tmp_path, left_out=f"{LEFT_OUT},not_a_server_error")
         assert done.returncode == 0, done.stdout[-6000:] + done.stderr[-1000:]
-        assert server.metric("franca_worker_restarts_total") == 0
+        assert server.metric("panglot_worker_restarts_total") == 0
 
 
 def test_every_answer_is_declared_where_a_token_is_needed(tmp_path: Path) -> None:
     """The same with the token; and no route that says it needs one answers without."""
-    with serving("documented_json", env={"FRANCA_TOKEN": TOKEN}) as server:
+    with serving("documented_json", env={"PANGLOT_TOKEN": TOKEN}) as server:
         done = fuzz(server, tmp_path, "--header", f"Authorization: Bearer {TOKEN}")
         assert done.returncode == 0, done.stdout[-6000:] + done.stderr[-1000:]
         assert "Traceback" not in server.log

@@ -17,14 +17,14 @@ from support.interpreters import bare
 from support.raw import post
 from support.server import Server, serving, wait_until
 
-NAN = "x-franca-warning"
+NAN = "x-panglot-warning"
 
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[Server]:
     with serving("edge_outputs", "--max-wait-ms", "20", "--max-batch", "8", "--max-output", "8MiB") as running:
         yield running
-        assert running.metric("franca_worker_restarts_total") == 0
+        assert running.metric("panglot_worker_restarts_total") == 0
 
 
 def strict(text: bytes) -> Any:
@@ -218,4 +218,4 @@ def test_without_orjson_the_same_is_sent_and_refused(tmp_path: Path) -> None:
             check(server, {"kind": kind}, value, replaced)
         for kind in REFUSED:
             assert server.predict({"kind": kind}).status_code == 500, kind
-        assert server.metric("franca_worker_restarts_total") == 0
+        assert server.metric("panglot_worker_restarts_total") == 0

@@ -30,7 +30,7 @@ def server() -> Iterator[Server]:
         (worker,) = running.workers()
         yield running
         assert running.workers() == [worker], "the worker was replaced"
-        assert running.metric("franca_worker_restarts_total") == 0
+        assert running.metric("panglot_worker_restarts_total") == 0
         assert most_memory(worker) < 1 << 30
         assert "Traceback" not in running.log
 
@@ -249,4 +249,4 @@ def test_opencv_has_the_same_limit(tmp_path: Path) -> None:
         bomb = server.predict(content=pictures.one_bit(32_000, 32_000), headers={"content-type": "image/png"})
         assert bomb.status_code == 500 or bomb.json() is None
         assert most_memory(worker) - before < 300 << 20
-        assert server.metric("franca_worker_restarts_total") == 0
+        assert server.metric("panglot_worker_restarts_total") == 0

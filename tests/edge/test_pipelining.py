@@ -21,8 +21,8 @@ EXPECT = "Expect: 100-continue"
 def server() -> Iterator[Server]:
     with serving("edge_echo", *LIMITS) as running:
         yield running
-        wait_until(lambda: running.metric("franca_held_bytes") == 0)
-        assert running.metric("franca_requests_in_progress") == 0
+        wait_until(lambda: running.metric("panglot_held_bytes") == 0)
+        assert running.metric("panglot_requests_in_progress") == 0
 
 
 def ask(**fields: object) -> bytes:
@@ -32,7 +32,7 @@ def ask(**fields: object) -> bytes:
 def occupy(server: Server, client: Wire, gate: Path) -> None:
     """Keep the only worker busy until the gate is there; what comes later waits in the queue."""
     client.send(ask(id=0, gate=str(gate)))
-    wait_until(lambda: server.metric("franca_requests_in_progress") == 1)
+    wait_until(lambda: server.metric("panglot_requests_in_progress") == 1)
     # A worker that has been busy for a few milliseconds is given nothing more.
     time.sleep(0.1)
 
@@ -74,7 +74,7 @@ def test_f52_what_waits_behind_a_slow_request_is_bounded(server: Server, tmp_pat
     gate = tmp_path / "gate"
     with Wire(server, patience=30) as client:
         client.send(ask(id=0, gate=str(gate)))
-        wait_until(lambda: server.metric("franca_requests_in_progress") == 1)
+        wait_until(lambda: server.metric("panglot_requests_in_progress") == 1)
         client.socket.settimeout(1)
         body = b'{"id": 1, "padding": "' + b"x" * 100_000 + b'"}'
         sent = 0
@@ -85,7 +85,7 @@ def test_f52_what_waits_behind_a_slow_request_is_bounded(server: Server, tmp_pat
         except TimeoutError:
             pass
         assert sent < 500
-        assert server.metric("franca_held_bytes") < 3_000_000
+        assert server.metric("panglot_held_bytes") < 3_000_000
         gate.touch()
         assert ids(client.replies(1 + sent)) == [0] + [1] * sent
 
@@ -134,7 +134,7 @@ def test_f52_many_refusals_behind_one_answer(tmp_path: Path) -> None:
         occupy(server, client, gate)
         client.send(b"".join(ask(id=number) for number in range(1, 600)))
         second.send(ask(id=-1, gate=str(other)))
-        wait_until(lambda: server.metric("franca_queue_length") == 1)
+        wait_until(lambda: server.metric("panglot_queue_length") == 1)
         gate.touch()
         assert ids([client.reply()]) == [0]
         time.sleep(0.2)
@@ -157,7 +157,7 @@ def test_f52_nothing_is_run_after_the_last_request_of_a_connection(tmp_path: Pat
         with Wire(server) as first, Wire(server) as second, Wire(server) as client:
             occupy(server, first, gate)
             second.send(ask(id=0))
-            wait_until(lambda: server.metric("franca_queue_length") == 1)
+            wait_until(lambda: server.metric("panglot_queue_length") == 1)
             client.send(last + ask(id=2, say="nothing") + b"BROKEN")
             assert client.reply().status == 503
             assert client.wait_closed()

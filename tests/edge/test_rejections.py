@@ -51,7 +51,7 @@ def server() -> Iterator[Server]:
             assert running.predict(7).status_code == 200
         yield running
         assert running.predict(7).json() == {"got": 7}
-        assert running.metric("franca_worker_restarts_total") == 0
+        assert running.metric("panglot_worker_restarts_total") == 0
         assert "Traceback" not in running.log
 
 
@@ -78,11 +78,11 @@ def repeat(server: Server, request: bytes, status: int, count: int) -> None:
 def test_f92_refusals_leave_nothing_behind(server: Server, request_bytes: bytes, status: int) -> None:
     """Refused again and again: the same answer every time, and memory, descriptors and budget are as before."""
     repeat(server, request_bytes, status, times(100, 500))
-    wait_until(lambda: server.metric("franca_held_bytes") == 0)
+    wait_until(lambda: server.metric("panglot_held_bytes") == 0)
     before, held = measure(server), memory(server)
     repeat(server, request_bytes, status, times(1_000, 10_000))
     wait_until(lambda: measure(server).fds <= before.fds, 10)
-    assert server.metric("franca_held_bytes") == 0
+    assert server.metric("panglot_held_bytes") == 0
     assert memory(server) - held < 2 << 20
 
 

@@ -13,7 +13,7 @@ import pytest
 
 from support.browser import browsing
 from support.raw import post
-from support.server import PACKAGES, Server, franca, serving
+from support.server import PACKAGES, Server, panglot, serving
 from support.wire import Wire
 
 WAYS = ("raise", "refuse", "print", "type", "class", "return")
@@ -77,7 +77,7 @@ def test_137_a_load_that_fails_shows_every_character(tmp_path: Path) -> None:
     words = "".join(list(WORDS.values())[:-1])
     script = f"def load():\n    raise RuntimeError({words!r})\n\n\ndef predict(request):\n    return 1\n"
     (tmp_path / "model.py").write_text(script)
-    done = franca("serve", str(tmp_path), "--port", "0")
+    done = panglot("serve", str(tmp_path), "--port", "0")
     assert done.returncode == 3
     assert unseen(done.stderr) == []
     assert "\\x1b[31mred" in done.stderr

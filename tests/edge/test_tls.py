@@ -14,7 +14,7 @@ import pytest
 
 from support.meanwhile import others_served
 from support.raw import post
-from support.server import PACKAGES, Server, franca, serving, wait_until
+from support.server import PACKAGES, Server, panglot, serving, wait_until
 from support.wire import Wire, is_open
 
 PATIENT = 20.0
@@ -74,9 +74,9 @@ def test_f55_a_slow_reader_of_the_last_answer_gets_it_whole(server: Server, trus
 def test_f55_a_client_that_reads_nothing_is_dropped(server: Server, trusting: ssl.SSLContext) -> None:
     with Wire(server, tls=trusting, receive_buffer=65536) as client:
         client.send(ask(20_000_000))
-        wait_until(lambda: server.metric("franca_held_bytes") > 1_000_000)
+        wait_until(lambda: server.metric("panglot_held_bytes") > 1_000_000)
         wait_until(lambda: not is_open(server, client), PATIENT)
-        assert server.metric("franca_held_bytes") == 0
+        assert server.metric("panglot_held_bytes") == 0
 
 
 def test_f55_a_refused_upload_hears_why(server: Server, trusting: ssl.SSLContext) -> None:
@@ -160,7 +160,7 @@ def test_f55_certificates_that_cannot_be_used(certificate: tuple[str, str], tmp_
         ("--tls-cert", str(tmp_path / "missing.pem"), "--tls-key", key),
         ("--tls-cert", cert, "--tls-key", cert),
     ):
-        done = franca("serve", package, "--port", "0", *flags)
+        done = panglot("serve", package, "--port", "0", *flags)
         assert done.returncode == 3, done.stderr
         assert "Traceback" not in done.stderr
         assert "listening" not in done.stderr

@@ -5,8 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from franca.engine.call import DONE, RUNNING, Call
-from franca.engine.fates import judge
+from panglot.engine.call import DONE, RUNNING, Call
+from panglot.engine.fates import judge
 
 
 def call(number: int, *, killers: int = 0, parts: int = 0, state: int = RUNNING) -> Call:

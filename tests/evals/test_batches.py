@@ -41,7 +41,7 @@ def at_once(server: Server, values: list[Any], path: str = "/v1/eval") -> list[A
 @pytest.fixture(scope="module")
 def counting(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     folder = package(
-        tmp_path_factory.mktemp("counting"), returning(NOTED, COUNTING), franca__toml="[evals]\nbatch_size = 4\n"
+        tmp_path_factory.mktemp("counting"), returning(NOTED, COUNTING), panglot__toml="[evals]\nbatch_size = 4\n"
     )
     with serving(folder) as server:
         yield server
@@ -79,7 +79,7 @@ LIMITED += "400, 'eval request out of batch_size 4' if len(reqs) > 4 else ''"
 @pytest.fixture(scope="module")
 def unsplit(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     toml = "[evals]\nbatch_size = 4\nsplit_batch = false\n"
-    with serving(package(tmp_path_factory.mktemp("unsplit"), returning(LIMITED), franca__toml=toml)) as server:
+    with serving(package(tmp_path_factory.mktemp("unsplit"), returning(LIMITED), panglot__toml=toml)) as server:
         yield server
 
 
@@ -91,7 +91,7 @@ def test_2_5_a_batch_may_be_passed_whole(unsplit: Server) -> None:
 
 
 def test_4_7_split_a_script_never_sees_too_many(tmp_path: Path) -> None:
-    with serving(package(tmp_path, returning(LIMITED), franca__toml="[evals]\nbatch_size = 4\n")) as server:
+    with serving(package(tmp_path, returning(LIMITED), panglot__toml="[evals]\nbatch_size = 4\n")) as server:
         assert [ret["result"] for ret in ask(server, [single()] * 70, "/v1/batch").json()] == [4] * 68 + [2] * 2
 
 
@@ -102,7 +102,7 @@ def test_4_10_fewer_and_more_results_pass_through(tmp_path: Path, flag: str) -> 
         "[{'code': 0, 'message': '', 'result': req['data']['body'].decode()} for req in reqs[:1]], 0, ''"
     )
     toml = f"[evals]\nbatch_size = 2\nsplit_batch = {flag}\n"
-    with serving(package(tmp_path, script, franca__toml=toml)) as server:
+    with serving(package(tmp_path, script, panglot__toml=toml)) as server:
         rets = ask(server, [single(b"a"), single(b"b"), single(b"c")], "/v1/batch").json()
         assert [ret["result"] for ret in rets] == (["a", "c"] if flag == "true" else ["a"])
 
@@ -121,7 +121,7 @@ BAD = "[{'code': 0, 'message': '', 'result': 100 // int(req['data']['body'])} fo
 @pytest.mark.parametrize("rerun", [True, False])
 def test_one_bad_picture_never_spoils_the_batch(tmp_path: Path, rerun: bool) -> None:
     folder = package(
-        tmp_path, returning(BAD, COUNTING), franca__toml=f"rerun = {str(rerun).lower()}\n[evals]\nbatch_size = 8\n"
+        tmp_path, returning(BAD, COUNTING), panglot__toml=f"rerun = {str(rerun).lower()}\n[evals]\nbatch_size = 8\n"
     )
     with serving(folder) as server:
         answers = at_once(server, [single(str(number % 5).encode()) for number in range(25)])
@@ -143,7 +143,7 @@ def test_a_bad_uri_never_spoils_the_batch(counting: Server) -> None:
 
 def test_net_preprocess_fails_one_item(tmp_path: Path) -> None:
     source = (Path(__file__).parents[1] / "packages" / "evals_rows" / "eval.py").read_text()
-    folder = package(tmp_path, source, franca__toml="[evals]\nbatch_size = 4\nnet_preprocess = true\n")
+    folder = package(tmp_path, source, panglot__toml="[evals]\nbatch_size = 4\nnet_preprocess = true\n")
     with serving(folder) as server:
         seen = ask(server, single()).json()["result"]["params"]
         assert seen == {"preprocessed": True, "had_params": False}
@@ -159,7 +159,7 @@ def test_net_preprocess_fails_one_item(tmp_path: Path) -> None:
 def test_stages_in_processes_of_their_own(tmp_path: Path, pools: str) -> None:
     """net_preprocess beside the inference; what fails in one process is answered by another as if they were one."""
     source = (Path(__file__).parents[1] / "packages" / "evals_rows" / "eval.py").read_text()
-    folder = package(tmp_path, source, franca__toml="[evals]\nbatch_size = 4\nnet_preprocess = true\n")
+    folder = package(tmp_path, source, panglot__toml="[evals]\nbatch_size = 4\nnet_preprocess = true\n")
     cases = {
         200: {"case": "echo"},
         406: {"preprocess": "refuse"},
@@ -193,7 +193,7 @@ COSTLY = "import time\n\n\ndef work(reqs):\n    time.sleep(0.008 + 0.0005 * len(
 def test_load_batches_pay(tmp_path: Path) -> None:
     """16 clients on a call that costs 8 ms and 0.5 ms per item: batches of 8 against calls of one, in turns."""
     script = returning(GOOD.replace("in reqs", "in work(reqs)") % "1", COSTLY)
-    eight = package(tmp_path / "eight", script, franca__toml="[evals]\nbatch_size = 8\n")
+    eight = package(tmp_path / "eight", script, panglot__toml="[evals]\nbatch_size = 8\n")
     one = package(tmp_path / "one", script)
     ratio, slow = 0.0, 100.0
     with serving(eight) as batching, serving(one) as alone:

@@ -125,12 +125,12 @@ def test_2_4_results(rows: Server, kind: str) -> None:
 
 
 def test_2_4_settings_for_numbers() -> None:
-    with serving("evals_rows", env={"FRANCA_STRICT_RESULTS": "false", "FRANCA_NAN": "null"}) as server:
+    with serving("evals_rows", env={"PANGLOT_STRICT_RESULTS": "false", "PANGLOT_NAN": "null"}) as server:
         assert result(server, single(params={"case": "result", "result": "float32"})) == 1.5
         assert result(server, single(params={"case": "result", "result": "array"})) == [0, 0, 0]
         answer = ask(server, single(params={"case": "result", "result": "infinity"}))
         assert answer.json()["result"] == [1, None]
-        assert "nan" in answer.headers["x-franca-warning"]
+        assert "nan" in answer.headers["x-panglot-warning"]
 
 
 def test_2_4_a_large_result(tmp_path: Path) -> None:
@@ -181,7 +181,7 @@ def test_2_4_an_error_wins_over_a_body(rows: Server) -> None:
 @pytest.fixture(scope="module")
 def strict(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     script = returning("[dict(req['params']) for req in reqs], 0, ''")
-    folder = package(tmp_path_factory.mktemp("strict"), script, franca__toml="[evals]\nplatform_codes = true\n")
+    folder = package(tmp_path_factory.mktemp("strict"), script, panglot__toml="[evals]\nplatform_codes = true\n")
     with serving(folder) as server:
         yield server
 
@@ -198,13 +198,13 @@ def test_2_4_the_original_knew_six_codes(strict: Server, code: int) -> None:
 
 
 def test_42_items_are_counted_by_code(rows: Server) -> None:
-    before = {code: rows.metric("franca_item_codes_total", code=str(code)) for code in (0, 424, 571)}
+    before = {code: rows.metric("panglot_item_codes_total", code=str(code)) for code in (0, 424, 571)}
     ret(rows, code=571, message="later")
     params = [{"case": "rets", "ret": {"code": code, "message": ""}} for code in (0, 424, 424)]
     ask(rows, [single(params=value) for value in params], "/v1/batch")
     for code, more in ((0, 1), (424, 2), (571, 1)):
         wait_until(
-            lambda code=code, more=more: rows.metric("franca_item_codes_total", code=str(code)) == before[code] + more
+            lambda code=code, more=more: rows.metric("panglot_item_codes_total", code=str(code)) == before[code] + more
         )
 
 

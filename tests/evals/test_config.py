@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
-from franca.discovery import discover
-from franca.errors import StartError
+from panglot.discovery import discover
+from panglot.errors import StartError
 from support.evals import GOOD, package, result, returning, single
-from support.server import franca, serving
+from support.server import panglot, serving
 
 CONFIGS = returning(GOOD % "model", create="configs, 0, ''")
 READ = "dict(configs, texts={name: open(path).read() for name, path in configs['model_files'].items()}), 0, ''"
@@ -52,7 +52,7 @@ def test_3_4_without_any_configuration(tmp_path: Path) -> None:
     assert seen["custom_params"] == seen["model_params"] == seen["model_files"] == seen["custom_files"] == {}
 
 
-def test_3_4_every_entry_from_franca_toml(tmp_path: Path) -> None:
+def test_3_4_every_entry_from_panglot_toml(tmp_path: Path) -> None:
     toml = """
     timeout = 30
     [evals]
@@ -65,7 +65,7 @@ def test_3_4_every_entry_from_franca_toml(tmp_path: Path) -> None:
     custom_files = "extra"
     """
     files = {"stored___net__txt": "weights", "extra___labels__csv": "a,b", "extra___deep___x__txt": "x"}
-    seen = configs(package(tmp_path, READING, franca__toml=toml, **files))
+    seen = configs(package(tmp_path, READING, panglot__toml=toml, **files))
     assert (seen["app"], seen["batch_size"], seen["use_device"]) == ("mine", 7, "GPU")
     assert seen["custom_params"] == {"threshold": 0.5, "names": ["a"]}
     assert seen["model_params"] == {"cropSize": "224x300"}
@@ -123,7 +123,7 @@ def test_3_2_the_file_may_be_named(tmp_path: Path) -> None:
     assert configs(tmp_path / "package")["batch_size"] == 2
     assert configs(tmp_path / "package", "--config", str(other))["custom_params"] == {"documented": True}
     assert discover(tmp_path / "package" / "serving-eval.conf").options["batch_size"] == 2
-    done = franca("inspect", str(tmp_path / "package"), "--json", env={"FRANCA_CONFIG": str(other)})
+    done = panglot("inspect", str(tmp_path / "package"), "--json", env={"PANGLOT_CONFIG": str(other)})
     assert json.loads(done.stdout)["facts"]["batch_size"] == ["6"]
 
 
@@ -142,14 +142,14 @@ def test_3_1_the_platform_s_variables(tmp_path: Path, monkeypatch: pytest.Monkey
 
 REFUSED = {
     "an unknown key": (
-        {"franca__toml": "[evals]\nbatch_sise = 1\n"},
-        r"franca.toml:2: unknown key.*did you mean batch_size",
+        {"panglot__toml": "[evals]\nbatch_sise = 1\n"},
+        r"panglot.toml:2: unknown key.*did you mean batch_size",
     ),
-    "a wrong kind": ({"franca__toml": "[evals]\n\nbatch_size = 'x'\n"}, r"franca.toml:3: batch_size.*whole number"),
-    "a negative": ({"franca__toml": "[evals]\nbatch_size = -1\n"}, "batch_size = -1"),
-    "no table": ({"franca__toml": "evals = 1\n"}, "expected a table"),
-    "a missing file": ({"franca__toml": "[evals.model_files]\na = 'nope'\n"}, "there is no file .*nope"),
-    "a missing folder": ({"franca__toml": "[evals]\nmodel_files = 'nope'\n"}, "there is no folder .*nope"),
+    "a wrong kind": ({"panglot__toml": "[evals]\n\nbatch_size = 'x'\n"}, r"panglot.toml:3: batch_size.*whole number"),
+    "a negative": ({"panglot__toml": "[evals]\nbatch_size = -1\n"}, "batch_size = -1"),
+    "no table": ({"panglot__toml": "evals = 1\n"}, "expected a table"),
+    "a missing file": ({"panglot__toml": "[evals.model_files]\na = 'nope'\n"}, "there is no file .*nope"),
+    "a missing folder": ({"panglot__toml": "[evals]\nmodel_files = 'nope'\n"}, "there is no folder .*nope"),
     "no JSON": ({"serving-eval__conf": "{\n  oops"}, r"serving-eval.conf:2: not valid JSON"),
     "a list": ({"serving-eval__conf": "[]"}, "expected a JSON object"),
     "a port": ({"serving-eval__conf": '{"http_port": "x"}'}, "http_port = 'x': expected a port"),
@@ -176,18 +176,18 @@ ARCHIVES = {
 
 @pytest.mark.parametrize("name", ARCHIVES)
 def test_3_4_an_archive_that_would_leave_its_folder(tmp_path: Path, name: str) -> None:
-    package(tmp_path, CONFIGS, franca__toml="[evals]\ntar_file = 'model.tar'\n")
+    package(tmp_path, CONFIGS, panglot__toml="[evals]\ntar_file = 'model.tar'\n")
     tar(tmp_path / "model.tar", ARCHIVES[name])
-    done = franca("serve", str(tmp_path), "--port", "0")
+    done = panglot("serve", str(tmp_path), "--port", "0")
     assert done.returncode == 3
     assert "model.tar: " in done.stderr
     assert not Path("/tmp/evil.txt").exists()
 
 
 def test_3_4_a_compressed_archive(tmp_path: Path) -> None:
-    package(tmp_path, CONFIGS, franca__toml="[evals]\ntar_file = 'model.tar'\n")
+    package(tmp_path, CONFIGS, panglot__toml="[evals]\ntar_file = 'model.tar'\n")
     tar(tmp_path / "model.tar", {"a.txt": "x"}, "w:gz")
-    done = franca("serve", str(tmp_path), "--port", "0")
+    done = panglot("serve", str(tmp_path), "--port", "0")
     assert done.returncode == 3
     assert "gunzip it" in done.stderr
 
@@ -200,7 +200,7 @@ def test_large_files_may_be_linked(tmp_path: Path, flag: str) -> None:
     """A sparse file of more than 256 MiB is a link by choice, and else a copy; never a second name of the original."""
     if flag == "false" and os.statvfs("/tmp").f_bavail * os.statvfs("/tmp").f_frsize < 1 << 30:
         pytest.skip("no room for a copy")
-    package(tmp_path, returning(GOOD % "model", create=LINKED), franca__toml=f"[evals]\nlink_large = {flag}\n")
+    package(tmp_path, returning(GOOD % "model", create=LINKED), panglot__toml=f"[evals]\nlink_large = {flag}\n")
     (tmp_path / "models").mkdir()
     (tmp_path / "models" / "small.bin").write_bytes(b"small")
     with open(tmp_path / "models" / "large.bin", "wb") as file:

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from franca.detect.evals.python2 import offences
-from franca.discovery import Package, discover
-from franca.errors import StartError
+from panglot.detect.evals.python2 import offences
+from panglot.discovery import Package, discover
+from panglot.errors import StartError
 from support.evals import GOOD, package, result, returning, single
-from support.server import franca, serving
+from support.server import panglot, serving
 
 SIMPLE = returning(GOOD % 1)
 PLAIN = """
@@ -123,7 +123,7 @@ def test_an_image_of_the_platform(tmp_path: Path) -> None:
     known = found(folder)
     assert known.defaults["port"] == 43660
     assert known.options["batch_size"] == 3
-    assert known.facts["not_taken"] == ["python/evals/utils: Franca's own is used"]
+    assert known.facts["not_taken"] == ["python/evals/utils: Panglot's own is used"]
     assert "python/evals/deeper.py" in known.facts["helpers"]
     with serving(folder) as server:
         assert result(server, single()) == [
@@ -211,7 +211,7 @@ def test_sources_only_python_2_reads(tmp_path: Path, where: str) -> None:
     """Every line to change, in the script or in a helper it imports; nothing is run."""
     script = OFFENDING if where == "eval.py" else returning(GOOD % 1, "import helper")
     folder = package(tmp_path, script, helper__py=OFFENDING)
-    done = franca("serve", str(folder), "--port", "0")
+    done = panglot("serve", str(folder), "--port", "0")
     assert done.returncode == 3
     lines = OFFENDING.splitlines()
     first = lines.index('    print "a", a') + 1

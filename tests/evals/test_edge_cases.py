@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from support.evals import GOOD, IMPORTS, ask, group, package, result, returning, single
-from support.server import Server, franca, serving, wait_until
+from support.server import Server, panglot, serving, wait_until
 
 
 def png(width: int, height: int, channels: int = 3) -> bytes:
@@ -43,7 +43,7 @@ def in_thread(reqs):
 
 def test_4_1_the_app_is_the_process_s_the_rest_the_thread_s(tmp_path: Path) -> None:
     script = returning("[{'code': 0, 'message': '', 'result': found} for found in in_thread(reqs)], 0, ''", THREADED)
-    with serving(package(tmp_path, script, franca__toml="[evals]\napp = 'mine'\n")) as server:
+    with serving(package(tmp_path, script, panglot__toml="[evals]\napp = 'mine'\n")) as server:
         assert result(server, single()) == ["mine", False]
 
 
@@ -124,7 +124,7 @@ print({kind(1).code for kind in kinds})
 
 
 def test_4_6_texts_of_errors() -> None:
-    shims = franca("shims", "evals").stdout.strip()
+    shims = panglot("shims", "evals").stdout.strip()
     done = subprocess.run(
         [sys.executable, "-c", ERRORS], env={"PYTHONPATH": shims}, capture_output=True, text=True, check=True
     )
@@ -157,7 +157,7 @@ CLUSTER = "[{'code': 0 if 'datas' in req else 522, 'message': 'no datas', 'resul
 
 
 def test_4_11_data_is_not_renamed(tmp_path: Path) -> None:
-    with serving(package(tmp_path, returning(CLUSTER), franca__toml="[evals]\nplatform_codes = true\n")) as server:
+    with serving(package(tmp_path, returning(CLUSTER), panglot__toml="[evals]\nplatform_codes = true\n")) as server:
         answer = ask(server, group(b"a"))
         assert (answer.status_code, answer.json()["code"]) == (200, 500)
 
@@ -211,7 +211,7 @@ FAILED_STARTS = {
 def test_4_16_a_start_that_failed(tmp_path: Path, name: str) -> None:
     script, words = FAILED_STARTS[name]
     folder = package(tmp_path, script, helper__py="1 // 0\n")
-    done = franca("serve", str(folder), "--port", "0")
+    done = panglot("serve", str(folder), "--port", "0")
     assert done.returncode == 3
     assert words in done.stderr
     assert "error: " in done.stderr.splitlines()[-1]
@@ -238,7 +238,7 @@ def test_4_18_paths_of_the_platform(tmp_path: Path) -> None:
         pytest.skip("this machine has a /workspace/serving of its own")
     with serving(folder, "--link-paths") as server:
         assert result(server, single()) == "from a templateand a model"
-    done = franca("serve", str(folder), "--port", "0")
+    done = panglot("serve", str(folder), "--port", "0")
     assert done.returncode == 3
     assert "--link-paths makes /workspace/serving lead to this package" in done.stderr
 
@@ -264,7 +264,7 @@ def test_4_19_the_workspace_can_be_written(tmp_path: Path) -> None:
     with serving(folder, "--workers", "2") as server:
         assert result(server, single()) == "kept"
     assert not (folder / "beside.txt").exists()
-    (folder / "franca.toml").write_text(f"[evals]\nworkspace = '{chosen}'\n")
+    (folder / "panglot.toml").write_text(f"[evals]\nworkspace = '{chosen}'\n")
     with serving(folder) as server:
         assert result(server, single()) == "kept"
     assert (chosen / "init" / "saved.npy").read_text() == "kept"
@@ -312,7 +312,7 @@ def test_4_21_text_in_and_floats_out(tmp_path: Path) -> None:
 def test_4_22_the_decorator_adds_a_header_to_every_result(tmp_path: Path) -> None:
     before = "LAST = []\n\n\ndef keep(rets):\n    LAST.append(rets)\n    return rets"
     script = returning("keep([{'result': LAST[-1][0].get('header') if LAST else None} for req in reqs]), 0, ''", before)
-    with serving(package(tmp_path, script, franca__toml="[evals]\napp = 'face'\n")) as server:
+    with serving(package(tmp_path, script, panglot__toml="[evals]\napp = 'face'\n")) as server:
         ask(server, single())
         assert result(server, single()) == {"X-Origin-A": ["FACE:1"]}
 

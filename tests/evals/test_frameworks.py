@@ -18,7 +18,7 @@ import pytest
 import torch
 
 from support.evals import ask, data_uri, package, result, single
-from support.server import ROOT, franca, serving
+from support.server import ROOT, panglot, serving
 
 EXAMPLE = ROOT / "examples" / "evals"
 
@@ -95,7 +95,7 @@ def test_a_detector_on_opencv(tmp_path: Path) -> None:
     picture[10:30, 20:50] = 255
     picture[60:90, 70:80] = 200
     toml = "[evals]\nbatch_size = 4\ncustom_params = { threshold = 128 }\n"
-    with serving(package(tmp_path, DETECTOR, franca__toml=toml)) as server:
+    with serving(package(tmp_path, DETECTOR, panglot__toml=toml)) as server:
         found = result(server, single(png(picture)))["detections"]
         assert [box["pts"][0] + box["pts"][2] for box in found] == [[20, 10, 50, 30], [70, 60, 80, 90]]
         answer = ask(server, single(b"garbage"))
@@ -209,7 +209,7 @@ def test_a_classifier_on_onnx_runtime(tmp_path: Path, digits: tuple[list[bytes],
     onnx.save(model, str(tmp_path / "models" / "digits.onnx"))
     pictures, labels = digits
     toml = "[evals]\nbatch_size = 8\nnet_preprocess = true\n"
-    with serving(package(tmp_path, CLASSIFIER, franca__toml=toml)) as server:
+    with serving(package(tmp_path, CLASSIFIER, panglot__toml=toml)) as server:
         rets = ask(server, [single(picture) for picture in pictures], "/v1/batch").json()
         assert sum(ret["result"]["digit"] == label for ret, label in zip(rets, labels, strict=True)) > 34
         assert ask(server, single(b"garbage")).status_code == 599
@@ -222,10 +222,10 @@ EXPECTED = {"code": 0, "message": "", "result": {"label": "friendly", "score": 0
 
 def test_the_template_answers_its_own_example(tmp_path: Path) -> None:
     folder = tmp_path / "own"
-    done = franca("new", "evals", str(folder))
+    done = panglot("new", "evals", str(folder))
     assert done.returncode == 0, done.stderr
     serve, call = done.stdout.strip().splitlines()[-2:]
-    assert shlex.split(serve) == ["franca", "serve", str(folder)]
+    assert shlex.split(serve) == ["panglot", "serve", str(folder)]
     assert "/v1/eval" in call
     imported = set(re.findall(r"^(?:import|from) (\w+)", (folder / "eval.py").read_text(), re.MULTILINE))
     assert imported <= sys.stdlib_module_names | {"evals"}
@@ -240,13 +240,13 @@ def test_the_template_answers_its_own_example(tmp_path: Path) -> None:
 
 
 def test_inspect_and_the_ways_to_ask(tmp_path: Path) -> None:
-    done = franca("inspect", str(EXAMPLE))
+    done = panglot("inspect", str(EXAMPLE))
     assert done.returncode == 0, done.stderr
     for words in ("evals", "POST /v1/batch", "GET /health (public)", "digits.npz", "labels.csv", "defines create_net"):
         assert words in done.stdout
-    from franca.asking import ask as asked
-    from franca.asking.base import About, Given
-    from franca.errors import StartError
+    from panglot.asking import ask as asked
+    from panglot.asking.base import About, Given
+    from panglot.errors import StartError
 
     about = About("evals", "/v1/eval")
     picture = asked(about, Given("seven.png", EXAMPLE / "seven.png"))

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from support.evals import ask, group, package, single
-from support.server import Server, franca, serving
+from support.server import Server, panglot, serving
 
 FIRST = """
 import json
@@ -66,7 +66,7 @@ def net_inference(model, reqs):
 @pytest.fixture(scope="module")
 def first(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     toml = "[evals]\nimage_width = 224\nbatch_size = 4\n"
-    with serving(package(tmp_path_factory.mktemp("first"), FIRST, franca__toml=toml)) as server:
+    with serving(package(tmp_path_factory.mktemp("first"), FIRST, panglot__toml=toml)) as server:
         yield server
 
 
@@ -124,7 +124,7 @@ def test_1_1_the_second_generation(second: Server) -> None:
 
 @pytest.mark.parametrize("script", [FIRST, SECOND])
 def test_a_start_that_fails(tmp_path: Path, script: str) -> None:
-    folder = package(tmp_path, script, franca__toml="[evals]\ncustom_params = { fail = 'no model' }\n")
-    done = franca("serve", str(folder), "--port", "0")
+    folder = package(tmp_path, script, panglot__toml="[evals]\ncustom_params = { fail = 'no model' }\n")
+    done = panglot("serve", str(folder), "--port", "0")
     assert done.returncode == 3
     assert "did not start: no model" in done.stderr

@@ -15,7 +15,7 @@ import pytest
 
 from support import interpreters
 from support.evals import GOOD, ask, group, package, result, returning, single
-from support.server import franca, serving
+from support.server import panglot, serving
 
 INVENTORY = {
     "evals.utils": "create_net_handler net_preprocess_handler net_inference_handler net_init_handler CTX file_check "
@@ -34,7 +34,7 @@ INVENTORY = {
 
 @pytest.fixture(scope="module")
 def shims() -> str:
-    return franca("shims", "evals").stdout.strip()
+    return panglot("shims", "evals").stdout.strip()
 
 
 def run(shims: str, code: str, *arguments: str, python: str = sys.executable) -> Any:

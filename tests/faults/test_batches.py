@@ -38,7 +38,7 @@ def test_f32_one_of_four_raises(tmp_path: Path) -> None:
             assert all(answer.json()["twice"] == 2 * id for id, answer in enumerate(answered, 10) if id != 10 + place)
             assert b"poison" not in answered[place].body
             server.wait_log(f"ValueError: item {10 + place} is poison", after=mark)
-        assert server.metric("franca_worker_restarts_total") == 0
+        assert server.metric("panglot_worker_restarts_total") == 0
 
 
 def test_f32_with_a_batch_that_waited_for_company() -> None:
@@ -54,14 +54,14 @@ def test_f33_one_of_four_crashes(tmp_path: Path) -> None:
     with serving(BATCH, *QUICK) as server:
         for number, chance in enumerate(rounds(2)):
             with unharmed(server, NORMAL, EXPECTED):
-                before = server.metric("franca_worker_restarts_total", reason="died")
+                before = server.metric("panglot_worker_restarts_total", reason="died")
                 place = chance.randrange(4)
                 sent = send_as_batch(server, Gate(tmp_path / str(number)), poisoned("crash", place))
                 answered = answers(server, sent)
                 assert [answer.status for answer in answered] == [500 if n == place else 200 for n in range(4)]
                 assert answered.pop(place).code == "worker_died"
                 assert all(answer.json()["twice"] == 2 * answer.json()["id"] for answer in answered)
-                assert server.metric("franca_worker_restarts_total", reason="died") - before <= 2
+                assert server.metric("panglot_worker_restarts_total", reason="died") - before <= 2
 
 
 WRONG_RESULTS = {
@@ -80,7 +80,7 @@ def test_f36_not_one_result_per_item(results: str) -> None:
         answered = answers(server, burst(server, [{"id": id, "results": results} for id in range(10, 14)]))
         assert [(answer.status, answer.code) for answer in answered] == [(500, "script_error")] * 4
         server.wait_log(WRONG_RESULTS[results])
-        assert server.metric("franca_worker_restarts_total") == 0
+        assert server.metric("panglot_worker_restarts_total") == 0
 
 
 def test_f38_mixed_shapes_in_one_batch() -> None:
@@ -100,11 +100,11 @@ def test_f37_every_caller_gets_its_own_answer(script: str) -> None:
     """F37: many callers, random delays, and not one answer that belongs to another."""
     callers, total = 48, times(3_600, 36_000)
     with serving(script, "--workers", "2", "--queue", "1000") as server, unharmed(server, NORMAL, EXPECTED):
-        before = server.metric("franca_requests_total", route="/predict", status="200")
+        before = server.metric("panglot_requests_total", route="/predict", status="200")
         with ThreadPoolExecutor(callers) as threads:
             wrong = list(itertools.chain(*threads.map(lambda n: echo(server, n, total // callers), range(callers))))
         assert wrong == []
-        after = server.metric("franca_requests_total", route="/predict", status="200")
+        after = server.metric("panglot_requests_total", route="/predict", status="200")
         assert after - before == total // callers * callers
 
 

@@ -43,11 +43,11 @@ def test_f47_disconnect_while_queued(script: str, tmp_path: Path) -> None:
                 gate = Gate(tmp_path / str(number))
                 plug = occupy(server, gate, 4)
                 gone = [connect(server, {"id": id, "op": "note", "padding": "x" * 10_000}) for id in range(50, 60)]
-                wait_until(lambda: server.metric("franca_requests_in_progress") == 11)
+                wait_until(lambda: server.metric("panglot_requests_in_progress") == 11)
                 for client in gone:
                     client.close()
-                wait_until(lambda: server.metric("franca_requests_in_progress") == 1)
-                assert server.metric("franca_queue_bytes") == 0
+                wait_until(lambda: server.metric("panglot_requests_in_progress") == 1)
+                assert server.metric("panglot_queue_bytes") == 0
                 gate.open()
                 assert answers(server, [plug])[0].json() == {"id": 4, "twice": 8}
                 assert ask_all(server, [{"id": 60, "op": "note"}])[0].status == 200
@@ -64,10 +64,10 @@ def test_f47_disconnect_before_a_blocked_async_worker_began(tmp_path: Path) -> N
             plug = send(server, {**gate.holding(4), "op": "block"})
             server.wait_log("item 4 waits", after=mark)
             gone = [connect(server, {"id": id, "op": "note"}) for id in range(50, 53)]
-            wait_until(lambda: server.metric("franca_requests_in_progress") == 4)
+            wait_until(lambda: server.metric("panglot_requests_in_progress") == 4)
             for client in gone:
                 client.close()
-            wait_until(lambda: server.metric("franca_requests_in_progress") == 1)
+            wait_until(lambda: server.metric("panglot_requests_in_progress") == 1)
             gate.open()
             assert answers(server, [plug])[0].json() == {"id": 4, "twice": 8}
         assert "item 5" not in server.log
@@ -81,7 +81,7 @@ def test_f48_disconnect_while_running(script: str, tmp_path: Path) -> None:
         client = connect(server, gate.holding(4))
         server.wait_log("item 4 waits")
         client.close()
-        wait_until(lambda: server.metric("franca_requests_in_progress") == 0)
+        wait_until(lambda: server.metric("panglot_requests_in_progress") == 0)
         gate.open()
         answered = ask_all(server, [{"id": id} for id in range(10, 14)])
         assert [answer.json()["id"] for answer in answered] == [10, 11, 12, 13]
@@ -125,7 +125,7 @@ def test_a_stream_is_closed_when_its_client_leaves(tmp_path: Path) -> None:
                 gate = Gate(tmp_path / str(number))
                 with streaming(server, {"id": 4, "op": "stream", "parts": 10**9, "gate": str(gate)}) as answer:
                     next(answer.iter_lines())
-                wait_until(lambda: server.metric("franca_requests_in_progress") == 0)
+                wait_until(lambda: server.metric("panglot_requests_in_progress") == 0)
                 gate.open()
                 server.wait_log("stream 4 closed", after=mark)
 
@@ -142,7 +142,7 @@ def test_an_exception_with_a_status_is_the_clients_error(script: str, tmp_path: 
         assert refused.status == 422
         assert refused.json()["error"]["message"] == "there is no face in this picture"
         assert [answer.json()["id"] for answer in others] == [10, 11, 12, 13]
-        assert server.metric("franca_worker_restarts_total") == 0
+        assert server.metric("panglot_worker_restarts_total") == 0
 
 
 def test_a_script_that_cancels_itself_has_failed() -> None:
@@ -161,6 +161,6 @@ def test_an_async_stream_nobody_reads_is_broken_off(tmp_path: Path) -> None:
     with serving(tmp_path) as server:
         before = measure(server).memory
         with connect(server, 100_000):
-            wait_until(lambda: server.metric("franca_connections_refused_total", limit="stream_backlog") == 1, 20)
+            wait_until(lambda: server.metric("panglot_connections_refused_total", limit="stream_backlog") == 1, 20)
             assert measure(server).memory - before < 64 * 1024 * 1024
         assert server.predict(1).status_code == 200

@@ -54,7 +54,7 @@ def test_f01_worker_killed_in_mid_batch(tmp_path: Path) -> None:
                 kill(server.workers()[0])
                 assert_own(answers(server, sent), [10, 11, 12, 13])
                 server.wait_log(r"was killed by SIGKILL; it held 4 request\(s\)", after=mark)
-        assert server.metric("franca_reruns_total", reason="worker_died") == 4 * len(rounds())
+        assert server.metric("panglot_reruns_total", reason="worker_died") == 4 * len(rounds())
 
 
 def test_f03_segfault() -> None:
@@ -160,7 +160,9 @@ def test_f11_killed_at_any_moment_of_a_large_answer(tmp_path: Path) -> None:
             kill(worker)
             (answer,) = answers(server, [asked])
             assert (answer.status, answer.body) == (200, bytes([7]) * size)
-            wait_until(lambda deaths=number + 1: server.metric("franca_worker_restarts_total", reason="died") == deaths)
+            wait_until(
+                lambda deaths=number + 1: server.metric("panglot_worker_restarts_total", reason="died") == deaths
+            )
 
 
 @pytest.mark.parametrize("script", [SINGLE, BATCH, OVERLAPPING])
@@ -191,7 +193,7 @@ def test_f14_all_workers_die_together_while_busy(script: str) -> None:
             with unharmed(server, NORMAL, EXPECTED):
                 ids = list(range(10, 22))
                 sent = [send(server, {"id": id, "op": "sleep", "seconds": 0.1}) for id in ids]
-                wait_until(lambda: server.metric("franca_requests_in_progress") >= 4)
+                wait_until(lambda: server.metric("panglot_requests_in_progress") >= 4)
                 time.sleep(chance.uniform(0, 0.1))
                 kill_all_together(server)
                 assert_own(answers(server, sent), ids)
@@ -333,7 +335,7 @@ def test_two_poisons_never_cost_an_innocent_its_answer() -> None:
     with serving(OVERLAPPING, *QUICK) as server, unharmed(server, NORMAL, EXPECTED):
         mark = len(server.lines)
         innocent = [send(server, {"id": id, "op": "sleep", "seconds": 0.4}) for id in range(10, 14)]
-        wait_until(lambda: server.metric("franca_requests_in_progress") == 4)
+        wait_until(lambda: server.metric("panglot_requests_in_progress") == 4)
         guilty = [send(server, {"id": 5, "op": "crash"})]
         server.wait_log("worker 0 ready", after=mark)
         guilty += [send(server, {"id": id, "op": "crash"}) for id in (6, 7)]

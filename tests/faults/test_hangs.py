@@ -21,7 +21,7 @@ def hang(script: str, op: str) -> None:
     """A request that hangs is answered 504 at its deadline and its worker killed; the other worker serves meanwhile."""
     flags = ("--workers", "2", "--timeout", "4", "--kill-grace", "0.3", *QUICK)
     with serving(script, *flags) as server:
-        wait_until(lambda: server.metric("franca_workers", state="ready") == 2)
+        wait_until(lambda: server.metric("panglot_workers", state="ready") == 2)
         for _ in rounds(1, 10):
             with unharmed(server, NORMAL, EXPECTED):
                 ask_all(server, [{"id": id} for id in range(40)])
@@ -70,7 +70,7 @@ def test_f07_an_async_script_that_holds_the_gil() -> None:
 def test_f06_nobody_waits_behind_an_endless_loop() -> None:
     """F06: requests that arrived together with one that loops, and were sent to the same worker, are served too."""
     with serving(SINGLE, "--workers", "2", "--timeout", "8", "--kill-grace", "0.3", *QUICK) as server:
-        wait_until(lambda: server.metric("franca_workers", state="ready") == 2)
+        wait_until(lambda: server.metric("panglot_workers", state="ready") == 2)
         with unharmed(server, NORMAL, EXPECTED):
             ask_all(server, [{"id": id} for id in range(100)])
             loops, *others = burst(server, [{"id": 5, "op": "loop"}, *({"id": id} for id in range(100, 140))])

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from support.after import unharmed
-from support.server import PACKAGES, franca, serving, wait_until
+from support.server import PACKAGES, panglot, serving, wait_until
 from support.traffic import Gate, answers, ask_all, send
 
 QUICK = ("--restart-delay", "0.1", "--restart-delay-max", "0.2")
@@ -40,7 +40,7 @@ def test_f24_slow_load(tmp_path: Path) -> None:
 
 def test_f25_load_that_never_ends(tmp_path: Path) -> None:
     """F25: before the first ready, a load that hangs ends the server with exit code 3 at the load timeout."""
-    done = franca(
+    done = panglot(
         "serve", str(PACKAGES / "fault_load"), "--port", "0", "--load-timeout", "1",
         env={"FAULT_GATE": str(tmp_path / "never")}, seconds=30,
     )  # fmt: skip
@@ -98,7 +98,7 @@ def test_f27_wrong_scripts(name: str, tmp_path: Path) -> None:
     files, expected = WRONG_SCRIPTS[name]
     for file, text in files.items():
         (tmp_path / file).write_text(text)
-    done = franca("serve", str(tmp_path), "--port", "0", seconds=15)
+    done = panglot("serve", str(tmp_path), "--port", "0", seconds=15)
     assert done.returncode == 3, done.stderr
     assert last_line(done.stderr).startswith("error: ")
     assert expected in last_line(done.stderr)
@@ -133,7 +133,7 @@ def test_crash_loop_keeps_what_was_accepted(tmp_path: Path) -> None:
     with serving("fault_load", *QUICK, env={"FAULT_DIES": str(flag)}) as server, unharmed(server, 3, 3):
         accepted = [send(server, {"gate": str(gate), "id": id}) for id in range(4)]
         server.wait_log("predict waits")
-        wait_until(lambda: server.metric("franca_requests_in_progress") == 4)
+        wait_until(lambda: server.metric("panglot_requests_in_progress") == 4)
         flag.touch()
         gate.open()
         server.workers()[0].kill()
@@ -165,7 +165,7 @@ def test_f68_bad_port(port: str, tmp_path: Path) -> None:
 
 def refuses(folder: Path, words: str, *flags: str) -> None:
     (folder / "model.py").write_text("open('loaded', 'w')\n\ndef predict(request): ...\n")
-    done = franca("serve", str(folder), *flags, seconds=15)
+    done = panglot("serve", str(folder), *flags, seconds=15)
     assert done.returncode == 3, done.stderr
     (line,) = done.stderr.strip().splitlines()
     assert line.startswith("error: ")

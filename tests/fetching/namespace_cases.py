@@ -13,8 +13,8 @@ from collections.abc import Iterator
 import pytest
 import uvloop
 
-from franca.fetching.fetcher import OK, REFUSED, Fetched, Fetcher, Limits
-from franca.fetching.urls import Allowed
+from panglot.fetching.fetcher import OK, REFUSED, Fetched, Fetcher, Limits
+from panglot.fetching.urls import Allowed
 from support.evals import ask, single
 from support.scripted import Scripted, redirect, simple
 from support.server import Server, serving
@@ -136,5 +136,5 @@ def test_122_a_name_that_changes_its_mind(inner: list[Scripted], public: Scripte
 def test_the_rest_of_the_server_is_not_harmed(server: Server) -> None:
     assert ask(server, single()).status_code == 200
     assert len(server.workers()) == 1
-    assert server.metric("franca_fetches_total", outcome="refused") > 100
+    assert server.metric("panglot_fetches_total", outcome="refused") > 100
     assert os.path.exists(f"/proc/{server.process.pid}")

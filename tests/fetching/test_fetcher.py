@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 import uvloop
 
-from franca.fetching.fetcher import FAILED, OK, REFUSED, STATUS, TIMEOUT, TOO_LARGE, Fetched, Fetcher, Limits
-from franca.fetching.urls import Allowed
+from panglot.fetching.fetcher import FAILED, OK, REFUSED, STATUS, TIMEOUT, TOO_LARGE, Fetched, Fetcher, Limits
+from panglot.fetching.urls import Allowed
 from support.scripted import Scripted, dripping, endless, redirect, scripted, silent, simple
 
 LIMITS = Limits(bytes=100_000, connect=20.0, total=30.0)

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from franca.fetching.addresses import all_public, is_public, same
-from franca.fetching.urls import Allowed, Refused, Target, parse, redirected
-from franca_worker import netguard
+from panglot.fetching.addresses import all_public, is_public, same
+from panglot.fetching.urls import Allowed, Refused, Target, parse, redirected
+from panglot_worker import netguard
 
 NONE = Allowed()
 

@@ -99,14 +99,14 @@ def test_the_worker_is_free_meanwhile(server: Server, other: Scripted) -> None:
 def test_a_client_that_leaves_ends_the_fetch(server: Server, other: Scripted) -> None:
     gate = Gate()
     other.answers["/left"] = gate
-    before = server.metric("franca_item_codes_total", code="0")
+    before = server.metric("panglot_item_codes_total", code="0")
     with pytest.raises(httpx.ReadTimeout), server.new_client() as client:
         client.post("/v1/eval", json=named(other.url("/left")), timeout=0.5)
     assert gate.arrived.acquire(timeout=20)
     assert gate.left.acquire(timeout=20)
-    wait_until(lambda: server.metric("franca_requests_in_progress") == 0)
-    assert server.metric("franca_item_codes_total", code="0") == before
-    wait_until(lambda: server.metric("franca_held_bytes") == 0)
+    wait_until(lambda: server.metric("panglot_requests_in_progress") == 0)
+    assert server.metric("panglot_item_codes_total", code="0") == before
+    wait_until(lambda: server.metric("panglot_held_bytes") == 0)
 
 
 def test_the_deadline_ends_the_fetch(server: Server, other: Scripted) -> None:
@@ -125,7 +125,7 @@ def test_2_3_statuses_of_others_are_passed_on(server: Server, other: Scripted) -
 
 
 def test_2_3_statuses_of_others_are_no_codes_of_the_script(tmp_path: Path, other: Scripted) -> None:
-    folder = package(tmp_path, returning(GOOD % 1), franca__toml="[evals]\nplatform_codes = true\n")
+    folder = package(tmp_path, returning(GOOD % 1), panglot__toml="[evals]\nplatform_codes = true\n")
     with serving(folder, "--url-allow", other.host) as strict:
         assert ask(strict, named(other.url("/404"))).status_code == 404
 
@@ -154,8 +154,8 @@ def test_what_is_held_is_counted(other: Scripted) -> None:
         answer = ask(small, named(other.url("/large")))
         assert answer.status_code == 503
         assert ask(small, named(other.url("/a"))).status_code == 200
-        assert small.metric("franca_held_bytes") == 0
-        assert small.metric("franca_fetches_total", outcome="no_room") == 1
+        assert small.metric("panglot_held_bytes") == 0
+        assert small.metric("panglot_fetches_total", outcome="no_room") == 1
 
 
 def test_parts_that_wait_for_others_are_held(server: Server, other: Scripted) -> None:
@@ -169,9 +169,9 @@ def test_parts_that_wait_for_others_are_held(server: Server, other: Scripted) ->
 
     thread = threading.Thread(target=leave)
     thread.start()
-    wait_until(lambda: server.metric("franca_held_bytes") > 30_000)
+    wait_until(lambda: server.metric("panglot_held_bytes") > 30_000)
     thread.join()
-    wait_until(lambda: server.metric("franca_held_bytes") == 0)
+    wait_until(lambda: server.metric("panglot_held_bytes") == 0)
 
 
 def test_a_rerun_does_not_fetch_again(tmp_path: Path, other: Scripted) -> None:
@@ -204,4 +204,4 @@ def test_a_worker_that_dies_elsewhere_does_not_cost_the_fetch(server: Server, ot
 
 def test_fetches_are_counted(server: Server) -> None:
     for outcome in ("ok", "refused", "failed", "status", "too_large", "too_many"):
-        assert server.metric("franca_fetches_total", outcome=outcome) > 0, outcome
+        assert server.metric("panglot_fetches_total", outcome=outcome) > 0, outcome

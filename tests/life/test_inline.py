@@ -47,7 +47,7 @@ class Terminal:
 
 def test_a_breakpoint_stops_the_script_and_the_answer_still_comes() -> None:
     terminal = Terminal(
-        sys.executable, "-m", "franca", "serve", str(PACKAGES / "breakpoint"), "--inline", "--port", "0"
+        sys.executable, "-m", "panglot", "serve", str(PACKAGES / "breakpoint"), "--inline", "--port", "0"
     )
     port = terminal.expect(r"ready on http://127.0.0.1:(\d+)")[1]
     answers: list[httpx.Response] = []
@@ -69,7 +69,7 @@ def test_a_breakpoint_stops_the_script_and_the_answer_still_comes() -> None:
 
 def test_a_failed_load_ends_inline_with_exit_code_3() -> None:
     done = subprocess.run(
-        [sys.executable, "-m", "franca", "serve", str(PACKAGES / "broken" / "load_fails"), "--inline", "--port", "0"],
+        [sys.executable, "-m", "panglot", "serve", str(PACKAGES / "broken" / "load_fails"), "--inline", "--port", "0"],
         capture_output=True, text=True, timeout=30, cwd=ROOT, check=False,
     )  # fmt: skip
     assert done.returncode == 3

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from support.server import PACKAGES, ROOT, franca, serving, wait_until
+from support.server import PACKAGES, ROOT, panglot, serving, wait_until
 
 
 def test_json_lines_carry_package_worker_and_request() -> None:
@@ -42,14 +42,14 @@ def test_the_access_log_is_off_by_default_and_sampled_by_flag() -> None:
 def test_dev_shows_the_error_in_a_header() -> None:
     with serving("results", "--dev") as server:
         answer = server.predict({"kind": "raise"})
-        assert answer.headers["x-franca-error"] == "RuntimeError: secret detail"
+        assert answer.headers["x-panglot-error"] == "RuntimeError: secret detail"
     with serving("results") as server:
-        assert "x-franca-error" not in server.predict({"kind": "raise"}).headers
+        assert "x-panglot-error" not in server.predict({"kind": "raise"}).headers
 
 
 def test_traceparent_reaches_the_script(tmp_path: Path) -> None:
     (tmp_path / "model.py").write_text(
-        "import franca_worker\n\ndef predict(request):\n    return [list(one) for one in franca_worker.requests()]\n"
+        "import panglot_worker\n\ndef predict(request):\n    return [list(one) for one in panglot_worker.requests()]\n"
     )
     trace = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
     with serving(tmp_path) as server:
@@ -107,7 +107,7 @@ def test_spans_of_queue_and_stages_are_exported(collector: tuple[str, list[bytes
 WITHOUT_OTEL = """
 import sys
 sys.modules["opentelemetry"] = None
-from franca.cli import main
+from panglot.cli import main
 main()
 """
 
@@ -118,9 +118,9 @@ def test_tracing_without_its_extra_says_what_to_install() -> None:
         [sys.executable, "-c", WITHOUT_OTEL, *arguments], capture_output=True, text=True, cwd=ROOT, check=False
     )
     assert done.returncode == 3
-    assert "pip install 'franca[otel]'" in done.stderr
+    assert "pip install 'panglot[otel]'" in done.stderr
 
 
 def test_levels_are_obeyed() -> None:
-    done = franca("serve", "tests/packages/broken/load_fails", "--log-level", "error", "--port", "0")
+    done = panglot("serve", "tests/packages/broken/load_fails", "--log-level", "error", "--port", "0")
     assert "listening" not in done.stderr

@@ -20,14 +20,14 @@ from support.traffic import SOAK, times
 WARM, MEASURED = times(6_000, 100_000), times(44_000, 900_000)
 LEAKY = """
 import sys
-from franca.web import exchange
+from panglot.web import exchange
 kept = []
 done = exchange.Exchange._done
 def leaking(self, *rest):
     kept.append(bytes(200))
     done(self, *rest)
 exchange.Exchange._done = leaking
-from franca.cli import main
+from panglot.cli import main
 main()
 """
 
@@ -117,7 +117,7 @@ def growth(running: Front, count: int) -> tuple[float, int]:
 
 @pytest.mark.timeout(7200)
 def test_f91_memory_is_flat() -> None:
-    with front("from franca.cli import main; main()") as running:
+    with front("from panglot.cli import main; main()") as running:
         slope, grown = growth(running, MEASURED)
     assert slope < (1 if SOAK else 8) * 1024, f"{slope:.0f} bytes per thousand requests"
     assert grown < 32 * 1024 * 1024

@@ -64,15 +64,15 @@ def test_f22_a_flood_of_output_is_bounded_and_counted(kind: str) -> None:
         assert len(server.log) < 6_000_000
         assert not re.search(r"[\x00-\x08\x0b-\x1f]", server.log)
         if kind != "binary":
-            assert server.metric("franca_log_dropped_bytes_total") > 0
+            assert server.metric("panglot_log_dropped_bytes_total") > 0
 
 
 def test_f16_workers_start_although_the_script_has_threads_and_locks() -> None:
     with serving("life_world", "--workers", "2", "--restart-delay-max", "0.2") as server:
         for deaths in range(1, times(6, 200) + 1):
             server.workers()[0].kill()
-            wait_until(lambda n=deaths: server.metric("franca_worker_restarts_total", reason="died") == n)
-            wait_until(lambda: server.metric("franca_workers", state="ready") == 2, 20)
+            wait_until(lambda n=deaths: server.metric("panglot_worker_restarts_total", reason="died") == n)
+            wait_until(lambda: server.metric("panglot_workers", state="ready") == 2, 20)
         assert server.predict("fine").status_code == 200
 
 
@@ -92,7 +92,7 @@ def test_f12_a_crash_at_every_request_is_visible_and_heals(tmp_path: Path) -> No
 
         def five_deaths() -> bool:
             statuses.add(server.predict(1).status_code)
-            return server.metric("franca_worker_restarts_total", reason="died") >= 5
+            return server.metric("panglot_worker_restarts_total", reason="died") >= 5
 
         wait_until(five_deaths, 20)
         assert statuses == {500, 503}
@@ -106,7 +106,7 @@ def test_f12_a_crash_at_every_request_is_visible_and_heals(tmp_path: Path) -> No
 
 
 def test_f30_a_failing_example_is_a_warning_or_a_failed_load(tmp_path: Path) -> None:
-    from support.server import franca
+    from support.server import panglot
 
     package = write(
         tmp_path,
@@ -119,7 +119,7 @@ def test_f30_a_failing_example_is_a_warning_or_a_failed_load(tmp_path: Path) -> 
         assert server.predict(4).json() == 4
     with serving(package, "--warm-up", "off") as server:
         assert "own example failed" not in server.log
-    done = franca("serve", str(package), "--warm-up", "fail", "--port", "0")
+    done = panglot("serve", str(package), "--warm-up", "fail", "--port", "0")
     assert done.returncode == 3
     assert "ValueError: bad example" in done.stderr
 

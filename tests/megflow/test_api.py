@@ -225,7 +225,7 @@ def test_reduce_takes_one_of_each_input() -> None:
 
 
 def test_a_program_of_ones_own(tmp_path: Path) -> None:
-    """With PYTHONPATH from `franca shims megflow`, a graph file with variables, and a plugin folder."""
+    """With PYTHONPATH from `panglot shims megflow`, a graph file with variables, and a plugin folder."""
     (tmp_path / "plugins").mkdir()
     (tmp_path / "plugins" / "node.py").write_text(
         "from megflow import register\n"
@@ -246,9 +246,9 @@ def test_a_program_of_ones_own(tmp_path: Path) -> None:
         "print(graph.output('out').recv().msg)\n"
         "graph.wait()\n"
     )
-    from support.server import franca
+    from support.server import panglot
 
-    shims = franca("shims", "megflow").stdout.strip()
+    shims = panglot("shims", "megflow").stdout.strip()
     done = subprocess.run(
         [sys.executable, "-c", program],
         cwd=tmp_path,

@@ -76,9 +76,9 @@ def test_a_node_that_failed_shows_in_the_exit_code(folder: Path) -> None:
     assert "ValueError: seven" in running.text
 
 
-def test_franca_serve_does_the_same(folder: Path) -> None:
+def test_panglot_serve_does_the_same(folder: Path) -> None:
     done = subprocess.run(
-        [sys.executable, "-m", "franca", "serve", "count"], cwd=folder, capture_output=True, text=True, check=False
+        [sys.executable, "-m", "panglot", "serve", "count"], cwd=folder, capture_output=True, text=True, check=False
     )
     assert (done.returncode, numbers(done.stdout)) == (0, [0, 1, 2, 3, 4])
 
@@ -120,9 +120,9 @@ def test_wrong_uses(folder: Path, arguments: tuple[str, ...]) -> None:
 def test_the_address_of_the_platform_needs_a_token() -> None:
     arguments = ("-c", "digits/digits.toml", "-p", "digits", "--port", "0")
     with Command(*arguments, cwd=EXAMPLE) as running:
-        running.wait_log("listening on 127.0.0.1 only: set FRANCA_TOKEN")
+        running.wait_log("listening on 127.0.0.1 only: set PANGLOT_TOKEN")
         running.wait_log(r"listening on http://127.0.0.1:\d+")
-    with Command(*arguments, cwd=EXAMPLE, env={"FRANCA_TOKEN": "a" * 32}) as running:
+    with Command(*arguments, cwd=EXAMPLE, env={"PANGLOT_TOKEN": "a" * 32}) as running:
         running.wait_log(r"listening on http://0.0.0.0:\d+")
 
 
@@ -154,10 +154,10 @@ def digits() -> object:
 
 
 def test_new_packages_answer(tmp_path: Path) -> None:
-    from support.server import franca
+    from support.server import panglot
 
     for kind in ("image", "bytes"):
-        assert franca("new", "megflow", str(tmp_path / kind), "--kind", kind).returncode == 0
+        assert panglot("new", "megflow", str(tmp_path / kind), "--kind", kind).returncode == 0
     with serving(tmp_path / "image") as server:
         sky = (tmp_path / "image" / "sky.png").read_bytes()
         answer = server.client.post("/analyze/sky", content=sky, headers={"content-type": "image/*"})

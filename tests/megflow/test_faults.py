@@ -71,13 +71,13 @@ def test_the_instance_is_rebuilt(server: Server) -> None:
     first = int(ask(server, "instance").text)
     ask(server, "raise it")
     assert int(ask(server, "instance").text) == first + 1
-    assert server.metric("franca_graph_node_failures_total", node="does") >= 1
+    assert server.metric("panglot_graph_node_failures_total", node="does") >= 1
 
 
 def test_extra_answers_are_dropped_and_counted(server: Server) -> None:
-    before = server.metric("franca_graph_extra_answers_total", node="bytes")
+    before = server.metric("panglot_graph_extra_answers_total", node="bytes")
     assert ask(server, "twice").text == "first"
-    wait_until(lambda: server.metric("franca_graph_extra_answers_total", node="bytes") == before + 1)
+    wait_until(lambda: server.metric("panglot_graph_extra_answers_total", node="bytes") == before + 1)
 
 
 def test_an_answer_by_number_may_come_later(server: Server) -> None:
@@ -109,7 +109,7 @@ def test_a_client_that_leaves_is_forgotten(server: Server) -> None:
     with server.new_client() as client, pytest.raises(httpx.ReadTimeout):
         client.post("/analyze/bytes", content=b"sleep 0.5", timeout=0.1)
     assert ask(server, "echo on").text == "on"
-    wait_until(lambda: server.metric("franca_requests_in_progress") == 0)
+    wait_until(lambda: server.metric("panglot_requests_in_progress") == 0)
 
 
 def test_a_slow_node_holds_its_clients_back_and_loses_none(server: Server) -> None:
@@ -151,7 +151,7 @@ def test_a_node_that_hangs_is_ended_with_its_worker() -> None:
 
 def test_graphs_are_replicated_by_workers() -> None:
     with serving("megflow_faults", "--workers", "2") as server:
-        wait_until(lambda: server.metric("franca_workers", state="ready") == 2)
+        wait_until(lambda: server.metric("panglot_workers", state="ready") == 2)
 
         def slow(_: int) -> None:
             with server.new_client() as client:
@@ -161,7 +161,7 @@ def test_graphs_are_replicated_by_workers() -> None:
             list(pool.map(slow, range(8)))
         wait_until(
             lambda: all(
-                server.metric("franca_graph_messages_total", worker=str(index), node="does", port="inp") >= 1
+                server.metric("panglot_graph_messages_total", worker=str(index), node="does", port="inp") >= 1
                 for index in range(2)
             )
         )
@@ -170,7 +170,7 @@ def test_graphs_are_replicated_by_workers() -> None:
 def test_a_stop_answers_what_is_in_the_graph() -> None:
     with serving("megflow_faults") as server, ThreadPoolExecutor(4) as pool, server.new_client() as client:
         open_requests = [pool.submit(client.post, "/analyze/bytes", content=b"sleep 0.3") for _ in range(4)]
-        wait_until(lambda: server.metric("franca_requests_in_progress") == 4)
+        wait_until(lambda: server.metric("panglot_requests_in_progress") == 4)
         assert server.stop() == 0
         assert [request.result().text for request in open_requests] == ["slept"] * 4
 

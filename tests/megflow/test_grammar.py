@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from franca_worker.graphs import checking, model, ports, reading
-from franca_worker.graphs.errors import GraphError
+from panglot_worker.graphs import checking, model, ports, reading
+from panglot_worker.graphs.errors import GraphError
 
 GOOD = """\
 main = "main"

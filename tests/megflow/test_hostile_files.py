@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as some
 
-from franca_worker.graphs import checking, picture, positions, reading, template
-from franca_worker.graphs.errors import GraphError
+from panglot_worker.graphs import checking, picture, positions, reading, template
+from panglot_worker.graphs.errors import GraphError
 from support.server import ROOT
 
 TYPES = checking.Types({}, set(), False)

@@ -215,13 +215,13 @@ def test_the_graph_can_be_looked_at(server: Server, clients: dict[str, httpx.Cli
         clients["words"].post("/analyze/bytes", content=b"x")
     from support.server import wait_until
 
-    wait_until(lambda: server.metric("franca_graph_messages_total", node="upper", port="inp") >= 3)
+    wait_until(lambda: server.metric("panglot_graph_messages_total", node="upper", port="inp") >= 3)
     found = clients["words"].get("/graph").json()
     assert found["main"] == "several"
     assert {"cap": 16, "ports": ["words:out", "upper:inp"]} in found["graphs"][0]["connections"]
     upper = next(node for node in found["workers"][0]["nodes"] if node["name"] == "upper")
     assert upper["inputs"]["inp"]["cap"] == 16
-    assert server.metric("franca_graph_queue_capacity", node="upper", port="inp") == 16
+    assert server.metric("panglot_graph_queue_capacity", node="upper", port="inp") == 16
 
 
 def test_health_on_every_port(clients: dict[str, httpx.Client]) -> None:

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from franca.cli.options import resolve_package
-from franca.detect import megflow as detect
-from franca.discovery import Package
-from franca.errors import StartError
+from panglot.cli.options import resolve_package
+from panglot.detect import megflow as detect
+from panglot.discovery import Package
+from panglot.errors import StartError
 from support import interpreters
-from support.server import PACKAGES, franca, serving
+from support.server import PACKAGES, panglot, serving
 
 GRAPH = """\
 main = "g"
@@ -178,7 +178,7 @@ REFUSED_WHILE_LOADING = {
 @pytest.mark.parametrize("case", REFUSED_WHILE_LOADING)
 def test_refused_while_loading(tmp_path: Path, case: str) -> None:
     plugin, words = REFUSED_WHILE_LOADING[case]
-    done = franca("serve", str(package(tmp_path / "p", GRAPH, plugin)), "--port", "0")
+    done = panglot("serve", str(package(tmp_path / "p", GRAPH, plugin)), "--port", "0")
     assert done.returncode == 3
     assert words in done.stderr.splitlines()[-1]
 
@@ -192,7 +192,7 @@ def test_a_resource_that_cannot_be_made(tmp_path: Path) -> None:
         "from megflow import res_register\n@res_register()\nclass Store:\n"
         "    def __init__(self, name, args):\n        raise OSError('no store')\n"
     )
-    done = franca("serve", str(package(tmp_path / "p", graph, plugin)), "--port", "0")
+    done = panglot("serve", str(package(tmp_path / "p", graph, plugin)), "--port", "0")
     assert done.returncode == 3
     assert "OSError: no store" in done.stderr
 
@@ -208,7 +208,7 @@ def test_the_oldest_interpreter_runs_graphs(tmp_path: Path) -> None:
         "import sys; print('ran on', sys.version_info[:2])",
     )
     plugin = plugin.replace("@register()", "@register(outputs=['out'])")
-    done = franca("serve", str(package(tmp_path / "p", graph, plugin)), "--python", oldest)
+    done = panglot("serve", str(package(tmp_path / "p", graph, plugin)), "--python", oldest)
     assert done.returncode == 0, done.stderr
     assert "ran on (3, 8)" in done.stdout or "ran on" in done.stdout
 

@@ -21,7 +21,7 @@ from PIL import Image
 
 from support.browser import browsing
 from support.graph_command import Command
-from support.server import PACKAGES, Server, franca, serving
+from support.server import PACKAGES, Server, panglot, serving
 
 ANSWER = ".live-responses-table tr.response .response-col_"
 
@@ -39,14 +39,14 @@ def picture() -> bytes:
 
 
 def test_inspect_draws_the_graph() -> None:
-    shown = franca("inspect", str(PACKAGES / "megflow_echo")).stdout
+    shown = panglot("inspect", str(PACKAGES / "megflow_echo")).stdout
     assert "out ──16──▶ destination:inp" in shown
     assert "source  ImageServer :8084" in shown
     assert "POST /analyze/" in shown
 
 
 def test_inspect_as_json() -> None:
-    facts = json.loads(franca("inspect", "--json", str(PACKAGES / "megflow_echo")).stdout)
+    facts = json.loads(panglot("inspect", "--json", str(PACKAGES / "megflow_echo")).stdout)
     assert facts["dialect"] == "megflow"
     assert facts["settings"]["port"]["value"] == 8084, "the port of the graph file"
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from franca_worker.graphs import template
-from franca_worker.graphs.errors import GraphError
+from panglot_worker.graphs import template
+from panglot_worker.graphs.errors import GraphError
 
 VARIABLES = {"n": 3, "name": "Cat", "list": [1, 2], "table": {"a": 1}, "flag": True, "nothing": None}
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from support.modelarts import NODE, config, package
-from support.server import franca, serving
+from support.server import panglot, serving
 
 SERVICE = NODE + "\n\nclass Service(SingleNodeService):\n    pass\n"
 API = {
@@ -38,7 +38,7 @@ API = {
 
 
 def inspected(folder: Path, *flags: str, env: dict[str, str] | None = None) -> dict[str, Any]:
-    done = franca("inspect", str(folder), "--json", *flags, env=env)
+    done = panglot("inspect", str(folder), "--json", *flags, env=env)
     assert done.returncode == 0, done.stderr
     facts: dict[str, Any] = json.loads(done.stdout)
     return facts
@@ -104,26 +104,26 @@ def test_27_a_broken_config_warns_and_runs(tmp_path: Path, text: str | None, war
 
 def test_what_a_package_without_a_script_needs(tmp_path: Path) -> None:
     package(tmp_path / "image", config=config("Image"))
-    done = franca("serve", str(tmp_path / "image"), "--port", "0")
+    done = panglot("serve", str(tmp_path / "image"), "--port", "0")
     assert (done.returncode, "model_type Image names a container image" in done.stderr) == (3, True)
     package(tmp_path / "caffe", config=config("Caffe"))
-    done = franca("serve", str(tmp_path / "caffe"), "--port", "0")
+    done = panglot("serve", str(tmp_path / "caffe"), "--port", "0")
     assert done.returncode == 3
     assert "Caffe has no default service (fix: add a customize_service.py)" in done.stderr
     package(tmp_path / "plain", config=config("PyTorch"), model__py="def predict(request):\n    return 1\n")
     assert inspected(tmp_path / "plain")["dialect"] == "plain"
     package(tmp_path / "other", config={"model_type": "bert", "architectures": []})
-    done = franca("serve", str(tmp_path / "other"), "--port", "0")
+    done = panglot("serve", str(tmp_path / "other"), "--port", "0")
     assert (done.returncode, "there is nothing to serve" in done.stderr) == (3, True)
 
 
 @pytest.mark.parametrize("place", ["", "model", "model/1", "1"])
 def test_where_the_files_may_lie(tmp_path: Path, place: str) -> None:
     folder = package(tmp_path / "mine" / place, SERVICE, config("PyTorch"), w__pth=b"")
-    (tmp_path / "mine" / "franca.toml").write_text("queue = 7\n")
+    (tmp_path / "mine" / "panglot.toml").write_text("queue = 7\n")
     facts = inspected(tmp_path / "mine")
     assert (facts["package"], facts["dialect"], facts["folder"]) == ("mine", "modelarts", str(folder))
-    assert facts["settings"]["queue"] == {"value": 7, "source": "franca.toml"}
+    assert facts["settings"]["queue"] == {"value": 7, "source": "panglot.toml"}
     assert facts["settings"]["timeout"] == {"value": 40.0, "source": "the dialect"}
     assert facts["settings"]["max_body"] == {"value": 12 * 1024 * 1024, "source": "the dialect"}
     assert facts["routes"] == ["POST /", "GET /health (public)"]
@@ -153,7 +153,7 @@ MODEL_PATHS = [
 def test_14_which_file_or_folder_is_model_path(
     tmp_path: Path, engine: str, files: tuple[str, ...], path: str, reason: str
 ) -> None:
-    from franca.detect.modelarts import engines
+    from panglot.detect.modelarts import engines
 
     package(tmp_path, SERVICE, config(engine))
     for name in files:

@@ -14,7 +14,7 @@ import pytest
 from PIL import Image
 
 from support.modelarts import PT, TF, config, grey, package
-from support.server import franca, serving
+from support.server import panglot, serving
 
 EMPTY_TF = TF + "class Service(TfServingBaseService):\n    pass\n"
 
@@ -65,7 +65,7 @@ torch.save(model.state_dict(), sys.argv[1] + "/model_best.pth")
 torch.save(model.state_dict(), sys.argv[1] + "/model_last.pth")
 """
     make(tmp_path, code)
-    facts = json.loads(franca("inspect", str(tmp_path), "--json").stdout)
+    facts = json.loads(panglot("inspect", str(tmp_path), "--json").stdout)
     [reason] = facts["facts"]["model_path"]
     assert reason == (
         "model_best.pth (chosen before model_last.pth, z.pt, deep/a.pth: by depth, then ending, then name)"
@@ -92,7 +92,7 @@ torch.save(torch.nn.Linear(2, 2).state_dict(), sys.argv[1] + "/bad/weights.pth")
     make(tmp_path, code)
     with serving(tmp_path / "good") as server:
         assert server.client.post("/", files={"images": ("a.png", grey(100))}).json() == {"images": [100.0]}
-    done = franca("serve", str(tmp_path / "bad"), "--port", "0")
+    done = panglot("serve", str(tmp_path / "bad"), "--port", "0")
     assert done.returncode == 3
     assert "is no TorchScript file: without a customize_service.py nothing says how to build its model" in done.stderr
 
@@ -163,11 +163,11 @@ def test_an_xgboost_booster_is_loaded_whatever_its_form(tmp_path: Path, pickled:
 
 def test_a_file_that_is_no_model_is_told_at_load(tmp_path: Path) -> None:
     package(tmp_path, config=config("Scikit_Learn"), model__m=b"garbage")
-    done = franca("serve", str(tmp_path), "--port", "0")
+    done = panglot("serve", str(tmp_path), "--port", "0")
     assert done.returncode == 3
     assert "model.m holds no model: joblib: ValueError" in done.stderr
     (tmp_path / "model.m").unlink()
-    done = franca("serve", str(tmp_path), "--port", "0")
+    done = panglot("serve", str(tmp_path), "--port", "0")
     assert (done.returncode, "there is no model file at" in done.stderr) == (3, True)
 
 
@@ -182,7 +182,7 @@ def test_spark_is_named_when_it_is_missing(tmp_path: Path) -> None:
             def _preprocess(self, data):
                 return self.spark.createDataFrame(data)
     """
-    done = franca("serve", str(package(tmp_path, script, config("Spark_MLlib"))), "--port", "0")
+    done = panglot("serve", str(package(tmp_path, script, config("Spark_MLlib"))), "--port", "0")
     assert done.returncode == 3
     assert "the package 'pyspark' is not installed" in done.stderr
 
@@ -254,7 +254,7 @@ def test_hiai_says_what_it_needs(tmp_path: Path) -> None:
             def _preprocess(self, data):
                 return {key: NNTensorList(NNTensor(value)) for key, value in data.items()}
     """
-    done = franca("serve", str(package(tmp_path, script, config("MindSpore"))), "--port", "0")
+    done = panglot("serve", str(package(tmp_path, script, config("MindSpore"))), "--port", "0")
     assert (done.returncode, "on an Ascend 310 chip; there is none here" in done.stderr) == (3, True)
 
 
@@ -262,7 +262,7 @@ def test_caffe_is_named_when_it_is_needed(tmp_path: Path) -> None:
     base = "from model_service.caffe_model_service import CaffeBaseService\n\n\n"
     script = base + "class Service(CaffeBaseService):\n    pass\n"
     package(tmp_path, script, config("Caffe"), deploy__prototxt="", net__caffemodel=b"")
-    done = franca("serve", str(tmp_path), "--port", "0")
+    done = panglot("serve", str(tmp_path), "--port", "0")
     assert (done.returncode, "the package 'caffe' is not installed" in done.stderr) == (3, True)
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from support.modelarts import config, package
-from support.server import franca, serving
+from support.server import panglot, serving
 
 TORCH = """
 import torch
@@ -47,7 +47,7 @@ def weights(tmp_path_factory: pytest.TempPathFactory) -> bytes:
 @pytest.mark.parametrize("line", PINNED)
 def test_torch_pinned_to_cuda_fails_at_load_and_names_the_way_out(tmp_path: Path, weights: bytes, line: str) -> None:
     package(tmp_path, TORCH.replace("LINE", line), config("PyTorch"), w__pth=weights)
-    done = franca("serve", str(tmp_path), "--port", "0")
+    done = panglot("serve", str(tmp_path), "--port", "0")
     assert done.returncode == 3
     last = done.stderr.strip().splitlines()[-1]
     assert "customize_service.py:10: the script asks torch for a CUDA device, and torch sees none" in last
@@ -74,7 +74,7 @@ def test_a_device_first_asked_for_by_a_request_is_named_in_the_log(tmp_path: Pat
 
 def test_an_ordinary_failure_is_not_taken_for_a_device(tmp_path: Path) -> None:
     package(tmp_path, TORCH.replace("LINE", "torch.load('nowhere.pth')"), config("PyTorch"))
-    done = franca("serve", str(tmp_path), "--port", "0")
+    done = panglot("serve", str(tmp_path), "--port", "0")
     assert "FileNotFoundError" in done.stderr.strip().splitlines()[-1]
     assert "--device" not in done.stderr.strip().splitlines()[-1]
 
@@ -91,7 +91,7 @@ def test_mindspore_set_device_is_explained_and_mapped_too(tmp_path: Path) -> Non
                 return mindspore.Tensor(data["x"])
     """
     package(tmp_path, script, config("MindSpore"))
-    done = franca("serve", str(tmp_path), "--port", "0")
+    done = panglot("serve", str(tmp_path), "--port", "0")
     assert done.returncode == 3
     assert "the script asks MindSpore for the device GPU, which is not there (fix: --device cpu" in done.stderr
     with serving(tmp_path, "--device", "cpu") as server:

@@ -15,7 +15,7 @@ import pytest
 from PIL import Image
 
 from support.modelarts import SCRIPTS, Digits, config, document_script, package
-from support.server import Server, franca, serving
+from support.server import Server, panglot, serving
 
 OWN = {
     "tensorflow": """
@@ -148,7 +148,7 @@ print("ANSWER", repr(str(network(mindspore.Tensor(pixels)))))
 @pytest.fixture
 def source() -> Source:
     """The document's scripts where it is at hand, else ours, which do the same."""
-    return document_script if os.environ.get("FRANCA_SEED_DOCS") else OWN.__getitem__
+    return document_script if os.environ.get("PANGLOT_SEED_DOCS") else OWN.__getitem__
 
 
 def saved_package(folder: Path, script: str, model: Path) -> Path:
@@ -191,7 +191,7 @@ def test_the_tensorflow_1_service_reads_real_digits_on_tensorflow_2(
 
 def test_the_file_name_without_quotes_is_reported_well(tmp_path: Path, source: Source) -> None:
     package(tmp_path, source("onnx"), config("TensorFlow"), test__onnx=b"")
-    done = franca("serve", str(tmp_path), "--port", "0")
+    done = panglot("serve", str(tmp_path), "--port", "0")
     assert done.returncode == 3
     last = done.stderr.strip().splitlines()[-1]
     assert "failed: NameError: name 'test' is not defined (fix: there is a file test.onnx: write 'test.onnx'" in last
@@ -227,7 +227,7 @@ def test_mindspore_pinned_to_ascend_says_so_and_runs_on_the_cpu_when_told(
         check=True, capture_output=True, text=True, timeout=110,
     )  # fmt: skip
     expected = eval(made.stdout.partition("ANSWER ")[2].splitlines()[0])
-    done = franca("serve", str(folder), "--port", "0")
+    done = panglot("serve", str(folder), "--port", "0")
     assert done.returncode == 3
     last = done.stderr.strip().splitlines()[-1]
     assert "the script asks MindSpore for the device Ascend, which is not there (fix: --device cpu" in last

@@ -139,7 +139,7 @@ def test_12_a_json_string_is_encoded_again(echo: Server) -> None:
 def test_13_nan_is_null_with_a_warning_or_as_the_platform_wrote_it(echo: Server) -> None:
     answer = echo.client.post("/", json={"return": "nan"})
     assert answer.content == b'{"score": null, "inner": [null, 1.0, null]}'
-    assert answer.headers["x-franca-warning"] == "nan: 3 values replaced by null"
+    assert answer.headers["x-panglot-warning"] == "nan: 3 values replaced by null"
     with serving("modelarts_echo", "--nan", "platform") as server:
         assert (
             server.client.post("/", json={"return": "nan"}).content == b'{"score": NaN, "inner": [Infinity, 1.0, NaN]}'

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from support.modelarts import NODE, PT, config, package, returning
-from support.server import franca, serving
+from support.server import panglot, serving
 
 
 def test_20_and_21_work_at_import_and_siblings_of_common_names(tmp_path: Path) -> None:
@@ -77,7 +77,7 @@ LEAVES = [
 @pytest.mark.parametrize(("script", "message"), [row[1:] for row in LEAVES], ids=[row[0] for row in LEAVES])
 def test_22_more_than_one_leaf_class_or_none(tmp_path: Path, script: str, message: str) -> None:
     package(tmp_path, script, config("PyTorch"), helper__py="")
-    done = franca("serve", str(tmp_path), "--port", "0")
+    done = panglot("serve", str(tmp_path), "--port", "0")
     assert done.returncode == 3
     assert re.search(message, done.stderr.splitlines()[-1]), done.stderr
 
@@ -107,7 +107,7 @@ class Service(Middle):
 def test_23_a_base_class_of_another_engine_works(tmp_path: Path) -> None:
     script = returning("self.model_path").replace(NODE, PT).replace("SingleNodeService", "PTServingBaseService")
     package(tmp_path, script, config("TensorFlow"), w__pth=b"")
-    facts = json.loads(franca("inspect", str(tmp_path), "--json").stdout)
+    facts = json.loads(panglot("inspect", str(tmp_path), "--json").stdout)
     assert facts["facts"]["engine"] == ["PyTorch"]
     assert "config.json says TensorFlow, but PTServingBaseService belongs to PyTorch" in facts["problems"][0]
     with serving(tmp_path) as server:
@@ -141,7 +141,7 @@ def test_24_any_framework_under_any_base(tmp_path: Path, base: str) -> None:
 
 
 def test_25_python_2_is_told_with_file_and_line(tmp_path: Path) -> None:
-    done = franca("serve", str(package(tmp_path, "import cPickle\nprint 'hello'\n", config("PyTorch"))), "--port", "0")
+    done = panglot("serve", str(package(tmp_path, "import cPickle\nprint 'hello'\n", config("PyTorch"))), "--port", "0")
     assert done.returncode == 3
     assert "customize_service.py:2: syntax error: Missing parentheses in call to 'print'" in done.stderr
 
@@ -184,7 +184,7 @@ def test_29_mxnet_scripts_get_a_list(tmp_path: Path) -> None:
 def test_29_mxnet_itself_is_named_when_it_is_needed(tmp_path: Path) -> None:
     base = "from mms.model_service.mxnet_model_service import MXNetBaseService\n\n\n"
     script = base + "class Service(MXNetBaseService):\n    pass\n"
-    done = franca("serve", str(package(tmp_path, script, config("MXNet"))), "--port", "0")
+    done = panglot("serve", str(package(tmp_path, script, config("MXNet"))), "--port", "0")
     assert (done.returncode, "the package 'mxnet' is not installed" in done.stderr) == (3, True)
 
 

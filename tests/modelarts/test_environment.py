@@ -14,13 +14,13 @@ from typing import Any
 import pytest
 
 from support.modelarts import NODE, config, package
-from support.server import franca, serving
+from support.server import panglot, serving
 
 SERVICE = NODE + "\n\nclass Service(SingleNodeService):\n    pass\n"
 
 
 def inspected(folder: Path) -> dict[str, Any]:
-    done = franca("inspect", str(folder), "--json")
+    done = panglot("inspect", str(folder), "--json")
     assert done.returncode == 0, done.stderr
     facts: dict[str, Any] = json.loads(done.stdout)
     return facts
@@ -78,7 +78,7 @@ def test_dependencies_are_shown_as_pip_commands_in_order(tmp_path: Path) -> None
         "without package_n",
     ):
         assert words in told
-    shown = franca("inspect", str(tmp_path)).stdout
+    shown = panglot("inspect", str(tmp_path)).stdout
     assert "pip install 'numpy>=1.15.0'" in shown
 
 
@@ -99,7 +99,7 @@ class Service(SingleNodeService):
     )
     package(tmp_path / "p", script, config("MindSpore", dependencies=dependencies((name, "", ""))))
     env = {"XDG_CACHE_HOME": str(tmp_path / "cache"), "PIP_NO_INDEX": "1"}
-    done = franca("serve", str(tmp_path / "p"), "--port", "0", env=env)
+    done = panglot("serve", str(tmp_path / "p"), "--port", "0", env=env)
     assert (done.returncode, "the package 'own_thing' is not installed" in done.stderr) == (3, True)
     took = []
     for first in (True, False):
@@ -108,14 +108,14 @@ class Service(SingleNodeService):
             took.append(time.monotonic() - began)
             value, other, python = server.client.post("/", json={"a": 1}).json()
             assert (value, other) == ("installed", "numpy"), "what the interpreter had is still there"
-            assert python.startswith(str(tmp_path / "cache" / "franca" / "environments" / "p-"))
+            assert python.startswith(str(tmp_path / "cache" / "panglot" / "environments" / "p-"))
             assert (f"pip install ./{name}" in server.log) is first
     assert took[1] < took[0]
 
 
 def test_another_list_another_file_or_another_interpreter_is_another_environment(tmp_path: Path) -> None:
-    from franca.discovery import discover
-    from franca.tools import install
+    from panglot.discovery import discover
+    from panglot.tools import install
 
     names = []
     for code, version, python in (("1", "1.0", "a"), ("2", "1.0", "a"), ("2", "1.1", "a"), ("2", "1.1", "b")):
@@ -139,11 +139,11 @@ def test_an_installation_that_fails_is_told_in_one_line(tmp_path: Path) -> None:
     missing = dependencies(("no-such-package-anywhere", "1.0", "EXACT"))
     package(tmp_path, SERVICE, config("MindSpore", dependencies=missing))
     env = {"XDG_CACHE_HOME": str(tmp_path / "cache"), "PIP_NO_INDEX": "1"}
-    done = franca("serve", str(tmp_path), "--port", "0", "--install", env=env)
+    done = panglot("serve", str(tmp_path), "--port", "0", "--install", env=env)
     assert done.returncode == 3
     last = done.stderr.strip().splitlines()[-1]
     assert "pip install no-such-package-anywhere==1.0 failed: No matching distribution found" in last
-    done = franca("serve", str(tmp_path), "--port", "0", "--install", "--inline", env=env)
+    done = panglot("serve", str(tmp_path), "--port", "0", "--install", "--inline", env=env)
     assert (done.returncode, "--install cannot help" in done.stderr) == (3, True)
 
 
@@ -184,7 +184,7 @@ class Service(SingleNodeService):
     with serving(tmp_path / "p", "--link-paths") as server:
         assert server.client.post("/", json={"a": 1}).json() == ["cat", "cat", "cat"]
         assert "a path of the platform" not in server.log
-        done = franca("serve", str(tmp_path / "p"), "--port", "0", "--link-paths")
+        done = panglot("serve", str(tmp_path / "p"), "--port", "0", "--link-paths")
         assert (done.returncode, "/home/mind/model leads to" in done.stderr) == (3, True)
         server.process.kill()
         server.process.wait()

@@ -11,7 +11,7 @@ import httpx
 import pytest
 
 from support.modelarts import NODE, package
-from support.server import franca, serving
+from support.server import panglot, serving
 
 BACKGROUND = (
     NODE
@@ -74,7 +74,7 @@ def test_15_a_second_worker_is_given_nothing_before_it_is_ready(tmp_path: Path) 
 
 def test_a_thread_that_dies_is_a_failed_load_with_its_own_traceback(tmp_path: Path) -> None:
     script = BACKGROUND.replace("time.sleep(1.5)", "open('weights.ckpt')")
-    done = franca("serve", str(package(tmp_path, script)), "--port", "0")
+    done = panglot("serve", str(package(tmp_path, script)), "--port", "0")
     assert done.returncode == 3
     assert re.search(r'customize_service.py", line \d+, in load_model\n.*open', done.stderr)
     last = done.stderr.strip().splitlines()[-1]
@@ -84,7 +84,7 @@ def test_a_thread_that_dies_is_a_failed_load_with_its_own_traceback(tmp_path: Pa
 def test_a_thread_that_never_ends_is_named_before_the_deadline(tmp_path: Path) -> None:
     script = BACKGROUND.replace("time.sleep(1.5)", "time.sleep(600)")
     started = time.monotonic()
-    done = franca("serve", str(package(tmp_path, script)), "--port", "0", "--load-timeout", "2")
+    done = panglot("serve", str(package(tmp_path, script)), "--port", "0", "--load-timeout", "2")
     assert done.returncode == 3
     assert time.monotonic() - started < 20
     last = done.stderr.strip().splitlines()[-1]

@@ -1,4 +1,4 @@
-"""The packages we ship: what `franca new modelarts` writes, and the example."""
+"""The packages we ship: what `panglot new modelarts` writes, and the example."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from support.server import ROOT, franca, serving
+from support.server import ROOT, panglot, serving
 
 ENGINES = ("pytorch", "tensorflow", "mindspore", "sklearn")
 
@@ -18,10 +18,10 @@ ENGINES = ("pytorch", "tensorflow", "mindspore", "sklearn")
 @pytest.mark.parametrize("engine", ENGINES)
 def test_a_new_package_is_made_served_and_called_by_the_lines_it_prints(tmp_path: Path, engine: str) -> None:
     folder = tmp_path / "with space"
-    done = franca("new", "modelarts", str(folder), "--engine", engine)
+    done = panglot("new", "modelarts", str(folder), "--engine", engine)
     assert done.returncode == 0, done.stderr
     train, serve, call = (shlex.split(line) for line in done.stdout.strip().splitlines()[-3:])
-    assert (train[0], serve) == ("python", ["franca", "serve", str(folder)])
+    assert (train[0], serve) == ("python", ["panglot", "serve", str(folder)])
     made = subprocess.run([sys.executable, *train[1:]], capture_output=True, text=True, timeout=110, check=False)
     assert "100% of the training colours are right" in made.stdout, made.stderr
     with serving(folder) as server:
@@ -36,18 +36,18 @@ def test_a_new_package_is_made_served_and_called_by_the_lines_it_prints(tmp_path
 
 
 def test_the_default_engine_is_pytorch_and_an_unknown_one_is_told(tmp_path: Path) -> None:
-    franca("new", "modelarts", str(tmp_path / "a"))
+    panglot("new", "modelarts", str(tmp_path / "a"))
     assert "PTServingBaseService" in (tmp_path / "a" / "customize_service.py").read_text()
-    done = franca("new", "modelarts", str(tmp_path / "b"), "--engine", "pytroch")
+    done = panglot("new", "modelarts", str(tmp_path / "b"), "--engine", "pytroch")
     assert (done.returncode, "did you mean pytorch?" in done.stderr) == (3, True)
-    done = franca("new", "plain", str(tmp_path / "b"), "--engine", "pytorch")
+    done = panglot("new", "plain", str(tmp_path / "b"), "--engine", "pytorch")
     assert (done.returncode, "plain has no template for the engine 'pytorch'" in done.stderr) == (3, True)
     assert not (tmp_path / "b").exists()
 
 
 def test_a_new_package_served_before_it_is_trained_says_what_is_missing(tmp_path: Path) -> None:
-    franca("new", "modelarts", str(tmp_path / "a"), "--engine", "sklearn")
-    done = franca("serve", str(tmp_path / "a"), "--port", "0")
+    panglot("new", "modelarts", str(tmp_path / "a"), "--engine", "sklearn")
+    done = panglot("serve", str(tmp_path / "a"), "--port", "0")
     assert done.returncode == 3
     assert "it has no file ending in .m" in done.stderr
 
@@ -64,7 +64,7 @@ def test_the_example_reads_digits() -> None:
 
 
 def test_the_doctor_finds_nothing_wrong_with_it() -> None:
-    done = franca("doctor", "examples/modelarts", "--json")
+    done = panglot("doctor", "examples/modelarts", "--json")
     report = json.loads(done.stdout)
     assert report["problems"] == 0, report["findings"]
     assert any("POST / with seven.png: 200" in finding["value"] for finding in report["findings"])

@@ -238,7 +238,7 @@ def test_too_many_parts(echo: Server) -> None:
 
 
 def test_the_gateways_words() -> None:
-    with serving("modelarts_echo", "--timeout", "40ms", "--queue", "1", env={"FRANCA_TOKEN": "secret"}) as server:
+    with serving("modelarts_echo", "--timeout", "40ms", "--queue", "1", env={"PANGLOT_TOKEN": "secret"}) as server:
         answer = server.client.post("/", json={"a": 1})
         assert (answer.status_code, answer.json()["error_code"]) == (401, "APIG.0301")
         token = {"authorization": "Bearer secret", "x-timeout-ms": "0"}
@@ -252,16 +252,16 @@ def test_dev_says_why_in_a_header_and_on_the_page() -> None:
     with serving("modelarts_echo", "--dev") as server:
         answer = server.client.post("/", json={"raise": "KeyError"})
         assert answer.content == MR_0105
-        assert answer.headers["x-franca-error"] == "KeyError: 'why'"
+        assert answer.headers["x-panglot-error"] == "KeyError: 'why'"
         assert "in _preprocess" in server.client.get("/").text
         answer = post(server, b"x", "text/plain")
         assert answer.content == MR_0101
-        assert "text/plain is not read" in answer.headers["x-franca-error"]
+        assert "text/plain is not read" in answer.headers["x-panglot-error"]
 
 
 def test_without_dev_nothing_of_the_script_reaches_a_client(echo: Server) -> None:
     answer = echo.client.post("/", json={"raise": "ValueError"})
-    assert "x-franca-error" not in answer.headers
+    assert "x-panglot-error" not in answer.headers
     assert "why" not in answer.text
 
 
@@ -270,7 +270,7 @@ def test_dev_puts_the_traceback_into_error_info() -> None:
         info = post(server, b'{"data": {}}').json()["error_info"]
         assert "Traceback" in info
         assert "KeyError: 'req_data'" in info
-        assert "franca_worker/dialects" not in info
+        assert "panglot_worker/dialects" not in info
 
 
 def test_stages_are_timed(echo: Server) -> None:

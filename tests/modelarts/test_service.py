@@ -11,7 +11,7 @@ import httpx
 import pytest
 
 from support.modelarts import MR_0105, NODE, package, returning
-from support.server import franca, serving, wait_until
+from support.server import panglot, serving, wait_until
 
 
 def test_the_four_lines_of_the_platforms_log(tmp_path: Path) -> None:
@@ -86,7 +86,7 @@ class Service(SingleNodeService):
 
 def test_a_constructor_of_another_shape_is_told(tmp_path: Path) -> None:
     script = NODE + "class Service(SingleNodeService):\n    def __init__(self, model_path):\n        pass\n"
-    done = franca("serve", str(package(tmp_path, script)), "--port", "0")
+    done = panglot("serve", str(package(tmp_path, script)), "--port", "0")
     assert done.returncode == 3
     assert "customize_service.py:3: Service cannot be constructed with (model_name, model_path)" in done.stderr
     assert "def __init__(self, model_name, model_path)" in done.stderr

@@ -16,7 +16,7 @@ import pytest
 from PIL import Image
 
 from support.modelarts import TF, Digits, config, grey, package
-from support.server import franca, serving
+from support.server import panglot, serving
 
 EMPTY_TF = TF + "class Service(TfServingBaseService):\n    pass\n"
 
@@ -65,7 +65,7 @@ def test_tensorflow_without_a_model_to_run_fails_at_load(
 ) -> None:
     if model:
         shutil.copytree(saved_models / model, tmp_path, dirs_exist_ok=True)
-    done = franca("serve", str(package(tmp_path, EMPTY_TF, config("TensorFlow"))), "--port", "0")
+    done = panglot("serve", str(package(tmp_path, EMPTY_TF, config("TensorFlow"))), "--port", "0")
     assert done.returncode == 3
     assert re.search(f"loading the model failed: {message}", done.stderr.strip().splitlines()[-1]), done.stderr
 
@@ -109,7 +109,7 @@ class Service(TfServingBaseService):
 def test_tensorflow_without_a_script_takes_pictures(tmp_path: Path, saved_models: Path) -> None:
     shutil.copytree(saved_models / "vision", tmp_path / "model")
     package(tmp_path / "model", config=config("TensorFlow"))
-    facts = json.loads(franca("inspect", str(tmp_path), "--json").stdout)
+    facts = json.loads(panglot("inspect", str(tmp_path), "--json").stdout)
     assert facts["entry"] == "TfServingVisionService.inference"
     assert facts["why"][1] == "no customize_service.py: the platform's default service"
     with serving(tmp_path) as server:

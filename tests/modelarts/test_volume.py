@@ -71,6 +71,6 @@ def test_a_thousand_uploads_leave_no_file_and_no_memory(tmp_path: Path) -> None:
         assert max(grown) < 24 * 1024 * 1024, grown
         assert all(process.num_fds() <= count + 5 for process, count in zip(processes, fds, strict=True))
         assert sorted(path for path in (tmp_path / "tmp").rglob("*") if not path.is_symlink()) == files
-        [folder] = (tmp_path / "tmp").glob("franca-run-*/worker-*")
+        [folder] = (tmp_path / "tmp").glob("panglot-run-*/worker-*")
         assert [path.name for path in folder.iterdir()] == ["model"], "nothing but the links of the platform"
     assert not any((tmp_path / "tmp").iterdir())

@@ -11,8 +11,8 @@ import numpy
 import pytest
 from PIL import Image
 
-from franca_worker.codec import Limits
-from franca_worker.dialects.paddle import answers
+from panglot_worker.codec import Limits
+from panglot_worker.dialects.paddle import answers
 
 NAMED = [
     ((numpy.int64(3), numpy.float32(0.5)), ["class_id", "prob"], {"class_id": 3, "prob": 0.5}),

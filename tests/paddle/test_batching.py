@@ -133,7 +133,7 @@ def test_a_batch_is_the_same_and_sooner(tmp_path: Path) -> None:
                 else:
                     single = answers
         assert max(answer["most"] for answer in batched) > 3, "requests did share runs"
-        assert on.metric("franca_batch_size_sum") > on.metric("franca_batch_size_count")
+        assert on.metric("panglot_batch_size_sum") > on.metric("panglot_batch_size_count")
         # The check at warm-up runs three at once, whatever the setting is.
         assert max(answer["most"] for answer in single) <= 3
         for one, other in zip(batched, single, strict=True):
@@ -177,7 +177,7 @@ def test_a_clients_array_of_the_wrong_type_or_shape(fixed: Server) -> None:
 @pytest.mark.parametrize("count", [2, 3])
 def test_unequal_shapes_are_run_apart(count: int) -> None:
     """Of a batch with several shapes, those of one shape share a run."""
-    from franca_worker.dialects.paddle import batching
+    from panglot_worker.dialects.paddle import batching
 
     runs: list[tuple[int, ...]] = []
 

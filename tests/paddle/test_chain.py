@@ -10,9 +10,9 @@ from typing import Any
 import numpy
 import pytest
 
-from franca.tools import scaffold
+from panglot.tools import scaffold
 from support.paddle import ALEXNET, CLOSE, picture, predicted, python
-from support.server import ROOT, franca, serving
+from support.server import ROOT, panglot, serving
 
 EXAMPLE = ROOT / "examples" / "paddle"
 BLOCK = (
@@ -29,7 +29,7 @@ BLOCK = (
 
 
 def run(*words: str) -> str:
-    done = franca(*words, seconds=110)
+    done = panglot(*words, seconds=110)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
 
@@ -47,7 +47,7 @@ def walk(script: Path, images: list[Path], training: Path, arguments: list[str])
     other = training.with_name("other.npy")
     found = numpy.load(training, allow_pickle=True).tolist()
     numpy.save(other, {**found, "prob": found["prob"] + numpy.float32(1e-3)})
-    assert franca("check", str(saved), str(other), "--atol", str(CLOSE)).returncode == 1, "a difference is one"
+    assert panglot("check", str(saved), str(other), "--atol", str(CLOSE)).returncode == 1, "a difference is one"
     flags = ("--duration", "0.3", "--warmup", "0.1", "--concurrency", "2")
     report = run("bench", str(script), str(images[0]), *flags, "--", *arguments)
     for words in BLOCK:
@@ -101,7 +101,7 @@ def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_the_template(template: Path) -> None:
-    early = franca("serve", str(template), "--port", "0")
+    early = panglot("serve", str(template), "--port", "0")
     assert early.returncode == 3
     assert "--model-dir is not given, and no folder of the package holds an exported model" in early.stderr
     export(template)

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from franca.detect.paddle import arrange, detect
-from franca.discovery import Package, discover
-from franca.errors import StartError
-from franca.settings import Settings
+from panglot.detect.paddle import arrange, detect
+from panglot.discovery import Package, discover
+from panglot.errors import StartError
+from panglot.settings import Settings
 from support.paddle import ALEXNET
 from support.server import PACKAGES
 
@@ -262,7 +262,7 @@ def test_an_engine_nothing_drives(tmp_path: Path) -> None:
 def test_two_scripts_with_an_engine(tmp_path: Path) -> None:
     for name in ("one.py", "two.py"):
         (tmp_path / name).write_text(ENGINE + DIRECT)
-    with pytest.raises(StartError, match=r"one.py and two.py both define class InferenceEngine.*franca serve"):
+    with pytest.raises(StartError, match=r"one.py and two.py both define class InferenceEngine.*panglot serve"):
         discover(tmp_path)
 
 

@@ -13,7 +13,7 @@ import pytest
 from support.paddle import CLOSE, picture, python
 from support.server import serving
 
-SEEDS = os.environ.get("FRANCA_SEED_DOCS", "")
+SEEDS = os.environ.get("PANGLOT_SEED_DOCS", "")
 pytestmark = pytest.mark.skipif(not SEEDS, reason="needs the source documents")
 
 NET = """

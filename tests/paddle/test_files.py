@@ -13,9 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
-from franca_worker.dialects.paddle import contents, model_files, protobuf
-from franca_worker.dialects.paddle import private_files as private
-from franca_worker.dialects.paddle.private_files import PrivateFiles
+from panglot_worker.dialects.paddle import contents, model_files, protobuf
+from panglot_worker.dialects.paddle import private_files as private
+from panglot_worker.dialects.paddle.private_files import PrivateFiles
 
 
 def test_files_are_private_and_go() -> None:
@@ -49,7 +49,7 @@ def test_what_killed_workers_left_is_swept(tmp_path: Path) -> None:
     fcntl.flock(lock, fcntl.LOCK_EX)
     private.sweep(str(tmp_path))
     os.close(lock)
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["franca-input-held", "franca-input-new", "other"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["panglot-input-held", "panglot-input-new", "other"]
 
 
 def test_a_full_memory_folder_is_left_for_the_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

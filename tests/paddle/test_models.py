@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from support.paddle import ALEXNET, close, export_alexnet, predicted, python
-from support.server import franca, serving
+from support.server import panglot, serving
 
 UPSAMPLING = """
 import sys, paddle
@@ -25,7 +25,7 @@ paddle.jit.save(paddle.jit.to_static(net, input_spec=spec), sys.argv[1] + "/infe
 
 def start(model: Path, *flags: str) -> str:
     """The one line that a failing start says."""
-    done = franca("serve", str(ALEXNET), "--port", "0", *flags, "--", "--model-dir", str(model))
+    done = panglot("serve", str(ALEXNET), "--port", "0", *flags, "--", "--model-dir", str(model))
     assert done.returncode == 3, done.stderr
     return next(line for line in done.stderr.splitlines() if line.startswith("error:"))
 
@@ -71,7 +71,7 @@ def test_models_that_are_none(copied: Path) -> None:
 def test_the_model_folder(tmp_path: Path) -> None:
     assert "does not exist" in start(tmp_path / "nowhere")
     assert "neither *.pdmodel nor *.json" in start(tmp_path)
-    done = franca("serve", str(ALEXNET), "--port", "0")
+    done = panglot("serve", str(ALEXNET), "--port", "0")
     assert done.returncode == 3
     assert "--model-dir is not given, and no folder of the package holds an exported model" in done.stderr
 
@@ -103,7 +103,7 @@ def test_without_paddle(alexnet: Path, tmp_path: Path) -> None:
     bare = tmp_path / "bare" / "bin" / "python"
     text = (ALEXNET / "deploy" / "inference_python" / "infer.py").read_text()
     (tmp_path / "infer.py").write_text(text.replace("import numpy as np\n", "", 1))
-    done = franca(
+    done = panglot(
         "serve", str(tmp_path / "infer.py"), "--port", "0", "--python", str(bare), "--", "--model-dir", str(alexnet)
     )
     assert done.returncode == 3

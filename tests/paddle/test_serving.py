@@ -115,7 +115,7 @@ def test_bad_input_is_told_in_words_and_harms_nobody(
 def test_no_file_is_left_behind(server: Server, pictures: list[Path]) -> None:
     worker = server.workers()[0].pid
     opened = [os.readlink(f"/proc/{worker}/fd/{fd}") for fd in os.listdir(f"/proc/{worker}/fd")]
-    folders = [Path(name) for name in opened if "franca-input-" in name]
+    folders = [Path(name) for name in opened if "panglot-input-" in name]
     assert len(folders) == 1, "one private folder, held by its lock"
     assert server.predict(content=pictures[0].read_bytes()).status_code == 200
     server.predict(content=pictures[1].read_bytes()[:200])
@@ -151,4 +151,4 @@ def test_eight_threads_get_the_answers_of_one(server: Server, pictures: list[Pat
     for thread in threads:
         thread.join()
     assert wrong == []
-    assert server.metric("franca_batch_size_sum") > server.metric("franca_batch_size_count"), "some shared a run"
+    assert server.metric("panglot_batch_size_sum") > server.metric("panglot_batch_size_count"), "some shared a run"

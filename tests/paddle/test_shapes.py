@@ -11,7 +11,7 @@ import numpy
 import pytest
 from PIL import Image
 
-from support.server import PACKAGES, Server, franca, serving
+from support.server import PACKAGES, Server, panglot, serving
 
 NPZ = """
 import argparse
@@ -152,12 +152,12 @@ def test_text_and_the_arguments_of_the_script() -> None:
 
 
 def test_arguments_that_the_script_refuses() -> None:
-    done = franca("serve", str(PACKAGES / "paddle_text"), "--port", "0", "--", "--separator", ";")
+    done = panglot("serve", str(PACKAGES / "paddle_text"), "--port", "0", "--", "--separator", ";")
     assert done.returncode == 3
     assert (
         "the script's parser refuses its arguments --separator ;: argument --separator: invalid choice" in done.stderr
     )
-    done = franca("serve", str(PACKAGES / "paddle_text"), "--port", "0", "--", "--seperator", ";")
+    done = panglot("serve", str(PACKAGES / "paddle_text"), "--port", "0", "--", "--seperator", ";")
     assert done.returncode == 3
     assert "the script has no argument --seperator (fix: did you mean --separator?)" in done.stderr
 

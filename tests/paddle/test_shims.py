@@ -15,7 +15,7 @@ import pytest
 from support.paddle import SHIMS, python
 from support.server import PACKAGES
 
-SEEDS = os.environ.get("FRANCA_SEED_DOCS", "")
+SEEDS = os.environ.get("PANGLOT_SEED_DOCS", "")
 LINE = re.compile(r"\[\d{4}/\d\d/\d\d \d\d:\d\d:\d\d\] root INFO: ?(.*)")
 BLOCK = """
 import time
@@ -195,7 +195,7 @@ def test_logs_are_written_and_read_both_ways(shims: None, tmp_path: Path) -> Non
 
 class Harm:
     def __reduce__(self) -> tuple[Any, ...]:
-        return os.system, ("touch /tmp/franca-was-here",)
+        return os.system, ("touch /tmp/panglot-was-here",)
 
 
 def test_a_log_is_arrays_and_nothing_else(shims: None, tmp_path: Path) -> None:

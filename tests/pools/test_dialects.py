@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from support.server import ROOT, Server, franca, serving
+from support.server import ROOT, Server, panglot, serving
 
 MODEL = """
 import os
@@ -115,12 +115,12 @@ def test_workers_of_ones_own_are_pools(tmp_path: Path) -> None:
             assert len(set(got["pids"])) == 3
             places.add(got["first"])
         assert places <= {"a", "b"}
-        assert server.metric("franca_workers", pool="First_1", state="ready") >= 1
-        assert server.metric("franca_workers", pool="Third_3", state="ready") == 1
+        assert server.metric("panglot_workers", pool="First_1", state="ready") >= 1
+        assert server.metric("panglot_workers", pool="Third_3", state="ready") == 1
 
 
 def test_pools_by_setting_do_not_fit_workers_of_ones_own(tmp_path: Path) -> None:
-    done = franca("serve", str(write(tmp_path / "own", WORKERS)), "--port", "0", "--pools", "preprocess=2")
+    done = panglot("serve", str(write(tmp_path / "own", WORKERS)), "--port", "0", "--pools", "preprocess=2")
     assert done.returncode == 3
     assert "the script's own stages are First_1, Second_2, Third_3" in done.stderr
     assert "num of append_worker says how many processes each has" in done.stderr
@@ -182,4 +182,4 @@ def test_other_dialects_by_our_setting(
         assert value == expected[-1]
         assert "postprocess.run" in answer.headers["server-timing"]
         assert 400 <= server.client.post(route, files={field: b"no picture"}).status_code < 600
-        assert server.metric("franca_worker_restarts_total") == 0
+        assert server.metric("panglot_worker_restarts_total") == 0

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from franca.engine.slots import Slots
-from franca_worker import wire
-from franca_worker.handoff import CannotHandOver, Handoff, reading, writing
+from panglot.engine.slots import Slots
+from panglot_worker import wire
+from panglot_worker.handoff import CannotHandOver, Handoff, reading, writing
 
 
 class Between:

@@ -36,9 +36,9 @@ def test_every_item_is_answered_exactly_once() -> None:
         assert seen.total() >= least * CLIENTS
         assert set(seen) <= {200, 500}, seen
         assert seen[200] > 0.9 * seen.total()
-        wait_until(lambda: server.metric("franca_worker_restarts_total", reason="died") == killed)
-        wait_until(lambda: server.metric("franca_requests_in_progress") == 0)
-        wait_until(lambda: server.metric("franca_slots_in_use") == 0)
+        wait_until(lambda: server.metric("panglot_worker_restarts_total", reason="died") == killed)
+        wait_until(lambda: server.metric("panglot_requests_in_progress") == 0)
+        wait_until(lambda: server.metric("panglot_slots_in_use") == 0)
         assert shared_memory(server.process.pid) == memory
 
 

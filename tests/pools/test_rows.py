@@ -13,7 +13,7 @@ import pytest
 
 from support.after import unharmed
 from support.raw import post
-from support.server import Server, franca, serving, wait_until
+from support.server import Server, panglot, serving, wait_until
 from support.traffic import Gate, answers, ask_all, occupy_stage, send
 from support.wire import Wire
 
@@ -28,7 +28,7 @@ LARGE = 150_528
 @pytest.fixture(scope="module")
 def row() -> Iterator[Server]:
     with serving("row_script", *ROW, *QUICK) as server:
-        wait_until(lambda: server.metric("franca_workers", pool="preprocess", state="ready") == 2)
+        wait_until(lambda: server.metric("panglot_workers", pool="preprocess", state="ready") == 2)
         yield server
 
 
@@ -43,7 +43,7 @@ def test_each_stage_runs_in_a_process_of_its_own(size: int, row: Server) -> None
         check(body, id, size)
         assert len(set(body["pids"])) == 3
         assert not body["loaded_here"], "load() belongs to the pool that infers"
-    wait_until(lambda: row.metric("franca_slots_in_use") == 0)
+    wait_until(lambda: row.metric("panglot_slots_in_use") == 0)
 
 
 def test_server_timing_and_metrics_tell_the_pools_apart(row: Server) -> None:
@@ -56,9 +56,9 @@ def test_server_timing_and_metrics_tell_the_pools_apart(row: Server) -> None:
     assert times["queue"] == pytest.approx(sum(times[f"{stage}.queue"] for stage in STAGES), abs=0.01)
     assert sum(times[f"{stage}.run"] for stage in STAGES) <= times["total"]
     for stage in STAGES:
-        assert row.metric("franca_pool_seconds_count", pool=stage) > 0
-        assert row.metric("franca_batch_size_count", pool=stage) > 0
-        assert row.metric("franca_workers", pool=stage, state="ready") >= 1
+        assert row.metric("panglot_pool_seconds_count", pool=stage) > 0
+        assert row.metric("panglot_batch_size_count", pool=stage) > 0
+        assert row.metric("panglot_workers", pool=stage, state="ready") >= 1
 
 
 def test_the_page_names_the_pools(row: Server) -> None:
@@ -70,7 +70,7 @@ def test_the_page_names_the_pools(row: Server) -> None:
 @pytest.mark.parametrize("stage", STAGES)
 def test_f32_one_raises_in_any_stage(stage: str, size: int, row: Server) -> None:
     """F32 for every stage: one 500, the others right, no process lost."""
-    before = row.metric("franca_worker_restarts_total")
+    before = row.metric("panglot_worker_restarts_total")
     items = [{"id": id, "size": size} for id in range(10, 18)]
     items[3][stage] = "raise"  # type: ignore[assignment]
     items[5][stage] = "refuse"  # type: ignore[assignment]
@@ -80,8 +80,8 @@ def test_f32_one_raises_in_any_stage(stage: str, size: int, row: Server) -> None
         if answer.status == 200:
             check(answer.json(), id, size)
     row.wait_log(f"ValueError: item 13 is poison in {stage}")
-    assert row.metric("franca_worker_restarts_total") == before
-    wait_until(lambda: row.metric("franca_slots_in_use") == 0)
+    assert row.metric("panglot_worker_restarts_total") == before
+    wait_until(lambda: row.metric("panglot_slots_in_use") == 0)
 
 
 @pytest.mark.parametrize("size", [8, LARGE])
@@ -97,7 +97,7 @@ def test_f33_one_crashes_in_any_stage(stage: str, size: int, row: Server) -> Non
         for id, answer in enumerate(got, 10):
             if answer.status == 200:
                 check(answer.json(), id, size)
-    wait_until(lambda: row.metric("franca_slots_in_use") == 0)
+    wait_until(lambda: row.metric("panglot_slots_in_use") == 0)
 
 
 def test_what_a_script_changed_in_place_is_not_seen_by_the_second_run(row: Server, tmp_path: Path) -> None:
@@ -108,7 +108,7 @@ def test_what_a_script_changed_in_place_is_not_seen_by_the_second_run(row: Serve
         items = [{"id": id, "size": LARGE} for id in range(20, 24)]
         items[1]["inference"] = "late crash"  # type: ignore[assignment]
         sent = [send(row, item) for item in items]
-        wait_until(lambda: row.metric("franca_queue_length", pool="inference") == 4)
+        wait_until(lambda: row.metric("panglot_queue_length", pool="inference") == 4)
         gate.open()
         got = answers(row, [plug, *sent])[1:]
         assert [answer.status for answer in got] == [200, 500, 200, 200]
@@ -142,8 +142,8 @@ def test_a_deadline_holds_in_any_stage(stage: str, row: Server, tmp_path: Path) 
     assert [answer.status for answer in got] == [504] * 3
     gate.open()
     assert answers(row, [plug])[0].status == 200
-    wait_until(lambda: row.metric("franca_requests_in_progress") == 0)
-    wait_until(lambda: row.metric("franca_slots_in_use") == 0)
+    wait_until(lambda: row.metric("panglot_requests_in_progress") == 0)
+    wait_until(lambda: row.metric("panglot_slots_in_use") == 0)
 
 
 def test_a_client_that_leaves_is_forgotten_in_any_stage(row: Server, tmp_path: Path) -> None:
@@ -152,11 +152,11 @@ def test_a_client_that_leaves_is_forgotten_in_any_stage(row: Server, tmp_path: P
         plug = occupy_stage(row, gate, 40 + number, stage)
         with Wire(row) as client:
             client.send(post(b'{"id": 44, "size": %d}' % LARGE))
-            wait_until(lambda: row.metric("franca_requests_in_progress") == 2)
-        wait_until(lambda: row.metric("franca_requests_in_progress") == 1)
+            wait_until(lambda: row.metric("panglot_requests_in_progress") == 2)
+        wait_until(lambda: row.metric("panglot_requests_in_progress") == 1)
         gate.open()
         assert answers(row, [plug])[0].status == 200
-    wait_until(lambda: row.metric("franca_slots_in_use") == 0)
+    wait_until(lambda: row.metric("panglot_slots_in_use") == 0)
 
 
 def test_back_pressure_reaches_the_entrance(tmp_path: Path) -> None:
@@ -166,10 +166,10 @@ def test_back_pressure_reaches_the_entrance(tmp_path: Path) -> None:
         gate = Gate(tmp_path / "gate")
         plug = occupy_stage(server, gate, 1, "postprocess")
         sent = [send(server, {"id": id}) for id in range(100)]
-        wait_until(lambda: server.metric("franca_queue_length", pool="preprocess") == 20)
-        wait_until(lambda: server.metric("franca_dropped_total", reason="queue_full") > 0)
-        waiting = server.metric("franca_queue_length", pool="postprocess")
-        between = server.metric("franca_queue_length", pool="inference")
+        wait_until(lambda: server.metric("panglot_queue_length", pool="preprocess") == 20)
+        wait_until(lambda: server.metric("panglot_dropped_total", reason="queue_full") > 0)
+        waiting = server.metric("panglot_queue_length", pool="postprocess")
+        between = server.metric("panglot_queue_length", pool="inference")
         assert waiting + between <= 30
         gate.open()
         got = answers(server, [plug, *sent])
@@ -200,7 +200,7 @@ def test_it_ends_when_told_with_work_in_every_stage() -> None:
     with serving("row_script", *ROW) as server:
         pause = {"seconds": 0.2}
         sent = [send(server, {"id": n, stage: "sleep", **pause}) for n, stage in enumerate(STAGES * 3)]
-        wait_until(lambda: server.metric("franca_requests_in_progress") == 9)
+        wait_until(lambda: server.metric("panglot_requests_in_progress") == 9)
         server.process.terminate()
         assert [answer.status for answer in answers(server, sent)] == [200] * 9
         assert server.process.wait(20) == 0
@@ -231,23 +231,23 @@ def test_f79_more_results_than_slots(tmp_path: Path) -> None:
         gate = Gate(tmp_path / "gate")
         plug = occupy_stage(server, gate, 1, "inference")
         sent = [send(server, {"id": id, "size": 20_000}) for id in range(100)]
-        wait_until(lambda: server.metric("franca_queue_length", pool="inference") > 70)
-        assert server.metric("franca_slots_in_use") >= 64
+        wait_until(lambda: server.metric("panglot_queue_length", pool="inference") > 70)
+        assert server.metric("panglot_slots_in_use") >= 64
         gate.open()
         for id, answer in enumerate(answers(server, [plug, *sent])[1:]):
             check(answer.json(), id, 20_000)
-        wait_until(lambda: server.metric("franca_slots_in_use") == 0)
+        wait_until(lambda: server.metric("panglot_slots_in_use") == 0)
 
 
 # What can be asked for
 
 
-def test_pools_in_franca_toml(tmp_path: Path) -> None:
+def test_pools_in_panglot_toml(tmp_path: Path) -> None:
     (tmp_path / "predict.py").write_text(
         "import os\ndef preprocess(r): return os.getpid()\n"
-        "def predict(r): return [r, os.getpid(), os.environ.get('FRANCA_DEVICE')]\n"
+        "def predict(r): return [r, os.getpid(), os.environ.get('PANGLOT_DEVICE')]\n"
     )
-    (tmp_path / "franca.toml").write_text('[pools]\npreprocess = 2\ninference = { workers = 1, device = "cpu" }\n')
+    (tmp_path / "panglot.toml").write_text('[pools]\npreprocess = 2\ninference = { workers = 1, device = "cpu" }\n')
     with serving(tmp_path) as server:
         first, second, device = server.predict({}).json()
         assert first != second
@@ -265,7 +265,7 @@ WRONG = {
 
 @pytest.mark.parametrize("text", WRONG)
 def test_wrong_pools_are_explained(text: str) -> None:
-    done = franca("serve", "tests/packages/row_script", "--pools", text)
+    done = panglot("serve", "tests/packages/row_script", "--pools", text)
     assert done.returncode == 3
     assert WRONG[text] in done.stderr
 
@@ -273,7 +273,7 @@ def test_wrong_pools_are_explained(text: str) -> None:
 def test_scripts_that_cannot_be_split_say_so(tmp_path: Path) -> None:
     script = tmp_path / "predict.py"
     script.write_text("async def predict(r): return r\n")
-    done = franca("serve", str(script), "--port", "0", "--pools", "preprocess=1")
+    done = panglot("serve", str(script), "--port", "0", "--pools", "preprocess=1")
     assert done.returncode == 3
     assert "a script that runs several requests at once cannot be split into pools" in done.stderr
     script.write_text("def predict(r): return {'n': (lambda: 1) if r.get('bad') else 1}\n")
@@ -326,6 +326,6 @@ def test_a_pool_with_more_workers_than_work_wakes_the_one_before_it() -> None:
 
 
 def test_inspect_shows_who_does_what() -> None:
-    shown = franca("inspect", "tests/packages/row_script", "--pools", "preprocess=2").stdout
+    shown = panglot("inspect", "tests/packages/row_script", "--pools", "preprocess=2").stdout
     assert re.search(r"pools +preprocess x 2: decode, preprocess *\n", shown)
     assert re.search(r"pools +inference x 1: inference, postprocess, encode *\n", shown)

@@ -41,9 +41,9 @@ def is_well(server: Server, before: Before, normal: Any, expected: Any) -> None:
     now = measure(server)
     assert now.threads <= before.threads, f"threads: {before.threads} -> {now.threads}"
     assert now.memory - before.memory < 32 * 1024 * 1024, f"memory grew by {now.memory - before.memory} bytes"
-    assert server.metric("franca_queue_length") == 0
-    assert server.metric("franca_queue_bytes") == 0
-    assert server.metric("franca_requests_in_progress") == 0
+    assert server.metric("panglot_queue_length") == 0
+    assert server.metric("panglot_queue_bytes") == 0
+    assert server.metric("panglot_requests_in_progress") == 0
 
 
 @contextlib.contextmanager

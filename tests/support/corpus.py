@@ -65,8 +65,8 @@ def pair(package: str, folder: Path, *flags: str) -> Iterator[Pair]:
     with serving(package, *flags) as fast, serving(package, *flags, "--python", bare(folder)) as standard:
         yield Pair(fast, standard)
         for server in (fast, standard):
-            assert server.metric("franca_worker_restarts_total") == 0
-            assert server.metric("franca_held_bytes") == 0
+            assert server.metric("panglot_worker_restarts_total") == 0
+            assert server.metric("panglot_held_bytes") == 0
             assert "Traceback" not in server.log
 
 

@@ -4,7 +4,7 @@ What is different from a real build, and nothing else:
 
 - `/opt`, `/tmp` and `/package` of the image are folders below `root`; a command that names them is given those.
 - The base image is a folder with the `python` that runs the tests, in front of this machine's programs.
-- Build arguments are given as `docker build --build-arg` would; the tests give a wheel of this repository for FRANCA.
+- Build arguments are given as `docker build --build-arg` would; the tests give a wheel of this repository for PANGLOT.
 - Everything runs as the user of the tests, not as USER.
 """
 

@@ -11,14 +11,14 @@ import threading
 import time
 from pathlib import Path
 
-START = "from franca.cli.megflow_run import main; main()"
+START = "from panglot.cli.megflow_run import main; main()"
 
 
 class Command:
     """Runs in a folder; its output is collected. Used as a context it is stopped at the end."""
 
     def __init__(self, *arguments: str, cwd: Path, env: dict[str, str] | None = None) -> None:
-        environment = {key: value for key, value in os.environ.items() if not key.startswith("FRANCA_")}
+        environment = {key: value for key, value in os.environ.items() if not key.startswith("PANGLOT_")}
         environment.update(env or {})
         self.text = ""
         self.process = subprocess.Popen(

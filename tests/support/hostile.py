@@ -1,4 +1,4 @@
-"""What Franca answers to hostile framing, beside eight other servers: the probes, and the page that shows them.
+"""What Panglot answers to hostile framing, beside eight other servers: the probes, and the page that shows them.
 
 `PYTHONPATH=tests python -m support.hostile > docs/hostile-http.md` runs them all and writes the page anew.
 """
@@ -44,14 +44,14 @@ MEASURED = {
 INTRODUCTION = f"""\
 # Hostile HTTP
 
-What Franca answers to hostile framing and to clients that take their time, with nothing set, beside eight Python HTTP
+What Panglot answers to hostile framing and to clients that take their time, with nothing set, beside eight Python HTTP
 servers as they come: {VERSIONS}.
-The column of Franca is written by the probes themselves, the others were measured once, all on loopback. `400x` =
+The column of Panglot is written by the probes themselves, the others were measured once, all on loopback. `400x` =
 answered 400 and closed; `200o` = served and kept open; `hold` = still open after 45 s. Bold: what should not happen.
 """
 
 CONCLUSION = """\
-Each number is a setting; [operations.md](operations.md) lists them. The column of Franca is held by
+Each number is a setting; [operations.md](operations.md) lists them. The column of Panglot is held by
 `tests/edge/test_hostile_page.py`, which runs these probes; the whole corpus of hostile framing is in
 `tests/edge/test_framing.py`.
 """
@@ -113,7 +113,7 @@ def silent(server: Server) -> str:
 def stopped(server: Server, seconds: float = 3.0) -> str:
     """The answer to a request that was running when the server was told to stop."""
     sent = send(server, {"id": 1, "sleep": seconds})
-    while not server.metric("franca_requests_in_progress"):
+    while not server.metric("panglot_requests_in_progress"):
         time.sleep(0.01)
     code = server.stop()
     answer = sent.result(30)
@@ -140,7 +140,7 @@ PROBES: dict[str, Callable[[Server], str]] = {
 
 
 def run(*flags: str) -> dict[str, str]:
-    """Franca's answer to every probe; those that take time run side by side, and the last one ends the server."""
+    """Panglot's answer to every probe; those that take time run side by side, and the last one ends the server."""
     with serving(PACKAGE, *flags) as server, ThreadPoolExecutor(4) as pool:
         *probes, (last, stop) = PROBES.items()
         waiting = {name: pool.submit(probe, server) for name, probe in probes}
@@ -150,7 +150,7 @@ def run(*flags: str) -> dict[str, str]:
 
 def page(answers: dict[str, str]) -> str:
     rows = [f"| {name} | {answers[name]} | {MEASURED[name]} |" for name in PROBES]
-    head = ["| probe | Franca | " + " | ".join(PEERS) + " |", "|---" * (2 + len(PEERS)) + "|"]
+    head = ["| probe | Panglot | " + " | ".join(PEERS) + " |", "|---" * (2 + len(PEERS)) + "|"]
     return "\n".join([INTRODUCTION, *head, *rows, "", CONCLUSION])
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from support import interpreters
 
 WANTED = ("megengine==1.13.0", "numpy<1.24")
-HOME = Path(os.environ.get("FRANCA_TEST_CACHE", Path.home() / ".cache" / "franca-tests"))
+HOME = Path(os.environ.get("PANGLOT_TEST_CACHE", Path.home() / ".cache" / "panglot-tests"))
 
 
 def interpreter() -> str:

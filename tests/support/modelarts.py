@@ -54,9 +54,9 @@ def config(model_type: str, **more: Any) -> dict[str, Any]:
 
 def document_script(name: str) -> str:
     """One of the document's scripts, to the letter; skips the test where there is no document."""
-    where = os.environ.get("FRANCA_SEED_DOCS")
+    where = os.environ.get("PANGLOT_SEED_DOCS")
     if not where:
-        pytest.skip("FRANCA_SEED_DOCS does not say where the platform's document is")
+        pytest.skip("PANGLOT_SEED_DOCS does not say where the platform's document is")
     return _scripts(Path(where) / DOCUMENT)[name]
 
 

@@ -12,13 +12,13 @@ from typing import Any
 from support.server import PACKAGES, ROOT
 
 ALEXNET = PACKAGES / "paddle_alexnet"
-SHIMS = ROOT / "src" / "franca_worker" / "platforms" / "paddle" / "fallback"
+SHIMS = ROOT / "src" / "panglot_worker" / "platforms" / "paddle" / "fallback"
 CLOSE = 1e-5
 
 
 def python(*words: str, cwd: Path = ROOT, legacy: bool = False, shims: bool = False) -> str:
     """Run a script, or code after -c, in a process of its own; its output."""
-    environment = {key: value for key, value in os.environ.items() if not key.startswith("FRANCA_")}
+    environment = {key: value for key, value in os.environ.items() if not key.startswith("PANGLOT_")}
     environment |= {"OMP_NUM_THREADS": "1"}
     if legacy:
         environment["FLAGS_enable_pir_api"] = "0"

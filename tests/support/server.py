@@ -1,4 +1,4 @@
-"""A real `franca serve` process under test."""
+"""A real `panglot serve` process under test."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ class Server:
     """Started with `--port 0`; its log is collected as lines."""
 
     def __init__(self, path: Path | str, *flags: str, env: dict[str, str] | None = None, largest_file: int = 0) -> None:
-        environment = {key: value for key, value in os.environ.items() if not key.startswith("FRANCA_")}
+        environment = {key: value for key, value in os.environ.items() if not key.startswith("PANGLOT_")}
         environment.update(env or {})
         self.lines: list[str] = []
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "franca", "serve", str(path), "--port", "0", *flags],
+            [sys.executable, "-m", "panglot", "serve", str(path), "--port", "0", *flags],
             stderr=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
             stdin=subprocess.DEVNULL,
@@ -153,12 +153,14 @@ def serving(
     assert not alive, f"left behind: {alive}"
 
 
-def franca(*arguments: str, env: dict[str, str] | None = None, seconds: float = 60) -> subprocess.CompletedProcess[str]:
+def panglot(
+    *arguments: str, env: dict[str, str] | None = None, seconds: float = 60
+) -> subprocess.CompletedProcess[str]:
     """Run the command line to its end."""
-    environment = {key: value for key, value in os.environ.items() if not key.startswith("FRANCA_")}
+    environment = {key: value for key, value in os.environ.items() if not key.startswith("PANGLOT_")}
     environment.update(env or {})
     return subprocess.run(
-        [sys.executable, "-m", "franca", *arguments],
+        [sys.executable, "-m", "panglot", *arguments],
         capture_output=True,
         text=True,
         timeout=seconds,

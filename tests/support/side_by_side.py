@@ -1,4 +1,4 @@
-"""The platform's own server and Franca side by side, and the differences that docs/dialects.md lists."""
+"""The platform's own server and Panglot side by side, and the differences that docs/dialects.md lists."""
 
 from __future__ import annotations
 

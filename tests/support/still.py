@@ -6,14 +6,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from franca.discovery import Package
-from franca.engine.call import Call, Fault
-from franca.engine.engine import READY, Trouble
-from franca.metrics import Metrics
-from franca.settings import Settings
-from franca.web import native
-from franca.web.access import Access
-from franca.web.front import Front
+from panglot.discovery import Package
+from panglot.engine.call import Call, Fault
+from panglot.engine.engine import READY, Trouble
+from panglot.metrics import Metrics
+from panglot.settings import Settings
+from panglot.web import native
+from panglot.web.access import Access
+from panglot.web.front import Front
 
 
 @dataclass

@@ -1,4 +1,4 @@
-"""tiinfer packages under test: served by Franca, and by the platform's own server from PyPI."""
+"""tiinfer packages under test: served by Panglot, and by the platform's own server from PyPI."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from support.server import PACKAGES, ROOT, wait_until
 ORIGINAL = ROOT / ".cache" / "tiinfer-original"
 VERSIONS = ("tencent_tiinfer==0.1.5", "mosec==0.9.8")
 LISTENING = re.compile(r"listening on http://\S+:(?P<port>\d+)")
-PLATFORM_VARIABLES = ("TI_", "MOSEC_", "FRANCA_")
+PLATFORM_VARIABLES = ("TI_", "MOSEC_", "PANGLOT_")
 
 
 @dataclass(frozen=True)
@@ -139,12 +139,12 @@ class Served:
 
 
 def command(*flags: str) -> list[str]:
-    return [sys.executable, "-m", "franca", "tiinfer", *flags]
+    return [sys.executable, "-m", "panglot", "tiinfer", *flags]
 
 
 @contextlib.contextmanager
 def ours(package: str | Path, *flags: str, env: dict[str, str] | None = None, ready: bool = True) -> Iterator[Served]:
-    """`franca tiinfer` in the package's folder; it must not leave a process behind."""
+    """`panglot tiinfer` in the package's folder; it must not leave a process behind."""
     folder = package if isinstance(package, Path) else PACKAGES / package
     port = () if "--port" in flags else ("--port", "0")
     server = Served(command(*port, *flags), folder, env)
@@ -198,10 +198,10 @@ def free_port() -> int:
 
 
 def run(*arguments: str, folder: Path = ROOT, env: dict[str, str] | None = None) -> subprocess.CompletedProcess[str]:
-    """`franca` with these arguments to its end, in a folder."""
+    """`panglot` with these arguments to its end, in a folder."""
     environment = {name: text for name, text in os.environ.items() if not name.startswith(PLATFORM_VARIABLES)}
     return subprocess.run(
-        [sys.executable, "-m", "franca", *arguments], cwd=folder, env=environment | (env or {}),
+        [sys.executable, "-m", "panglot", *arguments], cwd=folder, env=environment | (env or {}),
         capture_output=True, text=True, timeout=60, check=False,
     )  # fmt: skip
 

@@ -18,7 +18,7 @@ from typing import Any
 
 from support.server import Server, wait_until
 
-SOAK = bool(os.environ.get("FRANCA_SOAK"))
+SOAK = bool(os.environ.get("PANGLOT_SOAK"))
 AT_ONCE = 15.0
 """Seconds within which an answer counts as given at once. Tests that rely on it set far longer timeouts."""
 
@@ -181,7 +181,7 @@ def send_as_batch(server: Server, gate: Gate, values: Sequence[Any]) -> list[Fut
     sent = []
     for number, value in enumerate(values, 1):
         sent.append(send(server, value))
-        wait_until(lambda number=number: server.metric("franca_queue_length") == number)
+        wait_until(lambda number=number: server.metric("panglot_queue_length") == number)
     gate.open()
     answers(server, [plug])
     return sent

@@ -128,7 +128,7 @@ def test_the_default_timeout(guarded: Served, four: Counting) -> None:
 
 
 def test_a_refusal_is_one_line_with_the_request_and_a_count(guarded: Served, four: Counting) -> None:
-    before = guarded.metric("franca_worker_net_refused_total")
+    before = guarded.metric("panglot_worker_net_refused_total")
     body = {"op": "connect", "host": PRIVATE, "port": four.port}
     guarded.client.post("/inference", json=body, headers={"X-Request-Id": "the-one"})
     line = (
@@ -136,7 +136,7 @@ def test_a_refusal_is_one_line_with_the_request_and_a_count(guarded: Served, fou
     )
     guarded.wait_log(line)
     assert guarded.log.count("request the-one:") == 1
-    assert guarded.metric("franca_worker_net_refused_total") == before + 1
+    assert guarded.metric("panglot_worker_net_refused_total") == before + 1
 
 
 def test_unix_sockets_are_left_alone(guarded: Served, tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""`franca tiinfer`: the command lines and variables of both generations, and what is wrong told in one line."""
+"""`panglot tiinfer`: the command lines and variables of both generations, and what is wrong told in one line."""
 
 from __future__ import annotations
 
@@ -79,17 +79,17 @@ EFFECTS = [
     ([], {"MOSEC_LOG_LEVEL": "error"}, "log_level", "error"),
     ([], {"MOSEC_PORT": "8601"}, "port", 8601),
     (["--port", "8602"], {"MOSEC_PORT": "8601"}, "port", 8602),
-    ([], {"FRANCA_TIMEOUT": "4s", "MOSEC_TIMEOUT": "2500"}, "timeout", 4.0),
+    ([], {"PANGLOT_TIMEOUT": "4s", "MOSEC_TIMEOUT": "2500"}, "timeout", 4.0),
     ([], {}, "timeout", 60.0),
     ([], {}, "queue", 1024),
     ([], {}, "max_wait_ms", 0.0),
     ([], {}, "port", 8501),
     ([], {}, "host", "127.0.0.1"),
-    ([], {"FRANCA_TOKEN": "secret"}, "host", "0.0.0.0"),
-    ([], {"FRANCA_NO_AUTH": "1"}, "host", "0.0.0.0"),
+    ([], {"PANGLOT_TOKEN": "secret"}, "host", "0.0.0.0"),
+    ([], {"PANGLOT_NO_AUTH": "1"}, "host", "0.0.0.0"),
     (["--no-auth"], {}, "host", "0.0.0.0"),
     (["--address", "127.0.0.2"], {}, "host", "127.0.0.2"),
-    ([], {"FRANCA_NO_AUTH": "1", "MOSEC_ADDRESS": "127.0.0.3"}, "host", "127.0.0.3"),
+    ([], {"PANGLOT_NO_AUTH": "1", "MOSEC_ADDRESS": "127.0.0.3"}, "host", "127.0.0.3"),
     (["--worker-net", "open"], {}, "worker_net", "open"),
     ([], {}, "worker_net", "guard"),
 ]
@@ -100,17 +100,17 @@ def test_effects(
     flags: list[str], env: dict[str, str], name: str, value: object, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The settings a command line and variables come to, seen where serving would begin."""
-    from franca import serving
-    from franca.cli.commands import franca
+    from panglot import serving
+    from panglot.cli.commands import panglot
 
-    for key in [key for key in os.environ if key.startswith(("TI_", "MOSEC_", "FRANCA_"))]:
+    for key in [key for key in os.environ if key.startswith(("TI_", "MOSEC_", "PANGLOT_"))]:
         monkeypatch.delenv(key)
     for key, text in env.items():
         monkeypatch.setenv(key, text)
     monkeypatch.chdir(OPS)
     seen = []
     monkeypatch.setattr(serving, "serve", lambda package, settings: seen.append((package, settings)))
-    franca.main(["tiinfer", *flags], standalone_mode=False)
+    panglot.main(["tiinfer", *flags], standalone_mode=False)
     ((package, settings),) = seen
     differs("Address")
     differs("Time before a timeout")
@@ -168,7 +168,7 @@ NOTES = {
     "TI_INFERENCE_NUMS=two is no whole number; 1 is used": ([], {"TI_INFERENCE_NUMS": "two"}),
     "postprocess runs beside inference": ([], {"TI_PREPROCESS_NUMS": "1"}),
     "preprocess runs beside inference": ([], {"TI_POSTPROCESS_NUMS": "1"}),
-    "listening on 127.0.0.1 only: set FRANCA_TOKEN, or FRANCA_NO_AUTH=1": ([], {}),
+    "listening on 127.0.0.1 only: set PANGLOT_TOKEN, or PANGLOT_NO_AUTH=1": ([], {}),
 }  # fmt: skip
 
 
@@ -236,7 +236,7 @@ def test_another_interpreter(tmp_path: Path) -> None:
     folder = write(tmp_path / "own", script)
     with ours(folder, "--python", str(original())) as server:
         shim, real = server.ask(1).body
-        assert "franca_worker/platforms/tiinfer/always" in shim
+        assert "panglot_worker/platforms/tiinfer/always" in shim
         assert ".cache/tiinfer-original" in real
 
 

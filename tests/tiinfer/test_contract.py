@@ -1,4 +1,4 @@
-"""The same packages and requests through the platform's own server and through Franca.
+"""The same packages and requests through the platform's own server and through Panglot.
 
 Status and body are the same, or the row names its difference, which docs/dialects.md lists.
 """

@@ -1,4 +1,4 @@
-"""What is a tiinfer package, decided without running it, and how `franca inspect` explains it."""
+"""What is a tiinfer package, decided without running it, and how `panglot inspect` explains it."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from franca.detect.source import functions
-from franca.detect.tiinfer import takes_a_dict
+from panglot.detect.source import functions
+from panglot.detect.tiinfer import takes_a_dict
 from support.server import PACKAGES
 from support.tiinfer import last_line, model, run, write
 

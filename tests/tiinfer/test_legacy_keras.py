@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from franca_worker import keras
+from panglot_worker import keras
 
 
 @pytest.fixture(autouse=True)

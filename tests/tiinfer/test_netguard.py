@@ -63,7 +63,7 @@ def test_in_a_namespace_with_lo_alone(tmp_path: Path) -> None:
 def test_none_where_the_kernel_says_no() -> None:
     """A process that may not leave its network says so, and the server ends."""
     limit = "echo 0 > /proc/sys/user/max_net_namespaces"
-    serve = f"{sys.executable} -m franca tiinfer tests/packages/tiinfer_fetch --port 0 --worker-net none"
+    serve = f"{sys.executable} -m panglot tiinfer tests/packages/tiinfer_fetch --port 0 --worker-net none"
     forbid = ["unshare", "-U", "-r", "sh", "-c"]
     if subprocess.run([*forbid, limit], capture_output=True).returncode:
         pytest.skip("this machine does not let the test forbid namespaces")
@@ -76,7 +76,7 @@ def test_none_where_the_kernel_says_no() -> None:
 
 LEAVE = """
 import socket
-from franca_worker import netguard
+from panglot_worker import netguard
 netguard.leave_network()
 try:
     socket.create_connection(("127.0.0.1", 80))
@@ -130,7 +130,7 @@ def test_any_dialect_may_have_the_guard(script: str, asks_port: bool, tmp_path: 
         with serving(tmp_path, "--worker-net", rule) as server:
             where = server.port if asks_port else f"{server.url}/v2/health/live"
             assert server.predict(where).status_code == status
-            assert server.metric("franca_worker_net_refused_total") == (rule == "guard")
+            assert server.metric("panglot_worker_net_refused_total") == (rule == "guard")
 
 
 def test_inline_says_that_it_does_not_guard() -> None:

@@ -70,7 +70,7 @@ class W(mosec.SSEWorker):
 @pytest.fixture(scope="module")
 def pipeline() -> Iterator[Served]:
     with ours("tiinfer_pipeline") as server:
-        wait_until(lambda: server.metric("franca_workers", pool="Number_1", state="ready") == 2)
+        wait_until(lambda: server.metric("panglot_workers", pool="Number_1", state="ready") == 2)
         yield server
 
 
@@ -112,9 +112,9 @@ def test_every_item_of_a_batch_has_its_own_fate_in_every_stage(tmp_path: Path) -
     )
     with ours(folder) as server, ThreadPoolExecutor(2) as threads:
         plug = threads.submit(server.ask_all, [{"id": 100, "gate": str(gate)}])
-        wait_until(lambda: server.metric("franca_pool_seconds_count", pool="First_1") == 1)
+        wait_until(lambda: server.metric("panglot_pool_seconds_count", pool="First_1") == 1)
         sent = threads.submit(server.ask_all, [{"id": number} for number in range(7)])
-        wait_until(lambda: server.metric("franca_queue_length", pool="Second_2") == 6)
+        wait_until(lambda: server.metric("panglot_queue_length", pool="Second_2") == 6)
         gate.touch()
         answers, first = sent.result(), plug.result()
         assert first == [Heard(200, [100, 1])]
@@ -178,11 +178,11 @@ def test_streams_share_a_batch(tmp_path: Path) -> None:
     with ours("tiinfer_stream") as server:
         texts = server.ask_all([{"words": [str(number), str(number * 10)]} for number in range(12)])
         assert [text.body for text in texts] == [f"data: {n}\n\ndata: {n * 10}\n\n" for n in range(12)]
-        assert server.metric("franca_answer_errors_total", key="event") == 0
+        assert server.metric("panglot_answer_errors_total", key="event") == 0
         assert server.ask({"words": ["a", "fail"]}).body.startswith(
             "data: a\n\nevent: error\ndata: SSE inference error: 500:"
         )
-        assert server.metric("franca_answer_errors_total", key="event") == 1
+        assert server.metric("panglot_answer_errors_total", key="event") == 1
         server.wait_log("ValueError: secret")
         assert server.ask({"words": ["wrong"]}).body.startswith("event: error\ndata: SSE inference error: 422:")
         time.sleep(0.2)

@@ -19,7 +19,7 @@ pytestmark = pytest.mark.timeout(300)
 
 HERE = Path(__file__).parent
 ENVIRONMENT = HERE / "environment"
-SEEDS = os.environ.get("FRANCA_SEED_DOCS", "")
+SEEDS = os.environ.get("PANGLOT_SEED_DOCS", "")
 QUESTIONS = 12
 RIGHT = 10
 """How many of the questions must be answered right; these networks are small."""
@@ -35,7 +35,7 @@ def source(name: str, package: str, blocks: dict[str, int], folder: Path) -> Pat
         shutil.copytree(PACKAGES / package, target, dirs_exist_ok=True, ignore=shutil.ignore_patterns("__pycache__"))
         return target
     if not SEEDS:
-        pytest.skip("FRANCA_SEED_DOCS does not say where the platform's document is")
+        pytest.skip("PANGLOT_SEED_DOCS does not say where the platform's document is")
     (document,) = Path(SEEDS).glob("000_*.txt")
     parts = document.read_text(encoding="utf-8").split("```")
     for file, block in blocks.items():
@@ -102,7 +102,7 @@ def test_pytorch_sample_says_what_is_wrong_with_200(torch_server: Served) -> Non
     """Spec 4.1: an error in a dict passes the whole chain, and is a 200."""
     assert torch_server.ask({"text": "no images"}) == Heard(200, {"error": "invalid param"})
     assert torch_server.ask({"images": ["!!!!"]}) == Heard(200, {"error": "preprocess failed"})
-    assert torch_server.metric("franca_answer_errors_total", key="error") == 2
+    assert torch_server.metric("panglot_answer_errors_total", key="error") == 2
 
 
 def test_pytorch_samples_broken_handler_is_a_500(torch_server: Served) -> None:

@@ -1,4 +1,4 @@
-"""What Franca does with tiinfer packages beyond what the platform's own server shows."""
+"""What Panglot does with tiinfer packages beyond what the platform's own server shows."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ ENDS = {version: VERSIONS[version] for version in (*list(VERSIONS)[:1], *list(VE
 
 @pytest.fixture(scope="module")
 def ops() -> Iterator[Served]:
-    with ours("tiinfer_ops", env={"FRANCA_ALLOW_HOST": "model.test"}) as server:
+    with ours("tiinfer_ops", env={"PANGLOT_ALLOW_HOST": "model.test"}) as server:
         yield server
 
 
@@ -72,7 +72,7 @@ def test_the_front_page_is_a_greeting_or_the_status_page(ops: Served) -> None:
 
 def test_who_may_ask_what() -> None:
     """The platform's health routes are public; the status page is not; nor is the script."""
-    with ours("tiinfer_ops", env={"FRANCA_TOKEN": "secret"}) as server:
+    with ours("tiinfer_ops", env={"PANGLOT_TOKEN": "secret"}) as server:
         asked = {
             (path, accept): server.client.get(path, headers={"accept": accept}).status_code
             for path in ("/", "/v1/models", "/v1/models/m", "/metrics")
@@ -127,18 +127,18 @@ def test_the_request_of_config_json_is_the_example(tmp_path: Path) -> None:
 )
 def test_how_many_workers(flags: tuple[str, ...], env: dict[str, str], expected: int) -> None:
     with ours("tiinfer_workers", *flags, env=env) as server:
-        wait_until(lambda: server.metric("franca_workers", state="ready") == expected)
+        wait_until(lambda: server.metric("panglot_workers", state="ready") == expected)
 
 
 def test_set_ti_inference_nums_in_the_script_wins_over_the_variable(tmp_path: Path) -> None:
     folder = write(tmp_path / "own", model() + "tiinfer.set_ti_inference_nums(2)\n")
     with ours(folder, env={"TI_INFERENCE_NUMS": "1"}) as server:
-        wait_until(lambda: server.metric("franca_workers", state="ready") == 2)
+        wait_until(lambda: server.metric("panglot_workers", state="ready") == 2)
 
 
 def test_16_clients_and_two_workers_every_answer_belongs_to_its_request() -> None:
     with ours("tiinfer_workers") as server:
-        wait_until(lambda: server.metric("franca_workers", state="ready") == 2)
+        wait_until(lambda: server.metric("panglot_workers", state="ready") == 2)
         wrong: list[Any] = []
         pids: set[int] = set()
 
@@ -188,9 +188,9 @@ def together(server: Served, values: list[Any], gate: Path) -> list[Heard]:
     """The answers to values that wait together behind one that waits for the gate."""
     with ThreadPoolExecutor(2) as threads:
         threads.submit(server.ask_all, [{"id": -1, "gate": str(gate)}])
-        wait_until(lambda: server.metric("franca_requests_in_progress") == 1)
+        wait_until(lambda: server.metric("panglot_requests_in_progress") == 1)
         answers = threads.submit(server.ask_all, values)
-        wait_until(lambda: server.metric("franca_queue_length") == len(values), 20)
+        wait_until(lambda: server.metric("panglot_queue_length") == len(values), 20)
         gate.touch()
         return answers.result()
 
@@ -201,16 +201,16 @@ def together(server: Served, values: list[Any], gate: Path) -> list[Heard]:
 def test_f43_failures_in_dicts_are_counted(ops: Served) -> None:
     """F43: `error`, `predict_err` and `post_process_err` are a 200 as on the platform, and counted as failures."""
     for key in ("error", "predict_err", "post_process_err"):
-        before = ops.metric("franca_answer_errors_total", key=key)
+        before = ops.metric("panglot_answer_errors_total", key=key)
         assert ops.ask({key: "why"}) == Heard(200, {key: "why"})
-        assert ops.metric("franca_answer_errors_total", key=key) == before + 1
+        assert ops.metric("panglot_answer_errors_total", key=key) == before + 1
     assert ops.ask({"deep": {"error": 1}}).status == 200
     total = sum(
-        ops.metric("franca_answer_errors_total", key=key) for key in ("error", "predict_err", "post_process_err")
+        ops.metric("panglot_answer_errors_total", key=key) for key in ("error", "predict_err", "post_process_err")
     )
     ops.ask({"fine": 1})
     assert total == sum(
-        ops.metric("franca_answer_errors_total", key=key) for key in ("error", "predict_err", "post_process_err")
+        ops.metric("panglot_answer_errors_total", key=key) for key in ("error", "predict_err", "post_process_err")
     )
 
 
@@ -242,12 +242,14 @@ NANS = {
 def test_nan(nan: str) -> None:
     with ours("tiinfer_ops", "--nan", nan) as server:
         assert server.ask({"op": "return", "kind": "nan"}) == NANS[nan]
-        warning = server.client.post("/inference", json={"op": "return", "kind": "nan"}).headers.get("x-franca-warning")
+        warning = server.client.post("/inference", json={"op": "return", "kind": "nan"}).headers.get(
+            "x-panglot-warning"
+        )
         assert (warning == "nan: 2 values replaced by null") == (nan == "null")
 
 
 def test_json_that_is_too_large_is_413_too() -> None:
-    with ours("tiinfer_ops", env={"FRANCA_MAX_JSON": "100"}) as server:
+    with ours("tiinfer_ops", env={"PANGLOT_MAX_JSON": "100"}) as server:
         assert server.ask("x" * 200) == Heard(413, "request body is too large")
 
 
@@ -270,7 +272,7 @@ def test_arrays_are_an_error_as_on_the_platform_unless_told_otherwise(tmp_path: 
         differs("UUIDs and enums")
         assert server.ask("uuid") == Heard(200, "00000000-0000-0000-0000-000000000001")
         assert server.ask("enum") == Heard(200, 1)
-    with ours(write(folder, script, franca__toml="strict_results = false\n")) as server:
+    with ours(write(folder, script, panglot__toml="strict_results = false\n")) as server:
         assert server.ask("array") == Heard(200, [0, 1, 2])
         assert server.ask("single") == Heard(200, 1.5)
 
@@ -308,10 +310,10 @@ def test_the_oldest_and_the_newest_python_give_the_same_answers(python: str) -> 
                 assert other.ask(value) == own.ask(value)
 
 
-# Without `franca tiinfer`
+# Without `panglot tiinfer`
 
 
-def test_franca_serve_serves_it_too() -> None:
+def test_panglot_serve_serves_it_too() -> None:
     with serving("tiinfer_ops") as server:
         assert heard(server.client.post("/inference", json={"op": "about"})) == Heard(
             200, {"model_dir": True, "mapping": {"0": "zero"}, "cwd": "tiinfer_ops"}
@@ -330,7 +332,7 @@ def test_drain_answers_what_was_accepted() -> None:
         slow: list[Heard] = []
         thread = threading.Thread(target=lambda: slow.extend(server.ask_all([{"op": "sleep", "seconds": 1}])))
         thread.start()
-        wait_until(lambda: server.metric("franca_requests_in_progress") == 1)
+        wait_until(lambda: server.metric("panglot_requests_in_progress") == 1)
         assert server.stop() == 0
         thread.join()
         assert slow == [Heard(200, {"op": "sleep", "seconds": 1})]

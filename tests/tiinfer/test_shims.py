@@ -17,7 +17,7 @@ from support.server import ROOT
 from support.side_by_side import differs
 from support.tiinfer import last_line, model, original, run, write
 
-SHIMS = ROOT / "src" / "franca_worker" / "platforms" / "tiinfer"
+SHIMS = ROOT / "src" / "panglot_worker" / "platforms" / "tiinfer"
 ALWAYS, FALLBACK = str(SHIMS / "always"), str(SHIMS / "fallback")
 VERSIONS = interpreters.found()
 OLDEST_AND_NEWEST = {version: VERSIONS[version] for version in (*list(VERSIONS)[:1], *list(VERSIONS)[-1:])}
@@ -294,7 +294,7 @@ def test_the_image_helpers_are_right(tmp_path: Path) -> None:
     assert found["wrong"] == ["ValueError", "ValueError", "UnidentifiedImageError"]
 
 
-# franca shims
+# panglot shims
 
 
 def test_a_script_runs_without_a_server() -> None:
@@ -328,7 +328,7 @@ def test_python_m_tiinfer_with_these_files_says_what_serves() -> None:
         capture_output=True, text=True, cwd="/", check=False,
     )  # fmt: skip
     assert done.returncode == 1
-    assert "franca tiinfer" in done.stderr
+    assert "panglot tiinfer" in done.stderr
 
 
 @pytest.mark.parametrize(

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from franca.asking import ask
-from franca.asking.base import About, Base64, Form, Given, Json
-from franca.asking.curl import curl
-from franca.errors import StartError
-from support.server import ROOT, franca, serving
+from panglot.asking import ask
+from panglot.asking.base import About, Base64, Form, Given, Json
+from panglot.asking.curl import curl
+from panglot.errors import StartError
+from support.server import ROOT, panglot, serving
 
 SEVEN = ROOT / "examples" / "modelarts" / "model" / "seven.png"
 DIALECTS = {"digits": "digit", "tiinfer": "digits", "modelarts": "digits", "evals": "result", "megflow/digits": "digit"}
@@ -66,6 +66,6 @@ def test_the_line_of_curl_sends_the_same_bytes(tmp_path: Path, value: object) ->
 def test_the_line_that_inspect_shows_works(name: str) -> None:
     folder = ROOT / "examples" / name
     with serving(folder) as server:
-        line = json.loads(franca("inspect", str(folder), "--port", str(server.port), "--json").stdout)["try"]
+        line = json.loads(panglot("inspect", str(folder), "--port", str(server.port), "--json").stdout)["try"]
         done = subprocess.run(["bash", "-c", line], capture_output=True, text=True, cwd=ROOT, check=True, timeout=30)
     assert json.loads(done.stdout)[DIALECTS[name]]

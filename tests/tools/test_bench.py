@@ -1,4 +1,4 @@
-"""`franca bench`: figures that can be trusted, of a server that may lie."""
+"""`panglot bench`: figures that can be trusted, of a server that may lie."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from franca.tools.bench import autolog, figures, page, table
-from franca.tools.bench.answers import Parser
-from franca.tools.bench.histogram import Histogram
-from franca.tools.bench.levels import Level
-from franca.tools.bench.levels import Load as Asked
-from franca.tools.bench.load import Load, Outcome, Plan, as_good
-from franca.tools.bench.target import Batches
-from franca.tools.bench.watching import listener, tree
+from panglot.tools.bench import autolog, figures, page, table
+from panglot.tools.bench.answers import Parser
+from panglot.tools.bench.histogram import Histogram
+from panglot.tools.bench.levels import Level
+from panglot.tools.bench.levels import Load as Asked
+from panglot.tools.bench.load import Load, Outcome, Plan, as_good
+from panglot.tools.bench.target import Batches
+from panglot.tools.bench.watching import listener, tree
 from support.browser import browsing
-from support.server import PACKAGES, ROOT, Server, franca, serving
+from support.server import PACKAGES, ROOT, Server, panglot, serving
 
 ECHO = ROOT / "benchmarks" / "overhead" / "packages" / "echo_batch"
 SLEEPY = PACKAGES / "check_sleepy"
@@ -82,10 +82,10 @@ def test_what_is_no_http_is_told(junk: bytes) -> None:
 
 def test_batches_of_several_pools_count_together() -> None:
     text = "".join(
-        f'franca_batch_size_bucket{{pool="{pool}",le="2"}} {two}\n'
-        f'franca_batch_size_bucket{{pool="{pool}",le="4"}} {four}\n'
-        f'franca_batch_size_bucket{{pool="{pool}",le="+Inf"}} {four}\n'
-        f'franca_batch_size_sum{{pool="{pool}"}} 9\nfranca_batch_size_count{{pool="{pool}"}} {four}\n'
+        f'panglot_batch_size_bucket{{pool="{pool}",le="2"}} {two}\n'
+        f'panglot_batch_size_bucket{{pool="{pool}",le="4"}} {four}\n'
+        f'panglot_batch_size_bucket{{pool="{pool}",le="+Inf"}} {four}\n'
+        f'panglot_batch_size_sum{{pool="{pool}"}} 9\npanglot_batch_size_count{{pool="{pool}"}} {four}\n'
         for pool, two, four in (("a", 1, 3), ("b", 2, 2))
     )
     found = Batches.of(text)
@@ -175,7 +175,7 @@ def echo() -> Iterator[Server]:
 def test_a_server_that_runs_is_measured(echo: Server, tmp_path: Path) -> None:
     saved, html = tmp_path / "b.json", tmp_path / "b.html"
     words = ("bench", echo.url, '{"x": [1, 2, 3]}', "[4]", "--concurrency", "1,16", "--rate", "100", "--check", *SHORT)
-    done = franca(*words, "--json", str(saved), "--html", str(html))
+    done = panglot(*words, "--json", str(saved), "--html", str(html))
     assert done.returncode == 0, done.stdout + done.stderr
     found = json.loads(saved.read_text())
     rate, one, many = found["levels"]
@@ -207,14 +207,14 @@ def test_a_server_that_runs_is_measured(echo: Server, tmp_path: Path) -> None:
 def test_a_package_is_served_for_the_occasion_and_wrong_answers_are_found(tmp_path: Path) -> None:
     saved = tmp_path / "b.json"
     words = ("bench", str(PACKAGES / "check_fickle"), '{"numbers": [1, 2]}', "--concurrency", "2", *SHORT)
-    done = franca(*words, "--check", "--json", str(saved), "--no-autolog")
+    done = panglot(*words, "--check", "--json", str(saved), "--no-autolog")
     assert done.returncode == 1, done.stderr
     found = json.loads(saved.read_text())["levels"][0]
     assert 0.1 < found["wrong"] / found["checked"] < 0.3
     assert '{"sum":4}' in found["first_wrong"]
     assert "the first wrong answer" in done.stderr
     # Who does not ask whether answers are right is told about speed alone.
-    done = franca(*words, "--compare", str(saved), "--no-autolog")
+    done = panglot(*words, "--compare", str(saved), "--no-autolog")
     assert "against 20" in done.stdout
     assert "throughput" in done.stdout
 
@@ -364,7 +364,7 @@ def test_the_block_has_the_lines_of_autolog() -> None:
 @pytest.mark.skipif(importlib.util.find_spec("paddle") is None, reason="paddlepaddle is not installed")
 def test_the_block_of_a_paddle_package_has_its_own_switches() -> None:
     package = ROOT / "examples" / "paddle"
-    done = franca(
+    done = panglot(
         "bench", str(package), str(package / "images" / "demo.png"), "--concurrency", "2", *SHORT, seconds=110
     )
     assert done.returncode == 0, done.stderr
@@ -384,19 +384,19 @@ def test_the_block_of_a_paddle_package_has_its_own_switches() -> None:
         ((str(ECHO), "{", *SHORT), "not JSON"),
         ((str(ECHO), "{}", "--concurrency", "many"), "take numbers"),
         ((str(ECHO), "{}", "--rate", "-5"), "larger than 0"),
-        ((str(ECHO), "{}", "--compare", str(ROOT / "pyproject.toml")), "no result of franca bench"),
+        ((str(ECHO), "{}", "--compare", str(ROOT / "pyproject.toml")), "no result of panglot bench"),
         ((str(PACKAGES / "broken" / "load_fails"), "{}"), "model.py:6: running load() failed"),
         ((str(ROOT / "examples" / "digits"), '{"no": "picture"}'), "with status 400"),
     ],
 )
 def test_wrong_uses_are_told_in_one_line(words: tuple[str, ...], said: str) -> None:
-    done = franca("bench", *words)
+    done = panglot("bench", *words)
     assert done.returncode == 3
     assert said in done.stderr.splitlines()[-1]
 
 
 def test_somebody_without_patience_gets_what_there_is(echo: Server) -> None:
-    words = [sys.executable, "-m", "franca", "bench", echo.url, "{}", "--concurrency", "1,2", "--duration", "1.5"]
+    words = [sys.executable, "-m", "panglot", "bench", echo.url, "{}", "--concurrency", "1,2", "--duration", "1.5"]
     process = subprocess.Popen(
         [*words, "--warmup", "0", "--no-autolog"], stdout=subprocess.PIPE, text=True, start_new_session=True, cwd=ROOT
     )

@@ -1,4 +1,4 @@
-"""`franca check PATH INPUT... --against OTHER`: the first stage that differs is named."""
+"""`panglot check PATH INPUT... --against OTHER`: the first stage that differs is named."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from franca.tools import npy
-from support.server import PACKAGES, ROOT, Server, franca, serving
+from panglot.tools import npy
+from support.server import PACKAGES, ROOT, Server, panglot, serving
 
 REFERENCE = PACKAGES / "check_reference"
 WRONG = {
@@ -57,7 +57,7 @@ def outcomes(done: subprocess.CompletedProcess[str]) -> list[dict[str, Any]]:
 def test_the_stage_that_went_wrong_is_named(tmp_path: Path, picture: str, name: str) -> None:
     old, new, stage = WRONG[name]
     other = changed(tmp_path / "other", old, new)
-    done = franca("check", str(REFERENCE), picture, "--against", str(other), "--json")
+    done = panglot("check", str(REFERENCE), picture, "--against", str(other), "--json")
     assert done.returncode == 1, done.stderr
     outcome = outcomes(done)[0]
     assert (outcome["first"], outcome["problem"]) == (stage, "")
@@ -81,7 +81,7 @@ def server(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
 
 def test_a_server_shows_its_stages_only_with_dev(server: Server, picture: str) -> None:
     dev = "--dev" in server.process.args  # type: ignore[operator]
-    done = franca("check", str(REFERENCE), picture, "--against", server.url, "--json")
+    done = panglot("check", str(REFERENCE), picture, "--against", server.url, "--json")
     assert done.returncode == 1, done.stderr
     outcome = outcomes(done)[0]
     assert outcome["first"] == ("preprocess" if dev else "final")
@@ -89,18 +89,18 @@ def test_a_server_shows_its_stages_only_with_dev(server: Server, picture: str) -
     # Whoever does not ask for stages gets the answer alone.
     plain = server.predict(content=Path(picture).read_bytes(), headers={"content-type": "image/png"})
     assert plain.headers["content-type"] == "application/json"
-    asked = {"content-type": "image/png", "accept": "application/x-franca-stages"}
+    asked = {"content-type": "image/png", "accept": "application/x-panglot-stages"}
     answer = server.predict(content=Path(picture).read_bytes(), headers=asked)
-    assert (answer.headers["content-type"] == "application/x-franca-stages") is dev
+    assert (answer.headers["content-type"] == "application/x-panglot-stages") is dev
 
 
 def test_the_same_package_agrees_with_itself(picture: str) -> None:
-    done = franca("check", str(REFERENCE), picture, str(ROOT / "README.md"), "--against", str(REFERENCE))
+    done = panglot("check", str(REFERENCE), picture, str(ROOT / "README.md"), "--against", str(REFERENCE))
     assert "decoded input equal" in done.stdout
     assert "UnidentifiedImageError" in done.stdout
     assert done.stdout.rstrip().endswith("1 of 2 inputs could not be compared")
     assert done.returncode == 1
-    done = franca("check", str(REFERENCE), picture, "--against", str(REFERENCE))
+    done = panglot("check", str(REFERENCE), picture, "--against", str(REFERENCE))
     assert done.stdout.rstrip().endswith("both sides agree on 1 input")
     assert done.returncode == 0
 
@@ -109,8 +109,8 @@ def test_stages_are_seen_across_pools(tmp_path: Path, picture: str) -> None:
     """Preprocess, inference and postprocess in processes of their own: the record travels with the item."""
     old, new, stage = WRONG["wrong mean"]
     other = changed(tmp_path / "other", old, new)
-    (other / "franca.toml").write_text("[pools]\npreprocess = 1\npostprocess = 1\n")
-    done = franca("check", str(REFERENCE), picture, "--against", str(other), "--json")
+    (other / "panglot.toml").write_text("[pools]\npreprocess = 1\npostprocess = 1\n")
+    done = panglot("check", str(REFERENCE), picture, "--against", str(other), "--json")
     outcome = outcomes(done)[0]
     assert (outcome["first"], outcome["problem"]) == (stage, "")
     assert all(outcome["stages"][name]["keys"] for name in ("decode", "preprocess", "inference", "final"))
@@ -133,7 +133,7 @@ def test_dialects_and_async_scripts_are_compared(tmp_path: Path) -> None:
         "                'certainty': [round(float(row.max()), 3) for row in rows]}\n"
     )
     words = ("check", str(model), str(model / "seven.png"), "--against", str(tmp_path), "--json")
-    done = franca(*words)
+    done = panglot(*words)
     assert done.returncode == 0, done.stdout + done.stderr
     stages = outcomes(done)[0]["stages"]
     assert all(stages[name]["keys"] for name in ("preprocess", "inference", "final"))
@@ -142,21 +142,21 @@ def test_dialects_and_async_scripts_are_compared(tmp_path: Path) -> None:
 
 def test_a_command_line_is_a_side_too(tmp_path: Path, picture: str) -> None:
     """A predict script that saves its result, or prints it."""
-    done = franca("run", str(REFERENCE), picture, "--save", str(tmp_path / "right.npy"))
+    done = panglot("run", str(REFERENCE), picture, "--save", str(tmp_path / "right.npy"))
     assert done.returncode == 0, done.stderr
     script = tmp_path / "predict.py"
     script.write_text("import shutil, sys\nshutil.copy(sys.argv[2], sys.argv[1])\n")
     line = f"{script} {{output}} {tmp_path / 'right.npy'} {{input}}"
-    done = franca("check", str(REFERENCE), picture, "--against", line)
+    done = panglot("check", str(REFERENCE), picture, "--against", line)
     assert done.returncode == 0, done.stdout + done.stderr
     value = {name: list(array.values()) for name, array in npy.read(tmp_path / "right.npy").items()}
     answer = {"class": value["class"][0], "score": value["score"][0] + 0.1, "shares": value["shares"]}
     script.write_text(f"print('loading')\nprint({json.dumps(answer)!r})\n")
-    done = franca("check", str(REFERENCE), picture, "--against", f"{sys.executable} {script} {{input}}")
+    done = panglot("check", str(REFERENCE), picture, "--against", f"{sys.executable} {script} {{input}}")
     assert done.returncode == 1
     assert "the first stage that differs: final" in done.stdout
     script.write_text("raise SystemExit('no weights')\n")
-    done = franca("check", str(REFERENCE), picture, "--against", f"{script} {{input}}")
+    done = panglot("check", str(REFERENCE), picture, "--against", f"{script} {{input}}")
     assert "exit code 1: no weights" in done.stdout
     assert done.returncode == 1
 
@@ -175,6 +175,6 @@ def test_a_command_line_is_a_side_too(tmp_path: Path, picture: str) -> None:
     ],
 )
 def test_wrong_uses_are_told_in_one_line(words: tuple[str, ...], said: str) -> None:
-    done = franca("check", *words)
+    done = panglot("check", *words)
     assert done.returncode == 3
     assert said in done.stderr.splitlines()[-1]

@@ -1,4 +1,4 @@
-"""`franca doctor`: it finds what keeps a package from being served, and says how to mend it."""
+"""`panglot doctor`: it finds what keeps a package from being served, and says how to mend it."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ from typing import Any
 import psutil
 import pytest
 
-from franca.tools import machine
-from franca.tools.examples import example_of
-from franca.tools.finding import Finding
-from franca.tools.selftest import flags_of
+from panglot.tools import machine
+from panglot.tools.examples import example_of
+from panglot.tools.finding import Finding
+from panglot.tools.selftest import flags_of
 from support import interpreters
-from support.server import PACKAGES, ROOT, franca
+from support.server import PACKAGES, ROOT, panglot
 
 BROKEN = PACKAGES / "broken"
 Findings = dict[tuple[str, str], Finding]
 
 
 class Examined:
-    """What `franca doctor --json` says, by section and name."""
+    """What `panglot doctor --json` says, by section and name."""
 
     def __init__(self, *arguments: str, env: dict[str, str] | None = None) -> None:
         port = [] if "--port" in arguments else ["--port", "0"]
-        done = franca("doctor", "--json", *arguments, *port, env=env)
+        done = panglot("doctor", "--json", *arguments, *port, env=env)
         assert done.returncode in (0, 3), done.stderr
         self.code = done.returncode
         self.text = done.stdout + done.stderr
@@ -63,12 +63,12 @@ def program(folder: Path, name: str, text: str) -> dict[str, str]:
     return {"PATH": f"{folder}{os.pathsep}{os.environ['PATH']}"}
 
 
-def test_without_a_path_it_looks_at_franca_the_machine_and_the_interpreter() -> None:
+def test_without_a_path_it_looks_at_panglot_the_machine_and_the_interpreter() -> None:
     seen = Examined()
     assert seen.code == 0
-    assert seen["franca version"].value == "0.1.0"
-    assert sys.executable in seen["franca interpreter"].value
-    assert re.search(r"uvloop \d.*httptools \d.*orjson \d", seen["franca libraries"].value)
+    assert seen["panglot version"].value == "0.2.0"
+    assert sys.executable in seen["panglot interpreter"].value
+    assert re.search(r"uvloop \d.*httptools \d.*orjson \d", seen["panglot libraries"].value)
     assert "connections" in seen["machine open files"].value
     assert seen["machine memory files"].value == "memfd works"
     assert seen["machine temporary folder"].state == "ok"
@@ -77,7 +77,7 @@ def test_without_a_path_it_looks_at_franca_the_machine_and_the_interpreter() -> 
 
 
 def test_it_prints_a_table_for_people(tmp_path: Path) -> None:
-    done = franca("doctor", str(BROKEN / "load_fails"), "--port", "0")
+    done = panglot("doctor", str(BROKEN / "load_fails"), "--port", "0")
     assert done.returncode == 3
     assert re.search(r"^ok +version +0\.1\.0", done.stdout, re.MULTILINE)
     assert re.search(r"^problem +ready +.*model.py:6: running load\(\) failed", done.stdout, re.MULTILINE)
@@ -87,7 +87,7 @@ def test_it_prints_a_table_for_people(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("python", ["", next(iter(interpreters.found().values()), "")], ids=["default", "oldest"])
 def test_a_healthy_package_is_served_and_asked(tmp_path: Path, python: str) -> None:
-    franca("new", "plain", str(tmp_path / "own"))
+    panglot("new", "plain", str(tmp_path / "own"))
     seen = Examined(str(tmp_path / "own"), *(["--python", python] if python else []))
     assert seen.code == 0
     assert seen["package package"].value.startswith("own: plain, Model.predict in ")
@@ -154,7 +154,7 @@ def test_imports_the_script_finds_by_its_own_means_are_no_problem(tmp_path: Path
 
 
 def test_guarded_and_own_imports_are_not_asked_for(tmp_path: Path) -> None:
-    text = "try:\n    import no_such_thing\nexcept ImportError:\n    pass\nfrom franca_worker import File\n"
+    text = "try:\n    import no_such_thing\nexcept ImportError:\n    pass\nfrom panglot_worker import File\n"
     seen = Examined(script(tmp_path, text + "def predict(r):\n    import nor_this\n"))
     assert not seen.all("package import")
 
@@ -165,7 +165,7 @@ def test_guarded_and_own_imports_are_not_asked_for(tmp_path: Path) -> None:
         ("nowhere", "package package", "does not exist"),
         ("syntax", "package package", "model.py:4: syntax error"),
         ("no_predict", "package package", "there is no predict"),
-        ("toml_typo", "franca settings", "franca.toml:2: unknown key 'max_bach'"),
+        ("toml_typo", "panglot settings", "panglot.toml:2: unknown key 'max_bach'"),
         ("exits_at_import", "self-test ready", "model.py:3: the script ended the process with exit code 4"),
         ("load_fails", "self-test ready", "model.py:6: running load() failed: FileNotFoundError"),
     ],
@@ -226,7 +226,7 @@ def test_a_port_in_use_is_told_with_who_has_it() -> None:
 def test_an_open_address_without_a_token_is_a_problem_and_a_token_is_never_shown() -> None:
     seen = Examined("--host", "0.0.0.0")
     assert seen["address access"].state == "problem"
-    secret = Examined(str(PACKAGES / "stages"), "--host", "0.0.0.0", env={"FRANCA_TOKEN": "open-sesame"})
+    secret = Examined(str(PACKAGES / "stages"), "--host", "0.0.0.0", env={"PANGLOT_TOKEN": "open-sesame"})
     assert secret.code == 0
     assert secret["address access"].value == "a token is needed"
     assert ": 200 in " in secret["self-test example"].value

@@ -1,4 +1,4 @@
-"""`franca export`: the package's own script is run, and what came out is tried."""
+"""`panglot export`: the package's own script is run, and what came out is tried."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from support.server import ROOT, franca
+from support.server import ROOT, panglot
 
 PADDLE = """
 import argparse, os
@@ -42,7 +42,7 @@ def test_a_model_of_paddle_is_exported_loaded_and_run(tmp_path: Path) -> None:
     (tmp_path / "tools").mkdir()
     (tmp_path / "tools" / "export_model.py").write_text(PADDLE)
     words = ("export", str(tmp_path), "--json", "--", "--save-inference-dir", "out", "--img-size=16")
-    done = franca(*words, seconds=110)
+    done = panglot(*words, seconds=110)
     assert done.returncode == 0, done.stdout + done.stderr
     found = json.loads(done.stdout)
     (model,) = found["models"]
@@ -60,13 +60,13 @@ def test_a_model_of_paddle_is_exported_loaded_and_run(tmp_path: Path) -> None:
 def test_a_model_of_onnx_is_told_in_words(tmp_path: Path) -> None:
     script = f"import shutil, sys\nassert sys.argv[1:] == ['--quick']\nshutil.copy({str(DIGITS)!r}, 'digits.onnx')\n"
     (tmp_path / "export.py").write_text(script)
-    done = franca("export", str(tmp_path), "--", "--quick")
+    done = panglot("export", str(tmp_path), "--", "--quick")
     assert done.returncode == 0, done.stdout + done.stderr
     for words in ("exported in", "digits.onnx", "input   features  float32[-1, 64]", "output  ", "ran [1, 64] in"):
         assert words in done.stdout
     # What was there before is not what came out.
     (tmp_path / "export.py").write_text("print('nothing to do')\n")
-    done = franca("export", str(tmp_path))
+    done = panglot("export", str(tmp_path))
     assert done.returncode == 1
     assert "wrote no model" in done.stderr
     assert "nothing to do" in done.stderr
@@ -84,7 +84,7 @@ def test_a_model_of_onnx_is_told_in_words(tmp_path: Path) -> None:
 )
 def test_what_goes_wrong_has_an_exit_code(tmp_path: Path, script: str, said: str) -> None:
     (tmp_path / "export_model.py").write_text(script)
-    done = franca("export", str(tmp_path), seconds=110)
+    done = panglot("export", str(tmp_path), seconds=110)
     assert done.returncode == 1
     assert said in done.stderr.splitlines()[-1]
 
@@ -97,10 +97,10 @@ def test_wrong_uses_are_told_in_one_line(tmp_path: Path) -> None:
         ((str(tmp_path / DIGITS.name),), "this is no export script"),
         ((str(tmp_path), "--python", "/bin/false"), "there is no export script"),
     ):
-        done = franca("export", *words)
+        done = panglot("export", *words)
         assert done.returncode == 3
         assert said in done.stderr.splitlines()[-1]
     (tmp_path / "export.py").touch()
-    done = franca("export", str(tmp_path), "--python", "/bin/false")
+    done = panglot("export", str(tmp_path), "--python", "/bin/false")
     assert done.returncode == 3
     assert "is no Python interpreter" in done.stderr

@@ -1,4 +1,4 @@
-"""`franca new`: what it writes is served at once and answers its own example."""
+"""`panglot new`: what it writes is served at once and answers its own example."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from franca.resolving import read_toml
-from franca.tools import scaffold
+from panglot.resolving import read_toml
+from panglot.tools import scaffold
 from support import interpreters
-from support.server import franca, serving
+from support.server import panglot, serving
 
 VERSIONS = interpreters.found()
 PYTHONS = {"default": "", "oldest": next(iter(VERSIONS.values()), "")}
@@ -23,7 +23,7 @@ EXPECTED = {"label": "friendly", "score": 0.9478}
 
 
 def new(folder: Path, *flags: str) -> subprocess.CompletedProcess[str]:
-    return franca("new", "plain", str(folder), *flags)
+    return panglot("new", "plain", str(folder), *flags)
 
 
 @pytest.mark.parametrize("python", PYTHONS.values(), ids=PYTHONS.keys())
@@ -46,7 +46,7 @@ def test_it_needs_nothing_but_the_standard_library(tmp_path: Path) -> None:
     new(tmp_path)
     text = (tmp_path / "model.py").read_text()
     imported = set(re.findall(r"^(?:import|from) (\w+)", text, re.MULTILINE))
-    assert imported <= sys.stdlib_module_names | {"franca_worker"}
+    assert imported <= sys.stdlib_module_names | {"panglot_worker"}
     assert all(line.startswith("#") for line in (tmp_path / "requirements.txt").read_text().splitlines())
 
 
@@ -57,27 +57,27 @@ def test_it_prints_the_files_and_the_next_two_commands(tmp_path: Path) -> None:
     for name in scaffold.PLAIN.files:
         assert str(folder / name) in done.stdout
     serve, call = done.stdout.strip().splitlines()[-2:]
-    assert shlex.split(serve) == ["franca", "serve", str(folder)]
+    assert shlex.split(serve) == ["panglot", "serve", str(folder)]
     assert shlex.split(call)[:5] == ["curl", "-H", "Content-Type: application/json", "-d", f"@{folder}/request.json"]
 
 
 def test_the_commands_of_its_readme_are_true(tmp_path: Path) -> None:
     new(tmp_path)
     text = (tmp_path / "README.md").read_text()
-    assert "franca serve ." in text
+    assert "panglot serve ." in text
     assert json.dumps(EXPECTED, separators=(",", ":")) in text
     assert all(f"`{name}`" in text for name in scaffold.PLAIN.files if name != "README.md")
 
 
-def test_every_setting_in_its_franca_toml_is_one_and_shows_its_default(tmp_path: Path) -> None:
+def test_every_setting_in_its_panglot_toml_is_one_and_shows_its_default(tmp_path: Path) -> None:
     new(tmp_path)
-    lines = (tmp_path / "franca.toml").read_text().splitlines()
+    lines = (tmp_path / "panglot.toml").read_text().splitlines()
     shown = [line.removeprefix("# ") for line in lines if re.match(r"# \w+ = ", line)]
     assert len(shown) > 8
-    (tmp_path / "franca.toml").write_text("\n".join(shown))
-    from franca.settings import Settings
+    (tmp_path / "panglot.toml").write_text("\n".join(shown))
+    from panglot.settings import Settings
 
-    values = read_toml(tmp_path / "franca.toml")
+    values = read_toml(tmp_path / "panglot.toml")
     assert values.pop("workers") == 1, "0 asks the script, which asks for none"
     assert values == {name: getattr(Settings(), name) for name in values}
 
@@ -116,7 +116,7 @@ def test_what_cannot_be_written_is_told_in_one_line(tmp_path: Path) -> None:
         (["plain"], "Missing argument 'DIR'"),
     ]
     for arguments, words in cases:
-        done = franca("new", *arguments)
+        done = panglot("new", *arguments)
         assert done.returncode == 3
         assert words.lower() in done.stderr.lower()
         assert done.stderr.count("\n") == 1

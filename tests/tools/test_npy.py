@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from franca.errors import StartError
-from franca.tools import npy
-from franca.tools.arrays import Array, of_value
-from franca.tools.check.compare import Tolerance, compare_keys
-from support.server import franca
+from panglot.errors import StartError
+from panglot.tools import npy
+from panglot.tools.arrays import Array, of_value
+from panglot.tools.check.compare import Tolerance, compare_keys
+from support.server import panglot
 
 ARRAYS = {
     "prob": np.array([0.5, -1.25], np.float32),
@@ -75,7 +75,7 @@ def test_what_is_written_is_read_by_numpy(tmp_path: Path) -> None:
 
 class Evil:
     def __reduce__(self) -> Any:
-        return os.system, ("touch /tmp/franca-was-here",)
+        return os.system, ("touch /tmp/panglot-was-here",)
 
 
 @pytest.mark.parametrize(
@@ -95,7 +95,7 @@ def test_a_pickle_of_anything_else_is_refused(tmp_path: Path, value: Any, said: 
     np.save(path, whole, allow_pickle=True)
     with pytest.raises(StartError, match=said):
         npy.read(path)
-    assert not Path("/tmp/franca-was-here").exists()
+    assert not Path("/tmp/panglot-was-here").exists()
 
 
 def test_broken_files_are_told_in_one_line(tmp_path: Path) -> None:
@@ -112,7 +112,7 @@ def test_broken_files_are_told_in_one_line(tmp_path: Path) -> None:
             npy.read(path)
         except StartError:
             continue
-    done = franca("check", str(tmp_path / "none.npy"), str(path))
+    done = panglot("check", str(tmp_path / "none.npy"), str(path))
     assert (done.returncode, done.stderr.count("\n")) == (3, 1)
 
 
@@ -168,19 +168,19 @@ def test_the_command_has_a_report_and_an_exit_code(tmp_path: Path) -> None:
     np.save(left, {"prob": np.array([0.25]), "class_id": np.array([1])})  # type: ignore[arg-type]
     np.save(right, {"prob": np.array([0.2500001]), "class_id": np.array([1])})  # type: ignore[arg-type]
     np.save(other, {"prob": np.array([0.25]), "score": np.array([1])})  # type: ignore[arg-type]
-    done = franca("check", left, right)
+    done = panglot("check", left, right)
     assert done.returncode == 0, done.stderr
     assert "all 2 agree" in done.stdout
     # Tolerance 0 works, and fails honestly.
-    done = franca("check", left, right, "--atol", "0", "--rtol", "0")
+    done = panglot("check", left, right, "--atol", "0", "--rtol", "0")
     assert done.returncode == 1
     assert "off by 1e-07 (allowed 0)" in done.stdout
     assert "1 of 2 differ" in done.stdout
-    done = franca("check", left, other)
+    done = panglot("check", left, other)
     assert done.returncode == 1
     assert "missing on the right" in done.stdout
     assert "missing on the left" in done.stdout
     np.save(left, {})  # type: ignore[arg-type]
-    done = franca("check", left, left)
+    done = panglot("check", left, left)
     assert (done.returncode, done.stdout) == (3, "")
     assert "nothing to compare" in done.stderr

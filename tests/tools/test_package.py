@@ -1,4 +1,4 @@
-"""`franca package`: its files are sound, its image works, and no value can break out of them."""
+"""`panglot package`: its files are sound, its image works, and no value can break out of them."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ import httpx
 import pytest
 import yaml
 
-from franca import __version__
-from franca.tools import container
+from panglot import __version__
+from panglot.tools import container
 from support import dockerfile
-from support.server import PACKAGES, ROOT, franca, wait_until
+from support.server import PACKAGES, ROOT, panglot, wait_until
 
 TOKEN = "open-sesame"
 
@@ -27,13 +27,13 @@ TOKEN = "open-sesame"
 @pytest.fixture
 def package(tmp_path: Path) -> Path:
     folder = tmp_path / "Greeter 2"
-    assert franca("new", "plain", str(folder)).returncode == 0
+    assert panglot("new", "plain", str(folder)).returncode == 0
     return folder
 
 
 def write(folder: Path, *flags: str) -> Path:
     """Run the command; the folder it wrote to."""
-    done = franca("package", str(folder), *flags)
+    done = panglot("package", str(folder), *flags)
     assert done.returncode == 0, done.stderr
     return folder / "deploy"
 
@@ -51,20 +51,20 @@ def instructions(file: Path) -> dict[str, list[str]]:
 @pytest.mark.timeout(600)
 def test_the_steps_of_the_dockerfile_make_a_server_that_answers(package: Path, tmp_path: Path) -> None:
     (package / "requirements.txt").write_text("tomli-w==1.2.0\n")
-    (package / "franca.toml").write_text('python = "/only/on/this/machine/python"\n')
+    (package / "panglot.toml").write_text('python = "/only/on/this/machine/python"\n')
     (package / ".env").write_text("SECRET=1")
     text = (package / "model.py").read_text()
     (package / "model.py").write_text(text.replace("import json\n", "import json\nimport tomli_w\n"))
     deploy = write(package)
-    image = dockerfile.Image(deploy / "Dockerfile", package, tmp_path / "root", {"FRANCA": str(wheel(tmp_path))})
+    image = dockerfile.Image(deploy / "Dockerfile", package, tmp_path / "root", {"PANGLOT": str(wheel(tmp_path))})
     assert image.user == "10001:10001"
     assert image.exposed == 8080
     inside = {path.name for path in (tmp_path / "root" / "package").iterdir()}
-    assert inside >= {"model.py", "weights.json", "franca.toml"}
+    assert inside >= {"model.py", "weights.json", "panglot.toml"}
     assert not inside & {"deploy", ".env", "__pycache__"}
     assert not (tmp_path / "root" / "tmp" / "requirements.txt").exists()
     check_running(image)
-    made = image.run(["franca", "new", "plain", str(tmp_path / "again")])
+    made = image.run(["panglot", "new", "plain", str(tmp_path / "again")])
     assert made.returncode == 0, "the templates are in the wheel"
 
 
@@ -76,7 +76,7 @@ def check_running(image: dockerfile.Image) -> None:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = str(free.getsockname()[1])
-    env = {"FRANCA_TOKEN": TOKEN, "FRANCA_PORT": port}
+    env = {"PANGLOT_TOKEN": TOKEN, "PANGLOT_PORT": port}
     process = image.start(env)
     try:
         with httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=20) as client:
@@ -97,11 +97,11 @@ def wheel(folder: Path) -> Path:
     source = folder / "source"
     shutil.copytree(ROOT / "src", source / "src", ignore=shutil.ignore_patterns("*.egg-info", "__pycache__", ".*"))
     shutil.copy(ROOT / "pyproject.toml", source)
-    (source / "README.md").write_text("Franca")
+    (source / "README.md").write_text("Panglot")
     command = [sys.executable, "-m", "pip", "wheel", "-q", "--no-deps", "-w", str(folder / "wheel"), str(source)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    return next((folder / "wheel").glob("franca-*.whl"))
+    return next((folder / "wheel").glob("panglot-*.whl"))
 
 
 def test_the_dockerfile_installs_this_version_and_what_the_package_needs(package: Path) -> None:
@@ -111,25 +111,25 @@ def test_the_dockerfile_installs_this_version_and_what_the_package_needs(package
     )
     found = instructions(deploy / "Dockerfile")
     assert found["FROM"] == ["registry.local:5000/py/x:3.12 AS build", "registry.local:5000/py/x:3.12"]
-    assert f"FRANCA=franca=={__version__}" in found["ARG"]
+    assert f"PANGLOT=panglot=={__version__}" in found["ARG"]
     assert '["needs.txt", "/tmp/requirements.txt"]' in found["COPY"]
-    assert found["RUN"][-1] == 'pip install --no-cache-dir "$FRANCA" -r /tmp/requirements.txt'
-    assert found["ENTRYPOINT"] == ['["franca", "serve", "/package"]']
-    assert "FRANCA_HOST=0.0.0.0 FRANCA_PORT=8080" in found["ENV"]
+    assert found["RUN"][-1] == 'pip install --no-cache-dir "$PANGLOT" -r /tmp/requirements.txt'
+    assert found["ENTRYPOINT"] == ['["panglot", "serve", "/package"]']
+    assert "PANGLOT_HOST=0.0.0.0 PANGLOT_PORT=8080" in found["ENV"]
     (package / "requirements.txt").unlink()
     assert "requirements" not in "".join(instructions(write(package) / "Dockerfile")["RUN"])
 
 
 def test_a_script_of_another_name_and_another_entrypoint(package: Path) -> None:
     (package / "model.py").rename(package / "other name.py")
-    done = franca("package", str(package / "other name.py"), "--port", "9000")
+    done = panglot("package", str(package / "other name.py"), "--port", "9000")
     assert done.returncode == 0
     found = instructions(package / "deploy" / "Dockerfile")
-    assert json.loads(found["ENTRYPOINT"][0]) == ["franca", "serve", "/package/other name.py"]
+    assert json.loads(found["ENTRYPOINT"][0]) == ["panglot", "serve", "/package/other name.py"]
     assert found["EXPOSE"] == ["9000"]
-    write(package, "--entrypoint", """tini -- franca serve /package --name 'it"s $HOME \\n'""")
+    write(package, "--entrypoint", """tini -- panglot serve /package --name 'it"s $HOME \\n'""")
     found = instructions(package / "deploy" / "Dockerfile")
-    words = ["tini", "--", "franca", "serve", "/package", "--name", 'it"s $HOME \\n']
+    words = ["tini", "--", "panglot", "serve", "/package", "--name", 'it"s $HOME \\n']
     assert json.loads(found["ENTRYPOINT"][0]) == words
 
 
@@ -137,18 +137,18 @@ def test_a_script_of_another_name_and_another_entrypoint(package: Path) -> None:
 
 
 def test_the_compose_file_is_sound(package: Path) -> None:
-    (package / "franca.toml").write_text('port = 9001\ndrain = "1m"\n')
+    (package / "panglot.toml").write_text('port = 9001\ndrain = "1m"\n')
     compose = yaml.safe_load((write(package) / "compose.yaml").read_text())
     service = compose["services"]["greeter-2"]
     assert service["build"] == {"context": "..", "dockerfile": "deploy/Dockerfile"}
     assert service["ports"] == ["9001:9001"]
-    assert service["environment"]["FRANCA_TOKEN"].startswith("${FRANCA_TOKEN:?")
+    assert service["environment"]["PANGLOT_TOKEN"].startswith("${PANGLOT_TOKEN:?")
     assert service["stop_grace_period"] == "75s"
     assert service["read_only"] is True
 
 
 def test_the_deployment_is_sound(package: Path) -> None:
-    (package / "franca.toml").write_text('drain = "45s"\nload_timeout = "10m"\n')
+    (package / "panglot.toml").write_text('drain = "45s"\nload_timeout = "10m"\n')
     deployment, service = yaml.safe_load_all((write(package) / "kubernetes.yaml").read_text())
     assert (deployment["kind"], service["kind"]) == ("Deployment", "Service")
     labels = deployment["spec"]["template"]["metadata"]["labels"]
@@ -184,7 +184,7 @@ def test_a_name_stays_a_text(package: Path, name: str) -> None:
 )
 def test_a_name_is_made_of_the_packages(tmp_path: Path, folder: str, name: str) -> None:
     shutil.copytree(PACKAGES / "function", tmp_path / folder)
-    done = franca("package", str(tmp_path / folder))
+    done = panglot("package", str(tmp_path / folder))
     assert done.returncode == 0, done.stderr
     assert name in yaml.safe_load((tmp_path / folder / "deploy" / "compose.yaml").read_text())["services"]
 
@@ -198,16 +198,16 @@ HOSTILE = [
     ("--base-image", "$(id)"),
     ("--base-image", "python:3.11\u2028RUN x"),
     ("--base-image", "-rm"),
-    ("--entrypoint", "franca serve\nUSER root"),
-    ("--entrypoint", "franca\u2028serve"),
-    ("--entrypoint", "franca 'serve"),
+    ("--entrypoint", "panglot serve\nUSER root"),
+    ("--entrypoint", "panglot\u2028serve"),
+    ("--entrypoint", "panglot 'serve"),
     ("--entrypoint", " "),
     ("--name", 'x"\nkind: Secret'),
     ("--name", "x: y"),
     ("--name", "X"),
     ("--name", "3"),
     ("--name", "a" * 51),
-    ("--name", "${FRANCA_TOKEN}"),
+    ("--name", "${PANGLOT_TOKEN}"),
     ("--name", "x\n"),
     ("--port", "80\nUSER root"),
     ("--port", "0"),
@@ -219,7 +219,7 @@ HOSTILE = [
 
 @pytest.mark.parametrize(("option", "value"), HOSTILE, ids=[f"{option} {value!r}"[:40] for option, value in HOSTILE])
 def test_a_value_that_could_break_out_is_refused(package: Path, option: str, value: str) -> None:
-    done = franca("package", str(package), option, value)
+    done = panglot("package", str(package), option, value)
     assert done.returncode == 3, done.stdout
     assert done.stderr.count("\n") == 1, "one line, whatever the value"
     assert not (package / "deploy").exists()
@@ -227,11 +227,11 @@ def test_a_value_that_could_break_out_is_refused(package: Path, option: str, val
 
 @pytest.mark.parametrize("name", ["a\nRUN x", 'a"b', "a$b", "a*", "a'b", "a\\b", "a\tb"])
 def test_a_path_that_could_break_out_is_refused(package: Path, name: str) -> None:
-    done = franca("package", str(package), "--output", str(package / name))
+    done = panglot("package", str(package), "--output", str(package / name))
     assert done.returncode == 3
     assert not (package / name).exists()
     (package / name).write_text("")
-    done = franca("package", str(package), "--requirements", str(package / name))
+    done = panglot("package", str(package), "--requirements", str(package / name))
     assert done.returncode == 3
     assert not (package / "deploy").exists()
 
@@ -239,12 +239,12 @@ def test_a_path_that_could_break_out_is_refused(package: Path, name: str) -> Non
 def test_a_script_name_cannot_break_out(tmp_path: Path) -> None:
     script = tmp_path / 'a" , "b.py'
     script.write_text("def predict(request):\n    return 1\n")
-    assert franca("package", str(script), "--dialect", "plain").returncode == 0
+    assert panglot("package", str(script), "--dialect", "plain").returncode == 0
     found = instructions(tmp_path / "deploy" / "Dockerfile")
-    words = ["franca", "serve", '/package/a" , "b.py', "--dialect", "plain"]
+    words = ["panglot", "serve", '/package/a" , "b.py', "--dialect", "plain"]
     assert json.loads(found["ENTRYPOINT"][0]) == words
     renamed = script.rename(tmp_path / "a\nRUN b.py")
-    assert franca("package", str(renamed), "--output", str(tmp_path / "new")).returncode == 3
+    assert panglot("package", str(renamed), "--output", str(tmp_path / "new")).returncode == 3
     assert not (tmp_path / "new").exists()
 
 
@@ -252,7 +252,7 @@ def test_a_requirements_file_is_not_taken_from_outside_by_a_link(package: Path, 
     (tmp_path / "outside.txt").write_text("")
     (package / "requirements.txt").unlink()
     (package / "requirements.txt").symlink_to(tmp_path / "outside.txt")
-    done = franca("package", str(package))
+    done = panglot("package", str(package))
     assert done.returncode == 3
     assert "in the package's folder" in done.stderr
 
@@ -269,9 +269,9 @@ def test_it_replaces_its_own_files_but_none_that_was_changed(package: Path) -> N
     assert "USER 10001" in (write(package, "--port", "81") / "Dockerfile").read_text()
     before = {path.name: path.read_text() for path in deploy.iterdir()}
     (deploy / "compose.yaml").write_text(before["compose.yaml"] + "# mine\n")
-    done = franca("package", str(package), "--port", "82")
+    done = panglot("package", str(package), "--port", "82")
     assert done.returncode == 3
-    assert "compose.yaml: franca package did not write this file, or it was changed since" in done.stderr
+    assert "compose.yaml: panglot package did not write this file, or it was changed since" in done.stderr
     assert (deploy / "Dockerfile").read_text() == before["Dockerfile"]
 
 
@@ -279,32 +279,32 @@ def test_it_never_writes_through_a_link(package: Path, tmp_path: Path) -> None:
     deploy = write(package)
     shutil.move(deploy / "Dockerfile", tmp_path / "Dockerfile")
     (deploy / "Dockerfile").symlink_to(tmp_path / "Dockerfile")
-    assert franca("package", str(package)).returncode == 3
+    assert panglot("package", str(package)).returncode == 3
 
 
 def test_the_files_may_lie_elsewhere(package: Path, tmp_path: Path) -> None:
-    done = franca("package", str(package), "--output", str(tmp_path / "out"))
+    done = panglot("package", str(package), "--output", str(tmp_path / "out"))
     assert done.returncode == 0
     compose = yaml.safe_load((tmp_path / "out" / "compose.yaml").read_text())
     build = compose["services"]["greeter-2"]["build"]
     assert build == {"context": "../Greeter 2", "dockerfile": "../out/Dockerfile"}
     assert "docker build -f" in done.stdout
-    beside = franca("package", str(package), "--output", str(package))
+    beside = panglot("package", str(package), "--output", str(package))
     assert beside.returncode == 0
     assert set(container.FILES) < set(dockerfile.ignored(package / container.IGNORE))
 
 
 def test_it_says_what_will_be_different_in_the_image(package: Path, tmp_path: Path) -> None:
-    (package / "franca.toml").write_text('python = "/somewhere/python"\n')
+    (package / "panglot.toml").write_text('python = "/somewhere/python"\n')
     (package / ".dockerignore").write_text("*.log\n")
     (package / "large.bin").symlink_to("/nowhere/large.bin")
-    done = franca("package", str(package))
+    done = panglot("package", str(package))
     assert done.stdout.count("note: ") == 3
     assert "large.bin is a link to outside of the package" in done.stdout
 
 
 def test_variables_of_this_machine_are_not_those_of_the_container(package: Path) -> None:
-    done = franca("package", str(package), env={"FRANCA_PORT": "1234", "FRANCA_TOKEN": TOKEN})
+    done = panglot("package", str(package), env={"PANGLOT_PORT": "1234", "PANGLOT_TOKEN": TOKEN})
     assert done.returncode == 0
     for file in (package / "deploy").iterdir():
         assert "1234" not in file.read_text().partition("\n")[2]
@@ -312,6 +312,6 @@ def test_variables_of_this_machine_are_not_those_of_the_container(package: Path)
 
 
 def test_what_is_no_package_is_refused(tmp_path: Path) -> None:
-    done = franca("package", str(tmp_path))
+    done = panglot("package", str(tmp_path))
     assert done.returncode == 3
     assert os.listdir(tmp_path) == []

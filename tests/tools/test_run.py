@@ -1,4 +1,4 @@
-"""`franca run`: a package on many inputs, without a server."""
+"""`panglot run`: a package on many inputs, without a server."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 from support import interpreters
-from support.server import PACKAGES, ROOT, franca
+from support.server import PACKAGES, ROOT, panglot
 
 DIGITS = ROOT / "examples" / "digits"
 SLEEPY = PACKAGES / "check_sleepy"
@@ -42,7 +42,7 @@ def rows(done: subprocess.CompletedProcess[str]) -> list[dict[str, Any]]:
 def test_pictures_go_in_as_each_dialect_wants_them(name: str) -> None:
     if name == "paddle" and importlib.util.find_spec("paddle") is None:
         pytest.skip("paddlepaddle is not installed")
-    done = franca("run", str(EXAMPLES / name), str(SEVEN), str(THREE), seconds=110)
+    done = panglot("run", str(EXAMPLES / name), str(SEVEN), str(THREE), seconds=110)
     assert done.returncode == 0, done.stderr
     found = rows(done)
     assert [ANSWERS[name](row["answer"]) for row in found] == [7, 3]
@@ -55,7 +55,7 @@ def test_one_bad_input_does_not_stop_the_rest(tmp_path: Path) -> None:
     """Of a folder, a glob, a broken line of JSON, and a file that is no picture."""
     (tmp_path / "a.txt").write_text("no picture")
     (tmp_path / "b.jsonl").write_text('{"half": \n')
-    done = franca("run", str(DIGITS), str(tmp_path), str(DIGITS / "t*.png"), "--concurrency", "3")
+    done = panglot("run", str(DIGITS), str(tmp_path), str(DIGITS / "t*.png"), "--concurrency", "3")
     assert done.returncode == 1
     found = rows(done)
     assert [row["status"] for row in found] == [422, 0, 200, 200]
@@ -66,7 +66,7 @@ def test_one_bad_input_does_not_stop_the_rest(tmp_path: Path) -> None:
 
 
 def test_a_script_that_fails_shows_its_traceback() -> None:
-    done = franca("run", str(SLEEPY), '{"seconds": "soon"}', '{"seconds": 0}')
+    done = panglot("run", str(SLEEPY), '{"seconds": "soon"}', '{"seconds": 0}')
     assert done.returncode == 1
     assert "TypeError" in str(rows(done)[0]["error"])
     assert "time.sleep(request" in done.stderr
@@ -75,7 +75,7 @@ def test_a_script_that_fails_shows_its_traceback() -> None:
 
 def test_an_input_that_kills_the_script_costs_only_itself(tmp_path: Path) -> None:
     (tmp_path / "model.py").write_text("import os\ndef predict(request):\n    return 1 if request else os._exit(9)\n")
-    done = franca("run", str(tmp_path), "[1]", "[]", "[2]")
+    done = panglot("run", str(tmp_path), "[1]", "[]", "[2]")
     assert [row["status"] for row in rows(done)] == [200, 500, 200]
     assert "ended with exit code 9" in rows(done)[1]["error"]
     assert done.returncode == 1
@@ -83,7 +83,7 @@ def test_an_input_that_kills_the_script_costs_only_itself(tmp_path: Path) -> Non
 
 def test_lines_of_json_from_standard_input_as_csv() -> None:
     lines = "".join(f'{{"seconds": {0.001 * n}}}\n' for n in range(3))
-    words = [sys.executable, "-m", "franca", "run", str(SLEEPY), "-", "--format", "csv", "--", "--model", "x y"]
+    words = [sys.executable, "-m", "panglot", "run", str(SLEEPY), "-", "--format", "csv", "--", "--model", "x y"]
     done = subprocess.run(words, input=lines, capture_output=True, text=True, check=True, cwd=ROOT, timeout=60)
     found = list(csv.DictReader(done.stdout.splitlines()))
     assert [row["input"] for row in found] == ["-:1", "-:2", "-:3"]
@@ -95,7 +95,7 @@ def test_results_are_saved_as_arrays(tmp_path: Path) -> None:
     """As reprod_log has them: numpy reads the file, and the types are the script's own."""
     saved = tmp_path / "out.npy"
     words = ("run", str(PACKAGES / "check_reference"), str(DIGITS / "two.png"), "--save", str(saved))
-    done = franca(*words, "--repeat", "3", "--warmup", "2")
+    done = panglot(*words, "--repeat", "3", "--warmup", "2")
     assert done.returncode == 0, done.stderr
     row = rows(done)[0]
     assert (row["runs"], row["stable"]) == (3, True)
@@ -104,11 +104,11 @@ def test_results_are_saved_as_arrays(tmp_path: Path) -> None:
     assert isinstance(answer, dict)
     assert arrays["class"].tolist() == [answer["class"]]
     assert arrays["shares"].tolist() == answer["shares"]
-    assert franca("check", str(saved), str(saved)).returncode == 0
+    assert panglot("check", str(saved), str(saved)).returncode == 0
 
 
 def test_a_table_on_request() -> None:
-    done = franca("run", str(DIGITS), str(DIGITS / "two.png"), "--format", "table")
+    done = panglot("run", str(DIGITS), str(DIGITS / "two.png"), "--format", "table")
     assert done.returncode == 0
     heading, line = done.stdout.splitlines()
     assert heading.split() == [
@@ -129,7 +129,7 @@ def test_ctrl_c_keeps_what_is_done(tmp_path: Path) -> None:
     saved = tmp_path / "out.npy"
     inputs = ['{"seconds": 0.01}', '{"seconds": 0.02}', '{"seconds": 30}', '{"seconds": 0.01}']
     process = subprocess.Popen(
-        [sys.executable, "-m", "franca", "run", str(SLEEPY), *inputs, "--save", str(saved)],
+        [sys.executable, "-m", "panglot", "run", str(SLEEPY), *inputs, "--save", str(saved)],
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=ROOT, start_new_session=True,
     )  # fmt: skip
     assert process.stdout is not None
@@ -151,8 +151,8 @@ def test_the_interpreter_is_the_one_asked_for(tmp_path: Path) -> None:
         pytest.skip("no other CPython here")
     (tmp_path / "model.py").write_text("import sys\ndef predict(request):\n    return sys.version_info[:2]\n")
     version, python = next(iter(found.items()))
-    (tmp_path / "franca.toml").write_text(f"python = {python!r}\n")
-    done = franca("run", str(tmp_path), "{}")
+    (tmp_path / "panglot.toml").write_text(f"python = {python!r}\n")
+    done = panglot("run", str(tmp_path), "{}")
     assert done.returncode == 0, done.stderr
     assert ".".join(map(str, rows(done)[0]["answer"])) == version
 
@@ -171,14 +171,14 @@ def test_the_interpreter_is_the_one_asked_for(tmp_path: Path) -> None:
     ],
 )
 def test_wrong_uses_are_told_in_one_line(words: tuple[str, ...], said: str) -> None:
-    done = franca("run", *words)
+    done = panglot("run", *words)
     assert done.returncode == 3
     assert said in done.stderr.splitlines()[-1]
     assert done.stdout == ""
 
 
 def test_a_result_that_cannot_be_saved(tmp_path: Path) -> None:
-    done = franca("run", str(SLEEPY), '{"seconds": 0}', "--save", str(tmp_path / "no" / "such.npy"))
+    done = panglot("run", str(SLEEPY), '{"seconds": 0}', "--save", str(tmp_path / "no" / "such.npy"))
     assert done.returncode == 3
     assert "cannot be written" in done.stderr
     assert rows(done)[0]["status"] == 200

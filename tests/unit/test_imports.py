@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 SOURCE = Path(__file__).resolve().parents[2] / "src"
-FRONT = sorted((SOURCE / "franca").rglob("*.py"))
-WORKER = [path for path in sorted((SOURCE / "franca_worker").rglob("*.py")) if "platforms" not in path.parts]
+FRONT = sorted((SOURCE / "panglot").rglob("*.py"))
+WORKER = [path for path in sorted((SOURCE / "panglot_worker").rglob("*.py")) if "platforms" not in path.parts]
 OPTIONAL_IN_WORKER = {"orjson", "numpy", "cv2", "PIL", "av", "tomli"}
 
 
@@ -40,7 +40,7 @@ def belongs(name: str, package: str) -> bool:
 def test_worker_imports_only_the_standard_library_and_itself(path: Path) -> None:
     for name in imports(path):
         top = name.partition(".")[0]
-        assert top in sys.stdlib_module_names | {"franca_worker"} | OPTIONAL_IN_WORKER, f"{path} imports {name}"
+        assert top in sys.stdlib_module_names | {"panglot_worker"} | OPTIONAL_IN_WORKER, f"{path} imports {name}"
 
 
 @pytest.mark.parametrize("path", WORKER, ids=module_name)
@@ -50,17 +50,17 @@ def test_worker_is_valid_syntax_for_python_3_8(path: Path) -> None:
 
 @pytest.mark.parametrize("path", [path for path in FRONT if path.name != "inline.py"], ids=module_name)
 def test_front_uses_only_the_wire_and_the_graph_grammar_of_the_worker(path: Path) -> None:
-    allowed = {"franca_worker", "franca_worker.wire", "franca_worker.graphs"}
+    allowed = {"panglot_worker", "panglot_worker.wire", "panglot_worker.graphs"}
     for name in imports(path):
-        if belongs(name, "franca_worker"):
-            shared = any(belongs(name, f"franca_worker.{part}") for part in ("wire", "graphs"))
+        if belongs(name, "panglot_worker"):
+            shared = any(belongs(name, f"panglot_worker.{part}") for part in ("wire", "graphs"))
             assert name in allowed or shared, f"{path} imports {name}"
 
 
 @pytest.mark.parametrize("path", [path for path in WORKER if "graphs" in path.parts], ids=module_name)
 def test_the_graph_grammar_needs_nothing_else_of_the_worker(path: Path) -> None:
     for name in imports(path):
-        assert not belongs(name, "franca_worker") or belongs(name, "franca_worker.graphs"), f"{path} imports {name}"
+        assert not belongs(name, "panglot_worker") or belongs(name, "panglot_worker.graphs"), f"{path} imports {name}"
 
 
 @pytest.mark.parametrize("path", FRONT, ids=module_name)
@@ -71,22 +71,22 @@ def test_front_never_imports_frameworks_or_image_libraries(path: Path) -> None:
 
 @pytest.mark.parametrize("path", [path for path in FRONT if "web" in path.parts], ids=module_name)
 def test_web_reaches_the_engine_only_through_its_interface(path: Path) -> None:
-    doors = ("franca.engine.engine", "franca.engine.call")
+    doors = ("panglot.engine.engine", "panglot.engine.call")
     for name in imports(path):
-        if belongs(name, "franca.engine"):
-            assert name == "franca.engine" or any(belongs(name, door) for door in doors), f"{path} imports {name}"
+        if belongs(name, "panglot.engine"):
+            assert name == "panglot.engine" or any(belongs(name, door) for door in doors), f"{path} imports {name}"
 
 
 @pytest.mark.parametrize("path", [path for path in FRONT if "engine" in path.parts], ids=module_name)
 def test_engine_knows_nothing_of_the_web(path: Path) -> None:
-    assert not any(belongs(name, "franca.web") for name in imports(path))
+    assert not any(belongs(name, "panglot.web") for name in imports(path))
 
 
 def dialects(folder: Path) -> list[Path]:
     return [path for path in sorted(folder.iterdir()) if path.stem not in ("__init__", "base", "__pycache__")]
 
 
-@pytest.mark.parametrize("folder", ["franca_worker/dialects", "franca/web/native"])
+@pytest.mark.parametrize("folder", ["panglot_worker/dialects", "panglot/web/native"])
 def test_no_dialect_imports_another(folder: str) -> None:
     package = folder.replace("/", ".")
     found = dialects(SOURCE / folder)
@@ -133,19 +133,19 @@ def loaded_by(code: str) -> set[str]:
     return set(done.stdout.split())
 
 
-def test_importing_franca_is_light() -> None:
+def test_importing_panglot_is_light() -> None:
     heavy = {"click", "rich", "uvicorn", "starlette", "asyncio", "orjson", "uvloop"}
-    assert not heavy & loaded_by("import franca")
+    assert not heavy & loaded_by("import panglot")
 
 
 def test_the_command_line_starts_without_the_server() -> None:
     heavy = {"uvicorn", "starlette", "uvloop", "rich"}
-    assert not heavy & loaded_by("import franca.cli.commands")
+    assert not heavy & loaded_by("import panglot.cli.commands")
 
 
 def test_importing_the_worker_does_nothing() -> None:
     heavy = {"asyncio", "numpy", "PIL", "cv2"}
-    assert not heavy & loaded_by("import franca_worker.loop")
+    assert not heavy & loaded_by("import panglot_worker.loop")
 
 
 def test_no_pickle_outside_the_handoff() -> None:

@@ -6,21 +6,21 @@ from pathlib import Path
 
 import pytest
 
-from franca import units
-from franca.errors import StartError
-from franca.resolving import parse, resolve
-from franca.settings import FIELDS, Settings, flag, variable
+from panglot import units
+from panglot.errors import StartError
+from panglot.resolving import parse, resolve
+from panglot.settings import FIELDS, Settings, flag, variable
 
 
 def test_the_strongest_source_wins(tmp_path: Path) -> None:
-    file = tmp_path / "franca.toml"
+    file = tmp_path / "panglot.toml"
     file.write_text('queue = 1\ntimeout = "3s"\nmax_batch = 5\nworkers = 4\n')
-    environ = {"FRANCA_QUEUE": "2", "FRANCA_TIMEOUT": "500ms", "HOME": "/"}
+    environ = {"PANGLOT_QUEUE": "2", "PANGLOT_TIMEOUT": "500ms", "HOME": "/"}
     found = resolve({"queue": 3}, environ, file, {"workers": 9, "keep_alive": 1.0})
     assert (found.settings.queue, found.sources["queue"]) == (3, "--queue")
-    assert (found.settings.timeout, found.sources["timeout"]) == (0.5, "FRANCA_TIMEOUT")
-    assert (found.settings.max_batch, found.sources["max_batch"]) == (5, "franca.toml")
-    assert (found.settings.workers, found.sources["workers"]) == (4, "franca.toml")
+    assert (found.settings.timeout, found.sources["timeout"]) == (0.5, "PANGLOT_TIMEOUT")
+    assert (found.settings.max_batch, found.sources["max_batch"]) == (5, "panglot.toml")
+    assert (found.settings.workers, found.sources["workers"]) == (4, "panglot.toml")
     assert (found.settings.keep_alive, found.sources["keep_alive"]) == (1.0, "the dialect")
     assert (found.settings.port, found.sources["port"]) == (8080, "default")
 
@@ -60,9 +60,9 @@ def test_wrong_values_are_refused_everywhere(tmp_path: Path, name: str, text: st
         parse(name, text, flag(name))
     with pytest.raises(StartError, match=variable(name)):
         resolve({}, {variable(name): text})
-    file = tmp_path / "franca.toml"
+    file = tmp_path / "panglot.toml"
     file.write_text(f'\n{name} = "{text}"\n')
-    with pytest.raises(StartError, match=rf"franca.toml:2: {name}"):
+    with pytest.raises(StartError, match=rf"panglot.toml:2: {name}"):
         resolve({}, {}, file)
 
 
@@ -70,22 +70,22 @@ def test_wrong_values_are_refused_everywhere(tmp_path: Path, name: str, text: st
     "line", ["queue = true", "queue = [1]", "queue = 1.5", "rerun = 1", "allow_host = 3", "host = 1"]
 )
 def test_wrong_types_in_a_file_are_refused(tmp_path: Path, line: str) -> None:
-    file = tmp_path / "franca.toml"
+    file = tmp_path / "panglot.toml"
     file.write_text(line + "\n")
-    with pytest.raises(StartError, match="franca.toml:1"):
+    with pytest.raises(StartError, match="panglot.toml:1"):
         resolve({}, {}, file)
 
 
 def test_a_broken_file_names_its_line(tmp_path: Path) -> None:
-    file = tmp_path / "franca.toml"
+    file = tmp_path / "panglot.toml"
     file.write_text("queue = 1\nworkers =\n")
-    with pytest.raises(StartError, match="franca.toml:2"):
+    with pytest.raises(StartError, match="panglot.toml:2"):
         resolve({}, {}, file)
 
 
 def test_every_unknown_key_is_refused_with_a_suggestion(tmp_path: Path) -> None:
     """Each setting's name with one letter changed: never silently ignored."""
-    file = tmp_path / "franca.toml"
+    file = tmp_path / "panglot.toml"
     for name in FIELDS:
         typo = name[:-1] + ("x" if name[-1] != "x" else "y")
         file.write_text(f"{typo} = 1\n")

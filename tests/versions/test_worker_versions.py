@@ -45,7 +45,7 @@ def test_a_row_of_pools_works_on_every_python(python: str, tmp_path: Path) -> No
     )
     with serving(tmp_path, "--python", python, "--pools", "preprocess=1,postprocess=1") as server:
         assert [server.predict({"n": n}).json() for n in range(5)] == [[n + 1, 100_000] for n in range(5)]
-        wait_until(lambda: server.metric("franca_slots_in_use") == 0)
+        wait_until(lambda: server.metric("panglot_slots_in_use") == 0)
 
 
 @pytest.mark.parametrize("python", ENDS.values(), ids=ENDS.keys())

@@ -11,7 +11,7 @@ from support.server import Server, serving, wait_until
 from support.streams import LONG, ended, start
 from support.videos import make
 
-STREAMS = 200 if os.environ.get("FRANCA_SOAK") else 16
+STREAMS = 200 if os.environ.get("PANGLOT_SOAK") else 16
 WARM_UP = 4
 
 

@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from franca_worker.video import files, sources, urls
-from franca_worker.video.frames import LENT, Decoder, Ended, Frame, Sampling
-from franca_worker.video.limits import Limits, Rules
-from franca_worker.video.results import Result, Results
+from panglot_worker.video import files, sources, urls
+from panglot_worker.video.frames import LENT, Decoder, Ended, Frame, Sampling
+from panglot_worker.video.limits import Limits, Rules
+from panglot_worker.video.results import Result, Results
 from support.videos import made, make, number_of, numbered
 
 RULES = Rules()

@@ -7,7 +7,7 @@ import shutil
 from pathlib import Path
 
 from support.graph_command import Command
-from support.server import PACKAGES, franca, serving
+from support.server import PACKAGES, panglot, serving
 from support.streams import begin, ended, messages, start
 from support.videos import make
 
@@ -81,7 +81,7 @@ def test_other_machines_name_files_below_a_root_only(tmp_path: Path) -> None:
 
 
 def test_streams_belong_to_one_worker() -> None:
-    done = franca("serve", str(PACKAGES / "megflow_video"), "--port", "0", "--workers", "2")
+    done = panglot("serve", str(PACKAGES / "megflow_video"), "--port", "0", "--workers", "2")
     assert done.returncode == 3
     assert "streams belong to one worker" in done.stderr
     assert "leave out --workers" in done.stderr
@@ -92,13 +92,13 @@ def test_bad_arguments_of_the_node(tmp_path: Path) -> None:
     shutil.copytree(PACKAGES / "megflow_video", folder)
     graph = folder / "megflow_video.toml"
     graph.write_text(graph.read_text().replace("port = 8086", 'port = 8086, drop = "newest"'))
-    done = franca("serve", str(folder), "--port", "0")
+    done = panglot("serve", str(folder), "--port", "0")
     assert done.returncode == 3
     assert "drop is 'oldest' or 'block', not 'newest'" in done.stderr
 
 
 def test_every_route_needs_the_token(tmp_path: Path) -> None:
-    with serving("megflow_video", env={"FRANCA_TOKEN": "s3cret"}) as server:
+    with serving("megflow_video", env={"PANGLOT_TOKEN": "s3cret"}) as server:
         for path in ("/list", "/get_msgs/0", "/events/0", "/preview/0.jpg", "/preview/0.mjpeg"):
             assert server.client.get(path).status_code == 401
         for path in ("/start/x", "/stop/0"):
@@ -109,7 +109,7 @@ def test_every_route_needs_the_token(tmp_path: Path) -> None:
 
 def test_a_new_package_works_at_once(tmp_path: Path) -> None:
     folder = tmp_path / "balls"
-    assert "/start/clip.mp4" in franca("new", "megflow", str(folder), "--kind", "video").stdout
+    assert "/start/clip.mp4" in panglot("new", "megflow", str(folder), "--kind", "video").stdout
     with serving(folder) as server:
         assert f"curl -X POST {server.url}/start/clip.mp4" in server.log
         stream = start(server, "clip.mp4")

@@ -9,7 +9,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from support.server import Server, franca, serving, wait_until
+from support.server import Server, panglot, serving, wait_until
 from support.videos import made
 
 LINES = {"accept": "application/x-ndjson"}
@@ -66,6 +66,6 @@ def test_scripts_it_does_not_go_with(tmp_path: Path) -> None:
     with serving(script) as server:
         assert server.client.post("/analyze_video", content=b"x").status_code == 404
     script.write_text("def predict(item):\n    return item\ndef predict_frame(frame):\n    return 1\n")
-    done = franca("serve", str(script), "--port", "0", "--pools", "preprocess=1,inference=1")
+    done = panglot("serve", str(script), "--port", "0", "--pools", "preprocess=1,inference=1")
     assert done.returncode == 3
     assert "leave out --pools" in done.stderr

@@ -225,10 +225,10 @@ def test_figures_of_streams_on_metrics(slow: Server, endless: Path) -> None:
     stream = str(start(slow, endless))
 
     def count(stage: str) -> float:
-        return slow.metric("franca_stream_frames_total", stream=stream, stage=stage)
+        return slow.metric("panglot_stream_frames_total", stream=stream, stage=stage)
 
     wait_until(lambda: count("decoded") >= count("analysed") > 5, LONG)
-    wait_until(lambda: slow.metric("franca_stream_lag_seconds", stream=stream) > 0, LONG)
+    wait_until(lambda: slow.metric("panglot_stream_lag_seconds", stream=stream) > 0, LONG)
     slow.client.post(f"/stop/{stream}")
     wait_until(lambda: not count("decoded"), LONG, lambda: "its series stays")
 
@@ -254,7 +254,7 @@ def test_a_client_that_leaves_its_events_is_forgotten(slow: Server, endless: Pat
     for _ in range(5):
         with events(slow, stream) as found:
             next(found)
-    wait_until(lambda: slow.metric("franca_requests_in_progress") == 0, LONG)
+    wait_until(lambda: slow.metric("panglot_requests_in_progress") == 0, LONG)
     slow.client.post(f"/stop/{stream}")
 
 
@@ -274,7 +274,7 @@ def test_a_server_with_listeners_stops_at_once(endless: Path) -> None:
 
         listener = threading.Thread(target=listen)
         listener.start()
-        wait_until(lambda: server.metric("franca_requests_in_progress") > 0)
+        wait_until(lambda: server.metric("panglot_requests_in_progress") > 0)
         assert server.stop(seconds=20) == 0
         listener.join(10)
         assert ends, "the events end properly"

@@ -10,9 +10,9 @@ import av
 import numpy as np
 import pytest
 
-from franca_worker.video import sources
-from franca_worker.video.frames import Decoder, Ended, Sampling
-from franca_worker.video.limits import Limits, Rules
+from panglot_worker.video import sources
+from panglot_worker.video.frames import Decoder, Ended, Sampling
+from panglot_worker.video.limits import Limits, Rules
 from support.videos import make
 
 FRAMES = 80

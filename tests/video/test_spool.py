@@ -28,16 +28,16 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def server(folder: Path) -> Iterator[Server]:
     dead = subprocess.Popen([sys.executable, "-c", ""])
     dead.wait()
-    (folder / f"franca-spool-{dead.pid}-left").mkdir()
-    (folder / f"franca-spool-{os.getpid()}-alive").mkdir()
+    (folder / f"panglot-spool-{dead.pid}-left").mkdir()
+    (folder / f"panglot-spool-{os.getpid()}-alive").mkdir()
     limits = ("--video-bytes", "80MB", "--spool-bytes", "100MB", "--max-body", "1MB")
     with serving("megflow_video", *limits, env={"TMPDIR": str(folder)}) as running:
         yield running
-    assert [entry.name for entry in folder.glob("franca-spool-*")] == [f"franca-spool-{os.getpid()}-alive"]
+    assert [entry.name for entry in folder.glob("panglot-spool-*")] == [f"panglot-spool-{os.getpid()}-alive"]
 
 
 def files(folder: Path) -> list[Path]:
-    return [entry for entry in folder.glob("franca-spool-*/*") if entry.is_file()]
+    return [entry for entry in folder.glob("panglot-spool-*/*") if entry.is_file()]
 
 
 def large(size: int) -> Iterator[bytes]:
@@ -105,7 +105,7 @@ def test_who_leaves_half_way_leaves_nothing(server: Server, folder: Path) -> Non
     with httpx.Client(base_url=server.url, timeout=30) as client, pytest.raises(RuntimeError):
         client.post("/analyze_video", content=breaks_off())
     wait_until(lambda: not files(folder))
-    assert server.metric("franca_held_bytes") == 0
+    assert server.metric("panglot_held_bytes") == 0
 
 
 def test_two_on_one_connection(server: Server, folder: Path) -> None:
@@ -113,4 +113,4 @@ def test_two_on_one_connection(server: Server, folder: Path) -> None:
         answer = server.client.post("/analyze_video", content=made(5))
         assert answer.text.count("\nid: ") == 5
     wait_until(lambda: not files(folder))
-    assert server.metric("franca_held_bytes") == 0
+    assert server.metric("panglot_held_bytes") == 0

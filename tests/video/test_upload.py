@@ -80,4 +80,4 @@ def test_who_leaves_ends_the_analysis(server: Server, tmp_path: Path) -> None:
         next(answer.iter_raw())
     wait_until(lambda: server.client.get("/list").json() == [], LONG)
     wait_until(lambda: not [child for worker in server.workers() for child in worker.children()], LONG)
-    assert server.metric("franca_requests_in_progress") == 0
+    assert server.metric("panglot_requests_in_progress") == 0

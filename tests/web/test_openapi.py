@@ -10,11 +10,11 @@ import pytest
 from openapi_schema_validator import OAS30Validator
 from openapi_spec_validator import validate
 
-from franca.engine.call import Fault
-from franca.web import app
-from franca.web.bodies import answer_content, portable, request_content
-from franca.web.native.base import PUBLIC, Contract, InferRoute, Page, Words
-from franca.web.openapi import NEUTRAL, document, operation_names
+from panglot.engine.call import Fault
+from panglot.web import app
+from panglot.web.bodies import answer_content, portable, request_content
+from panglot.web.native.base import PUBLIC, Contract, InferRoute, Page, Words
+from panglot.web.openapi import NEUTRAL, document, operation_names
 from support.server import Server, serving
 from support.still import still_front
 
@@ -163,7 +163,7 @@ def test_declares_the_neutral_refusals(server: Server, described: dict[str, Any]
 
 
 def test_asks_for_the_token_where_the_server_does() -> None:
-    with serving("documented_json", env={"FRANCA_TOKEN": "secret"}) as server:
+    with serving("documented_json", env={"PANGLOT_TOKEN": "secret"}) as server:
         credentials = {"authorization": "Bearer secret"}
         found = server.client.get("/openapi.json", headers=credentials).json()
         validate(found)

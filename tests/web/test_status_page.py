@@ -10,10 +10,10 @@ from pathlib import Path
 import httpx
 import pytest
 
-from franca.engine.engine import Trouble
-from franca.text import visible
-from franca.web import page
-from franca.web.try_line import base_url, try_line
+from panglot.engine.engine import Trouble
+from panglot.text import visible
+from panglot.web import page
+from panglot.web.try_line import base_url, try_line
 from support.browser import browsing
 from support.server import Server, serving
 from support.still import StillEngine, still_front
@@ -42,7 +42,7 @@ def test_shows_the_server(server: Server) -> None:
     assert answer.status_code == 200
     assert "default-src 'none'" in answer.headers["content-security-policy"]
     shown = words(answer.text)
-    assert "documented_json plain dialect · served by Franca" in shown
+    assert "documented_json plain dialect · served by Panglot" in shown
     assert f"{server.url}/predict" in shown
     assert """curl -H 'Content-Type: application/json' -d '{"text":"a quick brown fox\"""" in shown
     for worker in server.workers():
@@ -76,10 +76,10 @@ def test_shows_tracebacks_only_in_development(server: Server) -> None:
 
 
 def test_needs_the_token(tmp_path: Path) -> None:
-    with serving("documented_json", env={"FRANCA_TOKEN": "secret"}) as server:
+    with serving("documented_json", env={"PANGLOT_TOKEN": "secret"}) as server:
         assert server.client.get("/").status_code == 401
         text = server.client.get("/", headers={"authorization": "Bearer secret"}).text
-        assert 'curl -H "Authorization: Bearer $FRANCA_TOKEN"' in html.unescape(text)
+        assert 'curl -H "Authorization: Bearer $PANGLOT_TOKEN"' in html.unescape(text)
         assert "secret" not in text
 
 

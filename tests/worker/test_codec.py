@@ -17,9 +17,9 @@ from typing import Any
 
 import pytest
 
-from franca_worker import jsontext
-from franca_worker.codec import Encoded, File, Limits, decode, encode
-from franca_worker.errors import ClientError, EncodeError
+from panglot_worker import jsontext
+from panglot_worker.codec import Encoded, File, Limits, decode, encode
+from panglot_worker.errors import ClientError, EncodeError
 
 JSON = "application/json"
 FORM = "application/x-www-form-urlencoded"

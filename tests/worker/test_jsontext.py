@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from franca_worker import jsontext
-from franca_worker.errors import ClientError
+from panglot_worker import jsontext
+from panglot_worker.errors import ClientError
 
 needs_orjson = pytest.mark.skipif(jsontext.orjson is None, reason="orjson is not installed")
 MODES = [pytest.param(True, id="orjson", marks=needs_orjson), pytest.param(False, id="standard")]

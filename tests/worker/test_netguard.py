@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from franca_worker.netguard import TIMEOUT, Guard, Refused, is_public
+from panglot_worker.netguard import TIMEOUT, Guard, Refused, is_public
 
 PUBLIC = [
     "1.1.1.1",

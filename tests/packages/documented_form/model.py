@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from franca_worker import ClientError, File
+from panglot_worker import ClientError, File
 
 
 class Model:

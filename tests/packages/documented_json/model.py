@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal, TypedDict
 
-from franca_worker import ClientError
+from panglot_worker import ClientError
 
 
 class Options(TypedDict, total=False):

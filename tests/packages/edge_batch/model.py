@@ -1,6 +1,6 @@
 """Tells what it got, and with how many others."""
 
-from franca_worker import File
+from panglot_worker import File
 
 
 def outline(value, levels=3):

@@ -3,7 +3,7 @@
 import os
 import time
 
-from franca_worker import File
+from panglot_worker import File
 
 
 def predict(request):

@@ -1,4 +1,4 @@
-from franca_worker import ClientError, File
+from panglot_worker import ClientError, File
 
 
 def shape(value):

@@ -1,5 +1,0 @@
-"""Franca serves inference scripts, unmodified, behind one fast and safe HTTP server."""
-
-from __future__ import annotations
-
-__version__ = "0.1.0"

@@ -1,1 +1,0 @@
-"""`franca bench`: how fast a package or a server answers, and whether it still answers rightly."""

@@ -1,1 +1,0 @@
-"""`franca check`: whether two results, or two packages stage by stage, agree."""

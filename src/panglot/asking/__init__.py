@@ -1,0 +1,40 @@
+"""How each dialect wants an input: a file or a JSON value becomes one HTTP request.
+
+Used by `panglot run`, `check` and `bench`, and for the curl line of `panglot inspect`. One module per
+dialect, each with
+
+    def ask(about: About, given: Given) -> Ask
+
+It raises StartError for an input that the package cannot take. `base.py` has the three classes, and the kinds of
+bodies an Ask may have: `Json` (with `Base64` for a file inside it), `Form` and `Whole`. Bodies name files and read
+them late, so that the same Ask is a request and a line of curl.
+"""
+
+from __future__ import annotations
+
+import importlib
+
+from panglot.asking.base import About, Ask, Given
+from panglot.discovery import Package
+
+MODULES = {
+    "evals": "panglot.asking.evals",
+    "megflow": "panglot.asking.megflow",
+    "modelarts": "panglot.asking.modelarts",
+    "tiinfer": "panglot.asking.tiinfer",
+    "paddle": "panglot.asking.paddle",
+    "plain": "panglot.asking.plain",
+}
+
+
+def ask(about: About, given: Given) -> Ask:
+    """The request for an input. A dialect without a module of its own, or an unknown server, is asked as plain is."""
+    name = MODULES.get(about.dialect, MODULES["plain"])
+    made: Ask = importlib.import_module(name).ask(about, given)
+    return made
+
+
+def about_package(package: Package, path: str, api: dict[str, object] | None = None, field: str = "") -> About:
+    """What is known about a package; `api` is what its ready worker says, if there is one."""
+    known = api if api is not None else package.options.get("api", {})
+    return About(package.dialect, path, package.options, known, field)

@@ -1,0 +1,74 @@
+"""A request as a line of curl."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import json
+import shlex
+from pathlib import Path
+from typing import Any
+
+from panglot.asking.base import JSON, Ask, Base64, Form, Json, Whole, media_type
+
+LONGEST = 400
+"""More characters of JSON than this are not worth showing on a command line."""
+TOKEN = ' -H "Authorization: Bearer $PANGLOT_TOKEN"'
+
+
+def curl(base: str, asked: Ask, token: bool = False) -> str:
+    """The line that sends `asked` to the server at `base`; with `token`, the one in the caller's PANGLOT_TOKEN."""
+    method = "" if asked.method == "POST" else f" -X {asked.method}"
+    headers = "".join(f" -H {shlex.quote(f'{name}: {value}')}" for name, value in asked.headers.items())
+    before, body = _body(asked.body)
+    return f"{before}curl{method}{TOKEN if token else ''}{headers} {body} {shlex.quote(base + asked.path)}"
+
+
+def _body(body: Json | Whole | Form) -> tuple[str, str]:
+    """What comes before curl on the line, and curl's own options."""
+    if isinstance(body, Form):
+        return "", " ".join(f"-F {shlex.quote(part)}" for part in _parts(body))
+    if isinstance(body, Whole):
+        header = f"Content-Type: {body.type or media_type(body.file)}"
+        return "", f"-H {shlex.quote(header)} --data-binary {shlex.quote(f'@{body.file}')}"
+    header = f"-H 'Content-Type: {JSON}'"
+    if body.value is ...:
+        return "", f"{header} -d '...'"
+    text, files = _json(body.value)
+    if not files:
+        return "", f"{header} -d {shlex.quote(text) if len(text) < LONGEST else '@request.json'}"
+    pattern = text.replace("\\", "\\\\").replace("%", "%%").replace(MARK, "%s")
+    contents = " ".join(f'"$(base64 -w0 {shlex.quote(str(entry.file))})"' for entry in files)
+    return f"printf {shlex.quote(pattern)} {contents} | ", f"{header} --data-binary @-"
+
+
+MARK = "\ufffd*\ufffd"
+
+
+def _json(value: Any) -> tuple[str, list[Base64]]:
+    """The text with a mark for each file in it; lone surrogates, which no terminal shows, are escaped."""
+    for plain in (False, True):
+        files: list[Base64] = []
+        mark = functools.partial(_mark, files=files)
+        text = json.dumps(value, default=mark, separators=(",", ":"), ensure_ascii=plain)
+        if plain:
+            return text.replace(json.dumps(MARK)[1:-1], MARK), files
+        with contextlib.suppress(UnicodeEncodeError):
+            text.encode()
+            return text, files
+    raise AssertionError
+
+
+def _mark(value: Any, files: list[Base64]) -> str:
+    if not isinstance(value, Base64):
+        raise TypeError(f"JSON cannot hold a value of type {type(value).__name__}")
+    files.append(value)
+    return value.prefix + MARK
+
+
+def _parts(form: Form) -> list[str]:
+    parts = []
+    for name, files in form.files.items():
+        several: list[Path] = files if isinstance(files, list) else [files]
+        parts += [f"{name}=@{file}" for file in several]
+    return [*parts, *(f"{name}={text}" for name, text in form.fields.items())]

@@ -1,0 +1,29 @@
+"""evals scripts take the platform's JSON, a list of it as a batch, or a file, which goes into a data URI."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from panglot.asking.base import About, Ask, Base64, Given, Json
+from panglot.errors import StartError
+
+BATCH = "/v1/batch"
+PREFIX = "data:application/octet-stream;base64,"
+
+
+def ask(about: About, given: Given) -> Ask:
+    """Raises StartError for JSON that is no request of the platform."""
+    if given.file is not None:
+        return Ask(about.path, Json({"data": {"uri": Base64(given.file, PREFIX)}}))
+    if given.value is ... or _is_request(given.value):
+        return Ask(about.path, Json(given.value))
+    if isinstance(given.value, list) and all(_is_request(entry) for entry in given.value):
+        return Ask(BATCH, Json(given.value))
+    raise StartError(
+        f"{given.name}: this is no request of evals",
+        fix='write {"data": {"uri": "..."}, "params": {}}, or give the file that is to be looked at',
+    )
+
+
+def _is_request(value: Any) -> bool:
+    return isinstance(value, dict) and "data" in value

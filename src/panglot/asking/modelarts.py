@@ -1,0 +1,39 @@
+"""ModelArts scripts get a form whose file field their config.json names, or JSON."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from panglot.asking.base import FORM, About, Ask, Base64, Form, Given, Json
+from panglot.errors import StartError
+
+FIELD = "images"
+"""The file field of the platform's own samples, for packages whose config.json names none."""
+
+
+def ask(about: About, given: Given) -> Ask:
+    """Raises StartError for a file where the package takes JSON without a field for one."""
+    if given.file is None:
+        return Ask(about.path, Json(given.value))
+    if FORM in about.api.get("request_types", [FORM]):
+        return Ask(about.path, Form({about.field or _upload(about.api): given.file}))
+    name = about.field or _text(about.api)
+    if not name:
+        raise StartError(
+            "this package takes JSON, and its config.json names no field for a file",
+            file=str(given.file),
+            fix="give JSON, or name the field with --field",
+        )
+    return Ask(about.path, Json({name: Base64(given.file)}))
+
+
+def _upload(api: Any) -> str:
+    files = list((api.get("example") or {}).get("files", {}))
+    return files[0] if files else FIELD
+
+
+def _text(api: Any) -> str:
+    """The only field of the request that is text: a file in base64 can go nowhere else."""
+    properties = api.get("request_schema", {}).get("properties", {})
+    texts = [name for name, about in properties.items() if about.get("type") == "string"]
+    return texts[0] if len(texts) == 1 else ""

@@ -1,0 +1,21 @@
+"""Paddle scripts take a picture, text or any file as the whole body; with several inputs, a form or JSON."""
+
+from __future__ import annotations
+
+from panglot.asking.base import About, Ask, Form, Given, Json, Whole
+from panglot.errors import StartError
+
+
+def ask(about: About, given: Given) -> Ask:
+    if given.file is None:
+        return Ask(about.path, Json(given.value))
+    if about.field:
+        return Ask(about.path, Form({about.field: given.file}))
+    names = [str(one["name"]) for one in about.options.get("inputs", ())]
+    if len(names) > 1:
+        raise StartError(
+            f"the script takes {' and '.join(names)}: one file is not enough",
+            file=str(given.file),
+            fix="give a JSON file that holds each of them in base64",
+        )
+    return Ask(about.path, Whole(given.file))

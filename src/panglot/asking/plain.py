@@ -1,0 +1,14 @@
+"""Plain scripts take JSON, a form, or any file as the whole body; their own example says which."""
+
+from __future__ import annotations
+
+from panglot.asking.base import About, Ask, Form, Given, Json, Whole
+
+
+def ask(about: About, given: Given) -> Ask:
+    if given.file is None:
+        return Ask(about.path, Json(given.value))
+    example = about.api.get("example") or {}
+    uploads = list(example.get("files", {})) if example.get("kind") == "form" else []
+    name = about.field or (uploads[0] if uploads else "")
+    return Ask(about.path, Form({name: given.file}) if name else Whole(given.file))

@@ -1,0 +1,152 @@
+"""`panglot bench`."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from panglot.cli.options import OnPackage, resolve_package, setting_options
+from panglot.errors import StartError
+
+if TYPE_CHECKING:
+    from panglot.tools.bench.figures import Bench
+    from panglot.tools.bench.levels import Level, Load, Options
+    from panglot.tools.bench.target import Target
+
+WIDTH_OF_A_FILE = 160
+OWN = ("host", "port", "inline", "reload", "timeout", "log_format", "log_level", "tls_cert", "tls_key")
+
+
+@click.command(cls=OnPackage)
+@click.argument("target", metavar="PATH_OR_URL")
+@click.argument("inputs", nargs=-1, metavar="INPUT...")
+@click.option("--concurrency", default="", metavar="N,...", help="requests under way at any time [1,4,16]")
+@click.option("--rate", default="", metavar="R,...", help="requests begun per second, whether or not it keeps up")
+@click.option("--duration", type=click.FloatRange(0.2), default=10.0, metavar="SECONDS", help="of each load [10]")
+@click.option("--warmup", type=click.FloatRange(0.0), default=1.0, metavar="SECONDS", help="before each load [1]")
+@click.option("--even", is_flag=True, help="requests of a rate at even distances, not by chance")
+@click.option("--check", is_flag=True, help="compare every answer with the first one to its input")
+@click.option("--json", "json_file", type=click.Path(path_type=Path), metavar="FILE", help="write all figures")
+@click.option("--html", type=click.Path(path_type=Path), metavar="FILE", help="write a page with plots")
+@click.option("--compare", type=click.Path(path_type=Path), metavar="OLD.json", help="better or worse than before?")
+@click.option("--no-autolog", is_flag=True, help="leave out the block in the form of AutoLog")
+@click.option("--timeout", type=click.FloatRange(0.1), default=60.0, metavar="SECONDS", help="per request [60]")
+@click.option("--connections", type=click.IntRange(1), default=512, metavar="N", help="the most a rate may use [512]")
+@click.option("--field", default="", metavar="NAME", help="the field files go to, where the package does not say")
+@lambda function: setting_options(function, without=OWN)
+def bench(target: str, inputs: tuple[str, ...], arguments: tuple[str, ...], **given: Any) -> None:
+    """Load a server, or a package served for the occasion, and show how it does.
+
+    Latencies of a rate count from the moment a request was meant to go out. The exit code is 1 when requests failed,
+    when an answer was wrong (--check), or when something got worse (--compare).
+    """
+    from panglot.tools.bench import figures
+    from panglot.tools.bench.levels import Options
+    from panglot.tools.inputs import gather
+
+    names = ("concurrency", "rate", "json_file", "html", "compare", "no_autolog", "field")
+    own = {name: given.pop(name) for name in names}
+    numbers = ("duration", "warmup", "even", "connections", "timeout", "check")
+    options = Options(**{name: given.pop(name) for name in numbers})
+    loads = _loads(own["concurrency"], own["rate"])
+    old = figures.read(own["compare"]) if own["compare"] else None
+    found = gather(inputs)
+    with _opened(target, given, arguments, own["field"], options) as (aim, about):
+        aim.prepare(found)
+        done = _measure(aim, target, len(found), loads, options)
+    sys.exit(_report(done, own, about, old))
+
+
+def _loads(concurrency: str, rate: str) -> list[Load]:
+    from panglot.tools.bench.levels import Load
+
+    try:
+        loads = [Load(rate=float(word)) for word in rate.split(",") if word]
+        loads += [Load(concurrency=int(word)) for word in concurrency.split(",") if word]
+    except ValueError as error:
+        raise StartError(
+            f"--concurrency and --rate take numbers: {error}", fix="such as --concurrency 1,4,16"
+        ) from None
+    if any(load.rate < 0 or load.concurrency < 0 or not (load.rate or load.concurrency) for load in loads):
+        raise StartError("a load must be larger than 0")
+    return loads or [Load(concurrency=n) for n in (1, 4, 16)]
+
+
+@contextlib.contextmanager
+def _opened(target: str, given: dict[str, Any], arguments: tuple[str, ...], field: str, options: Options) -> Any:
+    from panglot.tools import selftest
+    from panglot.tools.bench.target import running, served
+    from panglot.tools.client import Client, is_url
+    from panglot.web.access import establish
+
+    if is_url(target):
+        with running(Client(target, str(given.get("dialect") or ""), field)) as aim:
+            yield aim, {"model_name": aim.client.host, **aim.about.api.get("autolog", {})}
+        return
+    package, resolved = resolve_package(target, given, arguments)
+    settings = resolved.settings
+    typed = {name: value for name, value in given.items() if value is not None}
+    flags = [*selftest.flags_of(typed), f"--timeout={options.timeout}"]
+    token = establish(dataclasses.replace(settings, host="127.0.0.1"), os.environ).token
+    plan = selftest.Plan(
+        target, package.folder, flags, token, settings.load_timeout, options.timeout, settings.drain, arguments
+    )
+    with served(plan, package.dialect, field) as aim:
+        known = {"model_name": package.name, "runtime_device": settings.device or "cpu"}
+        yield aim, {**known, **aim.about.api.get("autolog", {})}
+
+
+def _measure(aim: Target, name: str, inputs: int, loads: list[Load], options: Options) -> Bench:
+    from rich.console import Console
+
+    from panglot.tools.bench import figures
+    from panglot.tools.bench.levels import measure
+    from panglot.tools.machine import cpus
+
+    done = figures.begin(name, aim.about.dialect, inputs, cpus().value)
+    total = (options.duration + options.warmup) * len(loads)
+    with Console(stderr=True).status(f"asking {name}, about {total:.0f} s") as status:
+
+        def tell(level: Level) -> None:
+            done.levels.append(level)
+            status.update(f"asking {name}, {len(done.levels)} of {len(loads)} loads done")
+
+        # What there is when somebody loses patience is shown all the same.
+        with contextlib.suppress(KeyboardInterrupt):
+            measure(aim, loads, options, tell)
+    return done
+
+
+def _report(done: Bench, own: dict[str, Any], about: dict[str, Any], old: Bench | None) -> int:
+    from rich.console import Console
+
+    from panglot.tools.bench import autolog, figures, table
+
+    console = Console(highlight=False)
+    if not console.is_terminal:
+        console = Console(width=WIDTH_OF_A_FILE, highlight=False)
+    if not done.levels:
+        return 130
+    table.show(console, done)
+    changes = figures.compare(old, done) if old else []
+    if old:
+        table.show_changes(console, changes, old)
+    for level in done.levels:
+        if level.wrong:
+            click.echo(f"the first wrong answer at {level.load}: {level.first_wrong}", err=True)
+    if not own["no_autolog"]:
+        click.echo("\n" + autolog.block(done.levels[0], about))
+    if own["json_file"]:
+        figures.save(done, own["json_file"])
+    if own["html"]:
+        from panglot.tools.bench import page
+
+        page.write(done, own["html"], changes)
+    bad = any(level.failed or level.wrong for level in done.levels)
+    return 1 if bad or any(change.verdict == "worse" for change in changes) else 0

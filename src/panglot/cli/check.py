@@ -1,0 +1,144 @@
+"""`panglot check`."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from panglot.cli.options import OnPackage, resolve_package, setting_options
+from panglot.errors import StartError
+
+if TYPE_CHECKING:
+    from panglot.tools.check.compare import Tolerance
+    from panglot.tools.check.sides import Where
+    from panglot.tools.check.stagewise import Compared
+
+OWN = ("host", "port", "inline", "reload", "dev")
+WIDTH_OF_A_FILE = 160
+
+
+@click.command(cls=OnPackage)
+@click.argument("words", nargs=-1, metavar="A.npy B.npy | PATH INPUT...")
+@click.option("--against", metavar="OTHER", help="a package, a URL, or a command line with {input} in it")
+@click.option("--atol", type=click.FloatRange(0), default=1e-6, metavar="NUMBER", help="absolute tolerance [1e-6]")
+@click.option("--rtol", type=click.FloatRange(0), default=1e-5, metavar="NUMBER", help="relative tolerance [1e-5]")
+@click.option("--any-dtype", is_flag=True, help="float32 against float64 is no difference")
+@click.option("--field", default="", metavar="NAME", help="the field files go to, where a package does not say")
+@click.option("--against-dialect", default="", metavar="TEXT", help="the dialect of OTHER")
+@click.option("--against-python", default="", metavar="TEXT", help="the interpreter of OTHER")
+@click.option("--json", "as_json", is_flag=True, help="print one JSON object")
+@lambda function: setting_options(function, without=OWN)
+def check(words: tuple[str, ...], against: str | None, arguments: tuple[str, ...], **given: Any) -> None:
+    """Compare two saved results, or a package with another one stage by stage.
+
+    The stages are the decoded input, preprocess, the raw output and the final answer. They can be seen in packages
+    that run here, and in a server with --dev; elsewhere the final answer is compared. Numbers agree when they are at
+    most atol + rtol * |right| apart. The exit code is 1 when something differs.
+    """
+    from panglot.tools.check.compare import Tolerance
+
+    tolerance = Tolerance(given.pop("atol"), given.pop("rtol"), not given.pop("any_dtype"))
+    own = {name: given.pop(name) for name in ("field", "against_dialect", "against_python", "as_json")}
+    if against is None:
+        sys.exit(_files(words, tolerance, own["as_json"]))
+    if not words:
+        raise StartError("no package to check", fix="panglot check PATH INPUT... --against OTHER")
+    sys.exit(_sides(words, against, arguments, tolerance, own, given))
+
+
+def _files(words: tuple[str, ...], tolerance: Tolerance, as_json: bool) -> int:
+    from panglot.tools import npy
+    from panglot.tools.check import report
+    from panglot.tools.check.compare import compare_keys
+
+    if len(words) != 2 or not all(word.endswith(".npy") for word in words):
+        fix = "panglot check A.npy B.npy, or panglot check PATH INPUT... --against OTHER"
+        raise StartError("there are not two .npy files, and nothing to check against", fix=fix)
+    left, right = (npy.read(Path(word)) for word in words)
+    verdicts = compare_keys(left, right, tolerance)
+    if not verdicts:
+        raise StartError(f"{words[0]} and {words[1]} hold nothing to compare")
+    if as_json:
+        rows = [vars(entry) for entry in verdicts]
+        click.echo(json.dumps({"agree": not any(row["differs"] for row in rows), "keys": rows}, indent=2))
+    else:
+        report.show_keys(_console(), verdicts)
+    return 1 if any(verdict.differs for verdict in verdicts) else 0
+
+
+def _sides(
+    words: tuple[str, ...], against: str, arguments: tuple[str, ...], tolerance: Tolerance, own: Any, given: Any
+) -> int:
+    from panglot import log
+    from panglot.tools.check import report
+    from panglot.tools.inputs import gather
+
+    other = {**given, "dialect": own["against_dialect"] or None}
+    if own["against_python"]:
+        other["python"] = own["against_python"]
+    inputs = gather(words[1:])
+    pairs = (
+        (words[0], _where(words[0], given, arguments, own["field"])),
+        (against, _where(against, other, arguments, own["field"])),
+    )
+    log.configure("human", "critical")
+    outcomes: list[Compared] = []
+    console = _console()
+
+    def tell(outcome: Compared) -> None:
+        outcomes.append(outcome)
+        if not own["as_json"]:
+            report.show_input(console, outcome)
+
+    asyncio.run(_check(pairs, inputs, tolerance, tell, own["field"]))
+    if own["as_json"]:
+        click.echo(json.dumps([_row(outcome) for outcome in outcomes], indent=2))
+    else:
+        report.show_summary(console, outcomes)
+    return 1 if any(outcome.first or outcome.problem for outcome in outcomes) else 0
+
+
+def _where(word: str, given: dict[str, Any], arguments: tuple[str, ...], field: str) -> Where:
+    from panglot.tools.check.sides import INPUT
+    from panglot.tools.client import Client, is_url
+
+    if is_url(word):
+        return Client(word, str(given.get("dialect") or ""), field)
+    if INPUT in word:
+        return word
+    try:
+        package, resolved = resolve_package(word, given, arguments)
+    except StartError as error:
+        if word.endswith(".py"):
+            error.fix += f"; a script of another kind is run by a command line: '{word} {INPUT}'"
+        raise
+    return package, resolved.settings
+
+
+async def _check(pairs: Any, inputs: Any, tolerance: Tolerance, tell: Any, field: str) -> None:
+    from panglot.tools.check.sides import opened
+    from panglot.tools.check.stagewise import check as compare
+
+    (left_name, left), (right_name, right) = pairs
+    async with opened(left_name, left, field) as one, opened(right_name, right, field) as other:
+        await compare(one, other, inputs, tolerance, tell)
+
+
+def _row(outcome: Compared) -> dict[str, Any]:
+    stages = {
+        stage.name: {"differs": stage.differs, "note": stage.note, "keys": [vars(entry) for entry in stage.verdicts]}
+        for stage in outcome.stages
+    }
+    return {"input": outcome.name, "first": outcome.first, "problem": outcome.problem, "stages": stages}
+
+
+def _console() -> Any:
+    from rich.console import Console
+
+    console = Console(highlight=False)
+    return console if console.is_terminal else Console(width=WIDTH_OF_A_FILE, highlight=False)

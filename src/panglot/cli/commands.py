@@ -1,0 +1,57 @@
+"""All commands by name; each is imported only when it is used."""
+
+from __future__ import annotations
+
+import importlib
+
+import click
+
+from panglot import __version__
+
+COMMANDS = {
+    "serve": ("panglot.cli.serve:serve", "Serve a package over HTTP."),
+    "inspect": ("panglot.cli.inspect:inspect", "Explain what a package is and how it would be served."),
+    "run": ("panglot.cli.run:run", "Run a package on files or JSON, without a server."),
+    "check": ("panglot.cli.check:check", "Compare two saved results, or two packages stage by stage."),
+    "bench": ("panglot.cli.bench:bench", "Load a package or a server, and show how it does."),
+    "export": ("panglot.cli.export:export", "Run a package's export script and try the model that comes out."),
+    "tiinfer": ("panglot.cli.tiinfer:tiinfer", "Serve a tiinfer package by the platform's own command line."),
+    "shims": ("panglot.cli.shims:shims", "Print where the modules are that a platform's scripts import."),
+    "new": ("panglot.cli.new:new", "Write a small working package to start from."),
+    "doctor": ("panglot.cli.doctor:doctor", "Find out why serving does not work."),
+    "package": ("panglot.cli.package:package", "Write the files that put a package into a container."),
+}
+
+
+class Lazy(click.Group):
+    """A group whose help needs none of its commands."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in COMMANDS:
+            return None
+        module, _, name = COMMANDS[cmd_name][0].partition(":")
+        command: click.Command = getattr(importlib.import_module(module), name)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, about) for name, (_, about) in COMMANDS.items()])
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args and args[0] not in COMMANDS:
+            from panglot.settings import suggestion
+
+            hint = suggestion(args[0], COMMANDS) or f"commands are {', '.join(COMMANDS)}"
+            raise click.UsageError(f"there is no command '{args[0]}' (fix: {hint})")
+        return super().resolve_command(ctx, args)
+
+
+@click.group(cls=Lazy, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, message="panglot %(version)s")
+def panglot() -> None:
+    """Serve inference scripts, unmodified, behind one fast and safe HTTP server."""

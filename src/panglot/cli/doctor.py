@@ -1,0 +1,84 @@
+"""`panglot doctor`."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from panglot.cli.options import Grouped, parse_flags, setting_options
+
+if TYPE_CHECKING:
+    from panglot.tools.doctor import Report
+    from panglot.tools.finding import Finding
+
+COLOURS = {"ok": "green", "warning": "yellow", "problem": "bold red"}
+WIDTH_OF_A_FILE = 160
+
+
+@click.command(cls=Grouped)
+@click.argument("path", required=False)
+@click.option("--json", "as_json", is_flag=True, help="print one JSON object")
+@setting_options
+def doctor(path: str | None, as_json: bool, **given: Any) -> None:
+    """Look at the machine and the interpreter; with PATH also at a package, which is served and asked once.
+
+    Takes the options of `panglot serve`. The exit code is 3 when something is found that keeps serving from working.
+    """
+    from rich.console import Console
+
+    from panglot.tools.doctor import examine
+
+    flags = parse_flags(given)
+    typed = {name: value for name, value in given.items() if value is not None}
+    with Console(stderr=True).status("looking at Panglot") as status:
+        report = examine(path, flags, typed, status.update)
+    if as_json:
+        click.echo(json.dumps(report.as_dict(), indent=2))
+    else:
+        show(report)
+    if report.problems:
+        sys.exit(3)
+
+
+def show(report: Report) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    console = Console()
+    if not console.is_terminal:
+        console = Console(width=WIDTH_OF_A_FILE)
+    table = Table(box=None, show_header=False, padding=(0, 2, 0, 0))
+    for overflow in (None, None, "fold"):
+        table.add_column(no_wrap=overflow is None, overflow="fold")
+    section = ""
+    for finding in report.findings:
+        if finding.section != section:
+            section = finding.section
+            table.add_row("", f"[bold]{section}[/bold]")
+        add(table, finding)
+    console.print(table)
+    if report.log:
+        console.print("\n[bold]log of the self-test[/bold]")
+        for line in report.log:
+            click.echo(f"  {line}")
+    console.print(f"\n{summary(report)}")
+
+
+def add(table: Any, finding: Finding) -> None:
+    from rich.text import Text
+
+    from panglot.text import visible
+
+    what = Text(visible(finding.value))
+    if finding.fix:
+        what.append(f"\nfix: {visible(finding.fix)}", "bold")
+    table.add_row(Text(finding.state, COLOURS[finding.state]), Text(finding.name), what)
+
+
+def summary(report: Report) -> str:
+    if report.problems:
+        return f"[bold red]{report.problems} problem(s)[/bold red], {report.warnings} warning(s)"
+    return f"[green]no problem[/green], {report.warnings} warning(s)" if report.warnings else "[green]all well[/green]"

@@ -1,0 +1,101 @@
+"""`panglot inspect`."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from typing import Any
+
+import click
+
+from panglot import asking, pools
+from panglot.asking.curl import curl
+from panglot.asking.sample import sample
+from panglot.cli.options import OnPackage, resolve_package, setting_options
+from panglot.discovery import Package
+from panglot.engine.row import divided
+from panglot.errors import StartError
+from panglot.resolving import Resolved
+from panglot.text import visible
+from panglot.tools import install
+from panglot.web import native
+
+LINES = ("routes", "pools", "install", "fixed_paths", "problems")
+"""Facts that are lists, in the order they are shown."""
+
+
+@click.command(cls=OnPackage)
+@click.argument("path")
+@click.option("--json", "as_json", is_flag=True, help="print one JSON object")
+@setting_options
+def inspect(path: str, as_json: bool, arguments: tuple[str, ...], **given: Any) -> None:
+    """Explain what PATH is, why, and every setting with its source. Runs nothing of it."""
+    package, resolved = resolve_package(path, given, arguments)
+    facts = gather(package, resolved)
+    if as_json:
+        click.echo(json.dumps(facts, indent=2, default=str))
+    else:
+        show(facts)
+
+
+def gather(package: Package, resolved: Resolved) -> dict[str, Any]:
+    contract = native.find(package, resolved.settings)
+    values = vars(resolved.settings) | {"pools": pools.show(resolved.settings.pools)}
+    row = divided(resolved.settings.pools)
+    return {
+        "package": package.name,
+        "folder": str(package.folder),
+        "script": str(package.script),
+        "dialect": package.dialect,
+        "entry": package.entry,
+        "why": list(package.reasons),
+        "routes": [f"{route.method} {route.path}" for route in contract.routes]
+        + [f"GET {page.path} ({page.access})" for page in contract.pages],
+        "pools": [f"{plan.name} x {plan.workers or 1}: {', '.join(plan.stages)}" for plan in row if plan.name],
+        "config": str(package.config) if package.config else None,
+        "facts": {name: list(lines) for name, lines in package.facts.items()},
+        "install": [shlex.join(["pip", "install", *words]) for words in install.commands(package)],
+        "fixed_paths": [f"{path.file}:{path.line}: {path.text}" for path in package.fixed_paths],
+        "problems": list(package.problems),
+        "try": try_line(package, resolved, contract.routes[0].path) if contract.routes else "",
+        "settings": {name: {"value": values[name], "source": resolved.sources[name]} for name in values},
+    }
+
+
+def try_line(package: Package, resolved: Resolved, path: str) -> str:
+    """How to ask the package, as far as that can be known without running it; empty when it cannot."""
+    settings = resolved.settings
+    about = asking.about_package(package, path)
+    try:
+        asked = asking.ask(about, sample(package, about))
+    except StartError:
+        return ""
+    return curl(f"{'https' if settings.tls_cert else 'http'}://{settings.host}:{settings.port}", asked)
+
+
+def show(facts: dict[str, Any]) -> None:
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    console = Console()
+    top = Table.grid(padding=(0, 2))
+    for name in ("package", "dialect", "entry", "script", "config"):
+        if facts[name]:
+            top.add_row(f"[dim]{name}[/dim]", str(facts[name]))
+    lines = {"why": facts["why"], **facts["facts"]} | {name: facts[name] for name in LINES}
+    for word, values in lines.items():
+        for value in values:
+            top.add_row(f"[dim]{word.replace('_', ' ')}[/dim]", Text(value))
+    console.print(top)
+    if facts["try"]:
+        # In one piece, to be copied.
+        console.print(Text(f"\ntry: {visible(facts['try'])}\n"), soft_wrap=True)
+    table = Table(box=None, header_style="dim", padding=(0, 2))
+    for heading in ("setting", "value", "source"):
+        table.add_column(heading)
+    for name, entry in facts["settings"].items():
+        style = "" if entry["source"] == "default" else "bold"
+        shown = entry["value"]
+        table.add_row(name, "-" if shown in ("", ()) else str(shown), entry["source"], style=style)
+    console.print(table)

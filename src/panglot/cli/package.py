@@ -1,0 +1,38 @@
+"""`panglot package`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+
+@click.command()
+@click.argument("path")
+@click.option("--output", default="", metavar="DIR", help="where to write; default: deploy in the package's folder")
+@click.option("--base-image", default="", metavar="IMAGE", help="image with Python 3.11 or newer [python:3.11-slim]")
+@click.option("--entrypoint", default="", metavar="COMMAND", help="what the container runs [panglot serve /package]")
+@click.option("--port", type=click.IntRange(1, 65535), default=None, help="port to listen on [panglot.toml's, or 8080]")
+@click.option("--name", default="", metavar="NAME", help="name of image, service and Deployment [the package's]")
+@click.option("--requirements", default="", metavar="FILE", help="what to install [requirements.txt of the package]")
+@click.option("--dialect", default="", metavar="NAME", help="say what the package is instead of detecting it")
+def package(path: str, dialect: str, port: int | None, **given: str) -> None:
+    """Write a Dockerfile, a compose file and a Kubernetes Deployment for the package at PATH."""
+    from panglot.discovery import discover
+    from panglot.errors import near
+    from panglot.resolving import resolve
+    from panglot.tools import container
+
+    found = discover(Path(path), dialect)
+    # The variables of this machine are not those of the container.
+    settings = resolve({}, {}, found.config, found.defaults).settings
+    written = container.write(found, settings, container.Choices(path, dialect, port=port or 0, **given))
+    shown = {name: near(str(written.folder / name)) for name in container.FILES}
+    width = max(map(len, shown.values()))
+    for name, about in container.FILES.items():
+        click.echo(f"  {shown[name]:{width}}  {about}")
+    for note in written.notes:
+        click.echo(f"note: {note}")
+    click.echo("\nBuild the image, then run it with a token of your choice:")
+    click.echo(f"  {written.build}")
+    click.echo(f"  docker run --init -p {written.port}:{written.port} -e PANGLOT_TOKEN=... {written.name}")

@@ -1,0 +1,124 @@
+"""`panglot run`."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from panglot.cli.options import OnPackage, resolve_package, setting_options
+
+if TYPE_CHECKING:
+    from panglot.discovery import Package
+    from panglot.settings import Settings
+    from panglot.tools.inputs import Input
+    from panglot.tools.run import Plan, Result
+
+OWN = ("host", "port", "inline", "reload", "dev")
+"""Settings that mean nothing without a server."""
+
+
+@click.command(cls=OnPackage)
+@click.argument("path")
+@click.argument("inputs", nargs=-1, metavar="INPUT...")
+@click.option("--format", "form", type=click.Choice(["table", "jsonl", "csv"]), help="how results are printed [table]")
+@click.option("--repeat", type=click.IntRange(1), default=1, metavar="N", help="run each input N times [1]")
+@click.option("--warmup", type=click.IntRange(0), default=0, metavar="N", help="first run the first input N times [0]")
+@click.option("--concurrency", type=click.IntRange(1), default=1, metavar="N", help="inputs in work at once [1]")
+@click.option("--save", type=click.Path(path_type=Path), metavar="OUT.npy", help="save the results as arrays by name")
+@click.option("--field", default="", metavar="NAME", help="the field files go to, where the package does not say")
+@lambda function: setting_options(function, without=OWN)
+def run(path: str, inputs: tuple[str, ...], arguments: tuple[str, ...], save: Path | None, **given: Any) -> None:
+    """Run the package at PATH on each INPUT, without a server: files, folders, globs, JSON, lines of JSON, or -.
+
+    An input that fails is reported and the rest go on; the exit code is 1 then. Ctrl-C keeps what is done.
+    """
+    own = {name: given.pop(name) for name in ("form", "repeat", "warmup", "concurrency", "field")}
+    from panglot import log
+    from panglot.tools.inputs import gather
+    from panglot.tools.run import Plan
+
+    package, resolved = resolve_package(path, given, arguments)
+    found = gather(inputs)
+    quiet = resolved.sources["log_level"] == "default"
+    log.configure(resolved.settings.log_format, "critical" if quiet else resolved.settings.log_level)
+    plan = Plan(own["repeat"], own["warmup"], own["concurrency"], own["field"], record=save is not None)
+    sys.exit(_run(package, resolved.settings, found, plan, own["form"], save))
+
+
+def _run(
+    package: Package, settings: Settings, found: list[Input], plan: Plan, form: str | None, save: Path | None
+) -> int:
+    from panglot.tools import results, run
+
+    done: list[Result] = []
+    writer = results.writer(form or ("table" if sys.stdout.isatty() else "jsonl"), sys.stdout)
+    began = time.monotonic()
+    with Bar(len(found), package.name) as bar:
+
+        def tell(result: Result) -> None:
+            done.append(result)
+            writer.add(result)
+            bar.advance()
+
+        def loaded() -> None:
+            nonlocal began
+            began = time.monotonic()
+            bar.begin()
+
+        whole = asyncio.run(run.run(package, settings, found, plan, tell, loaded))
+    writer.close()
+    if save is not None and done:
+        _save(save, done)
+    _show_failure(done)
+    line = results.summary(done, len(found), time.monotonic() - began)
+    click.echo(line if whole else f"interrupted: {line}", err=True)
+    return 130 if not whole else 1 if any(result.failed for result in done) else 0
+
+
+def _save(path: Path, done: list[Result]) -> None:
+    from panglot.tools import npy
+    from panglot.tools.run import arrays
+
+    found = arrays(done)
+    npy.write(path, found)
+    click.echo(f"{len(found)} array(s) saved to {path}", err=True)
+
+
+def _show_failure(done: list[Result]) -> None:
+    """The traceback of the first failure: the others are often the same."""
+    from panglot.text import visible
+
+    first = next((result for result in done if result.failed and result.traceback), None)
+    if first is not None:
+        click.echo(f"\n{visible(first.name)}:\n{visible(first.traceback.rstrip(), chr(10) + chr(9))}\n", err=True)
+
+
+class Bar:
+    """A bar on a terminal; nothing in a file."""
+
+    def __init__(self, total: int, name: str) -> None:
+        from rich.console import Console
+        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+        columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+        self.bar = Progress(*columns, console=Console(stderr=True), transient=True, disable=not sys.stderr.isatty())
+        self.task = self.bar.add_task(f"loading {name}", total=total)
+        self.name = name
+
+    def __enter__(self) -> Bar:
+        self.bar.start()
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.bar.stop()
+
+    def begin(self) -> None:
+        self.bar.update(self.task, description=f"running {self.name}")
+
+    def advance(self) -> None:
+        self.bar.advance(self.task)

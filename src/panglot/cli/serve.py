@@ -1,0 +1,25 @@
+"""`panglot serve`."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import click
+
+from panglot.cli.options import OnPackage, resolve_package, setting_options
+
+
+@click.command(cls=OnPackage)
+@click.argument("path")
+@setting_options
+def serve(path: str, arguments: tuple[str, ...], **given: Any) -> None:
+    """Serve the package at PATH: a folder, or a script."""
+    package, resolved = resolve_package(path, given, arguments)
+    if package.options.get("servers") == []:
+        from panglot.alone import run as run_to_end
+
+        sys.exit(run_to_end(package, resolved.settings))
+    from panglot.serving import serve as run
+
+    run(package, resolved.settings)

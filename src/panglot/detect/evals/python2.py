@@ -1,0 +1,82 @@
+"""Sources that only Python 2 can read: which lines, and what to write instead."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import NamedTuple
+
+from panglot.errors import StartError, near
+
+MOST_LINES = 30
+TEXT = re.compile(
+    r"""[uUbBrR]{0,2}(?:'''.*?'''|\"\"\".*?\"\"\"|'(?:\\.|[^'\\\n])*'|"(?:\\.|[^"\\\n])*")|\#[^\n]*""", re.DOTALL
+)
+START = r"(?:^|[:;])\s*"
+
+
+class Construct(NamedTuple):
+    pattern: re.Pattern[str]
+    name: str
+    instead: str
+
+
+USUAL = (
+    Construct(re.compile(START + r"print(?:\s+[^\s(=.,)\]]|\s*>>|\s*['\"])"), "print statement", "print(...)"),
+    Construct(
+        re.compile(r"\bexcept\s+(?:[\w.]+|\([^)]*\))\s*,\s*\w+\s*:"), "except with a comma", "except Error as name:"
+    ),
+    Construct(re.compile(r"\braise\s+[\w.]+\s*,"), "raise with a comma", "raise Error(message)"),
+    Construct(re.compile(r"`"), "backquotes", "repr(...)"),
+    Construct(re.compile(r"<>"), "the operator <>", "!="),
+    Construct(re.compile(START + r"exec(?:\s+[^\s(=.,)\]]|\s*['\"])"), "exec statement", "exec(...)"),
+    Construct(
+        re.compile(r"(?<![\w.])(?:0[0-7]+(?![\w.])|(?:0[xX][0-9a-fA-F]+|\d+)[lL]\b)"),
+        "a number of Python 2",
+        "0o777 for 0777, 10 for 10L",
+    ),
+    Construct(re.compile(r"\b[uU][rR]['\"]"), "a ur string", 'r"..."'),
+)
+"""What such sources usually stumble over; the rest runs, or is named by the interpreter."""
+
+
+def refusal(file: Path, error: SyntaxError) -> StartError:
+    """The error for a source that does not parse: every line to change, and how."""
+    text = file.read_bytes().decode("utf-8", "replace")
+    lines = text.splitlines()
+    found = offences(text)
+    problem = "this is Python 2, which Python 3 does not read; change these lines:"
+    if not found:
+        found = [(error.lineno or 1, str(error.msg))]
+        problem = "Python 3 does not read this, which may be Python 2; it stops here:"
+    shown = [problem]
+    for line, what in found[:MOST_LINES]:
+        source = lines[line - 1].strip() if line <= len(lines) else ""
+        shown.append(f"  {near(str(file))}:{line}: {source}\n      {what}")
+    if len(found) > MOST_LINES:
+        shown.append(f"  and {len(found) - MOST_LINES} more")
+    return StartError("\n".join(shown), file=str(file), line=found[0][0])
+
+
+def offences(text: str) -> list[tuple[int, str]]:
+    """Line numbers with what stands there and what to write instead."""
+    found = []
+    for number, line in enumerate(masked(text).split("\n"), 1):
+        for construct in USUAL:
+            if construct.pattern.search(line):
+                found.append((number, f"{construct.name}: write {construct.instead}"))
+    return found
+
+
+def masked(text: str) -> str:
+    """The text with comments and the inside of strings blanked out, line by line where it was."""
+
+    def blank(match: re.Match[str]) -> str:
+        whole = match[0]
+        if whole.startswith("#"):
+            return ""
+        prefix = whole[: len(whole) - len(whole.lstrip("uUbBrR"))]
+        inside = "".join("\n" if character == "\n" else " " for character in whole[len(prefix) + 1 : -1])
+        return f'{prefix}"{inside}"'
+
+    return TEXT.sub(blank, text.replace("\r\n", "\n"))

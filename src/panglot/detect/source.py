@@ -1,0 +1,54 @@
+"""Reading scripts without running them."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+from panglot.errors import StartError
+
+Function = ast.FunctionDef | ast.AsyncFunctionDef
+
+
+def parse(script: Path) -> ast.Module:
+    """The script's syntax tree. Raises StartError with file and line."""
+    try:
+        return ast.parse(script.read_bytes(), filename=str(script))
+    except SyntaxError as error:
+        raise StartError(f"syntax error: {error.msg}", file=str(script), line=error.lineno or 0) from None
+    except ValueError as error:
+        raise StartError(f"not readable as Python: {error}", file=str(script)) from None
+
+
+def functions(body: list[ast.stmt]) -> dict[str, Function]:
+    """The functions defined directly in a body, by name."""
+    return {node.name: node for node in body if isinstance(node, Function)}
+
+
+def classes(tree: ast.Module) -> list[ast.ClassDef]:
+    return [node for node in tree.body if isinstance(node, ast.ClassDef)]
+
+
+def imported(tree: ast.Module) -> dict[str, int]:
+    """Every module a script imports, anywhere in it, by its dotted name, with the first line that does."""
+    found: dict[str, int] = {}
+    for node in ast.walk(tree):
+        names: list[str] = []
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom) and node.level == 0 and node.module:
+            names = [node.module, *(f"{node.module}.{alias.name}" for alias in node.names)]
+        for name in names:
+            found[name] = min(found.get(name, node.lineno), node.lineno)  # type: ignore[attr-defined]
+    return found
+
+
+def bound_elsewhere(tree: ast.Module) -> dict[str, int]:
+    """Names bound at the top level by import or assignment, with their line."""
+    names = {}
+    for node in tree.body:
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            names.update({alias.asname or alias.name: node.lineno for alias in node.names})
+        elif isinstance(node, ast.Assign):
+            names.update({target.id: node.lineno for target in node.targets if isinstance(target, ast.Name)})
+    return names

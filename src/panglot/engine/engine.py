@@ -1,0 +1,324 @@
+"""The one door between the web and whatever runs scripts."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import logging
+import math
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from panglot.discovery import Package
+from panglot.engine import row, slots
+from panglot.engine.call import DONE, QUEUED, RUNNING, Call, Fault
+from panglot.engine.pool import Pool
+from panglot.engine.slots import Borders, Slots
+from panglot.engine.staff import Hooks, Staff
+from panglot.errors import LoadError
+from panglot.metrics import Metrics
+from panglot.settings import Settings
+
+LOADING, READY, BACK_OFF, DRAINING = "loading", "ready", "back-off", "draining"
+TROUBLES = 20
+
+log = logging.getLogger("panglot.engine")
+
+
+@dataclass(frozen=True)
+class Trouble:
+    """A script error worth showing: on the page and in the log, never to a client."""
+
+    when: float
+    request_id: str
+    message: str
+    traceback: str
+
+
+class Engine(Protocol):
+    """Submit a call; it is answered through its own `reply` or `fail`."""
+
+    @property
+    def state(self) -> str: ...
+
+    @property
+    def description(self) -> dict[str, Any]: ...
+
+    def submit(self, call: Call) -> Fault | None:
+        """Take the call, or say at once why not."""
+
+    def cancel(self, call: Call) -> None:
+        """The client has gone."""
+
+    def hold(self, call: Call, held: bool) -> bool: ...
+
+    def trouble(self, request_id: str, message: str, traceback: str) -> None:
+        """Note a script's failure in the log and for the page."""
+
+    @property
+    def troubles(self) -> Sequence[Trouble]:
+        """The last script failures, oldest first."""
+
+    def gauges(self) -> list[tuple[str, str, dict[str, str], float]]: ...
+
+    def workers(self) -> list[dict[str, Any]]:
+        """The workers as the page shows them: index, state, step, pid, served, in_flight, seconds in this state."""
+
+
+class Closing:
+    """An engine that finishes the calls it has, and takes no more."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+
+    def submit(self, call: Call) -> Fault:
+        return Fault(503, "draining", "the server is stopping", 1)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._engine, name)
+
+
+class LocalEngine:
+    """Workers on this machine."""
+
+    def __init__(
+        self,
+        package: Package,
+        settings: Settings,
+        metrics: Metrics,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.package = package
+        self.settings = settings
+        self.metrics = metrics
+        self.clock = clock
+        self.description: dict[str, Any] = {}
+        self.troubles: deque[Trouble] = deque(maxlen=TROUBLES)
+        self.ready = asyncio.Event()
+        self.failed: LoadError | None = None
+        self.draining = False
+        self.live: set[Call] = set()
+        self.ids = itertools.count(1)
+        self.pools: list[Pool] = []
+        self.slots: list[Slots] = []
+        self._build(row.divided({} if settings.inline else settings.pools))
+        self._next_deadline = math.inf
+        self._deadline_timer: asyncio.TimerHandle | None = None
+        self._ticker: asyncio.Task[None] | None = None
+        self._rate = 0.0
+        self._done_at_tick = 0
+        self._done = 0
+
+    # The row
+
+    def _build(self, plans: Sequence[row.Plan]) -> None:
+        hooks = Hooks(
+            self._on_ready, self._on_failed, self._on_finished, self.trouble, self._remember, self._divide,
+            self.ids.__next__, lambda: sum(pool.wanted for pool in self.pools),
+        )  # fmt: skip
+        between = [slots.create(self.settings.handoff_slot) for _ in plans[1:]]
+        self.slots = [created for created in between if created is not None]
+        sides = [None, *between, None]
+        self.metrics.pools.clear()
+        self.pools = [
+            Pool(self.package, self.settings, self.metrics, self.clock, hooks, plan,
+                 Borders(sides[place], sides[place + 1]) if len(plans) > 1 else None)
+            for place, plan in enumerate(plans)
+        ]  # fmt: skip
+        for before, after in itertools.pairwise(self.pools):
+            before.next, after.previous = after, before
+        self.main = next(pool for pool in self.pools if "inference" in pool.plan.stages)
+
+    def _divide(self, pools: list[dict[str, Any]]) -> None:
+        """The script, once imported, asks for a row: begin again with that."""
+        if self.ready.is_set() or len(self.pools) > 1:
+            return
+        wished = row.wished(pools)
+        log.info("%s asks for pools: %s", self.package.name, ", ".join(f"{p.name} x {p.workers}" for p in wished))
+        probe = self.pools[0]
+        probe.stopping = True
+        self._build(wished)
+        self._keep = asyncio.get_running_loop().create_task(probe.stop(2.0))
+        for pool in self.pools:
+            pool.start()
+
+    # Life
+
+    async def start(self) -> None:
+        for pool in self.pools:
+            pool.start()
+        self._ticker = asyncio.get_running_loop().create_task(self._tick())
+
+    async def _tick(self) -> None:
+        pause = max(0.05, min(1.0, self.settings.effective_run_timeout / 4, self.settings.load_timeout / 4))
+        while True:
+            await asyncio.sleep(pause)
+            for pool in self.pools:
+                pool.tick(self.clock())
+            self._rate += 0.3 * ((self._done - self._done_at_tick) / pause - self._rate)
+            self._done_at_tick = self._done
+
+    def reload(self) -> None:
+        """Load the script anew while the old one serves on. Before the first ready there is nothing to replace."""
+        if self._first_ready and not self.draining:
+            for pool in self.pools:
+                pool.reload()
+
+    async def stop(self, seconds: float = 2.0) -> None:
+        if self._ticker is not None:
+            self._ticker.cancel()
+        await asyncio.gather(*(pool.stop(seconds) for pool in self.pools))
+        for shared in self.slots:
+            shared.close()
+        self.slots = []
+
+    @property
+    def _first_ready(self) -> bool:
+        return all(pool.first_ready for pool in self.pools)
+
+    def _on_ready(self, pool: Staff, ready: dict[str, Any]) -> None:
+        if pool is self.main:
+            self.description = ready
+        if self._first_ready:
+            self.ready.set()
+
+    def _on_failed(self, error: LoadError) -> None:
+        self.failed = error
+        self.ready.set()
+
+    def trouble(self, request_id: str, message: str, traceback: str) -> None:
+        self.troubles.append(Trouble(time.time(), request_id, message, traceback))
+        whose = f"request {request_id}: " if request_id else ""
+        log.error("%s%s\n%s", whose, message, traceback.rstrip(), extra={"package": self.package.name})
+
+    def _remember(self, message: str, more: str) -> None:
+        self.troubles.append(Trouble(time.time(), "", message, more))
+
+    # Calls
+
+    def submit(self, call: Call) -> Fault | None:
+        fault = self._closed()
+        if fault is not None:
+            return fault
+        call.id = next(self.ids)
+        call.state = QUEUED
+        if not self.pools[0].accept(call):
+            self.metrics.dropped["queue_full"] += 1
+            return Fault(503, "queue_full", "too many requests are waiting; try again later", self._retry_after())
+        self.live.add(call)
+        if call.deadline < self._next_deadline:
+            self._arm(call.deadline)
+        return None
+
+    def _closed(self) -> Fault | None:
+        for pool in self.pools:
+            if not pool.first_ready:
+                return Fault(503, "loading", "the model is still loading; try again later", 2)
+            if pool.backing_off:
+                wait = math.ceil(pool.retry_at - self.clock())
+                self.metrics.dropped["back_off"] += 1
+                return Fault(503, "back_off", "the script keeps failing and is being restarted", max(1, wait))
+        return None
+
+    def _retry_after(self) -> int:
+        """How long the queue takes at the present rate."""
+        waiting = sum(len(pool.queue) for pool in self.pools)
+        return max(1, min(30, math.ceil(waiting / self._rate))) if self._rate > 0.1 else 1
+
+    def cancel(self, call: Call) -> None:
+        if call.state == QUEUED:
+            self.metrics.dropped["disconnected"] += 1
+            call.state = DONE
+            self.pools[call.place].drop(call)
+        elif call.state == RUNNING:
+            call.state = DONE
+            self.pools[call.place].forget(call)
+            self.pools[call.place].hold(call, False)
+        self.live.discard(call)
+
+    def hold(self, call: Call, held: bool) -> bool:
+        return self.pools[call.place].hold(call, held)
+
+    def _on_finished(self, call: Call) -> None:
+        self._done += 1
+        self.live.discard(call)
+
+    # Deadlines: one timer for the earliest of all
+
+    def _arm(self, deadline: float) -> None:
+        if self._deadline_timer is not None:
+            self._deadline_timer.cancel()
+        self._next_deadline = deadline
+        if deadline < math.inf:
+            delay = max(0.0, deadline - self.clock())
+            self._deadline_timer = asyncio.get_running_loop().call_later(delay, self._expire)
+
+    def _expire(self) -> None:
+        now = self.clock()
+        late = [call for call in self.live if call.deadline <= now]
+        for call in late:
+            self._overdue(call)
+        self._deadline_timer = None
+        self._arm(min((call.deadline for call in self.live), default=math.inf))
+
+    def _overdue(self, call: Call) -> None:
+        queued = call.state == QUEUED
+        call.state = DONE
+        if queued:
+            self.pools[call.place].drop(call)
+            self.metrics.dropped["deadline"] += 1
+        else:
+            self.pools[call.place].forget(call)
+        self._on_finished(call)
+        where = "while waiting for a worker" if queued else "while the script was running"
+        call.fail(Fault(504, "timeout", f"not answered in time: the deadline passed {where}"))
+
+    # What others may see
+
+    @property
+    def state(self) -> str:
+        if self.draining:
+            return DRAINING
+        if any(pool.failing or pool.backing_off for pool in self.pools):
+            return BACK_OFF
+        return READY if all(pool.is_ready for pool in self.pools) else LOADING
+
+    def gauges(self) -> list[tuple[str, str, dict[str, str], float]]:
+        found: list[tuple[str, str, dict[str, str], float]] = []
+        labelled = [({"pool": pool.plan.name} if pool.plan.name else {}, pool) for pool in self.pools]
+        for labels, pool in labelled:
+            found.append(("panglot_queue_length", "requests waiting", labels, len(pool.queue)))
+        for labels, pool in labelled:
+            found.append(("panglot_queue_bytes", "bytes waiting", labels, pool.queue.bytes))
+        found.append(("panglot_requests_in_progress", "requests accepted and not answered", {}, len(self.live)))
+        for labels, pool in labelled:
+            states = dict.fromkeys(("starting", "loading", "ready", "retiring"), 0)
+            for worker in pool.workers:
+                states[worker.state] = states.get(worker.state, 0) + 1
+            for state, count in states.items():
+                found.append(("panglot_workers", "workers by state", {**labels, "state": state}, count))
+        if self.slots:
+            used = sum(shared.used for shared in self.slots)
+            found.append(("panglot_slots_in_use", "shared memory between pools that holds a result", {}, used))
+        return found
+
+    def workers(self) -> list[dict[str, Any]]:
+        now = self.clock()
+        return [
+            {
+                "pool": pool.plan.name,
+                "index": worker.index,
+                "state": worker.state,
+                "step": worker.step,
+                "pid": worker.pid,
+                "served": worker.served,
+                "in_flight": len(worker.in_flight),
+                "seconds": now - worker.since,
+                "report": worker.report,
+            }
+            for pool in self.pools
+            for worker in sorted(pool.workers, key=lambda worker: worker.index)
+        ]

@@ -1,0 +1,29 @@
+"""What a worker tells about itself, besides answers."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+from panglot.engine.worker import Worker
+from panglot.metrics import Metrics
+
+log = logging.getLogger("panglot.engine")
+
+
+def heed(worker: Worker, event: dict[str, Any], metrics: Metrics, about: dict[str, Any]) -> None:
+    """Note an event of a worker in its state, the metrics and the log."""
+    kind = event.get("type")
+    if kind == "retire":
+        worker.retire(str(event.get("reason", "")))
+        log.warning("%s is replaced: %s", worker, worker.why, extra=about)
+    elif kind == "batch_split":
+        metrics.reruns["batch_failed"] += int(event["items"])
+        message = "a batch of %d failed (%s) and was run item by item: %d failed alone%s"
+        error = "\n" + event["error"] if event["error"] else ""
+        log.warning(message, event["items"], event["message"], event["failed"], error, extra=about)
+    elif kind == "report":
+        worker.report = event["report"]
+    elif kind == "warning":
+        text = event.get("traceback", "")
+        log.warning("%s%s", event["message"], f"\n{text}" if text else "", extra=about)

@@ -1,0 +1,46 @@
+"""What becomes of the calls a dead worker held. Pure: the pool carries it out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from panglot.engine.call import RUNNING, Call, Fault
+
+CRASHED = Fault(500, "worker_died", "the script's process died on this request; the server's log says how")
+OVERRAN = Fault(504, "timeout", "the script did not answer in time")
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """`again` goes back to the head of the queue, in order; `guilty` is answered now; `suspected` counts re-runs."""
+
+    again: list[Call]
+    guilty: list[Call]
+    suspected: int
+
+
+def judge(lost: Sequence[Call], suspects: int, rerun: bool) -> Verdict:
+    """Sort the calls of a dead worker, given in the order it got them.
+
+    The first `suspects` of them were running. Each of those runs once more, alone; one that was suspected before is
+    guilty, and so is a stream that has begun, which cannot be begun again. The rest had not started and lose nothing.
+    """
+    again: list[Call] = []
+    guilty: list[Call] = []
+    suspected = 0
+    for position, call in enumerate(lost):
+        if call.state != RUNNING:
+            continue
+        if call.parts:
+            guilty.append(call)
+        elif position >= suspects:
+            again.append(call)
+        elif call.killers or not rerun:
+            guilty.append(call)
+        else:
+            call.killers += 1
+            call.alone = True
+            suspected += 1
+            again.append(call)
+    return Verdict(again, guilty, suspected)

@@ -1,0 +1,104 @@
+"""Starting workers: their environment, their folder, where their output goes."""
+
+from __future__ import annotations
+
+import logging
+import os
+import socket
+from collections.abc import Callable
+from typing import Any
+
+from panglot.discovery import Package
+from panglot.engine import process
+from panglot.engine.output import Output
+from panglot.engine.row import WHOLE, Plan
+from panglot.engine.scratch import Scratch
+from panglot.engine.slots import Borders
+from panglot.engine.worker import Worker
+from panglot.metrics import Metrics
+from panglot.settings import Settings
+
+script_log = logging.getLogger("panglot.script")
+
+
+class Launcher:
+    """Starts the workers of one package."""
+
+    def __init__(
+        self,
+        package: Package,
+        settings: Settings,
+        metrics: Metrics,
+        clock: Callable[[], float],
+        plan: Plan = WHOLE,
+        borders: Borders | None = None,
+    ) -> None:
+        self.package = package
+        self.plan = plan
+        self.borders = borders or Borders(None, None)
+        self.settings = settings
+        self.metrics = metrics
+        self.clock = clock
+        self.scratch = Scratch(package.run_links)
+        self.inline: socket.socket | None = None
+        """The link to a script that runs in this process, when there is one."""
+
+    async def launch(self, worker: Worker, workers: int) -> None:
+        """Start a worker, one of so many on this machine. Raises OSError when the process cannot be started."""
+        settings = self.settings
+        hello = {"package": self._about(worker)}
+        if self.inline is not None:
+            await worker.adopt(self.inline, hello)
+            return
+        wanted = self.plan.device or settings.device
+        devices = [device.strip() for device in wanted.split(",") if device.strip()]
+        environment = process.environment(
+            {**os.environ, **self.package.environment},
+            threads=max(1, (os.cpu_count() or 1) // workers),
+            device=devices[worker.index % len(devices)] if devices else "",
+            pixels=settings.max_pixels,
+        )
+        files = tuple(slots.fd for slots in (self.borders.reads, self.borders.writes) if slots is not None)
+        await worker.start(settings.python, self.package.folder, environment, hello, self._output(worker), files)
+
+    def _about(self, worker: Worker) -> dict[str, Any]:
+        """What the worker is told about its package."""
+        return {
+            **self.package.for_worker(),
+            "settings": {**self.settings.for_worker(), "rows": self.inline is None and not self.settings.pools},
+            "worker": worker.index,
+            "run_folder": self.scratch.folder(self._folder(worker)),
+            "part": self._part(),
+        }
+
+    def _part(self) -> dict[str, Any]:
+        part, borders = self.plan.for_worker(), self.borders
+        if part:
+            part["reads"] = borders.reads.for_worker() if borders.reads is not None else None
+            part["writes"] = borders.writes.for_worker() if borders.writes is not None else None
+        return part
+
+    def _folder(self, worker: Worker) -> str:
+        return f"worker-{worker.generation}"
+
+    def _output(self, worker: Worker) -> Output:
+        about = {"package": self.package.name, "worker": worker.index}
+        if self.plan.name:
+            about["pool"] = self.plan.name
+        return Output(
+            lambda line: script_log.info("%s", line, extra=about),
+            self._dropped,
+            self.clock,
+            longest=self.settings.log_line,
+            rate=self.settings.log_rate,
+        )
+
+    def _dropped(self, count: int) -> None:
+        self.metrics.log_dropped += count
+
+    def clean_up(self, worker: Worker) -> None:
+        """The worker is dead: its folder goes."""
+        self.scratch.remove(self._folder(worker))
+
+    def close(self) -> None:
+        self.scratch.close()

@@ -1,0 +1,130 @@
+"""One worker's socket, seen from the front."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import Protocol, cast
+
+from panglot_worker import wire
+
+ROOM = 262144
+
+
+class Owner(Protocol):
+    """Who is told what a worker says."""
+
+    def on_frame(self, kind: int, count: int, payload: memoryview) -> None: ...
+
+    def on_lost(self) -> None: ...
+
+    def on_paused(self, paused: bool) -> None: ...
+
+
+class Link(asyncio.BufferedProtocol):
+    """Reads whole frames into a fixed buffer, or a large one into its own; any doubt about the stream ends it."""
+
+    def __init__(self, owner: Owner, generation: int) -> None:
+        self.owner = owner
+        self.generation = generation
+        self.transport: asyncio.Transport | None = None
+        self.doubt = ""
+        self._room = memoryview(bytearray(ROOM))
+        self._filled = 0
+        self._large: memoryview | None = None
+        self._large_head = (0, 0)
+        self._large_filled = 0
+        self._reading_paused = False
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self.transport = cast(asyncio.Transport, transport)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self.transport = None
+        # A dead worker is garbage only once cycles are collected; half an answer must not stay that long.
+        self._large, self._filled = None, 0
+        self.owner.on_lost()
+
+    def pause_writing(self) -> None:
+        self.owner.on_paused(True)
+
+    def resume_writing(self) -> None:
+        self.owner.on_paused(False)
+
+    def get_buffer(self, sizehint: int) -> memoryview:
+        if self._large is not None:
+            return self._large[self._large_filled :]
+        return self._room[self._filled :]
+
+    def buffer_updated(self, nbytes: int) -> None:
+        try:
+            if self._large is not None:
+                self._fill_large(nbytes)
+            else:
+                self._filled += nbytes
+                self._split()
+        except wire.WireError as error:
+            self.doubt = str(error)
+            self.close()
+
+    def _fill_large(self, nbytes: int) -> None:
+        self._large_filled += nbytes
+        assert self._large is not None
+        if self._large_filled == len(self._large):
+            payload, self._large = self._large, None
+            self.owner.on_frame(*self._large_head, payload)
+
+    def _split(self) -> None:
+        room, start, size = self._room, 0, wire.HEADER.size
+        while self._filled - start >= size:
+            length, kind, _flags, count, generation = wire.HEADER.unpack_from(room, start)
+            if generation != self.generation and kind != wire.HELLO:
+                raise wire.WireError(f"a frame of generation {generation} on the link of {self.generation}")
+            stop = start + size + length
+            if stop > self._filled:
+                if size + length > ROOM:
+                    self._begin_large(kind, count, length, start + size)
+                    return
+                break
+            # Owners keep parts of a payload, so it must not alias the buffer the next read goes to.
+            self.owner.on_frame(kind, count, memoryview(bytes(room[start + size : stop])))
+            start = stop
+        rest = self._filled - start
+        if start and rest:
+            room[:rest] = bytes(room[start : self._filled])
+        self._filled = rest
+
+    def _begin_large(self, kind: int, count: int, length: int, start: int) -> None:
+        self._large = memoryview(bytearray(length))
+        self._large_head = (kind, count)
+        self._large_filled = self._filled - start
+        self._large[: self._large_filled] = self._room[start : self._filled]
+        self._filled = 0
+
+    def send(self, buffers: Sequence[wire.Buffer]) -> None:
+        if self.transport is None or self.transport.is_closing():
+            return
+        if len(buffers) == 1:
+            self.transport.write(buffers[0])
+        else:
+            self.transport.writelines(buffers)
+
+    @property
+    def held(self) -> bool:
+        """Whether reading is paused on behalf of a slow reader."""
+        return self._reading_paused
+
+    def pause(self) -> None:
+        """Stop reading: the reader of this worker's stream cannot keep up."""
+        if self.transport is not None and not self._reading_paused:
+            self._reading_paused = True
+            self.transport.pause_reading()
+
+    def resume(self) -> None:
+        if self.transport is not None and self._reading_paused:
+            self._reading_paused = False
+            self.transport.resume_reading()
+
+    def close(self) -> None:
+        if self.transport is not None:
+            self.transport.abort()

@@ -1,0 +1,43 @@
+"""Saying why a worker is no more."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from panglot.discovery import Package
+from panglot.distributions import pip_line
+from panglot.engine.call import Call
+from panglot.engine.worker import Worker
+from panglot.errors import LoadError
+
+
+async def write(worker: Worker, lost: Sequence[Call]) -> tuple[str, str]:
+    """One line with the cause and the requests it held, and what the worker said last."""
+    words = await worker.last_words()
+    requests = ", ".join(call.request_id.decode("latin-1") for call in lost[:8])
+    held = f"; it held {len(lost)} request(s): {requests}" if lost else ""
+    more = f"its last words:\n{words}" if words else ""
+    if worker.failure is not None:
+        more = f"{worker.failure.get('problem')}\n{worker.failure.get('traceback', '')}".rstrip()
+    return f"{worker} {worker.cause()}{held}", more
+
+
+def load_error(worker: Worker, package: Package) -> LoadError:
+    """Why a worker never became ready."""
+    failure = worker.failure
+    if failure is None:
+        words = "\n".join(worker.output.tail) if worker.output else ""
+        return LoadError(f"the worker {worker.cause()} while {worker.step}", file=str(package.script), traceback=words)
+    fix = failure.get("fix", "")
+    if failure.get("missing"):
+        line = pip_line(str(worker.info.get("executable", "python")), failure["missing"])
+        fix = f"{line}, or serve with --python of an environment that has it"
+        if package.installs or (package.folder / "requirements.txt").is_file():
+            fix = f"--install, which installs what the package lists; or {fix}"
+    return LoadError(
+        failure["problem"],
+        file=failure.get("file") or str(package.script),
+        line=int(failure.get("line") or 0),
+        fix=fix,
+        traceback=failure.get("traceback", ""),
+    )

@@ -1,0 +1,325 @@
+"""The calls of one stage of one package: their queue, their batches, their answers."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from panglot.discovery import Package
+from panglot.engine import fates
+from panglot.engine.call import DONE, QUEUED, RUNNING, Call, Fault, Step
+from panglot.engine.events import heed
+from panglot.engine.queue import Policy, Queue
+from panglot.engine.retries import Retries
+from panglot.engine.row import WHOLE, Plan
+from panglot.engine.slots import Borders
+from panglot.engine.staff import Hooks, Staff
+from panglot.engine.worker import HUNG, READY, RETIRED, Worker
+from panglot.fetching.calls import Fetching
+from panglot.metrics import Metrics
+from panglot.settings import Settings
+from panglot_worker import wire
+
+RECALL_AFTER = 0.1
+LEAST_WAITING = 8
+"""Calls a later pool of a row has waiting before the pool before it pauses."""
+STUCK = 0.005
+"""Seconds after which the item at the head of a worker is no longer one of those of about a millisecond."""
+
+
+class Pool(Staff):
+    """A staff of workers and the queue they work on."""
+
+    def __init__(
+        self,
+        package: Package,
+        settings: Settings,
+        metrics: Metrics,
+        clock: Callable[[], float],
+        hooks: Hooks,
+        plan: Plan = WHOLE,
+        borders: Borders | None = None,
+    ) -> None:
+        super().__init__(package, settings, metrics, clock, hooks, plan, borders)
+        self.borders = borders
+        self.next: Pool | None = None
+        self.previous: Pool | None = None
+        self.counted = metrics.pools[plan.name]
+        self.queue = Queue(settings.queue, settings.queue_bytes)
+        self.fetching = Fetching(settings, metrics)
+        self.retries = Retries(int(package.options.get("retry_57x", 0)))
+        self._pump_scheduled = False
+
+    async def stop(self, seconds: float) -> None:
+        self.fetching.close()
+        await super().stop(seconds)
+
+    # Sending work
+
+    def accept(self, call: Call) -> bool:
+        if not self.queue.offer(call):
+            return False
+        self.schedule_pump()
+        return True
+
+    def schedule_pump(self) -> None:
+        """Send at the end of this turn of the loop, so that all requests of the turn may share a batch."""
+        if not self._pump_scheduled:
+            self._pump_scheduled = True
+            asyncio.get_running_loop().call_soon(self._pump)
+
+    def _pump(self) -> None:
+        self._pump_scheduled = False
+        now = self.clock()
+        if self.retries.waiting:
+            for call, worker in self.retries.ready(self.workers, lambda worker: self._room(worker, now)):
+                worker.run([call], now, not worker.batched)
+        if not self.queue.length:
+            return
+        takers = [worker for worker in self.workers if self._room(worker, now) > 0]
+        takers.sort(key=lambda worker: len(worker.in_flight))
+        for position, worker in enumerate(takers):
+            wanted = self.queue.length
+            if self.next is not None:
+                wanted = min(wanted, self.next.appetite(self._in_flight()))
+            if wanted <= 0:
+                break
+            share = math.ceil(wanted / (len(takers) - position))
+            self._feed(worker, self._room(worker, now), share, now)
+        if self.previous is not None and self.previous.queue.length:
+            self.previous.schedule_pump()
+
+    def _in_flight(self) -> int:
+        return sum(len(worker.in_flight) for worker in self.workers)
+
+    def appetite(self, coming: int) -> int:
+        """How many more calls the pool before may begin: so many that none of our workers idles, and few more."""
+        if self.queue.bytes >= self.queue.max_bytes:
+            return 0
+        batch = max((worker.max_batch if worker.batched else 2 for worker in self.workers), default=1)
+        return max(LEAST_WAITING, 2 * batch * self.wanted) - self.queue.length - coming
+
+    def _room(self, worker: Worker, now: float) -> int:
+        """How many more calls this worker may be given now."""
+        if worker.state != READY or worker.paused or worker.reason == HUNG:
+            return 0
+        held = len(worker.in_flight)
+        if held and next(iter(worker.in_flight.values())).alone:
+            return 0
+        if worker.slots > 1:
+            return worker.slots - held
+        if worker.batched:
+            return 0 if held else worker.max_batch
+        if held and now - worker.busy_since > STUCK:
+            return 0
+        return worker.window - held if held <= worker.window // 2 else 0
+
+    def _feed(self, worker: Worker, most: int, share: int, now: float) -> None:
+        wait = self.settings.max_wait_ms / 1000 if worker.batched else 0.0
+        first = self.queue.oldest()
+        if first is not None and first.alone and not worker.lives():
+            return
+        policy = Policy(most, self.settings.max_batch_bytes, wait)
+        batch, reason, again = self.queue.take(policy, now, idle=not worker.in_flight, share=share)
+        if not batch:
+            if again:
+                asyncio.get_running_loop().call_later(again - now, self.schedule_pump)
+            return
+        metrics = self.metrics
+        metrics.released[reason] += 1
+        counted = self.counted
+        counted.batch_size.add(len(batch) if worker.batched else 1)
+        worker.run(batch, now, not worker.batched, self.borders.lend if self.borders is not None else None)
+        for call in batch:
+            counted.queue_time.add(call.queued_us)
+
+    # Hearing answers
+
+    def on_replies(self, worker: Worker, replies: list[wire.Reply]) -> None:
+        now = self.clock()
+        in_flight, finished = worker.in_flight, self.hooks.finished
+        worker.busy_since = now
+        for reply in replies:
+            if reply.flags & wire.MORE:
+                self._part(worker, reply, now)
+                continue
+            call = in_flight.pop(reply.id, None)
+            slot = self.borders.replied(worker, reply) if self.borders is not None else 0
+            if call is None or call.state != RUNNING:
+                self._unwanted(worker, reply, slot, call)
+                continue
+            self._count(worker, reply)
+            if reply.flags & wire.RETRY and self._retried(call, worker):
+                continue
+            if self.borders is not None:
+                reply = self._leave(call, reply, slot, now)
+            if not reply.flags & wire.PASS:
+                call.state = DONE
+                finished(call)
+                call.reply(reply)
+        self.restarts.fruitless = 0
+        if self.queue.length or self.retries.waiting:
+            self.schedule_pump()
+
+    def _retried(self, call: Call, worker: Worker) -> bool:
+        """Whether the call is given to another worker instead of being answered."""
+        if self.borders is not None or not self.retries.take(call, worker, self.workers):
+            return False
+        call.id = self.hooks.new_id()
+        self.metrics.reruns["retried"] += 1
+        return True
+
+    def _unwanted(self, worker: Worker, reply: wire.Reply, slot: int, call: Call | None) -> None:
+        """An answer nobody waits for: its client has gone, or the item was recalled and runs elsewhere."""
+        if self.borders is not None:
+            self.borders.unused(slot)
+        if call is not None:
+            self._count(worker, reply)
+        elif reply.id in worker.recalled:
+            worker.recalled.remove(reply.id)
+        else:
+            raise wire.WireError(f"an answer to item {reply.id}, which was never asked")
+
+    def _leave(self, call: Call, reply: wire.Reply, slot: int, now: float) -> wire.Reply:
+        """A call is done here: on to the next pool, or, with the times of the whole row, to its client."""
+        run_us = int((now - call.dispatched) * 1e6)
+        self.counted.run_time.add(run_us)
+        call.trail.append(Step(self.plan.name, call.queued_us, run_us, reply.times))
+        if not reply.flags & wire.PASS:
+            call.queued_us = sum(step.queued_us for step in call.trail)
+            decode, preprocess, inference, postprocess, encode = zip(*(step.times for step in call.trail), strict=True)
+            times = (sum(decode), sum(preprocess), sum(inference), sum(postprocess), sum(encode))
+            return reply._replace(times=times)
+        if self.next is None:
+            raise wire.WireError("the last pool of a row handed a result on")
+        call.slot, call.alone, call.killers = slot, False, 0
+        call.pieces, call.size, call.arrived, call.state = (reply.body,), len(reply.body), now, QUEUED
+        call.place += 1
+        self.next.queue.append(call)
+        self.next.schedule_pump()
+        return reply
+
+    def _part(self, worker: Worker, reply: wire.Reply, now: float) -> None:
+        call = worker.in_flight.get(reply.id)
+        if call is not None and call.state == RUNNING:
+            call.parts += 1
+            call.dispatched = now
+            call.deadline = math.inf
+            call.reply(reply)
+
+    def _count(self, worker: Worker, reply: wire.Reply) -> None:
+        decode, preprocess, inference, postprocess, encode = reply.times
+        stages = self.metrics.stages
+        stages[0].add(decode)
+        stages[4].add(encode)
+        if inference or self.borders is None:
+            stages[2].add(inference)
+        if preprocess:
+            stages[1].add(preprocess)
+        if postprocess:
+            stages[3].add(postprocess)
+        if not worker.batched:
+            worker.measured(decode + preprocess + inference + postprocess + encode)
+        worker.served += 1
+
+    def on_event(self, worker: Worker, event: dict[str, Any]) -> None:
+        if event.get("type") == "failure":
+            call = worker.in_flight.get(int(event.get("item", 0)))
+            request_id = call.request_id.decode("latin-1") if call else ""
+            self.hooks.trouble(request_id, str(event.get("message", "")), str(event.get("traceback", "")))
+        elif event.get("type") == "row":
+            self.hooks.row(event["pools"])
+        else:
+            heed(worker, event, self.metrics, self._about(worker))
+
+    def on_free(self, worker: Worker, items: Iterable[int]) -> None:
+        if self.borders is not None:
+            for item_id in items:
+                self.borders.freed(worker, item_id)
+
+    def on_metrics(self, deltas: dict[str, float]) -> None:
+        for name, delta in deltas.items():
+            self.metrics.script[name] += delta
+
+    def on_fetch(self, worker: Worker, request: dict[str, Any]) -> None:
+        """The worker gives an item back, to have it again with what its addresses lead to."""
+        call = worker.in_flight.pop(int(request["id"]), None)
+        if call is None:
+            return
+        # The item's own reply, which follows, ends it for the worker and for nobody else.
+        worker.recalled.add(call.id)
+        if call.state == RUNNING:
+            call.id = self.hooks.new_id()
+            self.fetching.begin(call, request["uris"], self._again)
+        self.schedule_pump()
+
+    def _again(self, call: Call) -> None:
+        """What the call asked for has been fetched: it is the next one."""
+        self.queue.put_back([call])
+        self.schedule_pump()
+
+    # Leaving
+
+    def drop(self, call: Call) -> None:
+        """A call that waits here was answered or given up. Its state must be DONE already."""
+        self.queue.remove(call)
+        if self.borders is not None:
+            self.borders.left(call)
+
+    def forget(self, call: Call) -> None:
+        """The caller has its answer, or has gone: drop the call wherever it is. Its state must be DONE already."""
+        self.fetching.forget(call)
+        worker = self._holder(call)
+        if worker is not None and (worker.slots > 1 or not worker.batched):
+            worker.cancel(call)
+
+    def _holder(self, call: Call) -> Worker | None:
+        return next((worker for worker in self.workers if call.id in worker.in_flight), None)
+
+    def hold(self, call: Call, held: bool) -> bool:
+        """Stop or resume reading a stream's worker. False when that would stop other calls too."""
+        worker = self._holder(call)
+        if worker is None or worker.slots > 1:
+            return False
+        if held:
+            worker.link.pause()
+        else:
+            worker.link.resume()
+        return True
+
+    def relieve(self, worker: Worker, now: float) -> None:
+        """Nobody waits behind a call that takes long while another worker is free."""
+        one_by_one = worker.slots == 1 and not worker.batched and len(worker.in_flight) > 1
+        if not one_by_one or now - worker.busy_since < RECALL_AFTER or not self.settings.rerun:
+            return
+        if any(self._room(other, now) > 0 for other in self.workers if other is not worker):
+            calls = worker.recall()
+            for call in calls:
+                if self.borders is not None:
+                    self.borders.recalled(worker, call)
+                # A new name: what the worker still says about the old one is ignored.
+                call.id = self.hooks.new_id()
+            self.queue.put_back(calls)
+            self.schedule_pump()
+
+    def sort_out(self, worker: Worker, lost: list[Call]) -> None:
+        """Give each call a dead worker held its fate."""
+        running = len(lost) if worker.batched or worker.slots > 1 else 1
+        # One that retires has finished what it began, unless it runs several calls at once.
+        spared = worker.reason == RETIRED and (worker.slots == 1 or self.settings.rerun)
+        verdict = fates.judge(lost, 0 if spared else running, self.settings.rerun)
+        self.metrics.reruns["worker_died"] += verdict.suspected
+        if self.borders is not None:
+            self.borders.died(worker, verdict.again)
+        for call in verdict.guilty:
+            self._conclude(call, fates.OVERRAN if worker.reason == HUNG else fates.CRASHED)
+        self.queue.put_back(verdict.again)
+        if verdict.again:
+            self.schedule_pump()
+
+    def _conclude(self, call: Call, fault: Fault) -> None:
+        call.state = DONE
+        self.hooks.finished(call)
+        call.fail(fault)

@@ -1,0 +1,128 @@
+"""Starting a worker process, and ending it with all its children."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+LOADER = """\
+import sys
+sys.path[:] = [entry for entry in sys.path if entry]
+from importlib import util
+folder, socket_fd, life_fd = sys.argv[1:4]
+spec = util.spec_from_file_location("panglot_worker", folder + "/__init__.py", submodule_search_locations=[folder])
+sys.modules["panglot_worker"] = module = util.module_from_spec(spec)
+spec.loader.exec_module(module)
+from panglot_worker.loop import main
+main(int(socket_fd), int(life_fd))
+"""
+"""Registers panglot_worker by its location and adds nothing to sys.path; the current folder leaves it until our own
+imports are done, so that a script called json.py cannot stand in their way. As `-c` code it leaves `__main__` without a
+file, so that multiprocessing children of a script do not import it again."""
+
+THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_NUM_THREADS")
+
+
+def worker_folder() -> str:
+    import panglot_worker
+
+    return str(Path(panglot_worker.__path__[0]).resolve())
+
+
+@dataclass(frozen=True)
+class Started:
+    """A process just started: its end of the socket, the life line it dies with, its output, and what tells its end."""
+
+    process: subprocess.Popen[bytes]
+    socket: socket.socket
+    life_fd: int
+    output_fd: int
+    pidfd: int
+
+
+def start(python: str, folder: Path, environment: Mapping[str, str], files: tuple[int, ...] = ()) -> Started:
+    """Start a worker in its own session, with further open files under the numbers they have here.
+
+    Must be called on the main thread: the parent-death signal watches it. Raises OSError when it cannot be started;
+    nothing is left open then.
+    """
+    with contextlib.ExitStack() as on_failure, contextlib.ExitStack() as given_away:
+        ours, theirs = socket.socketpair()
+        on_failure.callback(ours.close)
+        given_away.callback(theirs.close)
+        life_read, life_write = os.pipe()
+        on_failure.callback(os.close, life_write)
+        given_away.callback(os.close, life_read)
+        output_read, output_write = os.pipe()
+        on_failure.callback(os.close, output_read)
+        given_away.callback(os.close, output_write)
+        process = subprocess.Popen(
+            [python or sys.executable, "-u", "-c", LOADER, worker_folder(), str(theirs.fileno()), str(life_read)],
+            cwd=folder,
+            env=dict(environment),
+            stdin=subprocess.DEVNULL,
+            stdout=output_write,
+            stderr=output_write,
+            pass_fds=(theirs.fileno(), life_read, *files),
+            start_new_session=True,
+        )
+        on_failure.callback(process.wait)
+        on_failure.callback(end, process)
+        pidfd = os.pidfd_open(process.pid)
+        on_failure.pop_all()
+    ours.setblocking(False)
+    return Started(process, ours, life_write, output_read, pidfd)
+
+
+def end(process: subprocess.Popen[bytes], number: int = signal.SIGKILL) -> None:
+    """Signal the worker and everything it started."""
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(process.pid, number)
+
+
+def memory(pid: int) -> int:
+    """Resident bytes of a process; 0 when it has gone."""
+    try:
+        return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    except (OSError, IndexError, ValueError):
+        return 0
+
+
+def out_of_memory_kills() -> int:
+    """How often the kernel has killed in our control group for want of memory; 0 where it does not say."""
+    try:
+        group = Path("/proc/self/cgroup").read_text().strip().rpartition(":")[2]
+        events = Path(f"/sys/fs/cgroup{group}/memory.events").read_text()
+        return int(dict(line.split() for line in events.splitlines()).get("oom_kill", 0))
+    except (OSError, ValueError):
+        return 0
+
+
+def environment(base: Mapping[str, str], *, threads: int, device: str, pixels: int) -> dict[str, str]:
+    """What a worker's script sees: ours without the server's own variables and secrets."""
+    found = {key: value for key, value in base.items() if not key.startswith("PANGLOT_")}
+    for name in THREAD_VARIABLES:
+        found.setdefault(name, str(threads))
+    found.setdefault("OPENCV_IO_MAX_IMAGE_PIXELS", str(pixels))
+    if device:
+        found["PANGLOT_DEVICE"] = device
+        found["CUDA_VISIBLE_DEVICES"] = device.partition(":")[2] if device.startswith("cuda") else ""
+    return found
+
+
+def cause(returncode: int | None) -> str:
+    """How a process ended, in words."""
+    if returncode is None:
+        return "closed its socket"
+    if returncode < 0:
+        with contextlib.suppress(ValueError):
+            return f"was killed by {signal.Signals(-returncode).name}"
+        return f"was killed by signal {-returncode}"
+    return f"ended with exit code {returncode}"

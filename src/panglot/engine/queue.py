@@ -1,0 +1,107 @@
+"""Which items run next, decided without any input or output. The clock is the caller's."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from panglot.engine.call import QUEUED, Call
+
+FULL = "full"
+FREE = "free_worker"
+WAITED = "waited"
+ALONE = "alone"
+MANY = 1 << 30
+
+
+@dataclass(frozen=True)
+class Policy:
+    """How large a batch may be, and how long its oldest item may wait for company."""
+
+    max_items: int = 1
+    max_bytes: int = 64 * 1024 * 1024
+    max_wait: float = 0.0
+
+
+class Queue:
+    """A bounded queue. Items that were cancelled or answered leave it at once; their place is skipped later."""
+
+    def __init__(self, max_items: int, max_bytes: int) -> None:
+        self.max_items = max_items
+        self.max_bytes = max_bytes
+        self.length = 0
+        self.bytes = 0
+        self._calls: deque[Call] = deque()
+
+    def __len__(self) -> int:
+        return self.length
+
+    def offer(self, call: Call) -> bool:
+        """Queue a call, or refuse it because the queue is full."""
+        if self.length >= self.max_items or (self.length and self.bytes + call.size > self.max_bytes):
+            return False
+        self.append(call)
+        return True
+
+    def append(self, call: Call) -> None:
+        """Queue a call that was accepted by an earlier pool. Never refused."""
+        self._calls.append(call)
+        self.length += 1
+        self.bytes += call.size
+
+    def put_back(self, calls: Iterable[Call]) -> None:
+        """Return calls to the head, keeping their order. Never refused: they were accepted once."""
+        for call in reversed(list(calls)):
+            call.state = QUEUED
+            self._calls.appendleft(call)
+            self.length += 1
+            self.bytes += call.size
+
+    def remove(self, call: Call) -> None:
+        """A queued call was cancelled or answered elsewhere: count it out. Its state must no longer be QUEUED."""
+        self.length -= 1
+        self.bytes -= call.size
+        if not self.length:
+            self._calls.clear()
+
+    def oldest(self) -> Call | None:
+        calls = self._calls
+        while calls and calls[0].state != QUEUED:
+            calls.popleft()
+        return calls[0] if calls else None
+
+    def take(
+        self, policy: Policy, now: float, *, idle: bool = True, share: int = MANY
+    ) -> tuple[list[Call], str, float]:
+        """The next batch, why it was released, and, when nothing is released yet, the moment to ask again.
+
+        `idle` says whether the worker has nothing else in flight: a call that must run alone needs that. `share` is how
+        many calls to take at most because other free workers want some too.
+        """
+        first = self.oldest()
+        if first is None:
+            return [], "", 0.0
+        if first.alone:
+            return ([self._pop()], ALONE, 0.0) if idle else ([], "", 0.0)
+        if policy.max_wait and self.length < policy.max_items and first.arrived + policy.max_wait > now:
+            return [], "", first.arrived + policy.max_wait
+        batch = [self._pop()]
+        size = first.size
+        reason = WAITED if policy.max_wait else FREE
+        while len(batch) < min(policy.max_items, share):
+            following = self.oldest()
+            if following is None or following.alone:
+                break
+            size += following.size
+            if size > policy.max_bytes:
+                reason = FULL
+                break
+            batch.append(self._pop())
+        return batch, FULL if len(batch) == policy.max_items else reason, 0.0
+
+    def _pop(self) -> Call:
+        call = self._calls.popleft()
+        self.length -= 1
+        self.bytes -= call.size
+        return call

@@ -1,0 +1,68 @@
+"""Which pools a package is made of, and who does which stage. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from panglot.pools import PoolSize
+from panglot_worker.wire import STAGES
+
+BEFORE, MAIN, AFTER = ("decode", "preprocess"), ("inference",), ("postprocess", "encode")
+
+
+@dataclass(frozen=True)
+class Plan:
+    """One pool of a row."""
+
+    name: str = ""
+    """Empty where the package is one pool."""
+    stages: tuple[str, ...] = STAGES
+    workers: int = 0
+    """0: as many as the script asks for, else 1."""
+    max_batch: int = 0
+    """0: what the script and the settings say."""
+    device: str = ""
+    first: bool = True
+    last: bool = True
+
+    def for_worker(self) -> dict[str, Any]:
+        """What its workers are told; nothing when they do all of it."""
+        if not self.name:
+            return {}
+        return {"name": self.name, "stages": list(self.stages), "first": self.first, "last": self.last}
+
+
+WHOLE = Plan()
+
+
+def divided(pools: Mapping[str, PoolSize]) -> list[Plan]:
+    """The row for these sizes. A step without a pool of its own runs beside the inference."""
+    before, main, after = (pools.get(name, PoolSize()) for name in ("preprocess", "inference", "postprocess"))
+    if not before.workers and not after.workers:
+        return [Plan(workers=main.workers, max_batch=main.max_batch, device=main.device)]
+    stages = (() if before.workers else BEFORE) + MAIN + (() if after.workers else AFTER)
+    row: list[tuple[str, PoolSize, tuple[str, ...]]] = [("preprocess", before, BEFORE)] if before.workers else []
+    row.append(("inference", main, stages))
+    row += [("postprocess", after, AFTER)] if after.workers else []
+    return [
+        Plan(name, mine, size.workers, size.max_batch, size.device, place == 0, place == len(row) - 1)
+        for place, (name, size, mine) in enumerate(row)
+    ]
+
+
+def wished(pools: Sequence[Mapping[str, Any]]) -> list[Plan]:
+    """The row a script asks for, in the words of its worker."""
+    last = len(pools) - 1
+    return [
+        Plan(
+            name=str(pool["name"]),
+            stages=tuple(pool.get("stages") or MAIN),
+            workers=int(pool["workers"]),
+            max_batch=int(pool.get("max_batch") or 0),
+            first=place == 0,
+            last=place == last,
+        )
+        for place, pool in enumerate(pools)
+    ]

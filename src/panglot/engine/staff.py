@@ -1,0 +1,293 @@
+"""The workers of one pool: started, watched, replaced while they serve, restarted when they die."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, cast
+
+from panglot.discovery import Package
+from panglot.engine import obituary, process
+from panglot.engine.call import Call
+from panglot.engine.launcher import Launcher
+from panglot.engine.restarts import Restarts
+from panglot.engine.row import WHOLE, Plan
+from panglot.engine.slots import Borders
+from panglot.engine.worker import DEAD, LOADING, READY, RETIRED, RETIRING, STARTING, Keeper, Worker
+from panglot.errors import LoadError
+from panglot.metrics import Metrics
+from panglot.settings import Settings
+
+log = logging.getLogger("panglot.engine")
+FRUITLESS = 5
+
+
+@dataclass(frozen=True)
+class Hooks:
+    """What a pool tells its engine."""
+
+    ready: Callable[[Staff, dict[str, Any]], None]
+    failed: Callable[[LoadError], None]
+    finished: Callable[[Call], None]
+    trouble: Callable[[str, str, str], None]
+    """A script error: request id, one line, traceback."""
+    remember: Callable[[str, str], None]
+    """Something for the page: one line, and more."""
+    row: Callable[[list[dict[str, Any]]], None]
+    """The script asks for these pools in a row instead of this one."""
+    new_id: Callable[[], int]
+    threads: Callable[[], int]
+    """How many workers all pools together want."""
+
+
+class Staff:
+    """The base of a pool. Everything here runs on the event loop's thread."""
+
+    def __init__(
+        self,
+        package: Package,
+        settings: Settings,
+        metrics: Metrics,
+        clock: Callable[[], float],
+        hooks: Hooks,
+        plan: Plan = WHOLE,
+        borders: Borders | None = None,
+    ) -> None:
+        self.package = package
+        self.settings = settings
+        self.metrics = metrics
+        self.clock = clock
+        self.hooks = hooks
+        self.plan = plan
+        self.title = f"{plan.name} worker" if plan.name else "worker"
+        self.restarts = Restarts(settings.restart_delay, settings.restart_delay_max)
+        self.launcher = Launcher(package, settings, metrics, clock, plan, borders)
+        self.workers: list[Worker] = []
+        self.wanted = self._size(None)
+        self.first_ready = False
+        self.stopping = False
+        self.retry_at = 0.0
+        self._generation = 0
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._to_reload: list[Worker] = []
+
+    # What the pool does with calls
+
+    def schedule_pump(self) -> None:
+        """A worker may have room."""
+        raise NotImplementedError
+
+    def relieve(self, worker: Worker, now: float) -> None:
+        """Take from a worker that is busy for long what others could do."""
+        raise NotImplementedError
+
+    def sort_out(self, worker: Worker, lost: list[Call]) -> None:
+        """Give each call a dead worker held its fate."""
+        raise NotImplementedError
+
+    # Starting workers
+
+    def _size(self, asked: int | None) -> int:
+        """How many workers there shall be, when the script asks for so many."""
+        main = "inference" in self.plan.stages
+        return self.plan.workers or (self.settings.workers if main else 0) or asked or 1
+
+    def start(self) -> None:
+        """Start the first worker; the others follow when it is ready, since it says how many are wanted."""
+        self._spawn(0)
+
+    def _spawn(self, index: int, predecessor: Worker | None = None) -> None:
+        self._generation += 1
+        worker = Worker(cast(Keeper, self), index, self._generation, self.clock)
+        worker.predecessor = predecessor
+        self.workers.append(worker)
+        self._keep(asyncio.get_running_loop().create_task(self._start(worker)))
+
+    def _keep(self, task: asyncio.Task[None]) -> None:
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _start(self, worker: Worker) -> None:
+        try:
+            await self.launcher.launch(worker, self.hooks.threads())
+        except OSError as error:
+            worker.state = DEAD
+            worker.failure = {"problem": f"a worker could not be started: {error}"}
+            self.on_death(worker)
+
+    def _about(self, worker: Worker) -> dict[str, Any]:
+        about = {"package": self.package.name, "worker": worker.index}
+        return {**about, "pool": self.plan.name} if self.plan.name else about
+
+    def on_ready(self, worker: Worker, ready: dict[str, Any]) -> None:
+        seconds, python = ready["seconds"], worker.info.get("python", "?")
+        message = "%s ready after %.1f s (pid %d, Python %s)"
+        log.info(message, worker, seconds, worker.pid, python, extra=self._about(worker))
+        most = self.plan.max_batch or self.settings.max_batch
+        worker.max_batch = min(most, ready["max_batch"] or most)
+        if not self.first_ready:
+            self.first_ready = True
+            self.wanted = self._size(ready["workers"])
+            for index in range(1, self.wanted):
+                self._spawn(index)
+        self.hooks.ready(self, ready)
+        self.retry_at = 0.0
+        if worker.predecessor is not None:
+            self.restarts.answered()
+            self._succeed(worker.predecessor)
+            worker.predecessor = None
+        self.schedule_pump()
+
+    # Replacing workers that still serve
+
+    def reload(self) -> None:
+        """Load the script anew: one worker first; the old ones serve on, and are kept if the new one fails."""
+        self._to_reload = [worker for worker in self.workers if worker.state == READY]
+        self._reload_next()
+
+    def _reload_next(self) -> None:
+        while self._to_reload:
+            worker = self._to_reload.pop(0)
+            if worker.state == READY:
+                self.replace(worker, "reload")
+                return
+
+    def replace(self, worker: Worker, why: str) -> None:
+        """Start a successor; the worker serves until that is ready."""
+        if any(other.predecessor is worker for other in self.workers):
+            return
+        log.info("%s is being replaced: %s", worker, why, extra=self._about(worker))
+        worker.why = why
+        self._spawn(worker.index, worker)
+
+    def _succeed(self, old: Worker) -> None:
+        """A successor is ready: the old worker finishes what it holds and ends."""
+        if old.state == READY:
+            old.stop(old.why)
+        self._reload_next()
+
+    # Time
+
+    def tick(self, now: float) -> None:
+        """Kill what has run or loaded too long; replace what has grown or served enough."""
+        longest = self.settings.effective_run_timeout + self.settings.kill_grace
+        for worker in list(self.workers):
+            if worker.link.held:
+                worker.busy_since = now
+            if worker.state in (STARTING, LOADING) and now - worker.since > self.settings.load_timeout:
+                worker.kill(f"was killed: not loaded after {self.settings.load_timeout:g} s (it was {worker.step})")
+            elif worker.in_flight and worker.state in (READY, RETIRING) and now - self._oldest(worker) > longest:
+                worker.kill(f"was killed: one call ran longer than {self.settings.effective_run_timeout:g} s")
+            elif worker.state == RETIRING and now - max(worker.since, worker.busy_since) > self.settings.kill_grace:
+                if not worker.in_flight:
+                    worker.destroy()
+            elif worker.state == READY:
+                self.relieve(worker, now)
+                self._check_wear(worker)
+                if now - worker.since > self.settings.restart_delay_max:
+                    self.restarts.answered()
+
+    def _check_wear(self, worker: Worker) -> None:
+        settings = self.settings
+        if settings.worker_max_requests and worker.served >= settings.worker_max_requests:
+            self.replace(worker, f"it has served {worker.served} requests")
+        elif settings.worker_memory and (held := process.memory(worker.pid)) > settings.worker_memory:
+            self.replace(worker, f"it holds {held // 1048576} MiB of memory")
+
+    def _oldest(self, worker: Worker) -> float:
+        if worker.slots > 1:
+            return min(call.dispatched for call in worker.in_flight.values())
+        return worker.busy_since
+
+    # Deaths
+
+    def on_death(self, worker: Worker) -> None:
+        if worker in self.workers:
+            self.workers.remove(worker)
+        self.launcher.clean_up(worker)
+        lost = list(worker.in_flight.values())
+        worker.in_flight.clear()
+        if not self.first_ready and not self.stopping:
+            self.hooks.failed(obituary.load_error(worker, self.package))
+            return
+        self.sort_out(worker, lost)
+        if self.stopping:
+            return
+        if worker.predecessor is not None:
+            self._failed_successor(worker)
+            return
+        self.metrics.restarts[worker.reason] += 1
+        if worker.reason != RETIRED:
+            self._keep(asyncio.get_running_loop().create_task(self._report(worker, lost)))
+        if self.launcher.inline is not None:
+            self.hooks.failed(obituary.load_error(worker, self.package))
+            return
+        self._replace_dead(worker)
+
+    async def _report(self, worker: Worker, lost: list[Call]) -> None:
+        line, more = await obituary.write(worker, lost)
+        log.error("%s%s", line, f"; {more}" if more else "", extra=self._about(worker))
+        self.hooks.remember(line, more)
+
+    def _failed_successor(self, worker: Worker) -> None:
+        error = obituary.load_error(worker, self.package)
+        old = worker.predecessor
+        self._to_reload.clear()
+        self.metrics.restarts["failed_reload"] += 1
+        log.error("the new worker failed, the old one serves on: %s\n%s", error.sentence(), error.traceback.rstrip(),
+                  extra=self._about(worker))  # fmt: skip
+        if old is not None:
+            old.served = 0
+
+    def _replace_dead(self, worker: Worker) -> None:
+        if any(other.predecessor is worker for other in self.workers) or len(self.workers) >= self.wanted:
+            for other in self.workers:
+                if other.predecessor is worker:
+                    other.predecessor = None
+            return
+        delay = 0.0 if worker.reason == RETIRED else self.restarts.delay()
+        if delay:
+            self.retry_at = max(self.retry_at, self.clock() + delay)
+            log.warning("%s is started again in %g s", worker, delay, extra=self._about(worker))
+            asyncio.get_running_loop().call_later(delay, self._respawn, worker.index)
+        else:
+            self._respawn(worker.index)
+
+    def _respawn(self, index: int) -> None:
+        if not self.stopping and len(self.workers) < self.wanted:
+            self._spawn(index)
+
+    # State
+
+    @property
+    def is_ready(self) -> bool:
+        return any(worker.state == READY for worker in self.workers)
+
+    @property
+    def backing_off(self) -> bool:
+        """Nothing can run, and nothing is being started."""
+        return not self.workers and self.retry_at > self.clock()
+
+    @property
+    def failing(self) -> bool:
+        """Workers keep dying without one answer between their deaths."""
+        return self.restarts.fruitless >= FRUITLESS
+
+    async def stop(self, seconds: float) -> None:
+        """End all workers; those that do not end in time are killed."""
+        self.stopping = True
+        for worker in list(self.workers):
+            if worker.state == READY and not worker.in_flight:
+                worker.stop("")
+            else:
+                worker.destroy()
+        deadline = self.clock() + seconds
+        while self.workers and self.clock() < deadline:
+            await asyncio.sleep(0.01)
+        for worker in list(self.workers):
+            worker.destroy()
+        while self.workers and self.clock() < deadline + 2:
+            await asyncio.sleep(0.01)
+        self.launcher.close()

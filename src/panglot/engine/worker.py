@@ -1,0 +1,290 @@
+"""One worker as the front knows it: its process, its link, and the calls it holds."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import os
+import select
+import signal
+import socket
+import subprocess
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any, Protocol
+
+from panglot.engine import process
+from panglot.engine.call import RUNNING, Call
+from panglot.engine.link import Link
+from panglot.engine.output import Output
+from panglot_worker import wire
+
+STARTING, LOADING, READY, RETIRING, DEAD = "starting", "loading", "ready", "retiring", "dead"
+DIED, HUNG, RETIRED = "died", "hung", "retired"
+"""Why a worker ends: by itself, killed by us because it took too long, or because it is replaced on purpose."""
+
+KILL_AFTER = 2.0
+LINGER = 0.5
+LAST_LINES = 12
+
+log = logging.getLogger("panglot.worker")
+
+
+class Keeper(Protocol):
+    """Who keeps workers: the pool."""
+
+    title: str
+    """What its workers are called."""
+
+    def on_ready(self, worker: Worker, ready: dict[str, Any]) -> None: ...
+
+    def on_replies(self, worker: Worker, replies: list[wire.Reply]) -> None: ...
+
+    def on_event(self, worker: Worker, event: dict[str, Any]) -> None: ...
+
+    def on_free(self, worker: Worker, items: Iterable[int]) -> None: ...
+
+    def on_metrics(self, deltas: dict[str, float]) -> None: ...
+
+    def on_fetch(self, worker: Worker, request: dict[str, Any]) -> None: ...
+
+    def on_death(self, worker: Worker) -> None: ...
+
+    def schedule_pump(self) -> None: ...
+
+
+Lend = Callable[["Worker", Call], int]
+
+
+class Worker:
+    """Owned by a pool; never reused after death."""
+
+    def __init__(self, keeper: Keeper, index: int, generation: int, clock: Callable[[], float]) -> None:
+        self.keeper = keeper
+        self.index = index
+        self.generation = generation
+        self.clock = clock
+        self.state = STARTING
+        self.step = "starting"
+        self.since = clock()
+        self.info: dict[str, Any] = {}
+        self.failure: dict[str, Any] | None = None
+        self.report: dict[str, Any] = {}
+        """What its dialect last told about itself."""
+        self.predecessor: Worker | None = None
+        """The worker this one takes over from once it is ready."""
+        self.in_flight: dict[int, Call] = {}
+        self.recalled: set[int] = set()
+        """Items it was asked to give back, and has not confirmed."""
+        self.looks_at: dict[int, int] = {}
+        self.writes_to: dict[int, int] = {}
+        """The slots of shared memory it holds, by item: those it reads, those it may put results in."""
+        self.busy_since = 0.0
+        self.batched = False
+        self.slots = 1
+        self.max_batch = 1
+        self.window = 1
+        self.service_us = 0.0
+        self.served = 0
+        self.reason = DIED
+        self.why = ""
+        self.paused = False
+        self.popen: subprocess.Popen[bytes] | None = None
+        self.link = Link(self, generation)
+        self.output: Output | None = None
+        self._life_fd = -1
+        self._pidfd = -1
+        self._out_of_memory_before = process.out_of_memory_kills()
+        self._exited = False
+        self._link_lost = False
+
+    def __str__(self) -> str:
+        return f"{self.keeper.title} {self.index}"
+
+    @property
+    def pid(self) -> int:
+        return self.popen.pid if self.popen else 0
+
+    def lives(self) -> bool:
+        """Ask the kernel: a call that gets one more chance must not spend it on a death whose news is on its way."""
+        if self._exited or self._link_lost:
+            return self.popen is None and not self._link_lost
+        death = select.poll()
+        death.register(self._pidfd, select.POLLIN)
+        return not death.poll(0)
+
+    # Starting
+
+    async def start(
+        self,
+        python: str,
+        folder: Path,
+        environment: Mapping[str, str],
+        hello: dict[str, Any],
+        output: Output,
+        files: tuple[int, ...] = (),
+    ) -> None:
+        """Spawn the process and say hello. Raises OSError when it cannot be spawned."""
+        loop = asyncio.get_running_loop()
+        started = process.start(python, folder, environment, files)
+        self.popen, self._life_fd, self.output = started.process, started.life_fd, output
+        self._pidfd = started.pidfd
+        loop.add_reader(self._pidfd, self._on_exit)
+        await loop.connect_read_pipe(lambda: output, os.fdopen(started.output_fd, "rb", 0))
+        await loop.create_unix_connection(lambda: self.link, sock=started.socket)
+        self._greet(hello)
+
+    async def adopt(self, sock: socket.socket, hello: dict[str, Any]) -> None:
+        """Speak to a worker that runs in this very process, on its main thread."""
+        sock.setblocking(False)
+        self._exited = True
+        await asyncio.get_running_loop().create_unix_connection(lambda: self.link, sock=sock)
+        self._greet(hello)
+
+    def _greet(self, hello: dict[str, Any]) -> None:
+        self.link.send([wire.json_frame(wire.HELLO, self.generation, {"generation": self.generation, **hello})])
+
+    # What the worker says
+
+    def on_frame(self, kind: int, count: int, payload: memoryview) -> None:
+        if kind == wire.REPLY:
+            self.keeper.on_replies(self, wire.replies(payload, count))
+            return
+        if kind == wire.FREE:
+            self.keeper.on_free(self, wire.item_ids(payload))
+            return
+        value = wire.json_object(payload)
+        if kind == wire.HELLO:
+            self.info = value
+        elif kind == wire.LOADING:
+            self.state, self.step = LOADING, str(value.get("step", ""))
+        elif kind == wire.READY:
+            self._ready(value)
+        elif kind == wire.FAILED:
+            self.failure = value
+        elif kind == wire.EVENT:
+            self.keeper.on_event(self, value)
+        elif kind == wire.METRIC:
+            self.keeper.on_metrics(value)
+        elif kind == wire.FETCH:
+            self.keeper.on_fetch(self, value)
+        else:
+            raise wire.WireError(f"a worker sent {wire.NAMES.get(kind, kind)}")
+
+    def _ready(self, value: dict[str, Any]) -> None:
+        self.batched, self.slots = bool(value["batched"]), int(value["slots"])
+        self.state, self.step, self.since = READY, "", self.clock()
+        self.keeper.on_ready(self, value)
+
+    def on_paused(self, paused: bool) -> None:
+        self.paused = paused
+        if not paused:
+            self.keeper.schedule_pump()
+
+    # Running
+
+    def run(self, calls: Iterable[Call], now: float, singly: bool, lend: Lend | None = None) -> None:
+        """Send calls to the worker; `lend` gives each a slot for its result."""
+        if not self.in_flight:
+            self.busy_since = now
+        items = []
+        for call in calls:
+            call.state, call.dispatched, call.worker = RUNNING, now, self.index
+            call.queued_us = int((now - call.arrived) * 1e6)
+            self.in_flight[call.id] = call
+            slot = lend(self, call) if lend is not None else 0
+            items.append((call.id, call.deadline - now, call.head, call.pieces, call.size, slot))
+        self.link.send(wire.run_frame(items, self.generation, wire.SINGLY if singly else 0))
+
+    def cancel(self, call: Call) -> None:
+        self.link.send([wire.cancel_frame([call.id], self.generation)])
+
+    def recall(self) -> list[Call]:
+        """Take back all calls behind the first. Each may still be answered: nobody listens then."""
+        behind = list(self.in_flight.values())[1:]
+        ids = [call.id for call in behind]
+        for item_id in ids:
+            del self.in_flight[item_id]
+        self.recalled.update(ids)
+        self.link.send([wire.cancel_frame(ids, self.generation)])
+        return [call for call in behind if call.state == RUNNING]
+
+    def measured(self, microseconds: int) -> None:
+        """Learn how long an item takes, to keep about a millisecond of work in the worker's socket."""
+        self.service_us += 0.2 * (microseconds - self.service_us)
+        self.window = max(1, min(32, int(1000 / (self.service_us + 1))))
+
+    # Ending
+
+    def stop(self, why: str) -> None:
+        """Ask it to end once it has answered what it holds."""
+        if self.state != DEAD:
+            self.retire(why)
+            self.link.send([wire.frame(wire.STOP, self.generation)])
+
+    def retire(self, why: str) -> None:
+        """It takes no more work and ends on purpose."""
+        self.state, self.reason, self.why, self.since = RETIRING, RETIRED, why, self.clock()
+
+    def kill(self, why: str) -> None:
+        """End a worker that hangs: abort first, for the stack traces it writes, then for good."""
+        if self.popen is None or self.reason == HUNG:
+            return
+        self.reason, self.why = HUNG, why
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(self.popen.pid, signal.SIGCONT)
+            os.kill(self.popen.pid, signal.SIGABRT)
+        asyncio.get_running_loop().call_later(KILL_AFTER, self.destroy)
+
+    def destroy(self) -> None:
+        if self.popen is None:
+            self.link.close()
+        elif not self._exited:
+            process.end(self.popen)
+
+    def _on_exit(self) -> None:
+        """The process has ended: take its children along, then wait for the last of its words."""
+        asyncio.get_running_loop().remove_reader(self._pidfd)
+        os.close(self._pidfd)
+        assert self.popen is not None
+        process.end(self.popen)
+        self.popen.wait()
+        self._exited = True
+        if self._link_lost:
+            self._dead()
+        else:
+            asyncio.get_running_loop().call_later(LINGER, self.link.close)
+
+    def on_lost(self) -> None:
+        self._link_lost = True
+        if self._exited:
+            self._dead()
+        else:
+            self.destroy()
+
+    def _dead(self) -> None:
+        if self.state != DEAD:
+            self.state = DEAD
+            if self._life_fd >= 0:
+                os.close(self._life_fd)
+            self.keeper.on_death(self)
+
+    def cause(self) -> str:
+        """Why it died, in words."""
+        if self.why:
+            return self.why
+        if self.link.doubt:
+            return f"broke the protocol: {self.link.doubt}"
+        code = self.popen.returncode if self.popen else None
+        if code == -signal.SIGKILL and process.out_of_memory_kills() > self._out_of_memory_before:
+            return "was killed by the kernel: out of memory"
+        return process.cause(code)
+
+    async def last_words(self) -> str:
+        """The end of its output, once that has been read."""
+        if self.output is None:
+            return ""
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self.output.ended.wait(), LINGER)
+        return "\n".join(list(self.output.tail)[-LAST_LINES:])

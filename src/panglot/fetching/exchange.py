@@ -1,0 +1,137 @@
+"""One GET over HTTP/1.1, to one address that was checked."""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+from typing import Any, NamedTuple
+
+import httptools
+
+from panglot.fetching.addresses import same
+from panglot.fetching.urls import Refused, Target
+
+READ = 65536
+MOST_HEADERS = 65536
+
+
+class Broken(Exception):
+    """The connection or the answer failed. The text is for the log."""
+
+
+class TooLarge(Broken):
+    """More bytes than may be."""
+
+
+class Response(NamedTuple):
+    status: int
+    location: str
+    body: bytes
+
+
+class Connection:
+    """An open connection to a checked address; `close` it."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.reader = reader
+        self.writer = writer
+
+    def close(self) -> None:
+        self.writer.transport.abort()
+
+    async def get(self, target: Target, most: int) -> Response:
+        """Send the request and read the answer whole. Raises Broken."""
+        self.writer.write(
+            f"GET {target.target} HTTP/1.1\r\nHost: {target.authority}\r\nUser-Agent: panglot\r\nAccept: */*\r\n"
+            "Accept-Encoding: identity\r\nConnection: close\r\n\r\n".encode("ascii")
+        )
+        answer = Answer(most)
+        while not answer.complete:
+            data = await self.reader.read(READ)
+            if not data:
+                answer.end()
+                break
+            answer.feed(data)
+        return answer.response()
+
+
+async def connect(target: Target, address: str, tls: ssl.SSLContext) -> Connection:
+    """Connect to that very address, and to no other. Raises OSError and Refused."""
+    secure: dict[str, Any] = {"ssl": tls, "server_hostname": target.host} if target.scheme == "https" else {}
+    reader, writer = await asyncio.open_connection(address, target.port, limit=READ, **secure)
+    connection = Connection(reader, writer)
+    peer = writer.get_extra_info("peername")
+    if not peer or not same(str(peer[0]), address):
+        connection.close()
+        raise Refused("the connection led elsewhere")
+    return connection
+
+
+class Answer:
+    """Collects a response from the bytes that arrive. Raises Broken, and TooLarge beyond `most` bytes of body."""
+
+    def __init__(self, most: int) -> None:
+        self.most = most
+        self.complete = False
+        self._parser = httptools.HttpResponseParser(self)
+        self._raw = 0
+        self._pieces: list[bytes] = []
+        self._size = 0
+        self._headers: dict[str, str] = {}
+        self._begun = False
+        self._error: Broken | None = None
+
+    def feed(self, data: bytes) -> None:
+        if not self._begun:
+            self._raw += len(data)
+            if self._raw > MOST_HEADERS + READ:
+                raise Broken("the head of the answer is too large")
+        try:
+            self._parser.feed_data(data)
+        except httptools.HttpParserError as error:
+            if self._error is None and not self.complete:
+                raise Broken(f"the answer is not HTTP: {error}") from None
+        except httptools.HttpParserUpgrade:
+            raise Broken("the answer changes the protocol") from None
+        if self._error is not None:
+            raise self._error
+
+    def end(self) -> None:
+        """The connection was closed: that ends a body whose length was not said, and breaks every other."""
+        delimited = "content-length" in self._headers or "transfer-encoding" in self._headers
+        if not self.complete and (delimited or not self._begun):
+            raise Broken("the connection was closed before the answer was complete")
+        self.complete = True
+
+    def response(self) -> Response:
+        location = self._headers.get("location", "")
+        return Response(self._parser.get_status_code(), location, b"".join(self._pieces))
+
+    # What the parser finds
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        self._headers[name.decode("latin-1").lower()] = value.decode("latin-1")
+
+    def on_headers_complete(self) -> None:
+        if self._parser.get_status_code() < 200:
+            return
+        self._begun = True
+        length = self._headers.get("content-length", "")
+        if length.isdigit() and int(length) > self.most:
+            self._error = TooLarge(f"{length} bytes are too many")
+        elif self._headers.get("content-encoding", "identity").lower() not in ("", "identity"):
+            self._error = Broken("the answer is compressed")
+
+    def on_body(self, body: bytes) -> None:
+        self._size += len(body)
+        if self._size > self.most:
+            self._error = TooLarge(f"more than {self.most} bytes")
+        elif self._error is None:
+            self._pieces.append(body)
+
+    def on_message_complete(self) -> None:
+        if self._begun:
+            self.complete = True
+        else:
+            # An interim answer; its headers are not those of the one to come.
+            self._headers.clear()

@@ -1,0 +1,92 @@
+"""Log lines: for people on a terminal, or as JSON objects."""
+
+from __future__ import annotations
+
+import json
+import logging
+import sys
+import time
+from typing import Any
+
+from panglot.text import visible
+from panglot_worker.wire import STAGES
+
+LAYOUT = "\n\t"
+"""Control characters a log line may hold; all others come from scripts and clients, and are spelt out."""
+
+EXTRA = ("package", "worker", "request_id", "stages")
+
+
+class Human(logging.Formatter):
+    """Time, level where it matters, who speaks, what is said."""
+
+    def __init__(self, colour: bool) -> None:
+        super().__init__()
+        self.colour = colour
+
+    def format(self, record: logging.LogRecord) -> str:
+        clock = time.strftime("%H:%M:%S", time.localtime(record.created))
+        level = "" if record.levelno <= logging.INFO else record.levelname.lower() + ": "
+        who = getattr(record, "package", "")
+        if record.name == "panglot.script":
+            who = f"{who}/{getattr(record, 'worker', '?')} |"
+        text = f"{who} {level}{record.getMessage()}" if who else f"{level}{record.getMessage()}"
+        if record.exc_info:
+            text += "\n" + self.formatException(record.exc_info)
+        text = visible(text, LAYOUT)
+        if not self.colour:
+            return f"{clock} {text}"
+        tint = "31" if record.levelno >= logging.ERROR else "33" if record.levelno >= logging.WARNING else ""
+        shown = f"\033[{tint}m{text}\033[0m" if tint else text
+        return f"\033[2m{clock}\033[0m {shown}"
+
+
+class JsonLines(logging.Formatter):
+    def format(self, record: logging.LogRecord) -> str:
+        value: dict[str, Any] = {
+            "time": round(record.created, 3),
+            "level": record.levelname.lower(),
+            "source": record.name.removeprefix("panglot."),
+            "message": visible(record.getMessage(), LAYOUT),
+        }
+        value.update({name: getattr(record, name) for name in EXTRA if hasattr(record, name)})
+        if record.exc_info:
+            value["traceback"] = visible(self.formatException(record.exc_info), LAYOUT)
+        return json.dumps(value, ensure_ascii=False)
+
+
+class AccessLog:
+    """Logs a share of the answered requests, evenly spread."""
+
+    def __init__(self, share: float, package: str) -> None:
+        self.share = share
+        self.package = package
+        self.count = 0
+        self.log = logging.getLogger("panglot.access")
+
+    def answered(self, exchange: Any, status: int, times: tuple[int, ...], total_us: int) -> None:
+        self.count += 1
+        if int(self.count * self.share) == int((self.count - 1) * self.share):
+            return
+        request_id = exchange.request_id.decode("latin-1")
+        stages = {
+            name: us / 1000 for name, us in zip(("queue", *STAGES), (exchange.queued_us, *times), strict=True) if us
+        }
+        shown = " ".join(f"{name}={ms:g}ms" for name, ms in stages.items())
+        extra = {"package": self.package, "worker": exchange.worker, "request_id": request_id, "stages": stages}
+        message = "POST %s %d %.3f ms %s %s"
+        self.log.info(message, exchange.route.name, status, total_us / 1000, request_id, shown, extra=extra)
+
+
+def configure(format: str, level: str) -> None:
+    """Send all of Panglot's log lines to stderr."""
+    target = logging.StreamHandler(sys.stderr)
+    target.setFormatter(JsonLines() if format == "json" else Human(sys.stderr.isatty()))
+    root = logging.getLogger("panglot")
+    root.handlers[:] = [target]
+    root.setLevel(level.upper())
+    root.propagate = False
+    uvicorn = logging.getLogger("uvicorn.error")
+    uvicorn.handlers[:] = [target]
+    uvicorn.setLevel(logging.ERROR)
+    uvicorn.propagate = False

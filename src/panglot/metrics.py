@@ -1,0 +1,176 @@
+"""Counters and histograms, kept as plain numbers and worded only when somebody asks.
+
+Histograms double: the bucket of a duration is the bit length of its microseconds, so that counting costs one list
+access. Labels are route templates, stages and reasons from the code, never anything a client sent.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+
+from panglot_worker.wire import STAGES
+
+FIRST, LAST = 6, 28
+"""Buckets run from 64 microseconds to 134 seconds."""
+
+WORKER_COUNTERS = {
+    "panglot_graph_extra_answers_total": "answers of a graph that nobody waited for, by server node",
+    "panglot_graph_node_failures_total": "exceptions of nodes of a graph",
+    "panglot_answer_errors_total": "answers with status 200 that say by the platform's convention that they failed",
+    "panglot_item_codes_total": "items answered by scripts of evals, by the code of their result",
+    "panglot_worker_net_refused_total": "connections of scripts that worker_net refused",
+}
+"""What workers count, by name."""
+
+Labels = dict[str, str]
+
+
+class Histogram:
+    __slots__ = ("counts", "total")
+
+    def __init__(self) -> None:
+        self.counts = [0] * 64
+        self.total = 0
+
+    def add(self, value: int) -> None:
+        """Count a duration in microseconds, or any whole number."""
+        self.counts[value.bit_length()] += 1
+        self.total += value
+
+    def merge(self, other: Histogram) -> None:
+        """Add all that another has counted."""
+        self.counts = [own + more for own, more in zip(self.counts, other.counts, strict=True)]
+        self.total += other.total
+
+    @property
+    def count(self) -> int:
+        return sum(self.counts)
+
+    def lines(self, name: str, labels: Labels, first: int, last: int, scale: float) -> Iterator[str]:
+        below = sum(self.counts[:first])
+        for exponent in range(first, last):
+            below += self.counts[exponent]
+            yield f"{name}_bucket{wording({**labels, 'le': f'{2**exponent * scale:.6g}'})} {below}"
+        yield f"{name}_bucket{wording({**labels, 'le': '+Inf'})} {self.count}"
+        yield f"{name}_sum{wording(labels)} {self.total * scale:.6f}"
+        yield f"{name}_count{wording(labels)} {self.count}"
+
+
+class PoolMetrics:
+    """What one pool counts for itself."""
+
+    def __init__(self) -> None:
+        self.queue_time = Histogram()
+        self.run_time = Histogram()
+        self.batch_size = Histogram()
+
+
+class Metrics:
+    """All that is counted. The engine and the web add; `/metrics` reads."""
+
+    def __init__(self) -> None:
+        self.requests: defaultdict[tuple[str, int], int] = defaultdict(int)
+        self.latency: defaultdict[str, Histogram] = defaultdict(Histogram)
+        self.stages = tuple(Histogram() for _ in STAGES)
+        self.pools: defaultdict[str, PoolMetrics] = defaultdict(PoolMetrics)
+        """By name; a package that is one pool has no name for it."""
+        self.released: defaultdict[str, int] = defaultdict(int)
+        self.dropped: defaultdict[str, int] = defaultdict(int)
+        self.restarts: defaultdict[str, int] = defaultdict(int)
+        self.reruns: defaultdict[str, int] = defaultdict(int)
+        self.refused: defaultdict[str, int] = defaultdict(int)
+        self.fetches: defaultdict[str, int] = defaultdict(int)
+        self.log_dropped = 0
+        self.script: defaultdict[str, float] = defaultdict(float)
+
+    def render(self, gauges: Iterable[tuple[str, str, Labels, float]] = ()) -> str:
+        """The Prometheus text form."""
+        lines: list[str] = []
+        counters: tuple[tuple[str, str, str, dict[str, int]], ...] = (
+            (
+                "panglot_batches_released_total",
+                "batches sent to a worker, by why they were released",
+                "reason",
+                self.released,
+            ),
+            ("panglot_dropped_total", "requests dropped before the script saw them", "reason", self.dropped),
+            ("panglot_worker_restarts_total", "workers replaced", "reason", self.restarts),
+            ("panglot_reruns_total", "items run again after a failed batch or a dead worker", "reason", self.reruns),
+            ("panglot_fetches_total", "addresses in requests, by what came of fetching them", "outcome", self.fetches),
+            ("panglot_connections_refused_total", "connections and requests refused by a limit", "limit", self.refused),
+        )
+        lines += _heading("panglot_requests_total", "requests answered", "counter")
+        for (route, status), count in sorted(self.requests.items()):
+            lines.append(f"panglot_requests_total{wording({'route': route, 'status': str(status)})} {count}")
+        for name, about, label, values in counters:
+            lines += _heading(name, about, "counter")
+            lines += [f"{name}{wording({label: key})} {count}" for key, count in sorted(values.items())]
+        lines += _heading("panglot_log_dropped_bytes_total", "script output dropped by the rate limit", "counter")
+        lines.append(f"panglot_log_dropped_bytes_total {self.log_dropped}")
+        lines += self._worker_counters()
+        lines += self._histograms()
+        lines += _gauges(gauges)
+        return "\n".join(lines) + "\n"
+
+    def _worker_counters(self) -> list[str]:
+        lines: list[str] = []
+        for name, about in WORKER_COUNTERS.items():
+            lines += _heading(name, about, "counter")
+            lines += [
+                f"{series} {n:g}" for series, n in sorted(self.script.items()) if series.partition("{")[0] == name
+            ]
+        return lines
+
+    def _histograms(self) -> list[str]:
+        name = "panglot_request_seconds"
+        lines = _heading(name, "from the request's first byte to its answer", "histogram")
+        for route, histogram in sorted(self.latency.items()):
+            lines += histogram.lines(name, {"route": route}, FIRST, LAST, 1e-6)
+        name = "panglot_queue_seconds"
+        lines += _heading(name, "waiting for a worker", "histogram")
+        for pool, counted in self.pools.items():
+            lines += counted.queue_time.lines(name, _pool(pool), FIRST, LAST, 1e-6)
+        if any(self.pools):
+            name = "panglot_pool_seconds"
+            lines += _heading(name, "from being sent to a worker of a pool to its reply", "histogram")
+            for pool, counted in self.pools.items():
+                lines += counted.run_time.lines(name, _pool(pool), FIRST, LAST, 1e-6)
+        name = "panglot_stage_seconds"
+        lines += _heading(name, "time of each stage in the worker", "histogram")
+        for stage, histogram in zip(STAGES, self.stages, strict=True):
+            lines += histogram.lines(name, {"stage": stage}, FIRST, LAST, 1e-6)
+        name = "panglot_batch_size"
+        lines += _heading(name, "items per script call", "histogram")
+        for pool, counted in self.pools.items():
+            lines += counted.batch_size.lines(name, _pool(pool), 1, 12, 1)
+        return lines
+
+
+def _pool(name: str) -> Labels:
+    return {"pool": name} if name else {}
+
+
+def _gauges(gauges: Iterable[tuple[str, str, Labels, float]]) -> list[str]:
+    lines: list[str] = []
+    seen = ""
+    for name, about, labels, value in gauges:
+        if name != seen:
+            lines += _heading(name, about, "gauge")
+            seen = name
+        lines.append(f"{name}{wording(labels)} {value:g}")
+    return lines
+
+
+def _heading(name: str, about: str, kind: str) -> list[str]:
+    return [f"# HELP {name} {about}", f"# TYPE {name} {kind}"]
+
+
+def wording(labels: Labels) -> str:
+    if not labels:
+        return ""
+    return "{" + ",".join(f'{key}="{_escaped(value)}"' for key, value in labels.items()) + "}"
+
+
+def _escaped(value: str) -> str:
+    return value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")

@@ -1,0 +1,62 @@
+"""How a package is divided into pools, as `pools` in panglot.toml or `--pools` says it."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Any
+
+NAMES = ("preprocess", "inference", "postprocess")
+MOST = 1024
+
+
+@dataclass(frozen=True)
+class PoolSize:
+    """What one pool is given; 0 and "" leave it to the script and the settings of the whole package."""
+
+    workers: int = 0
+    max_batch: int = 0
+    device: str = ""
+
+
+def parse(text: str) -> dict[str, PoolSize]:
+    """`preprocess=4,inference=2`. Raises ValueError."""
+    table: dict[str, Any] = {}
+    for part in text.split(","):
+        name, equals, count = part.partition("=")
+        if not equals or not count.strip().isdigit():
+            raise ValueError("expected pools with their processes, such as preprocess=4,inference=2")
+        table[name.strip()] = int(count)
+    return from_table(table)
+
+
+def from_table(table: Mapping[str, Any]) -> dict[str, PoolSize]:
+    """The `[pools]` of a panglot.toml: a number of processes, or a table of more. Raises ValueError."""
+    return {_known(name, NAMES, "pool"): _size(name, value) for name, value in table.items()}
+
+
+def _size(name: str, value: Any) -> PoolSize:
+    if not isinstance(value, Mapping):
+        value = {"workers": value}
+    known: dict[str, type] = {field.name: type(field.default) for field in fields(PoolSize)}
+    for key, given in value.items():
+        expected = known[_known(key, known, f"key of {name}")]
+        if type(given) is not expected:
+            raise ValueError(f"{name}: {key} must be {'text' if expected is str else 'a whole number'}")
+        if isinstance(given, int) and not 1 <= given <= MOST:
+            raise ValueError(f"{name}: {key} must be between 1 and {MOST}")
+    return PoolSize(**value)
+
+
+def _known(word: str, known: Any, what: str) -> str:
+    if word in known:
+        return word
+    near = difflib.get_close_matches(word, list(known), n=1)
+    hint = f"did you mean {near[0]}?" if near else f"use {', '.join(known)}"
+    raise ValueError(f"there is no {what} '{word}'; {hint}")
+
+
+def show(pools: Mapping[str, PoolSize]) -> str:
+    """As `parse` reads it."""
+    return ",".join(f"{name}={size.workers or 1}" for name, size in pools.items())

@@ -1,0 +1,228 @@
+"""`panglot serve`, from a recognised package to the exit code."""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import logging
+import os
+import signal
+import socket
+import sys
+import time
+from collections.abc import Callable
+from typing import cast
+
+import uvloop
+
+from panglot import linking
+from panglot import log as logs
+from panglot.discovery import Package
+from panglot.engine.engine import Closing, Engine, LocalEngine
+from panglot.errors import Unanswered
+from panglot.metrics import Metrics
+from panglot.settings import Settings
+from panglot.tracing import Tracing
+from panglot.watching import changes
+from panglot.web import access, app, listeners, native
+from panglot.web.front import Front
+from panglot.web.try_line import try_line
+
+log = logging.getLogger("panglot")
+STILL_LOADING = 10.0
+WORKER_STOP = 2.0
+
+
+def serve(package: Package, settings: Settings) -> None:
+    """Serve until told to stop. Raises StartError before the first ready, Unanswered when the drain time passes."""
+    logs.configure(settings.log_format, settings.log_level)
+    for problem in package.problems:
+        log.warning("%s", problem, extra={"package": package.name})
+    rules = access.establish(settings)
+    tls = access.tls_context(settings)
+    sockets = listeners.bind_all(native.find(package, settings), settings)
+    if rules.token and tls is None and not access.is_loopback(settings.host):
+        log.warning("the token travels over plain HTTP: use --tls-cert and --tls-key, or a proxy that speaks TLS")
+    if settings.install:
+        from panglot.tools import install
+
+        settings = dataclasses.replace(settings, python=install.environment(package, settings))
+    with linking.fixed_paths(package, settings.link_paths):
+        _run(package, settings, rules, sockets, tls)
+
+
+def _run(
+    package: Package,
+    settings: Settings,
+    rules: access.Access,
+    sockets: list[socket.socket],
+    tls: access.SSLContext | None,
+) -> None:
+    if settings.inline:
+        from panglot.inline import run_inline
+
+        run_inline(lambda: Serving(package, settings, rules, sockets, tls))
+        return
+
+    async def run() -> None:
+        serving = Serving(package, settings, rules, sockets, tls)
+        serving.handle_signals()
+        await serving.run()
+
+    uvloop.run(run())
+
+
+class Serving:
+    """One running server: it owns the engine, the fronts and the listening sockets. `front` is the first of them."""
+
+    def __init__(
+        self,
+        package: Package,
+        settings: Settings,
+        rules: access.Access,
+        sockets: list[socket.socket],
+        tls: access.SSLContext | None = None,
+    ) -> None:
+        self.package = package
+        self.settings = settings
+        self.metrics = Metrics()
+        self.engine = LocalEngine(package, settings, self.metrics)
+        contract = native.find(package, settings)
+        self.fronts = [
+            Front(package, settings, self.engine, self.metrics, rules, one)
+            for one in (contract, *(listener.contract for listener in contract.listeners))
+        ]
+        self.front = self.fronts[0]
+        for front in self.fronts:
+            front.app = app.build(front)
+        self.web = listeners.Listeners(self.fronts, sockets, tls)
+        self.url = self.web.urls[0]
+        self.tracing = Tracing(settings.otel_endpoint, package.name) if settings.otel_endpoint else None
+        for front in self.fronts:
+            if self.tracing is not None:
+                front.observers.append(self.tracing.answered)
+            if settings.access_log:
+                front.observers.append(logs.AccessLog(settings.access_log, package.name).answered)
+        self.signals = 0
+        self.stopped = asyncio.Event()
+        self.forced = asyncio.Event()
+
+    async def run(self) -> None:
+        """Until told to stop."""
+        await self.web.start()
+        await self.engine.start()
+        watchers = [asyncio.ensure_future(self._watch())] if self.settings.reload else []
+        watchers += [asyncio.ensure_future(one.contract.beside(one)) for one in self.fronts if one.contract.beside]
+        try:
+            await self._until_ready()
+            if not self.stopped.is_set():
+                self._say_ready()
+                await self.stopped.wait()
+            await self._drain()
+        finally:
+            for watcher in watchers:
+                watcher.cancel()
+            self.web.close()
+            await self.engine.stop(WORKER_STOP)
+            for front in self.fronts:
+                front.spool.close()
+            if self.tracing is not None:
+                self.tracing.close()
+
+    # Signals
+
+    def handle_signals(self) -> None:
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, self.stop)
+        loop.add_signal_handler(signal.SIGHUP, self.stop if os.isatty(0) else self._reload)
+
+    def stop(self) -> None:
+        """Drain and end; the second time, at once."""
+        self.signals += 1
+        self.stopped.set()
+        if self.signals > 1:
+            self.forced.set()
+
+    def _reload(self) -> None:
+        log.info("SIGHUP: loading %s anew", self.package.name)
+        self.engine.reload()
+
+    async def _watch(self) -> None:
+        async for names in changes(self.package.folder):
+            log.info("changed: %s; loading %s anew", ", ".join(names), self.package.name)
+            self.engine.reload()
+
+    # Starting
+
+    async def _until_ready(self) -> None:
+        log.info("listening on %s, loading %s", self.url, self.package.name)
+        for front, url in zip(self.fronts[1:], self.web.urls[1:], strict=True):
+            log.info("listening on %s too, for %s", url, front.contract.routes[0].target)
+        began = time.monotonic()
+        ready = asyncio.ensure_future(self.engine.ready.wait())
+        stopped = asyncio.ensure_future(self.stopped.wait())
+        with Progress(self._step) as progress:
+            while not (ready.done() or stopped.done()):
+                await asyncio.wait({ready, stopped}, timeout=0.2, return_when=asyncio.FIRST_COMPLETED)
+                progress.show(time.monotonic() - began)
+        ready.cancel()
+        stopped.cancel()
+        if self.engine.failed is not None:
+            raise self.engine.failed
+
+    def _step(self) -> str:
+        steps = [worker.step for pool in self.engine.pools for worker in pool.workers if worker.step]
+        return steps[0] if steps else "starting"
+
+    def _say_ready(self) -> None:
+        log.info("%s is ready on %s (%s)", self.package.name, self.url, self.package.dialect)
+        route = self.front.contract.routes[0]
+        path = route.path + ("any" if route.prefix else "")
+        api = self.engine.description.get("api", {})
+        token = bool(self.front.access.token)
+        log.info("try: %s", try_line(self.url, path, api, self.package.folder, token))
+
+    # Stopping
+
+    async def _drain(self) -> None:
+        """Answer what was accepted. Raises Unanswered when the time is up or a second signal comes."""
+        self.engine.draining = True
+        for front in self.fronts:
+            front.draining = True
+            if front.contract.refuses_in_drain:
+                front.engine = cast(Engine, Closing(self.engine))
+        log.info("stopping; %d request(s) to finish", self.web.unanswered())
+        draining = asyncio.ensure_future(self.web.drain())
+        forced = asyncio.ensure_future(self.forced.wait())
+        await asyncio.wait({draining, forced}, timeout=self.settings.drain, return_when=asyncio.FIRST_COMPLETED)
+        draining.cancel()
+        forced.cancel()
+        unanswered = self.web.unanswered()
+        if unanswered:
+            raise Unanswered(unanswered)
+
+
+class Progress:
+    """A moving line on a terminal, a plain line now and then in a log."""
+
+    def __init__(self, step: Callable[[], str]) -> None:
+        self._step = step
+        self._terminal = sys.stderr.isatty()
+        self._told = 0.0
+
+    def __enter__(self) -> Progress:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        if self._terminal:
+            sys.stderr.write("\r\033[K")
+            sys.stderr.flush()
+
+    def show(self, seconds: float) -> None:
+        if self._terminal and seconds > 0.5:
+            sys.stderr.write(f"\r\033[K  {'|/-'[int(seconds * 5) % 3]} {seconds:.0f} s, {self._step()}")
+            sys.stderr.flush()
+        elif not self._terminal and seconds - self._told >= STILL_LOADING:
+            self._told = seconds
+            log.info("still loading after %.0f s: %s", seconds, self._step())

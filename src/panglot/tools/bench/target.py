@@ -1,0 +1,129 @@
+"""What is asked: a server that runs already, or a package served for the occasion."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from panglot import asking
+from panglot.asking.base import About, Ask, Given
+from panglot.errors import StartError
+from panglot.tools import selftest
+from panglot.tools.bench.watching import listener
+from panglot.tools.client import Client
+from panglot.tools.inputs import Input, Unreadable
+
+BATCH = re.compile(r'panglot_batch_size_bucket\{(?:[^}]*,)?le="([^"]+)"\} (\S+)')
+TOTAL = re.compile(r"panglot_batch_size_(sum|count)(?:\{[^}]*\})? (\S+)")
+LOCAL = ("127.0.0.1", "::1", "localhost")
+
+
+@dataclass
+class Batches:
+    """How many batches of which size; a size stands for all above the size before it."""
+
+    sizes: dict[int, int] = field(default_factory=dict)
+    count: float = 0.0
+    items: float = 0.0
+
+    @classmethod
+    def of(cls, metrics: str) -> Batches:
+        """From the text of /metrics. Several pools count together."""
+        found = cls()
+        below = 0.0
+        for edge, text in BATCH.findall(metrics):
+            count = float(text)
+            below = below if count >= below else 0.0
+            if edge != "+Inf":
+                size = int(float(edge))
+                found.sizes[size] = found.sizes.get(size, 0) + int(count - below)
+            below = count if edge != "+Inf" else 0.0
+        for name, text in TOTAL.findall(metrics):
+            if name == "sum":
+                found.items += float(text)
+            else:
+                found.count += float(text)
+        return found
+
+    def since(self, before: Batches) -> Batches:
+        sizes = {size: count - before.sizes.get(size, 0) for size, count in self.sizes.items()}
+        kept = {size: count for size, count in sizes.items() if count > 0}
+        return Batches(kept, self.count - before.count, self.items - before.items)
+
+
+@dataclass
+class Target:
+    """A server with its requests, ready to be sent, and the right answer to each."""
+
+    client: Client
+    about: About
+    pid: int | None
+    requests: list[bytes] = field(default_factory=list)
+    answers: list[bytes] = field(default_factory=list)
+
+    def prepare(self, inputs: Sequence[Input]) -> None:
+        """Make the requests and ask each once. Raises StartError when one is not answered well."""
+        for entry in inputs:
+            if isinstance(entry, Unreadable):
+                raise StartError(f"{entry.name}: {entry.problem}", fix="leave it out, or panglot run to see which work")
+            self._add(entry)
+
+    def _add(self, given: Given) -> None:
+        asked = asking.ask(self.about, given)
+        reply = self.client.ask(asked, "*/*")
+        if reply.failed:
+            raise StartError(
+                f"{self.client.base}{asked.path} answers {given.name} with {reply.error}",
+                fix="name inputs it takes; panglot inspect shows how they are sent, --field and --dialect change it",
+            )
+        self.requests.append(self._bytes(asked))
+        self.answers.append(reply.body)
+
+    def _bytes(self, asked: Ask) -> bytes:
+        content_type, body = asked.encoded()
+        host = f"[{self.client.host}]" if ":" in self.client.host else self.client.host
+        headers = {
+            "Host": f"{host}:{self.client.port}",
+            "Content-Type": content_type,
+            "Content-Length": str(len(body)),
+            "Accept": "*/*",
+            **asked.headers,
+            **self.client.headers(),
+        }
+        lines = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
+        return f"{asked.method} {asked.path} HTTP/1.1\r\n{lines}\r\n".encode("latin-1") + body
+
+    def batches(self) -> Batches:
+        """The batches there have been so far, if the server tells."""
+        with contextlib.suppress(StartError, ValueError):
+            status, text = self.client.get("/metrics")
+            if status == 200:
+                return Batches.of(text)
+        return Batches()
+
+
+@contextlib.contextmanager
+def running(client: Client) -> Iterator[Target]:
+    """A server somewhere. Its cost is watched when it is on this machine."""
+    about = client.describe()
+    yield Target(client, about, listener(client.port) if client.host in LOCAL else None)
+
+
+@contextlib.contextmanager
+def served(plan: selftest.Plan, dialect: str, field: str) -> Iterator[Target]:
+    """A package, served by a process of its own until this is closed. Raises StartError when it does not load."""
+    server = selftest.Server(plan)
+    try:
+        try:
+            port = server.port()
+            server.wait_ready(port)
+        except selftest.ServerGone as gone:
+            server.stop()
+            raise StartError(selftest.last_words(server) or str(gone)) from None
+        client = Client(f"http://127.0.0.1:{port}", dialect, field)
+        client.token = plan.token.decode("latin-1")
+        yield Target(client, client.describe(), server.process.pid)
+    finally:
+        server.stop()

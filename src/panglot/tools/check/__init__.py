@@ -1,0 +1,1 @@
+"""`panglot check`: whether two results, or two packages stage by stage, agree."""

@@ -1,0 +1,88 @@
+"""What `panglot check` prints."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from panglot.text import visible
+from panglot.tools.check.compare import Verdict
+from panglot.tools.check.stagewise import NAMES, Compared, Stage
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+SHOWN = 4
+"""Differences of one stage that are listed."""
+
+
+def show_keys(console: Console, verdicts: Sequence[Verdict]) -> None:
+    """Every key of two files, and a last line."""
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=None, show_header=False, padding=(0, 2, 0, 0))
+    for _ in range(2):
+        table.add_column(no_wrap=True)
+    table.add_column(overflow="fold")
+    for verdict in verdicts:
+        agree = f"agree, at most {verdict.gap:.3g} apart" if verdict.gap else "equal"
+        outcome = Text(visible(verdict.differs), "red") if verdict.differs else Text(agree, "green")
+        table.add_row(Text(visible(verdict.key or "the array")), Text(verdict.what), outcome)
+    console.print(table)
+    different = sum(1 for verdict in verdicts if verdict.differs)
+    if different:
+        console.print(f"[bold red]{different} of {len(verdicts)} differ[/bold red]")
+    else:
+        console.print(f"[green]all {len(verdicts)} agree[/green]")
+
+
+def show_input(console: Console, compared: Compared) -> None:
+    from rich.text import Text
+
+    console.print(Text(visible(compared.name), "bold"))
+    if compared.problem:
+        console.print(Text(f"  {visible(compared.problem)}", "red"))
+        return
+    for stage in compared.stages:
+        _show_stage(console, stage, stage.name == compared.first)
+
+
+def _show_stage(console: Console, stage: Stage, is_first: bool) -> None:
+    from rich.text import Text
+
+    line = Text(f"  {NAMES[stage.name]:14}")
+    if not stage.verdicts:
+        console.print(line.append(stage.note or "nothing to compare", "dim"))
+        return
+    if not stage.differs:
+        gap = max(verdict.gap for verdict in stage.verdicts)
+        console.print(line.append(f"agrees, at most {gap:.3g} apart" if gap else "equal", "green"))
+        return
+    found = [verdict for verdict in stage.verdicts if verdict.differs]
+    worst = stage.worst()
+    style = "bold red" if is_first else "red"
+    console.print(line.append("differs: ", style).append(_words(worst)), soft_wrap=True)
+    for verdict in [entry for entry in found if entry is not worst][: SHOWN - 1]:
+        console.print(Text(" " * 25).append(_words(verdict)), soft_wrap=True)
+    if len(found) > SHOWN:
+        console.print(Text(f"{'':25}and {len(found) - SHOWN} more", "dim"))
+
+
+def _words(verdict: Verdict) -> str:
+    return visible(f"{verdict.key}: {verdict.differs}" if verdict.key else verdict.differs)
+
+
+def show_summary(console: Console, outcomes: Sequence[Compared]) -> None:
+    """The last line names the stage to look at."""
+    first = Counter(outcome.first for outcome in outcomes if outcome.first)
+    failed = sum(1 for outcome in outcomes if outcome.problem)
+    for stage, count in first.items():
+        console.print(
+            f"[bold red]the first stage that differs: {NAMES[stage]}[/bold red] ({count} of {len(outcomes)} inputs)"
+        )
+    if failed:
+        console.print(f"[bold red]{failed} of {len(outcomes)} inputs could not be compared[/bold red]")
+    if not first and not failed:
+        console.print(f"[green]both sides agree on {len(outcomes)} input{'s' if len(outcomes) > 1 else ''}[/green]")

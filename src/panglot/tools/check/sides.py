@@ -1,0 +1,146 @@
+"""The two sides of a comparison: a package run here, a server, or a command. Each answers an input."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import shlex
+import subprocess
+import sys
+import tempfile
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+
+from panglot import asking
+from panglot.asking.base import Given
+from panglot.discovery import Package
+from panglot.errors import StartError
+from panglot.settings import Settings
+from panglot.tools import npy, stages
+from panglot.tools.check.compare import flat
+from panglot.tools.client import Client
+from panglot.tools.offline import RESULTS, Offline, Reply, offline
+
+ACCEPT = f"{stages.STAGES}, {RESULTS}"
+INPUT, OUTPUT = "{input}", "{output}"
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What one side makes of an input: its answer by key, and the stages before it where they can be seen."""
+
+    final: Mapping[str, Any] = field(default_factory=dict)
+    stages: Mapping[str, stages.Leaves] = field(default_factory=dict)
+    error: str = ""
+    typed: bool = False
+    """Whether `final` has the types of arrays, which JSON has not."""
+
+
+class Side(Protocol):
+    name: str
+    dialect: str
+
+    async def answer(self, given: Given) -> Answer: ...
+
+
+def _answer(reply: Reply) -> Answer:
+    if reply.content_type == stages.STAGES:
+        recorded = stages.parse(reply.body)
+        plain = Reply(recorded.status, recorded.content_type, recorded.body)
+        error = f"status {recorded.status}" if plain.failed else ""
+        return Answer(dict(flat(plain.value())), recorded.stages, error)
+    if reply.failed:
+        return Answer(error=reply.error or f"status {reply.status}: {reply.value()}")
+    return Answer(dict(flat(reply.value())))
+
+
+class Local:
+    """A package, run here."""
+
+    def __init__(self, name: str, running: Offline, field: str) -> None:
+        self.name = name
+        self.dialect = running.package.dialect
+        self.running = running
+        self.about = asking.about_package(running.package, running.path, running.api, field)
+
+    async def answer(self, given: Given) -> Answer:
+        return _answer(await self.running.ask(asking.ask(self.about, given), ACCEPT))
+
+
+class Remote:
+    """A server. With `--dev` it shows its stages."""
+
+    def __init__(self, client: Client) -> None:
+        self.name = client.url
+        self.client = client
+        self.about = client.describe()
+        self.dialect = self.about.dialect
+
+    async def answer(self, given: Given) -> Answer:
+        return _answer(await asyncio.to_thread(self.client.ask, asking.ask(self.about, given), ACCEPT))
+
+
+class Command:
+    """A command line with `{input}` in it, such as a training framework's own predict script.
+
+    Its answer is the .npy it writes to `{output}` or to the folder it runs in, or else the last line of JSON it prints.
+    """
+
+    dialect = ""
+
+    def __init__(self, line: str) -> None:
+        self.name = line
+        words = shlex.split(line)
+        self.words = [sys.executable, *words] if words[0].endswith(".py") else words
+
+    async def answer(self, given: Given) -> Answer:
+        return await asyncio.to_thread(self._run, given)
+
+    def _run(self, given: Given) -> Answer:
+        with tempfile.TemporaryDirectory(prefix="panglot-check-") as folder:
+            output = Path(folder) / "output.npy"
+            source = str(given.file) if given.file is not None else str(Path(folder) / "input.json")
+            if given.file is None:
+                Path(source).write_text(json.dumps(given.value))
+            words = [word.replace(INPUT, source).replace(OUTPUT, str(output)) for word in self.words]
+            before = _saved()
+            try:
+                done = subprocess.run(words, capture_output=True, text=True, errors="replace", check=False)
+            except OSError as error:
+                raise StartError(f"{words[0]} cannot be run: {error.strerror}") from None
+            if done.returncode:
+                last = done.stderr.strip().rpartition("\n")[2]
+                return Answer(error=f"exit code {done.returncode}: {last}")
+            written = [file for file, when in _saved().items() if before.get(file) != when]
+            for file in (output, *written):
+                if file.exists():
+                    return Answer(npy.read(file), typed=True)
+        for line in reversed(done.stdout.splitlines()):
+            with contextlib.suppress(ValueError):
+                return Answer(dict(flat(json.loads(line))))
+        return Answer(error=f"it printed no JSON and wrote no .npy, not to {OUTPUT} either")
+
+
+def _saved() -> dict[Path, int]:
+    """The .npy files of the current folder, and when they were written."""
+    return {file: file.stat().st_mtime_ns for file in Path.cwd().glob("*.npy")}
+
+
+Where = Client | str | tuple[Package, Settings]
+"""A server, a command line, or a package with its settings."""
+
+
+@asynccontextmanager
+async def opened(name: str, where: Where, field: str) -> AsyncIterator[Side]:
+    """A side, ready to answer. Raises StartError when the package does not load or the server is not there."""
+    if isinstance(where, Client):
+        yield Remote(where)
+    elif isinstance(where, str):
+        yield Command(where)
+    else:
+        async with offline(*where) as running:
+            yield Local(name, running, field)

@@ -1,0 +1,94 @@
+"""Two sides, input by input and stage by stage: the first stage that differs is the one to look at."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from panglot.errors import StartError
+from panglot.tools.check.compare import Tolerance, Verdict, compare
+from panglot.tools.check.sides import Answer, Side
+from panglot.tools.inputs import Input, Unreadable
+from panglot.tools.stages import ORDER
+
+NAMES = {"decode": "decoded input", "preprocess": "preprocess", "inference": "raw output", "final": "final"}
+
+
+@dataclass(frozen=True)
+class Stage:
+    """One stage on both sides. Without verdicts it was not compared, and `note` says why."""
+
+    name: str
+    verdicts: tuple[Verdict, ...] = ()
+    note: str = ""
+
+    @property
+    def differs(self) -> bool:
+        return any(verdict.differs for verdict in self.verdicts)
+
+    def worst(self) -> Verdict:
+        """The verdict to show first: the largest difference, or any."""
+        return max((entry for entry in self.verdicts if entry.differs), key=lambda entry: entry.gap)
+
+
+@dataclass(frozen=True)
+class Compared:
+    """One input on both sides. `problem` says why nothing could be compared."""
+
+    name: str
+    stages: tuple[Stage, ...] = field(default=())
+    problem: str = ""
+
+    @property
+    def first(self) -> str:
+        """The first stage that differs; empty when none does."""
+        return next((stage.name for stage in self.stages if stage.differs), "")
+
+
+async def check(
+    left: Side, right: Side, inputs: Sequence[Input], tolerance: Tolerance, tell: Callable[[Compared], None]
+) -> None:
+    """Compare both sides on every input and tell each outcome."""
+    for entry in inputs:
+        if isinstance(entry, Unreadable):
+            tell(Compared(entry.name, problem=entry.problem))
+            continue
+        try:
+            answers = [await side.answer(entry) for side in (left, right)]
+        except (OSError, StartError) as error:
+            tell(Compared(entry.name, problem=str(error)))
+            continue
+        tell(_compared(entry.name, left, right, answers, tolerance))
+
+
+def _compared(name: str, left: Side, right: Side, answers: list[Answer], tolerance: Tolerance) -> Compared:
+    one, other = answers
+    sides = zip((left, right), answers, strict=True)
+    failed = [f"{side.name}: {answer.error}" for side, answer in sides if answer.error]
+    if failed:
+        return Compared(name, problem="; ".join(failed))
+    if not one.stages or not other.stages:
+        note = "only the answers can be seen on both sides"
+        hidden = tuple(Stage(stage, note=note) for stage in ORDER[:-1])
+        return Compared(name, (*hidden, Stage("final", _finals(one, other, tolerance))))
+    stages = tuple(_stage(stage, one, other, left.dialect == right.dialect, tolerance) for stage in ORDER)
+    return Compared(name, stages)
+
+
+def _finals(one: Answer, other: Answer, tolerance: Tolerance) -> tuple[Verdict, ...]:
+    """Answers as arrays where both sides have them so, else as JSON, which knows numbers and no types of them."""
+    values = [answer.final if answer.typed else answer.stages.get("final") for answer in (one, other)]
+    if values[0] and values[1]:
+        return tuple(compare(values[0], values[1], tolerance))
+    return tuple(compare(one.final, other.final, dataclasses.replace(tolerance, types=False)))
+
+
+def _stage(name: str, one: Answer, other: Answer, same_dialect: bool, tolerance: Tolerance) -> Stage:
+    if name not in one.stages and name not in other.stages:
+        return Stage(name, note="neither side has this stage")
+    if name not in one.stages or name not in other.stages:
+        return Stage(name, note=f"only the {'left' if name in one.stages else 'right'} side has this stage")
+    if name == "decode" and not same_dialect:
+        return Stage(name, note="the dialects hand it to scripts in different forms")
+    return Stage(name, tuple(compare(one.stages[name], other.stages[name], tolerance)))

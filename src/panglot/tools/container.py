@@ -1,0 +1,239 @@
+"""`panglot package`: the files that put a package into a container, and into a cluster.
+
+Every value that reaches a generated file is checked here against the letters it may consist of, or written as JSON:
+none can end its line or its quotes.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import os
+import re
+import shlex
+import unicodedata
+from dataclasses import dataclass
+from pathlib import Path
+
+from panglot import __version__
+from panglot.discovery import Package
+from panglot.errors import StartError, near
+from panglot.settings import Settings
+
+TEMPLATES = Path(__file__).parent / "templates" / "container"
+DOCKERFILE, IGNORE, COMPOSE, KUBERNETES = "Dockerfile", "Dockerfile.dockerignore", "compose.yaml", "kubernetes.yaml"
+FILES = {
+    DOCKERFILE: "the image",
+    IGNORE: "what stays out of it",
+    COMPOSE: "docker compose",
+    KUBERNETES: "a Deployment and a Service",
+}
+MARK = "# Written by panglot package "
+BASE_IMAGE = "python:3.11-slim"
+INSIDE = "/package"
+SPARE = 15
+"""Seconds between the end of the server's drain time and being killed."""
+
+NAME = re.compile(r"[a-z]([-a-z0-9]{0,48}[a-z0-9])?")
+"""A name for a Service in Kubernetes, with room for a suffix; an image may be called so too."""
+PATH = re.compile(r"[\w.+ /-]+")
+_HOST = r"[a-zA-Z0-9]([a-zA-Z0-9.-]*[a-zA-Z0-9])?(:[0-9]{1,5})?/"
+_PART = r"[a-z0-9]+(?:(?:\.|_{1,2}|-+)[a-z0-9]+)*"
+IMAGE = re.compile(
+    rf"({_HOST})?{_PART}(/{_PART})*(:[A-Za-z0-9_][A-Za-z0-9_.-]{{0,127}})?(@sha256:[0-9a-f]{{64}})?", re.ASCII
+)
+HEALTH = (
+    "import http.client, os, sys; "
+    "c = http.client.HTTPConnection('127.0.0.1', int(os.environ['PANGLOT_PORT']), timeout=4); "
+    "c.request('GET', '/v2/health/live'); sys.exit(c.getresponse().status != 200)"
+)
+
+
+@dataclass(frozen=True)
+class Choices:
+    """What the command line says; empty where it says nothing."""
+
+    path: str
+    dialect: str = ""
+    output: str = ""
+    base_image: str = ""
+    entrypoint: str = ""
+    name: str = ""
+    requirements: str = ""
+    port: int = 0
+
+
+@dataclass(frozen=True)
+class Written:
+    folder: Path
+    name: str
+    port: str
+    build: str
+    """The command that builds the image."""
+    notes: tuple[str, ...]
+
+
+def write(package: Package, settings: Settings, choices: Choices) -> Written:
+    """Write the files, replacing only what an earlier run wrote. Raises StartError before anything is written."""
+    folder = Path(choices.output).resolve() if choices.output else package.folder / "deploy"
+    values = _values(package, settings, choices, folder)
+    texts = {name: signed(render(_template(name), values)) for name in FILES}
+    for name in FILES:
+        _check_replaceable(folder / name)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for name, text in texts.items():
+            (folder / name).write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise StartError(f"cannot be written: {error.strerror}", file=error.filename or str(folder)) from None
+    name, port = values["name"], values["port"]
+    paths = [shlex.quote(near(str(path))) for path in (folder / DOCKERFILE, package.folder)]
+    build = f"docker build -f {paths[0]} -t {name} {paths[1]}"
+    return Written(folder, name, port, build, notes(package, settings))
+
+
+def render(template: str, values: dict[str, str]) -> str:
+    """The template with every `@word@` replaced by its value, once: a value is never looked at again."""
+    return re.sub(r"@([a-z_]+)@", lambda found: values[found[1]], template)
+
+
+def _template(name: str) -> str:
+    return (TEMPLATES / f"{name}.template").read_text(encoding="utf-8")
+
+
+def signed(text: str) -> str:
+    """The text under a first line that tells it from one changed by hand."""
+    return f"{MARK}{__version__} ({_digest(text)})\n{text}"
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def notes(package: Package, settings: Settings) -> tuple[str, ...]:
+    """What will be different in the image, in sentences."""
+    found = []
+    if settings.python:
+        found.append(f"panglot.toml sets python = {settings.python}; in the image the script runs in the image's own")
+    if (package.folder / ".dockerignore").exists():
+        found.append(f".dockerignore of the package is not read; its lines belong into {IGNORE}")
+    if package.installs:
+        listed = " ".join(word for words in package.installs for word in words)
+        found.append(f"the image will lack what config.json lists ({listed}); write it into requirements.txt")
+    for link in sorted(_links_outside(package.folder)):
+        found.append(f"{link.relative_to(package.folder)} is a link to outside of the package; the image will lack it")
+    return tuple(found)
+
+
+def _links_outside(folder: Path) -> list[Path]:
+    found = []
+    for path, folders, files in os.walk(folder):
+        folders[:] = [name for name in folders if name not in (".git", ".venv", "venv")]
+        for name in (*folders, *files):
+            file = Path(path) / name
+            if file.is_symlink() and not file.resolve().is_relative_to(folder):
+                found.append(file)
+    return found
+
+
+def _check_replaceable(file: Path) -> None:
+    if file.is_symlink() or (file.exists() and not _is_ours(file)):
+        problem = "panglot package did not write this file, or it was changed since"
+        raise StartError(problem, file=str(file), fix="move it away, or choose another --output")
+
+
+def _is_ours(file: Path) -> bool:
+    try:
+        head, _, rest = file.read_text(encoding="utf-8").partition("\n")
+    except (OSError, UnicodeDecodeError):
+        return False
+    return head.startswith(MARK) and head.endswith(f"({_digest(rest)})")
+
+
+# Values
+
+
+def _values(package: Package, settings: Settings, choices: Choices, folder: Path) -> dict[str, str]:
+    requirements = _requirements(package, choices.requirements)
+    port = choices.port or settings.port or 8080
+    own = _relative(folder, package.folder, "--output")
+    return {
+        "version": _checked(__version__, re.compile(r"[0-9A-Za-z.+]+"), "the version"),
+        "name": _name(package, choices.name),
+        "base_image": _checked(choices.base_image or BASE_IMAGE, IMAGE, "--base-image", "such as python:3.11-slim"),
+        "entrypoint": _entrypoint(package, choices),
+        "health_command": json.dumps(["python", "-c", HEALTH]),
+        "port": str(port),
+        "own_python": " PANGLOT_PYTHON=" if settings.python else "",
+        "copy_requirements": f"COPY {json.dumps([requirements, '/tmp/requirements.txt'])}\n" if requirements else "",
+        "install_requirements": " -r /tmp/requirements.txt" if requirements else "",
+        "dockerfile_path": shlex.quote(f"{own}/{DOCKERFILE}"),
+        "ignored_output": _ignored(own),
+        "context": json.dumps(_relative(package.folder, folder, "the package's folder")),
+        "dockerfile": json.dumps(f"{own}/{DOCKERFILE}"),
+        "drain": f"{settings.drain:g}",
+        "load": f"{settings.load_timeout:g}",
+        "grace": str(math.ceil(settings.drain) + SPARE),
+        "start_period": str(math.ceil(settings.load_timeout)),
+        "startup_failures": str(math.ceil((settings.load_timeout + SPARE) / 2)),
+    }
+
+
+def _checked(value: str, shape: re.Pattern[str], what: str, fix: str = "") -> str:
+    if not shape.fullmatch(value):
+        raise StartError(f"{what} cannot be {value!r} in a generated file", fix=fix)
+    return value
+
+
+def _relative(path: Path, start: Path, what: str) -> str:
+    return _checked(os.path.relpath(path, start), PATH, what, "use letters, digits, spaces and . _ + - only")
+
+
+def _ignored(own: str) -> str:
+    """What to keep out of the image of the files written here."""
+    if own.split("/")[0] == "..":
+        return ""
+    return own if own != "." else "\n".join(FILES)
+
+
+def _name(package: Package, given: str) -> str:
+    if given:
+        return _checked(given, NAME, "--name", "use up to 50 small letters, digits and -, a letter first")
+    plain = unicodedata.normalize("NFKD", package.name).encode("ascii", "ignore").decode().lower()
+    name = re.sub(r"[^a-z0-9]+", "-", plain).strip("-")[:50].strip("-") or "model"
+    return name if name[0].isalpha() else f"model-{name}"[:50].strip("-")
+
+
+def _requirements(package: Package, given: str) -> str:
+    """The requirements file as the build sees it; empty when there is none."""
+    file = Path(given) if given else package.folder / "requirements.txt"
+    if not file.is_file():
+        if given:
+            raise StartError("there is no such file", file=given)
+        return ""
+    if not file.resolve().is_relative_to(package.folder):
+        raise StartError("the image can only have what is in the package's folder", file=str(file), fix="copy it there")
+    return _relative(file.resolve(), package.folder, "the name of the requirements file")
+
+
+def _entrypoint(package: Package, choices: Choices) -> str:
+    """The command as a JSON list, which no shell ever sees: the package is named in it as it was to us."""
+    own = os.path.relpath(Path(choices.path).resolve(), package.folder)
+    inside = INSIDE if own == "." or own.startswith("..") else f"{INSIDE}/{own}"
+    words = ["panglot", "serve", inside, *(["--dialect", package.dialect] if choices.dialect else [])]
+    if _has_unseen(inside):
+        raise StartError(f"the script's name cannot be {own!r} in a generated file", fix="give it another name")
+    given = choices.entrypoint
+    if given:
+        try:
+            words = shlex.split(given)
+        except ValueError as error:
+            raise StartError(f"--entrypoint {given!r}: {error}") from None
+        if not words or _has_unseen(given):
+            raise StartError(f"--entrypoint cannot be {given!r} in a generated file", fix="give a command in one line")
+    return json.dumps(words)
+
+
+def _has_unseen(text: str) -> bool:
+    return any(unicodedata.category(character) in ("Cc", "Cf", "Cs", "Zl", "Zp") for character in text)

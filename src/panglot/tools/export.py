@@ -1,0 +1,164 @@
+"""`panglot export`: run a package's own export script, then see whether what came out can be used."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from panglot.errors import StartError
+
+SCRIPTS = ("export_model.py", "tools/export_model.py", "export.py", "tools/export.py", "deploy/export_model.py")
+"""Where packages keep their export script, in the order they are looked for."""
+MODELS = {".pdmodel": "paddle", ".json": "paddle", ".onnx": "onnx"}
+PARAMETERS = ".pdiparams"
+TELL_TALE = "PANGLOT-MODEL "
+"""Begins the line with which the loading process answers; frameworks print before and after it."""
+DEEPEST = 6
+LAST_LINES = 20
+
+
+@dataclass(frozen=True)
+class Model:
+    """An exported model. `weights` is empty where the model file holds them."""
+
+    kind: str
+    file: Path
+    weights: Path | None = None
+
+    @property
+    def files(self) -> list[Path]:
+        info = self.file.with_suffix(".pdiparams.info")
+        return [file for file in (self.file, self.weights, info) if file is not None and file.is_file()]
+
+    @property
+    def form(self) -> str:
+        if self.kind == "onnx":
+            return "ONNX"
+        return "Paddle, the program as JSON (3.0 and newer)" if self.file.suffix == ".json" else "Paddle, .pdmodel"
+
+
+@dataclass
+class Exported:
+    """What came of an export. `problem` is empty when all went well."""
+
+    script: Path
+    seconds: float = 0.0
+    problem: str = ""
+    output: str = ""
+    models: list[Model] = field(default_factory=list)
+    loaded: list[dict[str, Any]] = field(default_factory=list)
+    """For each model what the loading process said: inputs, outputs, seconds, or error."""
+
+
+def find_script(path: Path) -> Path:
+    """The export script of a package. Raises StartError when there is none, or the path is missing."""
+    if path.is_file():
+        if path.suffix != ".py":
+            raise StartError("this is no export script", file=str(path), fix="name a .py file, or the package's folder")
+        return path
+    if not path.is_dir():
+        raise StartError(f"{path} does not exist")
+    for name in SCRIPTS:
+        if (path / name).is_file():
+            return path / name
+    raise StartError("there is no export script", file=str(path), fix=f"it needs one of {', '.join(SCRIPTS)}")
+
+
+def root_of(script: Path) -> Path:
+    """The folder an export script is run in: its package's, also when it lies in tools/ or deploy/."""
+    folder = script.resolve().parent
+    return folder.parent if folder.name in ("tools", "deploy") else folder
+
+
+def export(script: Path, arguments: Sequence[str], python: str, environ: Mapping[str, str]) -> Exported:
+    """Run the script and try each model that came out. What goes wrong is in the outcome."""
+    root = root_of(script)
+    places = [root, *_named(arguments, root)]
+    before = dict(_files(places))
+    began = time.monotonic()
+    words = [python or sys.executable, str(script.resolve()), *arguments]
+    done = subprocess.run(
+        words, cwd=root, env=dict(environ), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+        text=True, errors="replace", check=False,
+    )  # fmt: skip
+    found = Exported(script, time.monotonic() - began, output=done.stdout)
+    if done.returncode:
+        how = f"signal {-done.returncode}" if done.returncode < 0 else f"exit code {done.returncode}"
+        found.problem = f"the export script ended with {how}"
+        return found
+    changed = [file for file, state in _files(places) if before.get(file) != state]
+    found.models = models(changed)
+    if not found.models:
+        found.problem = _nothing(changed, root)
+        return found
+    found.loaded = [load(model, python, environ) for model in found.models]
+    found.problem = next((str(entry["error"]) for entry in found.loaded if "error" in entry), "")
+    return found
+
+
+def _named(arguments: Sequence[str], root: Path) -> Iterator[Path]:
+    """Folders named in the arguments, where a script may write besides its own."""
+    for word in arguments:
+        place = root / word.rpartition("=")[2]
+        if word and (place.is_dir() or place.parent.is_dir()):
+            yield place if place.is_dir() or not place.suffix else place.parent
+
+
+def _files(places: Sequence[Path]) -> Iterator[tuple[Path, tuple[int, int]]]:
+    for place in dict.fromkeys(places):
+        for folder, names, files in os.walk(place):
+            if len(Path(folder).relative_to(place).parts) >= DEEPEST:
+                names.clear()
+            names[:] = [name for name in names if not name.startswith(".") and name != "__pycache__"]
+            for name in files:
+                file = Path(folder) / name
+                if file.suffix in MODELS or file.suffix == PARAMETERS:
+                    about = file.stat()
+                    yield file.resolve(), (about.st_mtime_ns, about.st_size)
+
+
+def models(files: Sequence[Path]) -> list[Model]:
+    """The models among files: a program of Paddle needs its parameters beside it."""
+    found = []
+    for file in sorted(set(files)):
+        kind = MODELS.get(file.suffix)
+        weights = file.with_suffix(PARAMETERS)
+        if kind == "onnx":
+            found.append(Model(kind, file))
+        elif kind == "paddle" and weights.is_file():
+            found.append(Model(kind, file, weights))
+    return found
+
+
+def _nothing(changed: Sequence[Path], root: Path) -> str:
+    if changed:
+        names = ", ".join(str(file.relative_to(root) if file.is_relative_to(root) else file) for file in changed)
+        return (
+            f"the export script wrote {names}, which is no whole model: Paddle's are a .json or .pdmodel and .pdiparams"
+        )
+    return "the export script ended well but wrote no model (.pdmodel or .json with .pdiparams, or .onnx)"
+
+
+def load(model: Model, python: str, environ: Mapping[str, str]) -> dict[str, Any]:
+    """Load a model in a process of the package's interpreter and run one random input through it."""
+    program = (Path(__file__).parent / "export_probe.py").read_text(encoding="utf-8")
+    wanted = {"kind": model.kind, "file": str(model.file), "weights": str(model.weights or "")}
+    words = [python or sys.executable, "-c", program, json.dumps(wanted)]
+    done = subprocess.run(
+        words, cwd=model.file.parent, env=dict(environ), stdin=subprocess.DEVNULL, capture_output=True, text=True,
+        errors="replace", check=False,
+    )  # fmt: skip
+    for line in done.stdout.splitlines():
+        if line.startswith(TELL_TALE):
+            answer: dict[str, Any] = json.loads(line.removeprefix(TELL_TALE))
+            return answer
+    said = [line for line in done.stderr.splitlines() if line.strip()][-LAST_LINES:]
+    how = f"was killed by signal {-done.returncode}" if done.returncode < 0 else f"ended with {done.returncode}"
+    return {"error": f"the process that loaded {model.file.name} {how}: {said[-1] if said else 'it said nothing'}"}

@@ -1,0 +1,109 @@
+"""Load an exported model and run one random input through it.
+
+The text of this file is run by `python -c` in the package's interpreter: CPython 3.8 or newer, with the framework that
+made the model. Its argument and its answer are JSON.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import sys
+import time
+from typing import Any
+
+TELL_TALE = "PANGLOT-MODEL "
+UNKNOWN = {2: 16, 3: 16, 4: 224}
+"""What an open length of an input is taken to be, by how many lengths it has; the first, the batch, is 1."""
+
+
+def main() -> None:
+    wanted = json.loads(sys.argv[1])
+    try:
+        answer = (paddle if wanted["kind"] == "paddle" else onnx)(wanted["file"], wanted["weights"])
+    except Exception as error:
+        answer = {"error": f"it does not load or run: {type(error).__name__}: {str(error).strip()[-400:]}"}
+    print("\n" + TELL_TALE + json.dumps(answer), flush=True)
+
+
+def paddle(file: str, weights: str) -> dict[str, Any]:
+    inference = importlib.import_module("paddle.inference")
+    began = time.perf_counter()
+    config = inference.Config(file, weights)
+    config.disable_gpu()
+    config.disable_glog_info()
+    predictor = inference.create_predictor(config)
+    loaded = time.perf_counter()
+    shapes = described(file)
+    inputs = []
+    for place, name in enumerate(predictor.get_input_names()):
+        handle = predictor.get_input_handle(name)
+        dtype = str(handle.type()).rpartition(".")[2].lower()
+        declared = shapes[place] if place < len(shapes) else [-1, 3, 224, 224]
+        shape = filled(declared)
+        handle.reshape(shape)
+        handle.copy_from_cpu(random(shape, dtype))
+        inputs.append({"name": name, "dtype": dtype, "declared": declared, "shape": shape})
+    predictor.run()
+    outputs = []
+    for name in predictor.get_output_names():
+        outputs.append(told(name, predictor.get_output_handle(name).copy_to_cpu()))
+    return judged(inputs, outputs, loaded - began, time.perf_counter() - loaded)
+
+
+def described(file: str) -> list[Any]:
+    """The shapes of the inputs as they were exported, -1 for open lengths; nothing when the model does not say."""
+    try:
+        layer = importlib.import_module("paddle").jit.load(file.rpartition(".")[0])
+        return [[-1 if length is None else int(length) for length in spec.shape] for spec in layer._input_spec()]
+    except Exception:
+        return []
+
+
+def onnx(file: str, weights: str) -> dict[str, Any]:
+    runtime = importlib.import_module("onnxruntime")
+    began = time.perf_counter()
+    session = runtime.InferenceSession(file, providers=["CPUExecutionProvider"])
+    loaded = time.perf_counter()
+    inputs, feed = [], {}
+    for entry in session.get_inputs():
+        declared = [length if isinstance(length, int) else -1 for length in entry.shape]
+        dtype = entry.type[len("tensor(") : -1].replace("float", "float32").replace("float3216", "float16")
+        feed[entry.name] = random(filled(declared), dtype)
+        inputs.append({"name": entry.name, "dtype": dtype, "declared": declared, "shape": filled(declared)})
+    names = [entry.name for entry in session.get_outputs()]
+    results = session.run(names, feed)
+    outputs = [told(name, result) for name, result in zip(names, results)]  # noqa: B905  CPython 3.8
+    return judged(inputs, outputs, loaded - began, time.perf_counter() - loaded)
+
+
+def filled(declared: list[int]) -> list[int]:
+    unknown = UNKNOWN.get(len(declared), 16)
+    return [length if length > 0 else 1 if place == 0 else unknown for place, length in enumerate(declared)]
+
+
+def random(shape: list[int], dtype: str) -> Any:
+    numpy = importlib.import_module("numpy")
+    source = numpy.random.default_rng(0)
+    if dtype.startswith("float"):
+        return source.random(shape, dtype="float32").astype(dtype)
+    return source.integers(0, 2, shape).astype(dtype)
+
+
+def told(name: str, value: Any) -> dict[str, Any]:
+    numpy = importlib.import_module("numpy")
+    found = numpy.asarray(value)
+    finite = bool(numpy.isfinite(found).all()) if found.dtype.kind == "f" else True
+    return {"name": name, "dtype": str(found.dtype), "shape": list(found.shape), "finite": finite}
+
+
+def judged(inputs: Any, outputs: Any, load_seconds: float, run_seconds: float) -> dict[str, Any]:
+    answer = {"inputs": inputs, "outputs": outputs, "load_seconds": load_seconds, "run_seconds": run_seconds}
+    wild = [entry["name"] for entry in outputs if not entry["finite"]]
+    if wild:
+        answer["error"] = f"the output {wild[0]} holds NaN or infinity for a random input"
+    return answer
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,101 @@
+"""What the inputs of a command stand for: files, folders, globs, JSON, JSON lines, or standard input."""
+
+from __future__ import annotations
+
+import glob
+import json
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TextIO
+
+from panglot.asking.base import Given
+from panglot.errors import StartError
+from panglot.settings import suggestion
+
+LINES = (".jsonl", ".ndjson")
+SOURCE = (".py", ".pyc", ".toml", ".md")
+"""Files of a package's folder that are no inputs when the folder is given."""
+
+
+@dataclass(frozen=True)
+class Unreadable:
+    """An input that is none, and why."""
+
+    name: str
+    problem: str
+
+
+Input = Given | Unreadable
+
+
+def gather(words: Sequence[str], stdin: TextIO | None = None) -> list[Input]:
+    """The inputs in the order given. Raises StartError when there is none, or a path is not there."""
+    if not words:
+        raise StartError(
+            "no inputs", fix="name files, folders or globs, JSON such as '{\"x\": 1}', or - for lines of it"
+        )
+    places = enumerate(words, 1)
+    found = [entry for place, word in places for entry in _expand(word, f"input {place}", stdin or sys.stdin)]
+    if not found:
+        raise StartError(f"no inputs in {' '.join(words)}")
+    return found
+
+
+def _expand(word: str, name: str, stdin: TextIO) -> Iterator[Input]:
+    if word == "-":
+        yield from _lines("-", stdin.read())
+        return
+    path = Path(word)
+    if word.lstrip()[:1] in ("{", "[") and not path.exists():
+        yield _value(name, word)
+    elif path.is_dir():
+        inside = sorted(entry for entry in path.iterdir() if entry.is_file() and not entry.name.startswith("."))
+        for entry in inside:
+            if entry.suffix not in SOURCE:
+                yield from _file(entry)
+    elif path.exists():
+        yield from _file(path)
+    else:
+        yield from _matches(word)
+
+
+def _matches(pattern: str) -> Iterator[Input]:
+    if not glob.has_magic(pattern):
+        path = Path(pattern)
+        near = [str(entry) for entry in path.parent.iterdir()] if path.parent.is_dir() else []
+        raise StartError(f"the input {pattern} does not exist", fix=suggestion(pattern, near))
+    names = sorted(glob.glob(pattern, recursive=True))
+    if not names:
+        raise StartError(f"no file matches {pattern}")
+    for name in names:
+        if Path(name).is_file():
+            yield from _file(Path(name))
+
+
+def _file(path: Path) -> Iterator[Input]:
+    try:
+        if path.suffix == ".json":
+            yield _value(str(path), path.read_text(encoding="utf-8"))
+        elif path.suffix in LINES:
+            yield from _lines(str(path), path.read_text(encoding="utf-8"))
+        else:
+            with path.open("rb"):
+                yield Given(str(path), file=path)
+    except (OSError, UnicodeDecodeError) as error:
+        yield Unreadable(str(path), getattr(error, "strerror", "") or f"not UTF-8: {error}")
+
+
+def _lines(name: str, text: str) -> Iterator[Input]:
+    for number, line in enumerate(text.split("\n"), 1):
+        if line.strip():
+            yield _value(f"{name}:{number}", line)
+
+
+def _value(name: str, text: str) -> Input:
+    try:
+        value: Any = json.loads(text)
+    except ValueError as error:
+        return Unreadable(name, f"not JSON: {error}")
+    return Given(name, value=value)

@@ -1,0 +1,135 @@
+"""Results of many inputs as a table, as lines of JSON, or as CSV."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Protocol, TextIO
+
+from panglot.text import visible
+from panglot.tools.run import Result
+from panglot_worker.wire import STAGES
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+LONGEST = 96
+"""Characters of an answer that a table shows."""
+COLUMNS = (*STAGES, "total")
+
+
+class Writer(Protocol):
+    def __init__(self, target: TextIO) -> None: ...
+
+    def add(self, result: Result) -> None: ...
+
+    def close(self) -> None: ...
+
+
+def writer(name: str, target: TextIO) -> Writer:
+    kinds: dict[str, type[Writer]] = {"table": TableWriter, "jsonl": LineWriter, "csv": CsvWriter}
+    return kinds[name](target)
+
+
+class LineWriter:
+    """One JSON object per input, as soon as it is there."""
+
+    def __init__(self, target: TextIO) -> None:
+        self.target = target
+
+    def add(self, result: Result) -> None:
+        row: dict[str, Any] = {"input": result.name, "status": result.status}
+        if result.failed:
+            row["error"] = result.error or f"status {result.status}"
+        if not result.failed or result.value is not None:
+            row["answer"] = result.value
+        row["times_ms"] = result.times
+        if result.runs > 1:
+            row["runs"], row["stable"] = result.runs, result.stable
+        self.target.write(json.dumps(row, ensure_ascii=False) + "\n")
+        self.target.flush()
+
+    def close(self) -> None:
+        self.target.flush()
+
+
+class CsvWriter:
+    def __init__(self, target: TextIO) -> None:
+        self.target = target
+        self.rows = csv.writer(target, lineterminator="\n")
+        self.rows.writerow(["input", "status", *(f"{name}_ms" for name in COLUMNS), "answer", "error"])
+
+    def add(self, result: Result) -> None:
+        times = [result.times.get(name, "") for name in COLUMNS]
+        answer = "" if result.failed else json.dumps(result.value, ensure_ascii=False)
+        error = (result.error or f"status {result.status}") if result.failed else ""
+        self.rows.writerow([result.name, result.status or "", *times, answer, error])
+        self.target.flush()
+
+    def close(self) -> None:
+        self.target.flush()
+
+
+class TableWriter:
+    """Shown at the end, on the width there is."""
+
+    def __init__(self, target: TextIO) -> None:
+        self.target = target
+        self.results: list[Result] = []
+
+    def add(self, result: Result) -> None:
+        self.results.append(result)
+
+    def close(self) -> None:
+        from rich.console import Console
+
+        console = Console(file=self.target) if self.target.isatty() else Console(file=self.target, width=140)
+        show(console, self.results)
+
+
+def show(console: Console, results: Sequence[Result]) -> None:
+    """The table of results, and one of times when there is more than one run."""
+    from rich.table import Table
+    from rich.text import Text
+
+    used = [name for name in COLUMNS if any(result.times.get(name) for result in results)]
+    table = Table(box=None, header_style="dim", padding=(0, 2, 0, 0))
+    table.add_column("input", overflow="fold")
+    table.add_column("answer", overflow="fold", ratio=1)
+    for name in used:
+        table.add_column(f"{name} ms" if name == "total" else name, justify="right", no_wrap=True)
+    for result in results:
+        shown = Text(_clipped(result), "red" if result.failed else "")
+        if not result.stable:
+            shown.append(" (differs from run to run)", "yellow")
+        table.add_row(Text(visible(result.name)), shown, *(_number(result.times.get(name)) for name in used))
+    console.print(table)
+
+
+def _clipped(result: Result) -> str:
+    if result.failed:
+        text = result.error or f"status {result.status}: {json.dumps(result.value, ensure_ascii=False)}"
+    else:
+        text = json.dumps(result.value, ensure_ascii=False)
+    text = visible(text)
+    return text if len(text) <= LONGEST else text[: LONGEST - 1] + "…"
+
+
+def _number(value: float | None) -> str:
+    return "" if value is None else f"{value:.2f}"
+
+
+def summary(results: Sequence[Result], total: int, seconds: float) -> str:
+    """One line: how many, how fast, where the time went."""
+    good = [result for result in results if not result.failed]
+    words = [f"{len(good)} of {total} answered in {seconds:.1f} s"]
+    failed = len(results) - len(good)
+    if failed:
+        words.append(f"{failed} failed")
+    if good:
+        totals = sorted(result.times["total"] for result in good)
+        words.append(f"median {totals[len(totals) // 2]:.2f} ms, slowest {totals[-1]:.2f} ms")
+    if any(not result.stable for result in results):
+        words.append("some answers differ from run to run")
+    return ", ".join(words)

@@ -1,0 +1,67 @@
+"""The values between the stages, as a worker sends them: see `panglot_worker/recording.py`."""
+
+from __future__ import annotations
+
+import json
+import struct
+from dataclasses import dataclass
+from typing import Any
+
+from panglot.tools.arrays import Array
+
+STAGES = "application/x-panglot-stages"
+MAGIC = b"PANGLOT-STAGES 1\n"
+ORDER = ("decode", "preprocess", "inference", "final")
+
+
+@dataclass(frozen=True)
+class Opaque:
+    """A value that could only be named by its type."""
+
+    note: str
+
+    def __str__(self) -> str:
+        return f"a {self.note}"
+
+
+Leaves = dict[str, Any]
+"""Arrays, JSON scalars and Opaque by their place in a value; the place of a value that is one leaf is empty."""
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """An answer and what came before it, by stage."""
+
+    status: int
+    content_type: str
+    body: bytes
+    stages: dict[str, Leaves]
+
+
+def parse(body: bytes) -> Recorded:
+    """Raises ValueError for what is no record."""
+    if not body.startswith(MAGIC):
+        raise ValueError("this is no record of stages")
+    try:
+        at = len(MAGIC) + 4
+        length = struct.unpack_from("<I", body, len(MAGIC))[0]
+        about = json.loads(body[at : at + length])
+        at += length + about["size"]
+        answer = body[at - about["size"] : at]
+        stages: dict[str, Leaves] = {}
+        for name, rows in about["stages"].items():
+            found: Leaves = {}
+            for row in rows:
+                size = row.get("size", 0)
+                found[row["path"]] = _leaf(row, body[at : at + size])
+                at += size
+            stages[name] = found
+        return Recorded(about["answer"]["status"], about["answer"]["content_type"], answer, stages)
+    except (KeyError, TypeError, struct.error) as error:
+        raise ValueError(f"this record of stages is damaged: {error}") from None
+
+
+def _leaf(row: dict[str, Any], data: bytes) -> Any:
+    if "dtype" in row:
+        return Array(row["dtype"], tuple(row["shape"]), data)
+    return Opaque(row["note"]) if row["note"] else row["value"]

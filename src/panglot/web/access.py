@@ -1,0 +1,113 @@
+"""Who may ask: tokens, host names, and the rule that nothing is open to other machines by accident."""
+
+from __future__ import annotations
+
+import base64
+import hmac
+import os
+import re
+import ssl
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from panglot.errors import StartError
+from panglot.hosts import is_loopback as is_loopback
+from panglot.settings import Settings
+from panglot.web.native.base import ADMIN, PUBLIC
+
+PORT = re.compile(rb":[0-9]{1,5}$")
+LOCAL_NAMES = ("localhost", "127.0.0.1", "[::1]", "::1")
+
+
+@dataclass(frozen=True)
+class Access:
+    """Decides about requests. `token` is empty while none is required."""
+
+    token: bytes
+    hosts: frozenset[bytes]
+    """Host names accepted; empty: any."""
+
+    def refuses(self, access: str, authorization: bytes) -> bool:
+        """Whether a request to a route of this access lacks the token.
+
+        Pages for whoever runs the server also take it as the password of HTTP Basic: browsers know no other way.
+        """
+        if not self.token or access == PUBLIC:
+            return False
+        scheme, _, given = authorization.partition(b" ")
+        kind, given = scheme.lower(), given.strip()
+        if kind == b"basic" and access == ADMIN:
+            given = _password(given)
+        elif kind != b"bearer":
+            given = b""
+        return not hmac.compare_digest(given, self.token)
+
+    def knows(self, host: bytes) -> bool:
+        return not self.hosts or host in self.hosts or _name(host) in self.hosts
+
+
+def challenges(access: str) -> tuple[str, ...]:
+    """How the token may be given on a route of this access; a header each, since browsers do not split them."""
+    return ("Bearer", 'Basic realm="panglot"') if access == ADMIN else ("Bearer",)
+
+
+def _password(credentials: bytes) -> bytes:
+    """The password of HTTP Basic; empty when there is none. The user's name does not matter."""
+    try:
+        return base64.b64decode(credentials, validate=True).partition(b":")[2]
+    except ValueError:
+        return b""
+
+
+def _name(host: bytes) -> bytes:
+    """The host without its port, in lower case."""
+    return PORT.sub(b"", host.strip().lower())
+
+
+def establish(settings: Settings, environ: Mapping[str, str] = os.environ) -> Access:
+    """The access rules for these settings. Raises StartError for an address that would be open to anyone."""
+    token = _token(settings, environ)
+    loopback = is_loopback(settings.host)
+    if not loopback and not token and not settings.no_auth:
+        raise StartError(
+            f"{settings.host} can be reached from other machines, and no token is set",
+            fix="set PANGLOT_TOKEN or --token-file, or say --no-auth",
+        )
+    hosts: frozenset[bytes] = frozenset()
+    if loopback and not token and not settings.no_auth:
+        names = (*LOCAL_NAMES, settings.host, *settings.allow_host)
+        hosts = frozenset(f"{name.lower()}{port}".encode() for name in names for port in ("", f":{settings.port}"))
+    return Access(token, hosts)
+
+
+SSLContext = ssl.SSLContext
+
+
+def tls_context(settings: Settings) -> SSLContext | None:
+    """The certificate to serve with, if one is set. Raises StartError when it cannot be used."""
+    if not settings.tls_cert and not settings.tls_key:
+        return None
+    if not (settings.tls_cert and settings.tls_key):
+        raise StartError("TLS needs both --tls-cert and --tls-key")
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    try:
+        context.load_cert_chain(settings.tls_cert, settings.tls_key)
+    except (OSError, ssl.SSLError) as error:
+        raise StartError(f"the certificate cannot be used: {error}", file=settings.tls_cert) from None
+    return context
+
+
+def _token(settings: Settings, environ: Mapping[str, str]) -> bytes:
+    if settings.no_auth:
+        return b""
+    if settings.token_file:
+        try:
+            token = Path(settings.token_file).read_text(encoding="ascii").strip()
+        except (OSError, UnicodeDecodeError) as error:
+            raise StartError(f"the token cannot be read: {error}", file=settings.token_file) from None
+        if not token:
+            raise StartError("the token file is empty", file=settings.token_file)
+        return token.encode()
+    return os.fsencode(environ.get("PANGLOT_TOKEN", "").strip())

@@ -1,0 +1,311 @@
+"""One request to the script and its answer, on one connection."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Sequence
+from http import HTTPStatus
+from typing import TYPE_CHECKING
+
+from panglot.engine.call import Call, Fault, Step
+from panglot.web.front import Front
+from panglot.web.native.base import InferRoute
+from panglot.web.spool import Upload
+from panglot_worker import wire
+
+if TYPE_CHECKING:
+    from panglot.web.protocol import Connection
+
+JOIN_BELOW = 65536
+STREAM_BACKLOG = 8 * 1024 * 1024
+"""Bytes of a stream that may wait for a client to read them."""
+
+MANY_PIECES, SMALL_PIECE = 256, 4096
+TLS_PIECE = 1 << 17
+STATUS_LINES = {
+    status: b"HTTP/1.1 %d %s\r\n" % (status, HTTPStatus(status).phrase.encode() if status in set(HTTPStatus) else b"")
+    for status in range(100, 600)
+}
+TIMING = b"server-timing: queue;dur=%.3f, decode;dur=%.3f, inference;dur=%.3f, encode;dur=%.3f, total;dur=%.3f\r\n"
+TIMING_ALL = (
+    b"server-timing: queue;dur=%.3f, decode;dur=%.3f, preprocess;dur=%.3f, inference;dur=%.3f, "
+    b"postprocess;dur=%.3f, encode;dur=%.3f, total;dur=%.3f\r\n"
+)
+
+monotonic = time.monotonic
+
+
+class Exchange(Call):
+    """Begun by a connection when headers are complete; finished by the engine's reply or a fault."""
+
+    __slots__ = ("began", "connection", "front", "keep_alive", "lines", "minor", "route", "started", "trace", "upload")
+
+    def __init__(self, connection: Connection, front: Front, route: InferRoute, began: float) -> None:
+        super().__init__()
+        self.connection = connection
+        self.front = front
+        self.route = route
+        self.began = began
+        self.keep_alive = True
+        self.minor = 1
+        self.started = False
+        self.trace = b""
+        self.lines = b""
+        """Header lines the answer must carry."""
+        self.pieces: list[bytes | bytearray] = []
+        self.upload: Upload | None = None
+        """The body, where that is written to a file."""
+
+    def take_in(self, body: bytes) -> None:
+        """Keep a piece of the body. A great many small ones share one buffer: each alone costs more than it holds."""
+        pieces = self.pieces
+        if len(pieces) < MANY_PIECES or len(body) > SMALL_PIECE:
+            pieces.append(body)
+        elif isinstance(pieces[-1], bytearray):
+            pieces[-1] += body
+        else:
+            pieces.append(bytearray(body))
+
+    def use_upload(self, upload: Upload) -> None:
+        """The script is given the path."""
+        path = bytes(upload.path)
+        self.pieces, self.size = [path], len(path)
+        self.front.held += self.size
+
+    def release(self) -> None:
+        """Let go of the body."""
+        self.front.held -= self.size
+        self.size = 0
+        if self.upload is not None:
+            self.upload.close()
+
+    def grow(self, size: int) -> bool:
+        if self.front.held + size > self.front.settings.max_held:
+            return False
+        self.front.held += size
+        self.size += size
+        return True
+
+    # Answers
+
+    def reply(self, reply: wire.Reply) -> None:
+        if self.connection.transport is None:
+            return
+        if reply.flags & wire.MORE or self.started:
+            self._stream(reply)
+        elif reply.flags & wire.ERROR:
+            self._script_failed(reply)
+        else:
+            self._send(reply.status, reply.head, reply.body, reply.times)
+
+    def fail(self, fault: Fault) -> None:
+        if self.connection.transport is None:
+            return
+        if self.started:
+            self._break_off()
+            return
+        status, content_type, body = self.front.error(self.route, fault, self.request_id)
+        extra = b"retry-after: %d\r\n" % fault.retry_after if fault.retry_after else b""
+        self._send(status, content_type, body, wire.NO_TIMES, extra)
+
+    def _script_failed(self, reply: wire.Reply) -> None:
+        problem = json.loads(bytes(reply.body))
+        extra = b""
+        if problem["traceback"]:
+            self.front.script_failed(self.request_id.decode("latin-1"), problem["message"], problem["traceback"])
+            if self.front.settings.dev:
+                last = problem["traceback"].strip().rpartition("\n")[2]
+                extra = b"x-panglot-error: " + _header_text(last) + b"\r\n"
+        fault = Fault(reply.status, problem["code"], problem["message"])
+        status, content_type, body = self.front.error(self.route, fault, self.request_id)
+        self._send(status, content_type, body, reply.times, extra)
+
+    def _send(
+        self,
+        status: int,
+        head: bytes,
+        body: wire.Buffer,
+        times: tuple[int, int, int, int, int],
+        extra: bytes = b"",
+    ) -> None:
+        total = int((monotonic() - self.began) * 1e6)
+        close = b"" if self._may_stay() else b"connection: close\r\n"
+        lines = b"".join((
+            _begin(status, head),
+            b"content-length: %d\r\nx-request-id: %s\r\n" % (len(body), self.request_id),
+            timing(self.queued_us, times, total, self.trail),
+            self.front.date,
+            self.lines,
+            extra,
+            close,
+            b"\r\n",
+        ))  # fmt: skip
+        if len(body) < JOIN_BELOW:
+            self.connection.transport.write(lines + body)
+        else:
+            self._send_large(lines, body)
+        self._done(status, times, total)
+
+    def _send_large(self, lines: bytes, body: wire.Buffer) -> None:
+        transport = self.connection.transport
+        if self.connection.scheme == "http":
+            transport.writelines((lines, body))
+            return
+        # Encrypted in one go, it would lie in a buffer below TLS where nobody sees how much is left unread.
+        transport.write(lines)
+        view = memoryview(body)
+        for start in range(0, len(view), TLS_PIECE):
+            transport.write(view[start : start + TLS_PIECE])
+
+    def _may_stay(self) -> bool:
+        if self.front.draining:
+            self.keep_alive = False
+        return self.keep_alive
+
+    def _done(self, status: int, times: tuple[int, int, int, int, int], total: int) -> None:
+        front, route = self.front, self.route
+        front.metrics.requests[route.name, status] += 1
+        front.metrics.latency[route.name].add(total)
+        front.recent.append((time.time(), self.request_id, route.name, status, total, self.queued_us, times))
+        for observe in front.observers:
+            observe(self, status, times, total)
+        self.connection.finished(self)
+
+    # Answers in parts
+
+    def _stream(self, reply: wire.Reply) -> None:
+        transport = self.connection.transport
+        if transport.is_closing():
+            return
+        if not self.started:
+            self._open_stream(reply)
+        if reply.flags & wire.ERROR:
+            problem = json.loads(bytes(reply.body))
+            if problem["traceback"]:
+                self.front.script_failed(self.request_id.decode("latin-1"), problem["message"], problem["traceback"])
+            self._break_off()
+            return
+        if len(reply.body):
+            transport.write(self._chunk(reply.body))
+            if transport.get_write_buffer_size() > STREAM_BACKLOG:
+                # Its worker serves others too and cannot be held back: the reader is too slow.
+                self.front.metrics.refused["stream_backlog"] += 1
+                transport.abort()
+                return
+        if not reply.flags & wire.MORE:
+            if self.minor:
+                transport.write(b"0\r\n\r\n")
+            self._done(200, reply.times, int((monotonic() - self.began) * 1e6))
+
+    def end_stream(self) -> None:
+        """Complete an answer in parts from this side: nothing more is coming."""
+        if self.started and self.connection.transport is not None and not self.connection.transport.is_closing():
+            self.front.engine.cancel(self)
+            if self.minor:
+                self.connection.transport.write(b"0\r\n\r\n")
+            self.keep_alive = False
+            self._done(200, wire.NO_TIMES, int((monotonic() - self.began) * 1e6))
+
+    def _open_stream(self, reply: wire.Reply) -> None:
+        self.started = True
+        if not self.minor:
+            self.keep_alive = False
+        lines = (
+            _begin(200, reply.head),
+            b"cache-control: no-store\r\nx-request-id: %s\r\n" % self.request_id,
+            timing(self.queued_us, reply.times, int((monotonic() - self.began) * 1e6), self.trail),
+            self.front.date,
+            self.lines,
+            b"transfer-encoding: chunked\r\n" if self.minor else b"",
+            b"" if self._may_stay() else b"connection: close\r\n",
+            b"\r\n",
+        )
+        self.connection.transport.write(b"".join(lines))
+
+    def _chunk(self, body: wire.Buffer) -> bytes:
+        return b"".join((b"%x\r\n" % len(body), body, b"\r\n")) if self.minor else bytes(body)
+
+    def _break_off(self) -> None:
+        """The answer cannot be completed: end the connection without the final chunk, so that the client notices."""
+        self.keep_alive = False
+        if not self.minor:
+            # HTTP/1.0 has no final chunk whose absence would tell.
+            self.connection.transport.abort()
+        self._done(500, wire.NO_TIMES, int((monotonic() - self.began) * 1e6))
+
+
+def answer_bytes(
+    front: Front, route: InferRoute | None, fault: Fault, request_id: bytes, header_lines: bytes = b""
+) -> bytes:
+    """A whole answer to a request that never became a call; the connection closes after it."""
+    status, content_type, body = front.error(route, fault, request_id)
+    retry = b"retry-after: %d\r\n" % fault.retry_after if fault.retry_after else b""
+    challenge = b"www-authenticate: Bearer\r\n" if fault.status == 401 else b""
+    lines = (
+        _begin(status, content_type),
+        b"content-length: %d\r\nx-request-id: %s\r\nserver-timing: total;dur=0\r\n" % (len(body), request_id),
+        front.date,
+        header_lines,
+        retry,
+        challenge,
+        b"connection: close\r\n\r\n",
+        body,
+    )
+    return b"".join(lines)
+
+
+def cors_lines(front: Front, origin: bytes) -> bytes:
+    """Header lines that let a page of an allowed origin read the answer."""
+    if origin not in front.origins:
+        return b""
+    exposed = b"x-request-id, server-timing, retry-after"
+    return b"access-control-allow-origin: %s\r\naccess-control-expose-headers: %s\r\nvary: origin\r\n" % (
+        origin,
+        exposed,
+    )
+
+
+def timing(queued_us: int, times: tuple[int, int, int, int, int], total_us: int, trail: Sequence[Step] = ()) -> bytes:
+    """The header line; after a row of pools also what each took."""
+    if trail:
+        pools = b"".join(
+            b", %s.queue;dur=%.3f, %s.run;dur=%.3f"
+            % (name := step.pool.encode(), step.queued_us * 1e-3, name, step.run_us * 1e-3)
+            for step in trail
+        )
+        return timing(queued_us, times, total_us)[:-2] + pools + b"\r\n"
+    decode, preprocess, inference, postprocess, encode = times
+    if preprocess or postprocess:
+        return TIMING_ALL % (
+            queued_us * 1e-3, decode * 1e-3, preprocess * 1e-3, inference * 1e-3, postprocess * 1e-3, encode * 1e-3,
+            total_us * 1e-3,
+        )  # fmt: skip
+    return TIMING % (queued_us * 1e-3, decode * 1e-3, inference * 1e-3, encode * 1e-3, total_us * 1e-3)
+
+
+_beginnings: dict[tuple[int, bytes], bytes] = {}
+
+
+def _begin(status: int, head: bytes) -> bytes:
+    """Status line, content type and the script's own header lines."""
+    key = (status, head)
+    found = _beginnings.get(key)
+    if found is None:
+        content_type, *lines = head.split(b"\0")
+        found = STATUS_LINES.get(status, STATUS_LINES[500])
+        if content_type:
+            found += b"content-type: " + _header_text(content_type) + b"\r\n"
+        if content_type != b"application/json":
+            found += b"x-content-type-options: nosniff\r\n"
+        for line in lines:
+            found += _header_text(line) + b"\r\n"
+        if not lines and len(_beginnings) < 256:
+            _beginnings[key] = found
+    return found
+
+
+def _header_text(text: bytes | str) -> bytes:
+    """Text that cannot break out of its header line."""
+    raw = text.encode("ascii", "backslashreplace") if isinstance(text, str) else text
+    return bytes(c if 32 <= c < 127 else 63 for c in raw[:4096])

@@ -1,0 +1,110 @@
+"""What all connections of a server share."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import time
+from collections import deque
+from collections.abc import Awaitable, Callable
+from email.utils import formatdate
+from typing import Any
+
+from panglot.discovery import Package
+from panglot.engine.call import Fault
+from panglot.engine.engine import Engine
+from panglot.metrics import Metrics
+from panglot.settings import Settings
+from panglot.web.access import Access
+from panglot.web.native.base import Contract, InferRoute, Words, neutral_error
+from panglot.web.spool import Spool
+
+ASGI = Callable[[Any, Any, Any], Awaitable[None]]
+RECENT = 50
+
+
+Recent = tuple[float, bytes, str, int, int, int, tuple[int, int, int, int, int]]
+"""A request just answered, for the page: when, id, route, status, total and queue microseconds, stage times."""
+
+
+class Front:
+    """One package behind one listener."""
+
+    def __init__(
+        self, package: Package, settings: Settings, engine: Engine, metrics: Metrics, access: Access, contract: Contract
+    ) -> None:
+        self.package = package
+        self.settings = settings
+        self.engine = engine
+        self.metrics = metrics
+        self.access = access
+        self.contract = contract
+        self.infer: dict[bytes, InferRoute] = {
+            route.path.encode(): route for route in contract.routes if not route.prefix and route.method == "POST"
+        }
+        self._prefixes = [
+            (route.path.encode(), route) for route in contract.routes if route.prefix and route.method == "POST"
+        ]
+        self._asked = [route for route in contract.routes if route.method == "GET"]
+        self.app: ASGI | None = None
+        self.public: frozenset[bytes] = frozenset()
+        self.spool = Spool(settings.spool_bytes)
+        self.held = 0
+        """Bytes of request bodies in memory, and of answers that clients are slow to read."""
+        self.reserved: deque[Any] = deque()
+        """Connections beyond the limit that have not asked anything yet, oldest first."""
+        self.draining = False
+        self.began = time.monotonic()
+        self.recent: deque[Recent] = deque(maxlen=RECENT)
+        self.date = b""
+        self.origins = frozenset(origin.encode() for origin in settings.cors_origin)
+        self.observers: list[Callable[..., None]] = []
+        """Told of every answered exchange: exchange, status, stage times, total microseconds."""
+        self._prefix = os.urandom(4).hex().encode()
+        self._count = itertools.count(1)
+        self.tick()
+
+    def tick(self) -> None:
+        """Renew the date line; called about once a second."""
+        self.date = b"date: " + formatdate(time.time(), usegmt=True).encode() + b"\r\n"
+
+    def new_request_id(self) -> bytes:
+        return b"%s-%x" % (self._prefix, next(self._count))
+
+    def script_failed(self, request_id: str, message: str, traceback: str) -> None:
+        self.engine.trouble(request_id, message, traceback)
+
+    def gauges(self) -> list[tuple[str, str, dict[str, str], float]]:
+        about = "bytes of request bodies, and of answers that clients are slow to read"
+        return [*self.engine.gauges(), ("panglot_held_bytes", about, {}, self.held)]
+
+    def infer_route(self, path: bytes) -> InferRoute | None:
+        """The script's route at a path, if it is one."""
+        if self.contract.fold_case:
+            path = path.lower()
+        found = self.infer.get(path)
+        if found is not None or not self._prefixes:
+            return found
+        for start, route in self._prefixes:
+            rest = path[len(start) :]
+            if path.startswith(start) and rest and b"/" not in rest:
+                return route
+        return None
+
+    def asked_route(self, path: bytes) -> InferRoute | None:
+        """The same for GET."""
+        for route in self._asked:
+            start = route.path.encode()
+            rest = path[len(start) :]
+            if path == start if not route.prefix else path.startswith(start) and rest and b"/" not in rest:
+                return route
+        return None
+
+    def is_public(self, path: bytes) -> bool:
+        """Whether anyone may ask this path: it stays open when connections run out."""
+        return path in self.public
+
+    def error(self, route: InferRoute | None, fault: Fault, request_id: bytes) -> Words:
+        """A fault in the words of the route's platform."""
+        words = neutral_error if route is None else route.error or self.contract.error
+        return words(fault, request_id.decode("latin-1"))

@@ -1,0 +1,187 @@
+"""The head of one request: what its headers say, and what they may not say."""
+
+from __future__ import annotations
+
+import re
+import urllib.parse
+from collections.abc import Callable
+from typing import Any
+
+from panglot.engine.call import Fault
+from panglot.settings import Settings
+from panglot.web.front import Front
+
+REQUEST_ID = re.compile(rb"[A-Za-z0-9._:/+=@-]{1,128}")
+
+
+class Refused(Exception):
+    """The request being read breaks a limit or a rule; `limit` names it for the metrics."""
+
+    def __init__(self, fault: Fault, limit: str) -> None:
+        super().__init__(fault.message)
+        self.fault = fault
+        self.limit = limit
+
+
+class RequestHead:
+    """Filled header by header while a request arrives."""
+
+    __slots__ = (
+        "accept",
+        "authorization",
+        "content_length",
+        "content_type",
+        "encoding",
+        "expects_continue",
+        "given_id",
+        "given_timeout",
+        "headers",
+        "host",
+        "hosts",
+        "last_event_id",
+        "origin",
+        "size",
+        "trace",
+        "transfer_encoding",
+        "url",
+    )
+
+    def __init__(self) -> None:
+        self.url = b""
+        self.headers: list[tuple[bytes, bytes]] = []
+        self.size = 0
+        self.content_length = -1
+        self.content_type = b""
+        self.transfer_encoding = b""
+        self.encoding = b""
+        self.accept = b""
+        self.authorization = b""
+        self.host = b""
+        self.hosts = 0
+        self.origin = b""
+        self.given_id = b""
+        self.given_timeout = b""
+        self.trace = b""
+        self.last_event_id = b""
+        self.expects_continue = False
+
+    def add(self, name: bytes, value: bytes, limits: Settings) -> None:
+        """Take in one header. Raises Refused when there are too many or they are too large."""
+        size = len(name) + len(value)
+        self.size += size
+        name = name.lower()
+        headers = self.headers
+        headers.append((name, value))
+        if size > limits.max_header or self.size > limits.max_headers or len(headers) > limits.max_header_count:
+            fault = Fault(431, "headers_too_large", "the request's headers are too large or too many")
+            raise Refused(fault, "headers")
+        keep = KEEP.get(name)
+        if keep is not None:
+            keep(self, value)
+
+    def target(self, raw: bool = False) -> tuple[bytes, bytes]:
+        """Path and query. The path is decoded once, unless raw; one in absolute form, as of proxies, loses its host."""
+        path, _, query = self.url.partition(b"?")
+        if path[:1] != b"/":
+            scheme, found, rest = path.partition(b"://")
+            if found and scheme.lower() in (b"http", b"https"):
+                path = b"/" + rest.partition(b"/")[2]
+        if b"%" in path and not raw:
+            path = urllib.parse.unquote_to_bytes(path)
+        return path, query
+
+    def check(self, front: Front, minor: int) -> None:
+        """Refuse what no route accepts. Raises Refused."""
+        if self.transfer_encoding and not minor:
+            raise Refused(Fault(400, "bad_http", "HTTP/1.0 has no chunked bodies"), "http")
+        if self.hosts > 1 or (minor and not self.hosts):
+            raise Refused(Fault(400, "bad_host", "a request needs exactly one Host header"), "host")
+        if self.hosts and not front.access.knows(self.host):
+            message = "this server does not answer to that host name; see --allow-host"
+            raise Refused(Fault(403, "unknown_host", message), "host")
+        if self.origin and not front.access.token and not self._is_welcome(front):
+            message = "pages of other origins may not call this server; see --cors-origin"
+            raise Refused(Fault(403, "cross_origin", message), "origin")
+        if self.encoding not in (b"", b"identity"):
+            raise Refused(Fault(415, "content_encoding", "compressed request bodies are not accepted"), "encoding")
+
+    def _is_welcome(self, front: Front) -> bool:
+        """Whether a browser's page comes from this server, or from an origin that was allowed."""
+        return self.origin.partition(b"://")[2] == self.host or self.origin in front.origins
+
+    def request_id(self, front: Front) -> bytes:
+        """The client's own id if it is harmless, else a new one."""
+        if self.given_id and REQUEST_ID.fullmatch(self.given_id):
+            return self.given_id
+        return front.new_request_id()
+
+    def timeout(self, limits: Settings) -> float:
+        """The server's own, or a shorter one the client asked for."""
+        if self.given_timeout:
+            try:
+                return min(limits.timeout, max(0.0, float(self.given_timeout) / 1000))
+            except ValueError:
+                pass
+        return limits.timeout
+
+    def scope(self, method: bytes, path: bytes, query: bytes) -> dict[str, Any]:
+        """What an ASGI app is told of the request itself."""
+        return {
+            "type": "http",
+            "asgi": {"version": "3.0", "spec_version": "2.3"},
+            "http_version": "1.1",
+            "root_path": "",
+            "headers": self.headers,
+            "state": {},
+            "method": method.decode("ascii"),
+            "path": path.decode("utf-8", "replace"),
+            "raw_path": path,
+            "query_string": query,
+        }
+
+    def for_worker(self, request_id: bytes, route: bytes, path: bytes, query: bytes) -> bytes:
+        """What the worker is told: the fields of `panglot_worker.wire.Head`."""
+        if b"\0" in path:
+            path = path.replace(b"\0", b"")
+        fields = (request_id, route, self.content_type, self.accept, path, query, b"", self.trace)
+        return b"\0".join((*fields, self.last_event_id) if self.last_event_id else fields)
+
+
+def _length(head: RequestHead, value: bytes) -> None:
+    head.content_length = int(value) if value.isdigit() else -1
+
+
+def _host(head: RequestHead, value: bytes) -> None:
+    head.hosts += 1
+    head.host = value
+
+
+def _other_id(head: RequestHead, value: bytes) -> None:
+    """A platform's own name for the id; ours wins."""
+    head.given_id = head.given_id or value
+
+
+def _expect(head: RequestHead, value: bytes) -> None:
+    head.expects_continue = value.lower() == b"100-continue"
+
+
+def _field(name: str) -> Callable[[RequestHead, bytes], None]:
+    return lambda head, value: setattr(head, name, value)
+
+
+KEEP: dict[bytes, Callable[[RequestHead, bytes], None]] = {
+    b"content-length": _length,
+    b"content-type": _field("content_type"),
+    b"accept": _field("accept"),
+    b"authorization": _field("authorization"),
+    b"x-request-id": _field("given_id"),
+    b"x-reqid": _other_id,
+    b"x-timeout-ms": _field("given_timeout"),
+    b"host": _host,
+    b"content-encoding": _field("encoding"),
+    b"transfer-encoding": _field("transfer_encoding"),
+    b"expect": _expect,
+    b"origin": _field("origin"),
+    b"traceparent": _field("trace"),
+    b"last-event-id": _field("last_event_id"),
+}

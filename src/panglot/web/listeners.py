@@ -1,0 +1,53 @@
+"""All ports of one package as one: most have one, a graph has one per server node."""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import socket
+import ssl
+
+from panglot.settings import Settings
+from panglot.web.front import Front
+from panglot.web.native.base import Contract
+from panglot.web.server import WebServer, bind
+
+
+class Listeners:
+    """Starts, drains and closes its servers together."""
+
+    def __init__(self, fronts: list[Front], sockets: list[socket.socket], tls: ssl.SSLContext | None) -> None:
+        self.servers = [WebServer(front, sock, tls) for front, sock in zip(fronts, sockets, strict=True)]
+        self.urls = [url(sock, tls is not None) for sock in sockets]
+
+    async def start(self) -> None:
+        for server in self.servers:
+            await server.start()
+
+    async def drain(self) -> None:
+        await asyncio.gather(*(server.drain() for server in self.servers))
+
+    def unanswered(self) -> int:
+        return sum(server.unanswered() for server in self.servers)
+
+    def close(self) -> None:
+        for server in self.servers:
+            server.close()
+
+
+def bind_all(contract: Contract, settings: Settings) -> list[socket.socket]:
+    """Take every port of the package: the settings name the first, the contract the others. Raises StartError."""
+    sockets = [bind(settings)]
+    for listener in contract.listeners:
+        try:
+            sockets.append(bind(dataclasses.replace(settings, port=listener.port if settings.port else 0)))
+        except BaseException:
+            for sock in sockets:
+                sock.close()
+            raise
+    return sockets
+
+
+def url(sock: socket.socket, tls: bool) -> str:
+    host, port = sock.getsockname()[:2]
+    return f"{'https' if tls else 'http'}://{f'[{host}]' if ':' in host else host}:{port}"

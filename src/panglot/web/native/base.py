@@ -1,0 +1,119 @@
+"""What a platform's clients rely on: paths, and the words for failures."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Coroutine, Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from panglot.engine.call import Fault
+
+PUBLIC, INFER, ADMIN = "public", "infer", "admin"
+"""Who may call a route: anyone; whoever may use the model; whoever runs the server."""
+
+
+class Words(NamedTuple):
+    """A fault as a platform words it. The status may differ from the fault's own."""
+
+    status: int
+    content_type: bytes
+    body: bytes
+
+
+ErrorWords = Callable[[Fault, str], Words]
+"""From a fault and a request id. Codes of faults are listed in docs/http.md."""
+
+
+@dataclass(frozen=True)
+class InferRoute:
+    """A POST, or GET, that reaches the script. With `prefix`, one more path segment follows, which the worker reads."""
+
+    path: str
+    name: str
+    access: str = INFER
+    prefix: bool = False
+    target: str = ""
+    """What the worker is told instead of the path."""
+    parameter: str = "name"
+    """What that one more segment is called in the document."""
+    takes: tuple[str, ...] = ()
+    """The media types of its body, where that is one file whatever the script says."""
+    gives: str = ""
+    """The media type of its answers, likewise."""
+    method: str = "POST"
+    spooled: bool = False
+    """Whether its body goes to a file, by the limits of videos; the script is given that file's path."""
+    bare: bool = False
+    """Whether it takes no body."""
+    endless: bool = False
+    """Whether an answer in parts ends when the server stops, and not before."""
+    error: ErrorWords | None = None
+    """How this route words a fault, where it is not as its contract does."""
+    request: Mapping[str, Any] | None = None
+    """The schema of its body, where that is JSON in a form of the platform's own."""
+    response: Mapping[str, Any] | None = None
+    """The schema of its answers, likewise."""
+
+
+@dataclass(frozen=True)
+class Page:
+    """A GET answered by the front itself: from the front and the request, a response."""
+
+    path: str
+    access: str
+    answer: Callable[[Any, Request], Response]
+    unless: str = ""
+    """A media type: who names it in Accept gets the neutral page of this path, by that page's own access."""
+
+
+def neutral_error(fault: Fault, request_id: str) -> Words:
+    error = {"code": fault.code, "message": fault.message, "request_id": request_id}
+    return Words(fault.status, b"application/json", _json({"error": error}))
+
+
+def v2_error(fault: Fault, request_id: str) -> Words:
+    return Words(fault.status, b"application/json", _json({"error": fault.message}))
+
+
+def _json(value: Any) -> bytes:
+    # A script's message may hold lone surrogates, which UTF-8 cannot.
+    return json.dumps(value, ensure_ascii=False).encode("utf-8", "replace")
+
+
+@dataclass(frozen=True)
+class Listener:
+    """A further port of the package, with routes of its own."""
+
+    port: int
+    contract: Contract
+
+
+@dataclass(frozen=True)
+class Contract:
+    """The native routes of a dialect and how its platform words an error.
+
+    `pages` come before the neutral routes of the same path. `unknown` words 404 and 405 outside the neutral routes.
+    `metrics` adds the platform's own series to /metrics. `fold_case`: paths are matched in lower case. `id_header`:
+    the platform's name, in lower case, for what others call x-request-id; taken from clients and sent back.
+    `refuses_in_drain`: a request that comes while the server stops gets 503; otherwise it is still answered.
+    `raw_paths`: paths are matched, and handed to the script, without being decoded. `listeners`: further ports.
+    `section`: what the status page shows besides, given the front, as HTML. `beside`: what runs beside the server,
+    given its front, for as long as that does.
+    """
+
+    routes: tuple[InferRoute, ...]
+    error: ErrorWords
+    pages: tuple[Page, ...] = ()
+    unknown: ErrorWords = neutral_error
+    metrics: Callable[[Any], str] | None = None
+    fold_case: bool = False
+    id_header: bytes = b""
+    refuses_in_drain: bool = False
+    raw_paths: bool = False
+    listeners: tuple[Listener, ...] = ()
+    section: Callable[[Any], str] | None = None
+    beside: Callable[[Any], Coroutine[Any, Any, None]] | None = None

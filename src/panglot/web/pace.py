@@ -1,0 +1,69 @@
+"""The limits on time of a connection. The server looks at all of them now and then; nothing is armed per request."""
+
+from __future__ import annotations
+
+from panglot.engine.call import Fault
+from panglot.web.protocol import BODY, CLOSING, HEADERS, IDLE, Connection
+
+LINGER = 1.0
+"""How long a connection that is done reads on, so that its last answer arrives."""
+
+
+def sweep(connection: Connection, now: float) -> None:
+    """End what takes too long."""
+    if connection.transport is None:
+        return
+    _check_stall(connection, now)
+    if connection.flow.read_paused:
+        # What does not arrive is not the client's fault.
+        connection.since = connection.last_data = now
+    waited, limits = now - connection.since, connection.limits
+    if connection.phase == IDLE:
+        if waited > limits.keep_alive:
+            connection.transport.close()
+    elif connection.phase == HEADERS:
+        if waited > limits.header_timeout:
+            _late_head(connection)
+    elif connection.phase == BODY:
+        _check_body(connection, now, waited)
+    elif connection.phase == CLOSING and connection.current is None:
+        _finish(connection, now, waited)
+
+
+def _late_head(connection: Connection) -> None:
+    if connection.begun:
+        connection.refuse(Fault(408, "slow_headers", "the request's headers took too long"), "header_timeout")
+    else:
+        connection.front.metrics.refused["header_timeout"] += 1
+        connection.transport.close()
+
+
+def _check_body(connection: Connection, now: float, waited: float) -> None:
+    limits = connection.limits
+    too_slow = waited > limits.body_rate_after and connection.body_bytes < limits.body_rate * waited
+    if now - connection.last_data > limits.body_gap or waited > limits.body_timeout or too_slow:
+        connection.refuse(Fault(408, "slow_body", "the request's body took too long"), "body_timeout")
+
+
+def _finish(connection: Connection, now: float, waited: float) -> None:
+    """Close what is done, once its last answer is written and unread input has had its moment."""
+    transport = connection.transport
+    if transport.get_write_buffer_size():
+        connection.since = now
+    elif waited > LINGER and transport.can_write_eof():
+        transport.abort()
+    elif waited > LINGER:
+        transport.close()
+
+
+def _check_stall(connection: Connection, now: float) -> None:
+    """Drop a client that has read nothing of its answers for too long."""
+    size = connection.transport.get_write_buffer_size()
+    if connection.flow.write_paused:
+        connection.owe(size)
+    if not size or not connection.stalled_since or size < connection.stalled_size:
+        connection.stalled_since = now
+    elif now - connection.stalled_since > connection.limits.write_stall:
+        connection.front.metrics.refused["write_stall"] += 1
+        connection.transport.abort()
+    connection.stalled_size = size

@@ -1,0 +1,441 @@
+"""One HTTP/1.1 connection: framing, limits, and the short way from a request to the engine.
+
+A subclass of uvicorn's httptools protocol. Requests to the script never touch ASGI; all other routes are answered by
+the ASGI app through uvicorn's own cycle. Limits on time are in `pace`, swept by the server, not armed per request.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import deque
+from typing import Any
+
+import httptools
+from uvicorn.config import Config
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
+from uvicorn.server import ServerState
+
+from panglot.engine.call import Fault
+from panglot.web.exchange import Exchange, answer_bytes, cors_lines
+from panglot.web.front import Front
+from panglot.web.head import Refused, RequestHead
+from panglot.web.native.base import InferRoute
+from panglot.web.spool import Upload
+
+IDLE, HEADERS, BODY, ANSWERING, CLOSING = "idle", "headers", "body", "answering", "closing"
+RESERVED = 16
+"""Connections beyond the limit that still get an answer from the public routes: health checks go on under a flood."""
+
+CHUNK_OVERHEAD = 32
+SMALL_BODY = 65536
+"""The largest body of a request that is not for the script."""
+
+monotonic = time.monotonic
+Entry = Exchange | RequestResponseCycle
+
+
+class Connection(HttpToolsProtocol):
+    """Parses requests one after the other; at most one of them is being answered."""
+
+    def __init__(self, front: Front, config: Config, state: ServerState, loop: asyncio.AbstractEventLoop) -> None:
+        super().__init__(config, state, {}, loop)
+        self.front = front
+        self.limits = front.settings
+        self.phase = HEADERS
+        self.since = monotonic()
+        self.last_data = self.since
+        self.count = 0
+        self.head = RequestHead()
+        self.entry: Entry | None = None
+        """The request whose body is being read."""
+        self.current: Entry | None = None
+        """The request being answered."""
+        self.waiting: deque[Entry] = deque()
+        self.refused: Refused | None = None
+        self.last_answer = b""
+        """The refusal that ends this connection once the answers before it are written."""
+        self.reserved = False
+        self.begun = False
+        """Whether a byte of the next request has come."""
+        self.arrived = 0
+        """Bytes that came after the piece of data in which the request, then its body, began."""
+        self.body_bytes = 0
+        self.chunks = 0
+        self.unsent = 0
+        """Bytes of answers the client is slow to read; they count as held."""
+        self.held_back = False
+        """The next request waits until the client has read the last answer."""
+        self.stalled_since = 0.0
+        self.stalled_size = 0
+
+    # Transport
+
+    def connection_made(self, transport: Any) -> None:
+        super().connection_made(transport)
+        if len(self.connections) > self.limits.max_connections:
+            self.reserved = True
+            waiting = self.front.reserved
+            waiting.append(self)
+            if len(waiting) > RESERVED:
+                # Those that came first have had their chance to ask.
+                waiting.popleft().turn_away()
+
+    def turn_away(self) -> None:
+        """Close a connection beyond the limit, unless its request is being answered."""
+        if self.transport is not None and self.current is None:
+            self.refuse(too_many_connections(), "connections")
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self.phase = CLOSING
+        self.owe(0)
+        if self.reserved and self in self.front.reserved:
+            self.front.reserved.remove(self)
+        for entry in (self.current, self.entry, *self.waiting):
+            if isinstance(entry, Exchange):
+                self._let_go(entry)
+        self.waiting.clear()
+        cycle = self.current if isinstance(self.current, RequestResponseCycle) else None
+        self.cycle = cycle  # type: ignore[assignment]
+        super().connection_lost(exc)
+        self.current = self.entry = None
+        self.transport = None  # type: ignore[assignment]
+
+    def _let_go(self, exchange: Exchange) -> None:
+        if exchange.id:
+            self.front.engine.cancel(exchange)
+        exchange.release()
+
+    def data_received(self, data: bytes) -> None:
+        if self.phase == CLOSING:
+            return
+        self.last_data = monotonic()
+        if self.phase == IDLE:
+            self.phase, self.since, self.arrived = HEADERS, self.last_data, 0
+        self.arrived += len(data)
+        try:
+            self.parser.feed_data(data)
+        except httptools.HttpParserUpgrade:
+            self.refuse(Fault(400, "no_upgrade", "this server does not change protocols"), "upgrade")
+        except httptools.HttpParserError as error:
+            refused = error.__context__ if isinstance(error.__context__, Refused) else self.refused
+            if refused is not None:
+                # Its frames hold the data and this connection, which holds it: garbage that would pile up.
+                refused.__traceback__ = None
+                self.refuse(refused.fault, refused.limit)
+            else:
+                self.refuse(Fault(400, "bad_http", "this is not a valid HTTP/1.1 request"), "http")
+        else:
+            self._check_overhead()
+
+    def _check_overhead(self) -> None:
+        """Bound what the parser swallows without a word: heads not yet whole, and extensions of chunks."""
+        if self.phase == HEADERS:
+            if self.arrived > self.limits.max_headers + self.limits.max_request_line:
+                self.refuse(Fault(431, "headers_too_large", "the request's head is too large"), "headers")
+        elif self.phase == BODY and self.head.content_length < 0:
+            useful = self.body_bytes + CHUNK_OVERHEAD * self.chunks
+            if self.arrived > useful + SMALL_BODY:
+                self.refuse(Fault(400, "bad_http", "the body's chunks carry too much besides data"), "chunks")
+
+    # Parser callbacks: an exception in one of them ends the parsing, and `data_received` answers it
+
+    def on_message_begin(self) -> None:
+        self.head = RequestHead()
+        self.body_bytes = self.chunks = self.arrived = 0
+        self.begun = True
+        if self.phase != CLOSING:
+            self.phase, self.since = HEADERS, monotonic()
+
+    def on_url(self, url: bytes) -> None:
+        self.head.url += url
+        if len(self.head.url) > self.limits.max_request_line:
+            self._stop(Fault(414, "uri_too_long", "the request line is too long"), "request_line")
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        self.head.add(name, value, self.limits)
+
+    def on_headers_complete(self) -> None:
+        if self.phase == CLOSING:
+            return
+        head, parser = self.head, self.parser
+        self.arrived = 0
+        self.count += 1
+        minor = 0 if parser.get_http_version() == "1.0" else 1
+        if parser.should_upgrade():
+            self._stop(Fault(400, "no_upgrade", "this server does not change protocols"), "upgrade")
+        head.check(self.front, minor)
+        keep_alive = minor == 1 and parser.should_keep_alive() and self.count < self.limits.max_requests_per_connection
+        method = parser.get_method()
+        path, query = head.target(self.front.contract.raw_paths)
+        route = self.front.infer_route(path) if method == b"POST" else None
+        if method == b"GET":
+            route = self.front.asked_route(path)
+        self.phase = BODY
+        if self.reserved and not self.front.is_public(path):
+            self._stop(too_many_connections(), "connections")
+        if route is None:
+            self._begin_other(method, path, query, keep_alive and not self.reserved)
+            return
+        exchange = Exchange(self, self.front, route, self.since)
+        exchange.keep_alive, exchange.minor = keep_alive, minor
+        exchange.request_id = head.request_id(self.front)
+        exchange.trace = head.trace
+        if head.origin and self.front.origins:
+            exchange.lines = cors_lines(self.front, head.origin)
+        if self.front.contract.id_header:
+            exchange.lines += b"%s: %s\r\n" % (self.front.contract.id_header, exchange.request_id)
+        exchange.head = head.for_worker(exchange.request_id, (route.target or route.path).encode(), path, query)
+        self.entry = exchange
+        self._admit(exchange, route)
+
+    def _admit(self, exchange: Exchange, route: InferRoute) -> None:
+        """Everything that can be said before the body is read."""
+        if self.front.access.refuses(route.access, self.head.authorization):
+            self._stop(Fault(401, "unauthorized", "this server needs a token: Authorization: Bearer ..."), "token")
+        length = self.head.content_length
+        most = self.limits.video_bytes if route.spooled else self.limits.max_body
+        if length > most:
+            self._stop(self._too_large(most), "body")
+        if route.spooled:
+            exchange.upload = self.front.spool.begin()
+            exchange.upload.on_room = self.flow.resume_reading
+        elif length > 0:
+            self._hold(exchange, length)
+        self._continue()
+
+    def _continue(self) -> None:
+        """Tell a client that waits for it to send its body, once the answers before it are written."""
+        if self.head.expects_continue and self.current is None and not self.waiting:
+            self.head.expects_continue = False
+            self.transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+
+    def _too_large(self, most: int) -> Fault:
+        return Fault(413, "body_too_large", f"the request body is larger than {most} bytes")
+
+    def _spool(self, upload: Upload, body: bytes) -> None:
+        if self.body_bytes > self.limits.video_bytes:
+            self._stop(self._too_large(self.limits.video_bytes), "body")
+        if not upload.write(body):
+            self.flow.pause_reading()
+        if not upload.fits or upload.error is not None:
+            self._stop(Fault(507, "no_space", "there is no room for the request body; try again later", 10), "spool")
+
+    def _hold(self, exchange: Exchange, size: int) -> None:
+        if self.front.held + size > self.limits.max_held:
+            self._stop(Fault(503, "memory", "the server holds too many request bodies; try again later", 1), "held")
+        self.front.held += size
+        exchange.size += size
+
+    def on_body(self, body: bytes) -> None:
+        entry = self.entry
+        self.body_bytes += len(body)
+        if isinstance(entry, Exchange):
+            if entry.upload is not None:
+                self._spool(entry.upload, body)
+                return
+            if self.head.content_length < 0:
+                if self.body_bytes > self.limits.max_body:
+                    self._stop(self._too_large(self.limits.max_body), "body")
+                self._hold(entry, len(body))
+            entry.take_in(body)
+        elif entry is not None:
+            if self.body_bytes > SMALL_BODY:
+                self._stop(Fault(413, "body_too_large", "this route takes no large body"), "body")
+            entry.body += body
+            entry.message_event.set()
+
+    def on_chunk_header(self) -> None:
+        self.chunks += 1
+        # The last one, which is empty, is not counted.
+        if self.chunks > self.limits.max_chunks + 1:
+            self._stop(Fault(400, "too_many_chunks", "the request body has too many chunks"), "chunks")
+
+    def on_message_complete(self) -> None:
+        entry, self.entry = self.entry, None
+        if entry is None:
+            return
+        self.phase = ANSWERING
+        if isinstance(entry, Exchange):
+            if entry.size != self.body_bytes and entry.upload is None:
+                self.entry = entry
+                self._stop(Fault(400, "bad_http", "the body is not as long as the request says"), "http")
+            entry.arrived = monotonic()
+            entry.deadline = entry.arrived + self.head.timeout(self.limits)
+        else:
+            entry.more_body = False
+            entry.message_event.set()
+        if self.current is not None or self.waiting or self.held_back:
+            self.waiting.append(entry)
+            self.flow.pause_reading()
+            return
+        self._answer(entry)
+
+    # Answering
+
+    def _answer(self, entry: Entry) -> None:
+        self.current = entry
+        if isinstance(entry, Exchange):
+            if entry.upload is None:
+                self._submit(entry)
+            else:
+                entry.upload.finish(lambda: self._submit_upload(entry))
+        else:
+            self._start_asgi_task(entry, self.app)
+
+    def _submit(self, entry: Exchange) -> None:
+        fault = self.front.engine.submit(entry)
+        if fault is not None:
+            entry.fail(fault)
+
+    def _submit_upload(self, entry: Exchange) -> None:
+        """The whole body is in its file, or could not be put there."""
+        if self.transport is None or self.current is not entry or entry.upload is None:
+            return
+        if entry.upload.error is not None:
+            entry.fail(Fault(507, "no_space", "there is no room for the request body; try again later", 10))
+            return
+        entry.use_upload(entry.upload)
+        self._submit(entry)
+
+    def finished(self, entry: Exchange) -> None:
+        """An answer is written: make way for the next request, or close."""
+        entry.release()
+        self._next(entry.keep_alive)
+
+    def _cycle_finished(self) -> None:
+        cycle = self.current
+        if isinstance(cycle, RequestResponseCycle):
+            self._next(cycle.keep_alive)
+
+    def _next(self, keep_alive: bool) -> None:
+        self.current = None
+        if self.transport is None or self.transport.is_closing():
+            return
+        if not keep_alive:
+            self._close_after_writing()
+        elif self.flow.write_paused:
+            # Nothing more is read or run for a client that does not read: its answers would pile up here.
+            self.held_back = True
+            self.flow.pause_reading()
+        elif self.waiting:
+            # Not at once: answers given on the spot would nest.
+            self.loop.call_soon(self._answer_waiting)
+        elif self.phase == CLOSING:
+            self.transport.write(self.last_answer)
+            self._close_after_writing(unread=True)
+        else:
+            self.flow.resume_reading()
+            if self.phase == ANSWERING:
+                self.phase, self.since, self.begun = IDLE, monotonic(), False
+            elif self.phase == BODY:
+                self._continue()
+
+    def _answer_waiting(self) -> None:
+        if self.waiting and self.current is None and not self.transport.is_closing():
+            self._answer(self.waiting.popleft())
+
+    def _begin_other(self, method: bytes, path: bytes, query: bytes, keep_alive: bool) -> None:
+        """A request for a route that is not the script's."""
+        if self.head.content_length > SMALL_BODY:
+            self._stop(Fault(413, "body_too_large", "this route takes no large body"), "body")
+        scope = self.head.scope(method, path, query)
+        scope |= {"server": self.server, "client": self.client, "scheme": self.scheme}
+        scope |= {"request_id": self.head.request_id(self.front), "began": self.since}
+        self.entry = RequestResponseCycle(
+            scope=scope,  # type: ignore[arg-type]
+            transport=self.transport,
+            flow=self.flow,
+            logger=self.logger,
+            access_logger=self.access_logger,
+            access_log=False,
+            default_headers=[],
+            message_event=asyncio.Event(),
+            expect_100_continue=False,
+            keep_alive=keep_alive and not self.front.draining,
+            on_response=self._cycle_finished,
+        )
+        self._continue()
+
+    # Refusing
+
+    def _stop(self, fault: Fault, limit: str) -> None:
+        """Give up on the request being parsed. Raises Refused through the parser."""
+        self.refused = Refused(fault, limit)
+        raise self.refused
+
+    def refuse(self, fault: Fault, limit: str) -> None:
+        """Answer a request that will not be read, and close."""
+        if self.phase == CLOSING:
+            return
+        self.front.metrics.refused[limit] += 1
+        entry, self.entry = self.entry, None
+        exchange = entry if isinstance(entry, Exchange) else None
+        request_id = exchange.request_id if exchange else self.head.request_id(self.front)
+        route = exchange.route if exchange else None
+        if exchange is not None:
+            exchange.release()
+        self.front.metrics.requests[route.name if route else "other", fault.status] += 1
+        answer = answer_bytes(self.front, route, fault, request_id, exchange.lines if exchange else b"")
+        if self.current is not None or self.waiting or self.held_back:
+            # Answers to earlier requests of this connection come first.
+            self.phase, self.last_answer = CLOSING, answer
+            return
+        self.transport.write(answer)
+        self._close_after_writing(unread=True)
+
+    def _close_after_writing(self, unread: bool = False) -> None:
+        """Half-close and read on for a moment: closing with unread input would destroy the answer on its way.
+
+        TLS knows no half-close. There the sweep closes, once all is written and unread input has had its moment.
+        """
+        self.phase, self.since = CLOSING, monotonic()
+        self.flow.resume_reading()
+        if self.transport.can_write_eof():
+            self.transport.write_eof()
+        elif not unread and not self.transport.get_write_buffer_size():
+            self.transport.close()
+
+    # Clients that read slowly
+
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        self.owe(self.transport.get_write_buffer_size())
+        if isinstance(self.current, Exchange) and self.current.started:
+            self.front.engine.hold(self.current, True)
+
+    def resume_writing(self) -> None:
+        super().resume_writing()
+        self.owe(0)
+        if isinstance(self.current, Exchange) and self.current.started:
+            self.front.engine.hold(self.current, False)
+        elif self.held_back:
+            self.held_back = False
+            self._next(True)
+
+    def owe(self, unsent: int) -> None:
+        """Note how much of its answers the client has not read."""
+        self.front.held += unsent - self.unsent
+        self.unsent = unsent
+
+    # Ending
+
+    def close_if_idle(self, now: float, grace: float) -> None:
+        """While draining: close a connection nothing has been asked on for a while, and end what would never end."""
+        if isinstance(self.current, Exchange) and self.current.route.endless:
+            self.current.end_stream()
+        quiet = self.phase == IDLE or (self.phase == HEADERS and not self.begun)
+        if quiet and now - self.since > grace and self.transport is not None:
+            self.transport.close()
+
+    def open_requests(self) -> int:
+        arriving = self.phase == BODY or (self.phase == HEADERS and self.begun)
+        return len(self.waiting) + (self.current is not None or self.unsent > 0) + arriving
+
+    def abort(self) -> None:
+        if self.transport is not None:
+            self.transport.abort()
+
+
+def too_many_connections() -> Fault:
+    return Fault(503, "too_many_connections", "this server has too many connections", 1)

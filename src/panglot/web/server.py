@@ -1,0 +1,137 @@
+"""Listening, sweeping and stopping: the life of the HTTP side."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import ctypes
+import logging
+import socket
+import ssl
+import struct
+import time
+
+from uvicorn.config import Config
+from uvicorn.server import ServerState
+
+from panglot.errors import StartError
+from panglot.settings import Settings
+from panglot.web.front import Front
+from panglot.web.pace import sweep
+from panglot.web.protocol import Connection
+
+log = logging.getLogger("panglot.web")
+BACKLOG = 2048
+IDLE_GRACE = 1.0
+"""While draining, a connection that stays idle so long is closed; before, a next request still gets its answer."""
+
+SO_ATTACH_FILTER = 26
+DROP_ALL = struct.pack("HBBI", 6, 0, 0, 0)
+"""A packet filter of one instruction: accept no byte."""
+
+
+def bind(settings: Settings) -> socket.socket:
+    """Take the port. Raises StartError in one line; nothing is loaded before this succeeds."""
+    address = settings.host.strip("[]")
+    try:
+        found = socket.getaddrinfo(address, settings.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+    except OSError as error:
+        why = error.strerror or str(error)
+        raise StartError(f"{settings.host} is no address to listen on: {why}", fix="--host 127.0.0.1") from None
+    family, kind, protocol, _, where = found[0]
+    sock = socket.socket(family, kind, protocol)
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        sock.bind(where)
+        sock.listen(BACKLOG)
+    except OSError as error:
+        sock.close()
+        why = (error.strerror or str(error)).lower()
+        fix = "choose another --port, or --port 0 for a free one"
+        raise StartError(f"{settings.host}:{settings.port}: {why}", fix=fix) from None
+    sock.setblocking(False)
+    return sock
+
+
+class WebServer:
+    """Accepts connections for one front and sweeps their timeouts."""
+
+    def __init__(self, front: Front, sock: socket.socket, tls: ssl.SSLContext | None = None) -> None:
+        self.front = front
+        self.sock = sock
+        self.tls = tls
+        self.state = ServerState()
+        assert front.app is not None
+        self.config = Config(front.app, log_config=None, access_log=False, ws="none", lifespan="off")
+        self.config.load()
+        self._server: asyncio.Server | None = None
+        self._sweeper: asyncio.Task[None] | None = None
+
+    @property
+    def connections(self) -> list[Connection]:
+        return [connection for connection in self.state.connections if isinstance(connection, Connection)]
+
+    async def start(self) -> None:
+        loop = asyncio.get_running_loop()
+        self._server = await loop.create_server(
+            lambda: Connection(self.front, self.config, self.state, loop),
+            sock=self.sock,
+            backlog=BACKLOG,
+            ssl=self.tls,
+            ssl_handshake_timeout=self.front.settings.header_timeout if self.tls else None,
+            ssl_shutdown_timeout=self.front.settings.write_stall if self.tls else None,
+        )
+        self._sweeper = loop.create_task(self._sweep())
+
+    async def _sweep(self) -> None:
+        settings = self.front.settings
+        shortest = min(
+            settings.header_timeout, settings.keep_alive, settings.body_gap, settings.body_timeout,
+            settings.body_rate_after, settings.write_stall, 4.0,
+        )  # fmt: skip
+        while True:
+            await asyncio.sleep(max(0.02, shortest / 4))
+            self.front.tick()
+            now = time.monotonic()
+            for connection in self.connections:
+                sweep(connection, now)
+
+    async def drain(self) -> None:
+        """Take no more connections, answer what has come, and close connections as they fall idle."""
+        await self._stop_accepting()
+        while self.state.connections:
+            now = time.monotonic()
+            for connection in self.connections:
+                connection.close_if_idle(now, IDLE_GRACE)
+            await asyncio.sleep(0.02)
+
+    async def _stop_accepting(self) -> None:
+        """Refuse new connections without losing those the kernel has already accepted for us."""
+        with contextlib.suppress(OSError):
+            program = ctypes.create_string_buffer(DROP_ALL)
+            self.sock.setsockopt(socket.SOL_SOCKET, SO_ATTACH_FILTER, struct.pack("HP", 1, ctypes.addressof(program)))
+        for _ in range(50):
+            await asyncio.sleep(0.01)
+            if not self._waiting_in_kernel():
+                break
+        if self._server is not None:
+            self._server.close()
+
+    def _waiting_in_kernel(self) -> int:
+        """How many connections wait to be accepted (for a listening socket TCP_INFO says so)."""
+        with contextlib.suppress(OSError, struct.error):
+            info = self.sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 104)
+            return int(struct.unpack_from("8B5I", info)[12])
+        return 0
+
+    def unanswered(self) -> int:
+        """Requests that have begun to arrive and have no answer yet."""
+        return sum(connection.open_requests() for connection in self.connections)
+
+    def close(self) -> None:
+        if self._sweeper is not None:
+            self._sweeper.cancel()
+        if self._server is not None:
+            self._server.close()
+        for connection in self.connections:
+            connection.abort()

@@ -1,0 +1,136 @@
+"""Bodies too large for memory: written to files as they arrive, by a thread, and gone when they are answered."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import re
+import shutil
+import tempfile
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import BinaryIO
+
+PIECE = 1 << 20
+"""Bytes that are written at once."""
+ROOM = 8 << 20
+"""Bytes that may wait to be written; a sender of more is held back."""
+NAME = re.compile(r"panglot-spool-(\d+)-")
+
+
+class Spool:
+    """The files of one server, in a folder only its user can read. Made when first needed."""
+
+    def __init__(self, most: int) -> None:
+        self.most = most
+        self.used = 0
+        self.folder: Path | None = None
+        self.threads: ThreadPoolExecutor | None = None
+        self._count = 0
+
+    def begin(self) -> Upload:
+        if self.folder is None:
+            sweep(Path(tempfile.gettempdir()))
+            self.folder = Path(tempfile.mkdtemp(prefix=f"panglot-spool-{os.getpid()}-"))
+            self.threads = ThreadPoolExecutor(2, "spool")
+        self._count += 1
+        return Upload(self, self.folder / str(self._count))
+
+    def close(self) -> None:
+        if self.folder is not None and self.threads is not None:
+            self.threads.shutdown()
+            shutil.rmtree(self.folder, ignore_errors=True)
+
+
+def sweep(folder: Path) -> None:
+    """Remove what servers left that were killed."""
+    for entry in folder.glob("panglot-spool-*"):
+        found = NAME.match(entry.name)
+        if found is not None and not Path("/proc", found[1]).exists():
+            shutil.rmtree(entry, ignore_errors=True)
+
+
+class Upload:
+    """One body. Everything but `_save` runs on the event loop."""
+
+    def __init__(self, spool: Spool, path: Path) -> None:
+        self.path = path
+        self.size = 0
+        self.error: OSError | None = None
+        self.on_room: Callable[[], None] = lambda: None
+        self._spool = spool
+        self._pieces: list[bytes] = []
+        self._waiting = 0
+        self._busy = False
+        self._closed = False
+        self._then: Callable[[], None] | None = None
+        self._file: BinaryIO | None = None
+
+    def write(self, data: bytes) -> bool:
+        """Take bytes in; False when the sender should be held back until `on_room` is called."""
+        self._pieces.append(data)
+        self._waiting += len(data)
+        self.size += len(data)
+        self._spool.used += len(data)
+        if self._waiting >= PIECE:
+            self._flush()
+        return self._waiting < ROOM
+
+    @property
+    def fits(self) -> bool:
+        return self._spool.used <= self._spool.most
+
+    def finish(self, then: Callable[[], None]) -> None:
+        """Call `then` when all is written, or could not be: see `error`."""
+        self._then = then
+        self._flush()
+
+    def close(self) -> None:
+        """Nobody needs it any more."""
+        if not self._closed:
+            self._closed = True
+            self._spool.used -= self.size
+            if not self._busy:
+                self._remove()
+
+    def _flush(self) -> None:
+        if self._busy or self._closed or self._spool.threads is None:
+            return
+        self._busy = True
+        pieces, self._pieces = self._pieces, []
+        saving = asyncio.get_running_loop().run_in_executor(self._spool.threads, self._save, pieces)
+        saving.add_done_callback(lambda _: self._saved(sum(map(len, pieces))))
+
+    def _save(self, pieces: list[bytes]) -> None:
+        try:
+            if self._file is None:
+                self._file = self.path.open("xb", 0)
+            for piece in pieces:
+                rest = memoryview(piece)
+                while rest:
+                    rest = rest[self._file.write(rest) :]
+        except OSError as error:
+            self.error = error
+
+    def _saved(self, count: int) -> None:
+        self._busy = False
+        held_back = self._waiting >= ROOM
+        self._waiting -= count
+        if self._closed:
+            self._remove()
+            return
+        if held_back and self._waiting < ROOM:
+            self.on_room()
+        if self._pieces and (self._then is not None or self._waiting >= PIECE):
+            self._flush()
+        elif self._then is not None and not self._pieces:
+            then, self._then = self._then, None
+            then()
+
+    def _remove(self) -> None:
+        if self._file is not None:
+            self._file.close()
+        with contextlib.suppress(OSError):
+            self.path.unlink()

@@ -1,0 +1,150 @@
+"""Serving a dialect that keeps several items in flight: `async def predict`."""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import inspect
+import time
+from typing import Any, Dict, Set
+
+from panglot_worker import wire
+from panglot_worker.dialects.base import Request
+from panglot_worker.dialects.plain import Plain
+from panglot_worker.port import FrontGone, Port
+from panglot_worker.running import Runner, cancelled, durations, finished
+
+
+class Concurrent:
+    """One task per item on the main thread's event loop. Items are answered in any order."""
+
+    def __init__(self, dialect: Plain, port: Port, rerun: bool) -> None:
+        self.dialect = dialect
+        self.port = port
+        self.runner = Runner(dialect, port, rerun)
+        self.tasks: Dict[int, "asyncio.Task[None]"] = {}
+        self.unwanted: Set[int] = set()
+        self.stopping = False
+        self.ended: "asyncio.Future[str]"
+        self.room: asyncio.Semaphore
+
+    async def serve(self) -> str:
+        loop = asyncio.get_running_loop()
+        self.ended = loop.create_future()
+        self.room = asyncio.Semaphore(self.dialect.slots)
+        loop.add_reader(self.port.fileno(), self._readable)
+        self._readable()
+        try:
+            return await self.ended
+        finally:
+            loop.remove_reader(self.port.fileno())
+
+    def _readable(self) -> None:
+        try:
+            self.port.poll()
+            while self.port.pending:
+                self._frame()
+            self._cancel()
+        except (FrontGone, wire.WireError) as error:
+            if not self.ended.done():
+                self.ended.set_exception(error)
+
+    def _frame(self) -> None:
+        kind, _flags, count, payload = self.port.pending.popleft()
+        if kind == wire.STOP:
+            self.stopping = True
+            self._end_when_idle()
+        elif kind == wire.RUN:
+            for item in wire.run_items(payload, count):
+                task = asyncio.ensure_future(self._run(Request(item)))
+                self.tasks[item.id] = task
+                task.add_done_callback(functools.partial(self._forget, item.id))
+        else:
+            raise wire.WireError("unexpected frame %s" % wire.NAMES.get(kind, kind))
+
+    def _forget(self, item_id: int, task: "asyncio.Task[None]") -> None:
+        # Here and not in the task: one that is cancelled before it began never runs a line.
+        if task.cancelled():
+            self.port.reply(cancelled(item_id))
+        self.unwanted.discard(item_id)
+        self.tasks.pop(item_id, None)
+        self._end_when_idle()
+
+    def _end_when_idle(self) -> None:
+        if self.stopping and not self.tasks and not self.ended.done():
+            self.ended.set_result("")
+
+    def _cancel(self) -> None:
+        while self.port.cancelled:
+            item_id = self.port.cancelled.pop()
+            task = self.tasks.get(item_id)
+            if task is not None:
+                self.unwanted.add(item_id)
+                task.cancel()
+
+    async def _run(self, request: Request) -> None:
+        async with self.room:
+            await self._run_stages(request)
+
+    async def _run_stages(self, request: Request) -> None:
+        hooks = self.dialect.hooks
+        now = time.perf_counter
+        marks = [now()]
+        stage = "decode"
+        try:
+            value = self.dialect.decode(request)
+            marks.append(now())
+            stage = "preprocess"
+            if "preprocess" in hooks:
+                value = await settled(hooks["preprocess"](value))
+            marks.append(now())
+            stage = "inference"
+            output = hooks["predict"](value)
+            if inspect.isasyncgen(output):
+                await self._stream(request, output)
+                return
+            output = await settled(output)
+            marks.append(now())
+            stage = "postprocess"
+            if "postprocess" in hooks:
+                output = await settled(hooks["postprocess"](output))
+            marks.append(now())
+            stage = "encode"
+            answer = self.dialect.encode(output, request)
+            marks.append(now())
+        except asyncio.CancelledError as error:
+            if request.id in self.unwanted:
+                raise
+            marks.append(now())
+            failure = RuntimeError("the script cancelled its own call")
+            failure.__cause__ = error
+            self._failed(request, failure, stage, marks)
+            return
+        except BaseException as error:
+            marks.append(now())
+            self._failed(request, error, stage, marks)
+            return
+        self.port.reply(finished(request.id, answer, durations(marks)))
+
+    async def _stream(self, request: Request, parts: Any) -> None:
+        content_type = self.dialect.stream_type(request)
+        head = content_type.encode("latin-1")
+        async for part in parts:
+            if "postprocess" in self.dialect.hooks:
+                part = await settled(self.dialect.hooks["postprocess"](part))
+            body = self.dialect.encode_part(part, content_type)
+            self.port.reply(wire.Reply(request.id, 200, wire.MORE, wire.NO_TIMES, head, body))
+        self.port.reply(wire.Reply(request.id, 200, 0, wire.NO_TIMES, head, b""))
+
+    def _failed(self, request: Request, error: BaseException, stage: str, marks: Any) -> None:
+        self.port.reply(self.runner.failed_reply(request, error, stage, durations(marks)))
+        if self.runner.broken and not self.ended.done():
+            self.ended.set_result(self.runner.broken)
+
+
+async def settled(value: Any) -> Any:
+    return await value if inspect.isawaitable(value) else value
+
+
+def serve(dialect: Plain, port: Port, rerun: bool) -> str:
+    return dialect.event_loop().run_until_complete(Concurrent(dialect, port, rerun).serve())

@@ -1,0 +1,174 @@
+"""The contract between the loop and a dialect."""
+
+from __future__ import annotations
+
+from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Union
+
+from panglot_worker import wire
+from panglot_worker.errors import ClientError
+from panglot_worker.port import Port
+
+
+class Package(NamedTuple):
+    """What the front says about the package when it starts a worker."""
+
+    name: str
+    folder: str
+    script: str
+    dialect: str
+    arguments: List[str]
+    options: Dict[str, Any]
+    settings: Dict[str, Any]
+    worker: int = 0
+    """Which of the package's workers this is, from 0."""
+    run_folder: str = ""
+    """The private folder to run in; empty: the package's own."""
+    part: Dict[str, Any] = {}
+    """Which part of a row of pools this worker is; empty: all of it. See `panglot.engine.row`."""
+
+    def does(self, stage: str) -> bool:
+        """Whether a stage runs in this worker. Only one that does `inference` needs the model."""
+        return not self.part or stage in self.part["stages"]
+
+
+class Request:
+    """One item on its way through the stages."""
+
+    __slots__ = ("_head", "body", "id", "luggage", "raw_head", "record", "seconds_left", "slot")
+    record: Any
+    """What `recording` keeps for whoever asked; not there otherwise."""
+
+    def __init__(self, item: wire.Item) -> None:
+        self.id, self.seconds_left, self.raw_head, self.body, self.slot = item
+        self._head: Optional[wire.Head] = None
+        self.luggage: Any = None
+        """What a dialect notes while it decodes, for `encode`; it travels along when those are processes apart."""
+
+    @property
+    def head(self) -> wire.Head:
+        if self._head is None:
+            self._head = wire.Head.unpack(self.raw_head)
+        return self._head
+
+
+class Answer(NamedTuple):
+    """An encoded answer; `headers` are further lines such as `warning: …`."""
+
+    content_type: str
+    body: wire.Buffer
+    status: int = 200
+    headers: Sequence[str] = ()
+    flags: int = 0
+    """Flags of its reply, such as `wire.PASS`."""
+
+
+class Problem(NamedTuple):
+    """A failure the front words in the platform's manner. `traceback` goes to the log, never to a client."""
+
+    status: int
+    code: str
+    message: str
+    traceback: str = ""
+
+
+class AsksForRow(Exception):
+    """A script's own wish, found while it was imported: these pools in a row instead of one process for all.
+
+    Each is a dict with `name`, `workers` and, for those that take batches, `max_batch`; `stages` as in `Package.part`.
+    """
+
+    def __init__(self, pools: List[Dict[str, Any]]) -> None:
+        super().__init__("the script asks for %d pools" % len(pools))
+        self.pools = pools
+
+
+class Dialect:
+    """A loaded script, stage by stage. Every method runs on the worker's main thread.
+
+    `decode` to `encode` get one item each, so that an item's failure is its own. Exceptions are turned into an answer
+    by `failure`. A dialect with `batched` set is given lists by `infer_batch`, and answers one result per item.
+    """
+
+    slots = 1
+    """How many items may be in the worker at once."""
+    server = "panglot_worker.running:serve"
+    """What serves it: a function of dialect, port and `rerun`."""
+    batched = False
+    workers: Optional[int] = None
+    """How many workers the script itself asks for."""
+    max_batch: Optional[int] = None
+    """The most items the script itself takes in one call; the setting may say less."""
+    streams = True
+    """Whether a generator that `infer` returns is an answer in parts."""
+    port: Port
+    """The line to the front, there before `load`."""
+
+    def __init__(self, package: Package) -> None:
+        self.package = package
+
+    @property
+    def may_ask_for_row(self) -> bool:
+        """Whether `load` may still raise AsksForRow: not in a pool, and not where all must be one process."""
+        return not self.package.part and bool(self.package.settings.get("rows"))
+
+    def warn(self, message: str) -> None:
+        """A line in the server's log, for whoever runs it."""
+        self.port.tell(wire.EVENT, {"type": "warning", "message": message})
+
+    def count(self, series: str, delta: float = 1) -> None:
+        """Add to a counter of `/metrics`; a series is a name of `panglot.metrics.WORKER_COUNTERS`, labels included."""
+        self.port.tell(wire.METRIC, {series: delta})
+
+    def load(self, progress: Callable[[str], None]) -> Dict[str, Any]:
+        """Import and construct; return the description of the API for READY. Raise to fail the load."""
+        raise NotImplementedError
+
+    def decode(self, request: Request) -> Any:
+        raise NotImplementedError
+
+    def preprocess(self, value: Any) -> Any:
+        return value
+
+    def infer(self, value: Any) -> Any:
+        raise NotImplementedError
+
+    def infer_batch(self, values: List[Any]) -> Sequence[Any]:
+        raise NotImplementedError
+
+    def postprocess(self, output: Any) -> Any:
+        return output
+
+    def encode(self, output: Any, request: Request) -> Answer:
+        raise NotImplementedError
+
+    def stream_type(self, request: Request) -> str:
+        """The content type of an answer that arrives in parts."""
+        raise NotImplementedError
+
+    def encode_part(self, output: Any, content_type: str) -> bytes:
+        """One part of such an answer."""
+        raise NotImplementedError
+
+    def failure(self, error: BaseException, stage: str, request: Request) -> Union[Answer, Problem]:
+        """How an exception of a stage is answered. The default is the plain dialect's rule."""
+        status = getattr(error, "status", None)
+        if type(status) is int and 400 <= status <= 499:
+            return Problem(status, "bad_request", str(error) or type(error).__name__)
+        if stage == "encode":
+            return Problem(500, "bad_result", "the script's result cannot be sent; the server's log says why")
+        return Problem(500, "script_error", "the script failed on this request; the server's log says why")
+
+    def blames_client(self, error: BaseException, answer: Union[Answer, Problem]) -> bool:
+        """Whether a failure is the client's own, so that the log need not tell it."""
+        return 400 <= answer.status <= 499 or is_clients_fault(error)
+
+    def warm_up(self) -> None:
+        """Run the script's own example once through all stages. Raises what the script raises."""
+
+    def close(self) -> None:
+        """The worker is about to end."""
+
+
+def is_clients_fault(error: BaseException) -> bool:
+    status = getattr(error, "status", None)
+    return isinstance(error, ClientError) or (type(status) is int and 400 <= status <= 499)

@@ -1,0 +1,229 @@
+"""Scripts of the AVA evals convention: `create_net` once, then `net_inference(model, reqs)` for lists of requests.
+
+The names scripts import are in `platforms/evals`; this folder drives them.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Union
+
+from panglot_worker import codec, wire
+from panglot_worker.dialects.base import Answer, Dialect, Package, Problem, Request
+from panglot_worker.dialects.evals import answers, requests, script, uris
+from panglot_worker.dialects.evals.failures import FAILED, Failed, Fetching, WrongShape
+from panglot_worker.dialects.evals.files import Workplace
+from panglot_worker.dialects.evals.monitoring import Measured
+from panglot_worker.dialects.evals.requests import BATCH, GROUP, SINGLE, Task
+from panglot_worker.errors import ClientError
+from panglot_worker.loading import script_traceback
+
+GONE = Answer("", b"", 499)
+"""The end of an item that has gone back to the front to have its URIs fetched; nobody reads it."""
+
+
+class Outcome(NamedTuple):
+    """What came of a task: results, or what it failed of."""
+
+    kind: str
+    rets: Sequence[Any] = ()
+    error: Optional[BaseException] = None
+
+
+class Evals(Dialect):
+    streams = False
+
+    def __init__(self, package: Package) -> None:
+        super().__init__(package)
+        settings, options = package.settings, package.options
+        self.limits = codec.Limits(**settings.get("limits", {}))
+        self.batch_size = int(options.get("batch_size") or 1)
+        self.split_batch = bool(options.get("split_batch", True))
+        self.strict_codes = bool(options.get("platform_codes"))
+        self.rerun = bool(settings.get("rerun", True))
+        self.sources = uris.Sources(str(options.get("uri_root", "")), int(options.get("max_file", 64 << 20)))
+        self.encoder = answers.Encoder(
+            self.limits, str(settings.get("nan", "error")), bool(settings.get("strict_results", True))
+        )
+        self.script: script.Script
+        self._codes: Dict[int, int] = {}
+        self._open = 0
+        """Items of the last call that are not answered yet."""
+        self.batched = self.batch_size > 1
+        self.max_batch = self.batch_size
+        if not options.get("net_preprocess"):
+            # Not a stage of its own then, and not timed.
+            self.preprocess = super().preprocess  # type: ignore[method-assign]
+
+    # Loading
+
+    def load(self, progress: Callable[[str], None]) -> Dict[str, Any]:
+        package, options = self.package, self.package.options
+        os.chdir(os.path.join(package.run_folder, "serving"))
+        progress("importing " + os.path.basename(package.script))
+        self.script = script.load(package)
+        progress("copying the model's files")
+        workplace = Workplace(package.run_folder, options)
+        configs = {
+            "app": str(options.get("app", "")),
+            "workspace": workplace.workspace(),
+            "batch_size": self.batch_size,
+            "use_device": str(options.get("use_device") or self._device()),
+            "model_files": workplace.model_files(),
+            "custom_files": workplace.custom_files(),
+            "custom_params": dict(options.get("custom_params") or {}),
+            "model_params": dict(options.get("model_params") or {}),
+        }
+        if self.script.needs_files:
+            configs["image_width"] = options.get("image_width", 0)
+        progress("running create_net" if not self.script.needs_files else "running net_init")
+        self.script.create(configs)
+        self.measured = Measured(importlib.import_module("evals.utils").REGISTRY)
+        api: Dict[str, Any] = options.get("api", {})
+        return {**api, "entry": "net_inference", "summary": (self.script.module.__doc__ or "").strip()}
+
+    def _device(self) -> str:
+        return "GPU" if str(self.package.settings.get("device", "")).startswith("cuda") else "CPU"
+
+    # A request
+
+    def decode(self, request: Request) -> Task:
+        head = request.head
+        body, fetched = request.body, None
+        if head.fetched:
+            body, fetched = uris.split(head.fetched, memoryview(request.body))
+        task = requests.parse(head.route.decode("ascii"), head.content_type.decode("latin-1"), body, self.limits)
+        try:
+            self.sources.load(list(requests.sources(task)), fetched)
+        except Fetching as wanted:
+            self.port.tell(wire.FETCH, {"id": request.id, "uris": wanted.uris})
+            raise
+        return task
+
+    def preprocess(self, value: Task) -> Task:
+        return Task(value.kind, [self.script.preprocess(req) for req in value.reqs])
+
+    def infer(self, value: Task) -> Outcome:
+        return self.infer_batch([value])[0]
+
+    def infer_batch(self, values: List[Task]) -> List[Outcome]:
+        """Single requests share calls of at most `batch_size`; groups and lists have calls of their own."""
+        outcomes: Dict[int, Outcome] = {}
+        singles = [number for number, task in enumerate(values) if task.kind == SINGLE]
+        for start in range(0, len(singles), self.batch_size):
+            chosen = singles[start : start + self.batch_size]
+            found = self._together([values[number] for number in chosen])
+            outcomes.update(zip(chosen, found))
+        for number, task in enumerate(values):
+            if task.kind != SINGLE:
+                outcomes[number] = self._attempt(task)
+        self._tell_measured()
+        self._open = len(values)
+        if len(values) == 1:
+            error = outcomes[0].error
+            if error is not None:
+                raise error
+        elif not self.package.does("encode"):
+            return [self._portable(outcomes[number]) for number in range(len(values))]
+        return [outcomes[number] for number in range(len(values))]
+
+    def _portable(self, outcome: Outcome) -> Outcome:
+        """What another process can be told: of an error in the script, its text. The log is told here."""
+        if outcome.error is None or isinstance(outcome.error, Failed):
+            return outcome
+        told = "%s: %s" % (type(outcome.error).__name__, outcome.error)
+        self.port.tell(
+            wire.EVENT,
+            {"type": "failure", "item": 0, "message": told, "traceback": script_traceback(outcome.error)},
+        )
+        return Outcome(outcome.kind, error=Failed(FAILED, str(outcome.error) or type(outcome.error).__name__))
+
+    def _together(self, tasks: List[Task]) -> List[Outcome]:
+        """Single requests in one call. If that fails as a whole, each is run alone, to find out whose fault it was."""
+        if len(tasks) == 1:
+            return [self._attempt(tasks[0])]
+        try:
+            rets = self._call([task.reqs[0] for task in tasks])
+            if len(rets) != len(tasks):
+                raise WrongShape("net_inference got %d requests and returned %d results" % (len(tasks), len(rets)))
+        except BaseException as error:
+            if not self.rerun or not isinstance(error, Exception):
+                return [Outcome(SINGLE, error=error) for _ in tasks]
+            alone = [self._attempt(task) for task in tasks]
+            self._tell_split(error, alone)
+            return alone
+        return [Outcome(SINGLE, [ret]) for ret in rets]
+
+    def _tell_split(self, error: BaseException, alone: List[Outcome]) -> None:
+        failures = sum(outcome.error is not None for outcome in alone)
+        told = "" if failures or isinstance(error, Failed) else script_traceback(error)
+        message = "%s: %s" % (type(error).__name__, error)
+        event = {"type": "batch_split", "items": len(alone), "failed": failures, "error": told, "message": message}
+        self.port.tell(wire.EVENT, event)
+
+    def _attempt(self, task: Task) -> Outcome:
+        try:
+            return Outcome(task.kind, self._run(task))
+        except BaseException as error:
+            return Outcome(task.kind, error=error)
+
+    def _run(self, task: Task) -> List[Any]:
+        if task.kind != BATCH:
+            rets = self._call(task.reqs)
+            if not rets:
+                raise WrongShape("net_inference returned no result")
+            return rets
+        size = self.batch_size if self.split_batch else len(task.reqs)
+        return [
+            ret for start in range(0, len(task.reqs), size or 1) for ret in self._call(task.reqs[start : start + size])
+        ]
+
+    def _call(self, reqs: Sequence[Dict[str, Any]]) -> List[Any]:
+        return self.script.call([req if "params" in req else {**req, "params": {}} for req in reqs])
+
+    # Answers
+
+    def encode(self, output: Outcome, request: Request) -> Answer:
+        if output.error is not None:
+            raise output.error
+        rets = [answers.Ret(given, self.strict_codes) for given in output.rets]
+        if output.kind == BATCH:
+            answer = self.encoder.batch(rets)
+        else:
+            answer = self.encoder.group(rets[0]) if output.kind == GROUP else self.encoder.single(rets[0])
+        self._count_codes([ret.code for ret in rets])
+        return answer
+
+    def failure(self, error: BaseException, stage: str, request: Request) -> Union[Answer, Problem]:
+        if isinstance(error, Fetching):
+            return GONE
+        if isinstance(error, ClientError) and stage == "decode":
+            return Problem(error.status, "bad_request", error.message)
+        # What is said while a request is read, of addresses too, is no code of the script's.
+        strict = self.strict_codes and stage != "decode"
+        code = answers.known_code(error.code, strict) if isinstance(error, Failed) else FAILED
+        code = code if code >= 300 else 500
+        self._count_codes([code])
+        return answers.error(code, str(error) or type(error).__name__)
+
+    def blames_client(self, error: BaseException, answer: Union[Answer, Problem]) -> bool:
+        """A code and a message are the script's own words; everything else is an error in it."""
+        return isinstance(error, (Failed, Fetching, ClientError))
+
+    # Metrics
+
+    def _count_codes(self, codes: Sequence[int]) -> None:
+        """Count the codes of one answer; told to the front with the last answer of a call."""
+        for code in codes:
+            self._codes[code] = self._codes.get(code, 0) + 1
+        self._open -= 1
+        if self._open <= 0 and self._codes:
+            told = {'panglot_item_codes_total{code="%d"}' % code: count for code, count in self._codes.items()}
+            self._codes = {}
+            self.port.tell(wire.METRIC, told)
+
+    def _tell_measured(self) -> None:
+        deltas = self.measured.deltas()
+        if deltas:
+            self.port.tell(wire.METRIC, deltas)

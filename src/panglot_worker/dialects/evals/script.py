@@ -1,0 +1,261 @@
+"""The script itself: found, imported as `evals.eval`, and called as its generation of the convention wants.
+
+Generation 3: `create_net(configs)` and `net_inference(model, reqs)` return a code and a message at the end.
+Generation 2: `net_init(configs)` and `net_inference(model, reqs)` return an error text at the end.
+Generation 1: both take and give JSON text, without decorators.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import importlib.util
+import json
+import os
+import sys
+import tempfile
+from types import ModuleType
+from typing import Any, Callable, Dict, Iterator, List, Sequence
+
+from panglot_worker.dialects.base import Package
+from panglot_worker.dialects.evals import oldpython
+from panglot_worker.dialects.evals.failures import FAILED, Failed, WrongShape
+from panglot_worker.loading import HERE, ScriptError
+
+REQID = "xx"
+"""What scripts saw as the id of every request."""
+GOOD = (0, 200)
+
+
+def load(package: Package) -> "Script":
+    """Import the script. Raises ScriptError, and what the script raises."""
+    options = package.options
+    sys.argv = [""]
+    evals = _platform()
+    folders: List[str] = list(options.get("import_folders", ()))
+    evals.__path__ = [*evals.__path__, package.folder]
+    for name in ("utils", "mxnet_base"):
+        inner: Any = importlib.import_module("evals." + name)
+        inner.__path__ = [*inner.__path__, os.path.join(package.folder, name)]
+    sys.path[:] = sys.path[:2] + [folder for folder in folders if folder not in sys.path[:2]] + sys.path[2:]
+    oldpython.install(package.folder, *folders)
+    module = _import(package)
+    if hasattr(module, "create_net"):
+        return Third(package, module)
+    if hasattr(module, "net_init"):
+        decorated = hasattr(module.net_init, "evals_handler")
+        return Second(package, module) if decorated else First(package, module)
+    raise ScriptError(
+        "there is no create_net in it", package.script, fix="define create_net(configs) and net_inference(model, reqs)"
+    )
+
+
+def _platform() -> Any:
+    """Our `evals`, also where the package holds one of the platform's."""
+    sys.path.insert(0, os.path.join(HERE, "platforms", "evals", "always"))
+    try:
+        importlib.import_module("evals.utils")
+        return sys.modules["evals"]
+    finally:
+        sys.path.pop(0)
+
+
+def _import(package: Package) -> ModuleType:
+    """The script as the module `evals.eval`, whatever its file is called."""
+    name = "evals.eval"
+    spec = importlib.util.spec_from_file_location(name, package.script, loader=oldpython.Loader(name, package.script))
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    sys.modules["evals"].eval = module  # type: ignore[attr-defined]
+    try:
+        spec.loader.exec_module(module)
+    except ModuleNotFoundError as error:
+        if str(error.name).startswith("evals."):
+            fix = "put it beside %s" % os.path.basename(package.script)
+            raise ScriptError("there is no %s" % error.name, package.script, fix=fix) from error
+        raise
+    return module
+
+
+class Script:
+    """A script of some generation. `create` once, then `call` with one batch at a time."""
+
+    needs_files = False
+    """Whether requests name files instead of holding bytes."""
+
+    def __init__(self, package: Package, module: ModuleType) -> None:
+        self.file = package.script
+        self.module = module
+        self.model: Any = None
+        self.infer = self._function("net_inference")
+
+    def _function(self, name: str) -> Callable[..., Any]:
+        found = getattr(self.module, name, None)
+        if not callable(found):
+            raise ScriptError("there is no %s in it" % name, self.file, fix="define %s(model, reqs)" % name)
+        function: Callable[..., Any] = found
+        return function
+
+    def _with_id(self, function: Callable[..., Any], model: Any, value: Any) -> Any:
+        """The decorators take the request's id too."""
+        return function(model, value, REQID) if hasattr(function, "evals_handler") else function(model, value)
+
+    def create(self, configs: Dict[str, Any]) -> None:
+        """Raises ScriptError when the script says no, and what it raises."""
+        raise NotImplementedError
+
+    def call(self, reqs: Sequence[Dict[str, Any]]) -> List[Any]:
+        """The results of one call. Raises Failed for the code and message of the whole call, and what it raises."""
+        raise NotImplementedError
+
+    def preprocess(self, req: Dict[str, Any]) -> Dict[str, Any]:
+        function = getattr(self.module, "net_preprocess", None)
+        if function is None:
+            return req
+        returned = self._with_id(function, self.model, req)
+        changed, code, message = returned
+        _refuse(code, message)
+        if not isinstance(changed, dict):
+            raise WrongShape("net_preprocess must return a request, not %s" % type(changed).__name__)
+        return changed
+
+    def _refused(self, message: Any, code: Any = None) -> ScriptError:
+        raised = getattr(message, "error", None)
+        if raised is not None:
+            raise raised
+        told = " with code %s" % (code,) if code is not None else ""
+        return ScriptError("the script did not start%s: %s" % (told, message or "no message"), self.file)
+
+
+def _refuse(code: Any, message: Any) -> None:
+    """Raise what a call's message says, if it says something; the message decides, not the code."""
+    raised = getattr(message, "error", None)
+    if raised is not None:
+        raise raised
+    if message in ("", b"", None) or (isinstance(code, int) and code in GOOD):
+        return
+    text = message.decode("utf-8", "replace") if isinstance(message, bytes) else message
+    text = text if isinstance(text, str) else json.dumps(text, default=str)
+    raise Failed(code if isinstance(code, int) and not isinstance(code, bool) else FAILED, text)
+
+
+def _results(rets: Any) -> List[Any]:
+    """What a script gives as results. Raises WrongShape for None and for what is no list."""
+    if rets is None:
+        raise WrongShape("argument 2 to map() must support iteration")
+    if isinstance(rets, dict):
+        if rets:
+            raise WrongShape("net_inference must return a list of results, not a dict")
+        return []
+    if not isinstance(rets, (list, tuple)):
+        raise WrongShape("net_inference must return a list of results, not %s" % type(rets).__name__)
+    return list(rets)
+
+
+class Third(Script):
+    def create(self, configs: Dict[str, Any]) -> None:
+        returned = self._function("create_net")(configs)
+        try:
+            self.model, code, message = returned
+        except (TypeError, ValueError):
+            fix = "return model, 0, ''"
+            raise ScriptError("create_net must return a model, a code and a message", self.file, fix=fix) from None
+        if isinstance(code, bool) or code not in GOOD:
+            raise self._refused(message, code)
+
+    def call(self, reqs: Sequence[Dict[str, Any]]) -> List[Any]:
+        rets, code, message = self._with_id(self.infer, self.model, list(reqs))
+        if rets is not None:
+            _refuse(code, message)
+        return _results(rets)
+
+
+class WithFiles(Script):
+    """The generations before: the platform wrote every picture to a file, and named it."""
+
+    needs_files = True
+
+    def __init__(self, package: Package, module: ModuleType) -> None:
+        super().__init__(package, module)
+        self.folder = ""
+
+    @contextlib.contextmanager
+    def named(self, reqs: Sequence[Dict[str, Any]]) -> Iterator[List[Dict[str, Any]]]:
+        """The requests with a file in the place of each body, for as long as this is open."""
+        with tempfile.TemporaryDirectory(dir=self.folder) as folder:
+            yield [
+                {**req, "data": self._named(req["data"], os.path.join(folder, str(number)))}
+                for number, req in enumerate(reqs)
+            ]
+
+    def _named(self, data: Any, path: str) -> Any:
+        if isinstance(data, list):
+            return [self._named(entry, "%s-%d" % (path, number)) for number, entry in enumerate(data)]
+        with open(path, "wb") as file:
+            file.write(data["body"])
+        return {"uri": path, "attribute": data["attribute"]}
+
+    def _older(self, configs: Dict[str, Any]) -> Dict[str, Any]:
+        """The configuration with the names of its time as well."""
+        self.folder = configs["workspace"]
+        names = {"tar_files": configs["model_files"], "custom_values": configs["custom_params"]}
+        return {**configs, **names, "image_width": configs["image_width"]}
+
+
+class Second(WithFiles):
+    def create(self, configs: Dict[str, Any]) -> None:
+        returned = self.module.net_init(self._older(configs))
+        try:
+            self.model, message = returned
+        except (TypeError, ValueError):
+            raise ScriptError(
+                "net_init must return a model and an error text", self.file, fix="return model, ''"
+            ) from None
+        if message:
+            raise self._refused(message)
+
+    def call(self, reqs: Sequence[Dict[str, Any]]) -> List[Any]:
+        with self.named(reqs) as named:
+            returned = self._with_id(self.infer, self.model, named)
+        rets, message = returned if len(returned) == 2 else (returned[0], returned[-1])
+        if rets is not None:
+            _refuse(FAILED, message)
+        return _results(rets)
+
+
+class First(WithFiles):
+    def create(self, configs: Dict[str, Any]) -> None:
+        self.model = self.module.net_init(json.dumps(self._older(configs)))
+        if not isinstance(self.model, dict):
+            raise ScriptError("net_init must return a dict", self.file, fix="return {'error': '', ...}")
+        if self.model.get("error"):
+            raise self._refused(self.model["error"])
+
+    def call(self, reqs: Sequence[Dict[str, Any]]) -> List[Any]:
+        with self.named(reqs) as named:
+            text = self.infer(self.model, json.dumps({"reqid": REQID, "reqs": named}))
+            value = text if isinstance(text, dict) else json.loads(text)
+            _refuse(FAILED, value.get("error", ""))
+            return [self._parsed(item) for item in _results(value.get("results"))]
+
+    def _parsed(self, item: Any) -> Any:
+        """Results are JSON text inside the JSON text; three codes have a meaning of their own."""
+        if not isinstance(item, dict):
+            return item
+        item = dict(item)
+        if isinstance(item.get("result"), str):
+            with contextlib.suppress(ValueError):
+                item["result"] = json.loads(item["result"])
+        meaning = OLD_CODES.get(item.get("code", 0))
+        if meaning is not None:
+            item["code"] = meaning[0]
+            item["message"] = item.get("message") or meaning[1]
+        if item.get("result_file"):
+            with open(item["result_file"], "rb") as file:
+                item["body"] = file.read()
+        return item
+
+
+OLD_CODES = {-1: (400, "out of batch size"), -2: (500, "forward failed"), -3: (400, "invalid image")}

@@ -1,0 +1,83 @@
+"""What the `uri` of a request leads to: bytes in it, bytes the front has fetched, or a file below `uri_root`."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+from typing import Any, Dict, List, NamedTuple, Sequence, Tuple, Union
+
+from panglot_worker.dialects.evals import rooted
+from panglot_worker.dialects.evals.failures import BAD_DATA, FAILED, NOT_SUPPORTED, UNREADABLE, Failed, Fetching
+
+Buffer = Union[bytes, bytearray, memoryview]
+FETCHED = ("http://", "https://")
+
+
+class Fetched(NamedTuple):
+    """What the front has fetched for a request, in the order the worker named it."""
+
+    parts: Sequence[Union[Buffer, Failed]]
+
+
+def split(raw: bytes, body: memoryview) -> Tuple[memoryview, Fetched]:
+    """The client's body, and what was fetched, which stands behind it."""
+    about = json.loads(raw)
+    at = int(about["body"])
+    own = body[:at]
+    parts: List[Union[Buffer, Failed]] = []
+    for size, status, text in about["parts"]:
+        if size >= 0:
+            parts.append(body[at : at + size])
+            at += size
+        else:
+            parts.append(Failed(int(status) or FAILED, str(text) or UNREADABLE))
+    return own, Fetched(parts)
+
+
+class Sources:
+    """Gives the bytes of URIs; files of one request have at most so many together."""
+
+    def __init__(self, root: str, most: int) -> None:
+        self.root = root
+        self.most = most
+
+    def load(self, wanted: Sequence[Dict[str, Any]], fetched: Union[Fetched, None]) -> None:
+        """Put the bytes into every `body` whose `uri` is set, and empty the `uri`. Raises Failed, or Fetching."""
+        http = list(dict.fromkeys(data["uri"] for data in wanted if data["uri"].startswith(FETCHED)))
+        ready: Dict[str, Any] = dict(zip(http, fetched.parts)) if fetched is not None else {}
+        left = self.most
+        for data in wanted:
+            if data["uri"] not in http:
+                data["body"] = self._own(data["uri"], left)
+                left -= len(data["body"]) if data["uri"].startswith("file:") else 0
+        if http and fetched is None:
+            raise Fetching(http)
+        for data in wanted:
+            if data["uri"] in ready:
+                part = ready[data["uri"]]
+                if isinstance(part, Failed):
+                    raise part
+                data["body"] = bytes(part)
+            data["uri"] = ""
+
+    def _own(self, uri: str, most: int) -> bytes:
+        """Bytes in the URI itself, or of a file of at most so many."""
+        if uri.startswith("data:"):
+            return _data(uri)
+        if uri.startswith("file://"):
+            try:
+                return rooted.read(self.root, uri[len("file://") :], most)
+            except rooted.Unreadable:
+                raise Failed(FAILED, UNREADABLE) from None
+        raise Failed(FAILED, NOT_SUPPORTED)
+
+
+def _data(uri: str) -> bytes:
+    head, comma, text = uri.partition(",")
+    if not comma or not head.endswith(";base64"):
+        raise Failed(FAILED, BAD_DATA)
+    try:
+        return base64.b64decode(text.encode("ascii"), validate=True)
+    except (binascii.Error, ValueError):
+        raise Failed(FAILED, BAD_DATA) from None

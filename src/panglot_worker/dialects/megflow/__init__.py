@@ -1,0 +1,104 @@
+"""MegFlow: a graph of nodes, each a thread of its own, between server nodes that speak HTTP.
+
+The names plugins import are in `platforms/megflow`; the grammar of graph files is in `panglot_worker.graphs`.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+from typing import Any, Callable, Dict, Set
+
+from panglot_worker import wire
+from panglot_worker.dialects.base import Dialect, Package
+from panglot_worker.dialects.megflow import images, plugins
+from panglot_worker.dialects.megflow.doors import Doors
+from panglot_worker.dialects.megflow.figures import INSTANCE
+from panglot_worker.dialects.megflow.runtime import Runtime
+from panglot_worker.graphs import model
+from panglot_worker.graphs.errors import GraphError
+from panglot_worker.loading import ScriptError, script_traceback
+from panglot_worker.port import Port
+
+CLOSE_WITHIN = 1.0
+
+
+class Megflow(Dialect):
+    server = "panglot_worker.dialects.megflow:serve"
+
+    def __init__(self, package: Package) -> None:
+        super().__init__(package)
+        self.slots = int(package.settings.get("slots", 16))
+        self.doors: Doors
+        self.runtime: Runtime
+
+    def load(self, progress: Callable[[str], None]) -> Dict[str, Any]:
+        options = self.package.options
+        images.limit(int(self.package.settings.get("max_pixels", 40_000_000)))
+        os.chdir(options["working"])
+        config = model.from_json(options["config"])
+        self.doors = Doors(self.port)
+        try:
+            plugins.load(options["plugin"], options["module"], progress)
+            self._check_libraries(config)
+            self.runtime = Runtime(config, plugins.kinds(), self._failed, self._skipped, self.doors)
+        except GraphError as error:
+            raise ScriptError(error.problem, error.file, error.line, error.fix) from None
+        self.runtime.settings = self.package.settings
+        for sentence in self.runtime.warnings:
+            self.warn(sentence)
+        self.runtime.start(open_inputs=False, progress=progress)
+        return self._description()
+
+    def _check_libraries(self, config: model.Config) -> None:
+        """Refuse to serve pictures without anything to decode them."""
+        for entry in self.package.options["servers"]:
+            need = "numpy" if entry["type"] == "BytesServer" else "numpy, and opencv-python or Pillow"
+            if entry["type"] == "ImageServer" and not images.available():
+                raise ScriptError("ImageServer needs %s" % need, config.file, entry["line"],
+                                  "install them for the interpreter the graph runs in")  # fmt: skip
+            found = importlib.util.find_spec
+            if entry["type"] == "VideoServer" and not (found("av") and found("numpy")):
+                raise ScriptError("VideoServer needs PyAV and numpy", config.file, entry["line"],
+                                  "pip install av numpy, for the interpreter the graph runs in")  # fmt: skip
+
+    def _failed(self, node: str, error: BaseException) -> None:
+        event = {"type": "failure", "message": "node '%s' raised %s: %s" % (node, type(error).__name__, error)}
+        self.port.tell(wire.EVENT, {**event, "item": 0, "traceback": script_traceback(error)})
+        self.count('panglot_graph_node_failures_total{node="%s"}' % INSTANCE.sub("", node))
+
+    def _skipped(self, node: str, what: str) -> None:
+        self.warn("node '%s' left out %s" % (node, what))
+
+    def _description(self) -> Dict[str, Any]:
+        kinds = {entry["type"] for entry in self.package.options["servers"]}
+        return {
+            "entry": self.package.options["config"]["main"],
+            "stages": [],
+            "example": self._example(kinds),
+            "summary": "",
+        }
+
+    def _example(self, kinds: Set[str]) -> Dict[str, Any]:
+        """A picture or a video beside the plugins, for the line that shows how to ask."""
+        if "VideoServer" in kinds:
+            names = sorted(os.listdir(self.package.folder))
+            found = next((name for name in names if name.endswith((".mp4", ".mkv", ".avi"))), "")
+            return {"kind": "video", "name": found}
+        if "ImageServer" not in kinds:
+            return {"kind": "file", "type": "application/octet-stream"}
+        endings = {".jpg": "image/jpeg", ".jpeg": "image/jpeg", ".png": "image/png"}
+        for name in sorted(os.listdir(self.package.folder)):
+            if os.path.splitext(name)[1].lower() in endings:
+                return {"kind": "file", "name": name, "type": endings[os.path.splitext(name)[1].lower()]}
+        return {"kind": "file", "type": "image/jpeg"}
+
+    def close(self) -> None:
+        self.runtime.close()
+        for thread in self.runtime.threads:
+            thread.thread.join(CLOSE_WITHIN)
+
+
+def serve(dialect: Megflow, port: Port, rerun: bool) -> str:
+    """Feed and answer until the front says stop."""
+    return dialect.doors.serve(dialect.runtime)

@@ -1,0 +1,71 @@
+"""A graph without a server node: run to its end in a process of its own, with nothing between it and the terminal."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from typing import Any
+
+from panglot_worker import loading, pictures
+from panglot_worker.dialects.base import Package
+from panglot_worker.dialects.megflow import images, plugins
+from panglot_worker.dialects.megflow.runtime import Runtime
+from panglot_worker.graphs import model
+from panglot_worker.graphs.errors import GraphError
+
+
+def main(folder: str) -> int:
+    """Run what `request.json` in the folder says. A failed load is written to `failure.json`; the exit code."""
+    with open(os.path.join(folder, "request.json"), encoding="utf-8") as source:
+        package = Package(**json.load(source))
+    doing = "loading"
+
+    def progress(step: str) -> None:
+        nonlocal doing
+        doing = step
+
+    try:
+        runtime = start(package, progress)
+    except BaseException as error:
+        failure = loading.as_dict(loading.explain(as_script_error(error), package, doing))
+        with open(os.path.join(folder, "failure.json"), "w", encoding="utf-8") as target:
+            json.dump(failure, target)
+        return 3
+    try:
+        runtime.wait()
+    except KeyboardInterrupt:
+        return 0
+    if runtime.failures:
+        print("%d call(s) of nodes failed; their tracebacks are above" % runtime.failures, file=sys.stderr)
+    return 1 if runtime.failures or runtime.reason else 0
+
+
+def start(package: Package, progress: Any) -> Runtime:
+    options = package.options
+    pixels = int(package.settings.get("max_pixels", 40_000_000))
+    pictures.limit(pixels)
+    images.limit(pixels)
+    loading.enter(package)
+    os.chdir(options["working"])
+    plugins.load(options["plugin"], options["module"], progress)
+    runtime = Runtime(model.from_json(options["config"]), plugins.kinds(), failed, skipped)
+    runtime.settings = package.settings
+    runtime.start(open_inputs=False, progress=progress)
+    return runtime
+
+
+def as_script_error(error: BaseException) -> BaseException:
+    if isinstance(error, GraphError):
+        return loading.ScriptError(error.problem, error.file, error.line, error.fix)
+    return error
+
+
+def failed(node: str, error: BaseException) -> None:
+    """One write, so that what others print does not land in the middle."""
+    sys.stderr.write("node '%s' failed:\n%s" % (node, loading.script_traceback(error)))
+    sys.stderr.flush()
+
+
+def skipped(node: str, what: str) -> None:
+    print("node '%s' left out %s" % (node, what), file=sys.stderr)

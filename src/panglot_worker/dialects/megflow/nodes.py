@@ -1,0 +1,258 @@
+"""One node at work: a thread that constructs its class, calls `exec` until its inputs have ended, and mends it."""
+
+from __future__ import annotations
+
+import sys
+import threading
+import traceback
+from typing import TYPE_CHECKING, Any, Dict, List, Optional, Tuple
+
+from panglot_worker.dialects.megflow.channels import Channel, Sink, Target, fan
+from panglot_worker.dialects.megflow.envelope import current
+from panglot_worker.dialects.megflow.handles import Receiver, Sender, Unconnected
+from panglot_worker.dialects.megflow.resources import Scope
+from panglot_worker.graphs.model import Node
+from panglot_worker.graphs.ports import DICT, DYNAMIC, LIST, UNIT, Ports
+
+if TYPE_CHECKING:
+    from panglot_worker.dialects.megflow.runtime import Runtime
+
+Wired = Tuple[Optional[int], int, Any]
+"""Tag, order in the file, and the channel or target of one connection of a port."""
+
+
+class Placement:
+    """A node in its place: what it is made of and what it is connected to. `cloned` threads run it."""
+
+    def __init__(self, path: str, node: Node, cls: Any, ports: Ports, args: Dict[str, Any], scope: Scope) -> None:
+        self.path = path
+        self.node = node
+        self.cls = cls
+        self.ports = ports
+        self.args = args
+        self.scope = scope
+        self.shared = False
+        self.sink: Optional[Sink] = None
+        """For a node that takes what is sent to it in its sender's thread."""
+        self.inputs: Dict[str, List[Wired]] = {}
+        self.outputs: Dict[str, List[Wired]] = {}
+        self.dynamic: Dict[str, Any] = {}
+        """For a dynamic port: the template at its other end, and that template's port."""
+
+    def input(self, port: str, tag: Optional[int], order: int, cap: int) -> Target:
+        """The channel of a connection to an input. A unit port has one, however many connections lead to it."""
+        found = self.inputs.setdefault(port, [])
+        if found and self.ports.inputs[port] == UNIT:
+            channel: Channel = found[0][2]
+            channel.cap = max(channel.cap, cap)
+            return channel
+        made = Channel(cap)
+        found.append((tag, order, made))
+        return made
+
+    def output(self, port: str, tag: Optional[int], order: int, target: Target) -> None:
+        self.outputs.setdefault(port, []).append((tag, order, target))
+
+    @property
+    def isolated(self) -> bool:
+        """Whether it has no ports at all: such a node does not keep the graph running."""
+        return not self.ports.inputs and not self.ports.outputs
+
+    def threads(self, runtime: "Runtime") -> "List[NodeThread]":
+        names = [self.path] if self.node.cloned == 1 else ["%s#%d" % (self.path, n) for n in range(self.node.cloned)]
+        return [NodeThread(runtime, self, name) for name in names]
+
+
+def _handles(kind: str, wired: List[Wired], make: Any) -> Any:
+    """What a port of this kind is to a plugin: one handle, a list of them, or a dict by tag."""
+    if kind == DICT:
+        return {tag: make(one) for tag, _, one in wired}
+    return [make(one) for _, _, one in sorted(wired, key=lambda entry: (entry[0] is None, entry[0], entry[1]))]
+
+
+class NodeThread:
+    """Runs one instance of a node from `__init__` to `__del__`, all on one thread."""
+
+    def __init__(self, runtime: "Runtime", placement: Placement, name: str) -> None:
+        self.runtime = runtime
+        self.placement = placement
+        self.name = name
+        self.instance: Any = None
+        self.error: Optional[BaseException] = None
+        self.constructed = threading.Event()
+        self.receivers: List[Receiver] = []
+        self.senders: List[Sender] = []
+        self.handles = self._connect()
+        self.failures = 0
+        self.alive = True
+        self._flushed = 0
+        self._taken_at_failure = -1
+        self.thread = threading.Thread(target=self._run, name=name, daemon=True)
+
+    def _connect(self) -> Dict[str, Any]:
+        place, found = self.placement, {}
+        for port, kind in place.ports.inputs.items():
+            wired = place.inputs.get(port, [])
+            if kind == UNIT:
+                found[port] = self._receiver(port, wired[0][2]) if wired else Unconnected()
+            elif kind != DYNAMIC:
+                found[port] = _handles(kind, wired, lambda channel, port=port: self._receiver(port, channel))
+        for port, kind in place.ports.outputs.items():
+            wired = place.outputs.get(port, [])
+            if kind == UNIT:
+                found[port] = self._sender(port, fan([target for _, _, target in wired]))
+            elif kind in (LIST, DICT):
+                found[port] = _handles(kind, wired, lambda target, port=port: self._sender(port, target))
+        found.update(place.dynamic)
+        return found
+
+    def _receiver(self, port: str, channel: Any) -> Any:
+        if not isinstance(channel, Channel):
+            return Unconnected()
+        receiver = Receiver(channel, port)
+        self.receivers.append(receiver)
+        return receiver
+
+    def _sender(self, port: str, target: Target) -> Sender:
+        sender = Sender(target, port)
+        self.senders.append(sender)
+        return sender
+
+    # Life
+
+    def start(self) -> None:
+        """Begin, and wait until the instance is made. Raises what its construction raised."""
+        self.thread.start()
+        self.constructed.wait()
+        if self.error is not None:
+            raise self.error
+
+    def _run(self) -> None:
+        current.node = self
+        try:
+            self._make()
+        except BaseException as error:
+            self.error = error
+            self._end()
+            self.constructed.set()
+            return
+        self.constructed.set()
+        self.runtime.go.wait()
+        try:
+            self._loop()
+        finally:
+            self._end()
+
+    def _make(self) -> None:
+        place = self.placement
+        made = place.cls(place.node.name, self.runtime.copy_args(place.args))
+        for port, handle in self.handles.items():
+            setattr(made, port, handle)
+        names = place.scope.names() if place.shared else place.node.res
+        for name in names:
+            resource = place.scope.find(name)
+            if resource is not None:
+                setattr(made, name, resource.get())
+        attach = getattr(made, "panglot_attach", None)
+        if attach is not None:
+            attach(self)
+        self.instance = made
+
+    def _loop(self) -> None:
+        receivers = self.receivers
+        while True:
+            try:
+                self.instance.exec()
+            except BaseException as error:
+                self._failed(error)
+                if not receivers or not self._mend():
+                    return
+            if self.placement.shared:
+                self._pass_on_flushes()
+            for receiver in receivers:
+                if not receiver.closed:
+                    break
+            else:
+                return
+
+    def _pass_on_flushes(self) -> None:
+        if not self.receivers:
+            return
+        seen = min(receiver.flushes for receiver in self.receivers)
+        while self._flushed < seen:
+            self._flushed += 1
+            for sender in self.senders:
+                sender.flush()
+
+    # Failing
+
+    def _failed(self, error: BaseException) -> None:
+        """Tell of it, and let go of all the instance held: the requests among it are answered by that."""
+        self.failures += 1
+        current.failing = True
+        try:
+            self.runtime.node_failed(self, error)
+            forget_frames(error)
+            self.instance = None
+        finally:
+            current.failing = False
+
+    def _mend(self) -> bool:
+        """A new instance in the place of one that failed. False when that cannot be made either."""
+        taken = sum(receiver.count for receiver in self.receivers)
+        if taken == self._taken_at_failure and not self._refuse_one():
+            return False
+        self._taken_at_failure = sum(receiver.count for receiver in self.receivers)
+        try:
+            self._make()
+        except BaseException as error:
+            self.runtime.broken("node '%s' failed, and so did its replacement: %s: %s" % (
+                self.name, type(error).__name__, error))  # fmt: skip
+            forget_frames(error)
+            return False
+        return True
+
+    def _refuse_one(self) -> bool:
+        """The node fails before it takes anything in. Take an envelope in its place, so that its sender is told."""
+        receiver = next((one for one in self.receivers if not one.closed), None)
+        if receiver is None:
+            return False
+        current.failing = True
+        try:
+            receiver.recv()
+        finally:
+            current.failing = False
+        return not receiver.closed
+
+    def _end(self) -> None:
+        self.alive = False
+        for receiver in self.receivers:
+            receiver.leave()
+        try:
+            self._finalise()
+        finally:
+            for sender in self.senders:
+                sender.close()
+            self.runtime.node_ended(self)
+
+    def _finalise(self) -> None:
+        """`__del__` runs here and now, also when something else still holds the instance."""
+        made, self.instance = self.instance, None
+        if made is not None and hasattr(made, "__del__") and sys.getrefcount(made) > 2:
+            try:
+                made.__del__()
+            except BaseException as error:
+                self.runtime.node_failed(self, error)
+                forget_frames(error)
+
+
+def forget_frames(error: BaseException) -> None:
+    """Drop what the frames of a traceback hold, envelopes among it."""
+    seen = set()
+    link: Optional[BaseException] = error
+    while link is not None and id(link) not in seen:
+        seen.add(id(link))
+        if link.__traceback__ is not None:
+            traceback.clear_frames(link.__traceback__)
+            link.__traceback__ = None
+        link = link.__cause__ or link.__context__

@@ -1,0 +1,158 @@
+"""A whole configuration at work: its shared nodes, its resources, its main graph, and what is known about them."""
+
+from __future__ import annotations
+
+import copy
+import threading
+from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Tuple
+
+from panglot_worker.dialects.megflow.building import Instance, Planner, build_hub
+from panglot_worker.dialects.megflow.nodes import NodeThread
+from panglot_worker.dialects.megflow.resources import LazyResource
+from panglot_worker.dialects.megflow.shared import Hub
+from panglot_worker.graphs.checking import Types, check
+from panglot_worker.graphs.model import Config, Resource
+from panglot_worker.graphs.ports import BUILT_IN, Ports
+
+Failed = Callable[[str, BaseException], None]
+"""Told of a node, and what it raised."""
+
+Skipped = Callable[[str, str], None]
+"""Told of a node, and what it left out."""
+
+
+class Kinds:
+    """The classes a graph is made of."""
+
+    def __init__(self) -> None:
+        self.nodes: Dict[str, Any] = {}
+        self.ports: Dict[str, Ports] = dict(BUILT_IN)
+        self.resources: Dict[str, Any] = {}
+
+    def add(self, name: str, cls: Any, ports: Ports) -> None:
+        self.nodes[name] = cls
+        self.ports[name] = ports
+
+
+class Runtime:
+    """Made, then started; everything of one configuration is in it and nothing outside."""
+
+    def __init__(self, config: Config, kinds: Kinds, failed: Failed, skipped: Skipped, doors: Any = None) -> None:
+        self.config = config
+        self.doors = doors
+        """Where server nodes get requests from and send answers to; None where nothing is served."""
+        self.skipped = skipped
+        self.settings: Dict[str, Any] = {}
+        """What the front said, where there is one."""
+        self.classes: Mapping[str, Any] = kinds.nodes
+        self.types = Types(kinds.ports, set(kinds.resources))
+        self.warnings = check(config, self.types)
+        self._resource_classes = kinds.resources
+        self._failed = failed
+        self.go = threading.Event()
+        self.failures = 0
+        self.reason = ""
+        """Why it cannot go on, once that is so."""
+        self.on_broken: Callable[[], None] = lambda: None
+        self.servers: List[Any] = []
+        """Server nodes, which hold the open requests."""
+        self.global_resources = self.resources(config.resources)
+        self.hubs = {node.name: Hub(node.name) for node in config.nodes}
+        self._hub_instances = {node.name: build_hub(self, node, self.hubs[node.name]) for node in config.nodes}
+        planner = Planner(self)
+        self.main = Instance(self, planner.plan(config.graphs[config.main], "", {}, self.global_resources))
+        self.threads: List[NodeThread] = []
+        self._lock = threading.Lock()
+
+    def resources(self, declared: List[Resource]) -> Dict[str, LazyResource]:
+        return {one.name: LazyResource(one, self._resource_classes[one.ty]) for one in declared}
+
+    def uses(self, name: str) -> List[Tuple[str, Optional[int], int]]:
+        """The ports and tags a shared node is used with anywhere, with the largest capacity."""
+        found: Dict[Tuple[str, Optional[int]], int] = {}
+        for graph in self.config.graphs.values():
+            if graph.node(name) is not None:
+                continue
+            for connection in (*graph.inputs, *graph.outputs, *graph.connections):
+                for ref in connection.ports:
+                    if ref.node == name:
+                        key = (ref.port, ref.tag)
+                        found[key] = max(found.get(key, 1), connection.cap)
+        return [(port, tag, cap) for (port, tag), cap in found.items()]
+
+    @staticmethod
+    def copy_args(args: Dict[str, Any]) -> Dict[str, Any]:
+        return copy.deepcopy(args)
+
+    # Life
+
+    def start(self, open_inputs: bool, progress: Callable[[str], None] = lambda _: None) -> None:
+        """Construct every node, then let them run. Raises what a construction raises."""
+        self.main.wire(open_inputs)
+        for instance in (*self._hub_instances.values(), self.main):
+            for thread in instance.threads:
+                progress("constructing node %s" % thread.name)
+                self.add(thread)
+                thread.start()
+        self.go.set()
+
+    def add(self, thread: NodeThread) -> None:
+        with self._lock:
+            self.threads.append(thread)
+
+    def wait(self) -> None:
+        """Until the main graph has ended, and then the shared nodes."""
+        self.main.wait()
+        for hub in self.hubs.values():
+            hub.close()
+        for instance in self._hub_instances.values():
+            instance.wait()
+
+    def close(self) -> None:
+        """No more input."""
+        self.main.close()
+        for server in list(self.servers):
+            server.close()
+
+    # What nodes tell
+
+    def node_failed(self, node: NodeThread, error: BaseException) -> None:
+        with self._lock:
+            self.failures += 1
+        self._failed(node.name, error)
+
+    def node_ended(self, node: NodeThread) -> None:
+        with self._lock:
+            if node in self.threads and node not in self.main.threads:
+                self.threads.remove(node)
+
+    def broken(self, reason: str) -> None:
+        self.reason = self.reason or reason
+        self.on_broken()
+
+    def open_token(self, number: int) -> Any:
+        """The token of an open request by its number."""
+        for server in self.servers:
+            token = server.open_token(number)
+            if token is not None:
+                return token
+        return None
+
+    def is_over(self, number: int) -> bool:
+        """Whether a request of this number has come and gone, so that nothing of it will pass any more."""
+        over = [server.is_over(number) for server in self.servers]
+        return any(over) and self.open_token(number) is None
+
+    def figures(self) -> Iterator[Dict[str, Any]]:
+        """Every node that runs: messages in and out by port, and how full its channels are."""
+        with self._lock:
+            threads = list(self.threads)
+        for thread in threads:
+            yield {
+                "name": thread.name,
+                "type": thread.placement.node.ty,
+                "failures": thread.failures,
+                "alive": thread.alive,
+                "inputs": {one.port: [len(one.channel), one.channel.cap, one.count] for one in thread.receivers},
+                "outputs": {one.port: one.count for one in thread.senders},
+            }

@@ -1,0 +1,177 @@
+"""A video going through a subgraph of its own."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+import time
+from collections import OrderedDict, deque
+from typing import Any, Callable, Deque, Dict, Optional, Set, Tuple
+
+from panglot_worker.dialects.megflow import images
+from panglot_worker.dialects.megflow.building import Instance, Template
+from panglot_worker.dialects.megflow.channels import Sink
+from panglot_worker.dialects.megflow.envelope import EMPTY, Contents
+from panglot_worker.video.frames import Frame, Source
+from panglot_worker.video.limits import Limits, Rules
+from panglot_worker.video.playing import OVER, RUNNING, Playing, Wish
+from panglot_worker.video.results import Results
+
+REMEMBERED = 256
+"""Frames whose time is kept for the results that will name them."""
+IN_GRAPH = 24
+"""Frames whose picture is kept, while somebody looks, until their result comes back: nodes draw into them."""
+WATCHED = 10.0
+"""Seconds for which pictures are kept after somebody looked."""
+
+
+def encoded(picture: Any) -> Any:
+    """A JPEG; None where there is none. Raises ValueError when it is no picture."""
+    return picture if picture is None or isinstance(picture, bytes) else images.encode(picture)
+
+
+class Stream:
+    """Begun by `start`. `bad` is told of results that cannot be used, `over` when all is done."""
+
+    def __init__(
+        self, number: int, source: Source, wish: Wish, limits: Limits, rules: Rules, bad: Callable[[str], None]
+    ) -> None:
+        self.number = number
+        self.results = Results(limits.results)
+        self.playing = Playing(source, wish, limits, rules, self._deliver)
+        self.listeners: Set[int] = set()
+        """Items of the front that are told every result."""
+        self.over = threading.Event()
+        self.lag = 0.0
+        self.returned = 0
+        self._bad = bad
+        self._instance: Optional[Instance] = None
+        self._sender: Any = None
+        self._sent: "OrderedDict[int, Tuple[float, float]]" = OrderedDict()
+        self._counted = (time.monotonic(), 0, 0)
+        self._lock = threading.Lock()
+        self._watched_until = 0.0
+        self._frames: Deque[Tuple[int, Any]] = deque(maxlen=IN_GRAPH)
+        self._picture: Any = None
+        self._last: Any = None
+
+    def start(self, way: Tuple[Template, str, str], ended: Callable[["Stream"], None]) -> None:
+        """Make the subgraph, then play in a thread. Raises what the construction of nodes raises."""
+        template, entrance, exit_ = way
+        try:
+            self._instance = template.open(outputs={exit_: Sink(self._result)})
+        except BaseException:
+            self.playing.source.close()
+            raise
+        self._sender = self._instance.inputs[entrance]
+        threading.Thread(target=self._run, args=(ended,), name="stream %d" % self.number, daemon=True).start()
+
+    def _run(self, ended: Callable[["Stream"], None]) -> None:
+        instance = self._instance
+        assert instance is not None
+        try:
+            self.playing.run()
+            instance.close()
+            instance.wait()
+        finally:
+            self._instance = self._sender = None
+            with self._lock:
+                self._frames.clear()
+            self._sent.clear()
+            self._keep_last_picture()
+            self.over.set()
+            ended(self)
+
+    def _keep_last_picture(self) -> None:
+        """As a JPEG: the memory frames lie in is the decoder's, and many streams that are over may be kept."""
+        last, self._last = self._picture if self._picture is not None else self._last, None
+        self._picture = None
+        if not self.playing.stopping:
+            with contextlib.suppress(ValueError, ImportError):
+                self._last = encoded(last)
+
+    def stop(self) -> None:
+        """End it now: what waits anywhere in its subgraph is dropped."""
+        self.playing.stop()
+        instance = self._instance
+        if instance is not None:
+            for thread in instance.threads:
+                for receiver in thread.receivers:
+                    receiver.channel.end()
+
+    def _deliver(self, frame: Frame) -> None:
+        contents = Contents({"data": frame.array})
+        contents.from_addr = self.number
+        contents.partial_id = frame.number
+        self._sent[frame.number] = (time.monotonic(), frame.seconds)
+        if len(self._sent) > REMEMBERED:
+            self._sent.popitem(last=False)
+        self._last = frame.array
+        with self._lock:
+            if time.monotonic() < self._watched_until:
+                self._frames.append((frame.number, frame.array))
+            else:
+                self._frames.clear()
+        sender = self._sender
+        sender.count += 1
+        sender.put(contents)
+
+    def _result(self, contents: Contents) -> None:
+        """In the thread of whichever node sends it."""
+        if contents.msg is EMPTY or self.playing.stopping:
+            return
+        number = contents.partial_id
+        sent, seconds = self._sent.get(number, (None, None)) if number is not None else (None, None)
+        if sent is not None:
+            self.lag = time.monotonic() - sent
+        message = contents.msg
+        if isinstance(message, dict) and "data" in message:
+            self._picture = message["data"]
+            message = message.get("message", "")
+        else:
+            self._picture = self._frame_of(number)
+        self.returned += 1
+        if isinstance(message, str):
+            if message or not isinstance(contents.msg, dict):
+                self.results.add(number, seconds, message)
+        else:
+            self._bad(type(message).__name__)
+
+    def _frame_of(self, number: Optional[int]) -> Any:
+        """The frame a result is about, if it is kept; earlier ones need not be any more."""
+        with self._lock:
+            while number is not None and self._frames and self._frames[0][0] <= number:
+                one, array = self._frames.popleft()
+                if one == number:
+                    return array
+        return None
+
+    # Looking
+
+    def picture(self) -> Any:
+        """The last frame a result came back for, else the last that was sent; None before the first.
+
+        Once the stream is over it is a JPEG already.
+        """
+        self._watched_until = time.monotonic() + WATCHED
+        return self._picture if self._picture is not None else self._last
+
+    def rates(self) -> Dict[str, float]:
+        """Frames per second since this was last asked."""
+        now, decoded, analysed = time.monotonic(), self.playing.decoded, self.returned
+        then, self._counted = self._counted, (now, decoded, analysed)
+        seconds = max(now - then[0], 1e-3)
+        return {
+            "decoded_fps": round((decoded - then[1]) / seconds, 1),
+            "analysed_fps": round((analysed - then[2]) / seconds, 1),
+        }
+
+    def about(self) -> Dict[str, Any]:
+        """As `/list` has it."""
+        playing = self.playing
+        found: Dict[str, Any] = {"id": self.number, "url": playing.source.shown, **playing.figures()}
+        found.update(results=self.results.count, results_dropped=self.results.dropped)
+        if playing.state in OVER and not self.over.is_set():
+            # Its last frames are still in the graph.
+            found["state"] = RUNNING
+        return found

@@ -1,0 +1,328 @@
+"""VideoServer and VideoInput: one subgraph instance per stream."""
+
+from __future__ import annotations
+
+import json
+import os
+import queue
+import threading
+import time
+import traceback
+import urllib.parse
+from collections import OrderedDict
+from typing import Any, Callable, Dict, List, Optional
+
+from panglot_worker import wire
+from panglot_worker.dialects.base import Answer, Problem, Request
+from panglot_worker.dialects.megflow.streams import Stream, encoded
+from panglot_worker.dialects.megflow.watching import Events, Lines, Watching
+from panglot_worker.running import cancelled, failed, finished
+from panglot_worker.video import sources
+from panglot_worker.video.frames import Sampling, Source
+from panglot_worker.video.limits import limits_of, rules_of
+from panglot_worker.video.playing import BLOCK, FAILED, OLDEST, STOPPED, Wish
+from panglot_worker.video.urls import Refused
+
+TEXT, JSON, JPEG = "text/plain; charset=utf-8", "application/json", "image/jpeg"
+LIMITS = {"too_long": 413, "too_large": 413}
+"""Statuses of videos that are not opened by a rule; others are the platform's 500."""
+UPLOAD = "upload"
+"""How the source of a stream is called that came with a request."""
+TICK = 0.5
+ANSWER_WITHIN = 2.0
+"""Seconds a client waits to hear whether its stream could be opened."""
+ENDED_KEPT = 100
+"""Streams that are over and still listed, or have results to fetch."""
+
+
+class Rejected(Exception):
+    def __init__(self, status: int, code: str, message: str) -> None:
+        super().__init__(message)
+        self.problem = Problem(status, code, message)
+
+
+class VideoServer:
+    """Starts and stops streams for clients, and gives them what came out of their subgraphs."""
+
+    inp: Any
+    out: Any
+
+    def __init__(self, name: str, args: Dict[str, Any]) -> None:
+        self.name = name
+        self.args = args
+        self._arrivals: "queue.SimpleQueue[Optional[Request]]" = queue.SimpleQueue()
+        self._streams: "OrderedDict[int, Stream]" = OrderedDict()
+        self._ended: "OrderedDict[int, Stream]" = OrderedDict()
+        self._stopped: "OrderedDict[int, Stream]" = OrderedDict()
+        self._next = 0
+        self._warned = False
+        self._lock = threading.Lock()
+
+    def panglot_attach(self, thread: Any) -> None:
+        self.path = thread.name
+        self.doors = thread.runtime.doors
+        self.limits = limits_of(thread.runtime.settings)
+        self.rules = rules_of(thread.runtime.settings, os.path.dirname(thread.runtime.config.file))
+        self.watching = Watching(self.doors)
+        wish_of(self.args, {})
+        thread.runtime.servers.append(self)
+
+    # From the front
+
+    def accept(self, request: Request) -> None:
+        """Any thread."""
+        self._arrivals.put(request)
+
+    def close(self) -> None:
+        self._arrivals.put(None)
+
+    def open_token(self, number: int) -> Any:
+        return None
+
+    def exec(self) -> None:
+        """Answer until closed; opening takes its time elsewhere."""
+        due = time.monotonic() + TICK
+        while True:
+            if time.monotonic() >= due:
+                due = time.monotonic() + TICK
+                self.watching.tick(list(self._streams.values()))
+            try:
+                request = self._arrivals.get(timeout=max(0.0, due - time.monotonic()))
+            except queue.Empty:
+                continue
+            if request is None:
+                break
+            self._answer(request)
+        for stream in list(self._streams.values()):
+            stream.stop()
+
+    def _answer(self, request: Request) -> None:
+        if self.doors.is_unwanted(request.id):
+            self.doors.reply(request.id, cancelled(request.id))
+            return
+        _, word, *rest = request.head.path.decode("utf-8", "replace").split("/")
+        try:
+            ways: Dict[str, Callable[[Request, str], Optional[Answer]]] = {
+                "start": self._start, "stop": self._stop, "list": self._list, "get_msgs": self._take,
+                "events": self._events, "preview": self._preview,
+                "analyze_video": self._analyze,
+            }  # fmt: skip
+            answer = ways[word](request, rest[0] if rest else "")
+        except Rejected as error:
+            self.doors.reply(request.id, failed(request.id, error.problem, "", wire.NO_TIMES))
+            return
+        except Exception:
+            # Whatever it is, one request fails of it, and not the node.
+            problem = Problem(500, "script_error", "the request failed; the server's log says why")
+            self.doors.reply(request.id, failed(request.id, problem, traceback.format_exc(), wire.NO_TIMES))
+            return
+        if answer is not None:
+            self.doors.reply(request.id, finished(request.id, answer, wire.NO_TIMES))
+
+    # Starting and stopping
+
+    def _start(self, request: Request, segment: str) -> None:
+        wish = self._wish(request)
+        try:
+            source = sources.find(urllib.parse.unquote(segment), self.rules)
+        except Refused as error:
+            raise Rejected(400, "refused", "the video is not opened: %s" % error) from None
+        stream = self._begin(source, wish)
+        threading.Thread(target=self._say_started, args=(request, stream), daemon=True).start()
+
+    def _wish(self, request: Request) -> Wish:
+        """What a client asks for with a stream, if there is room for one. Raises Rejected."""
+        if len(self._streams) >= self.limits.streams:
+            raise Rejected(503, "too_many_streams", "%d streams run already; stop one first" % len(self._streams))
+        try:
+            return wish_of(self.args, dict(urllib.parse.parse_qsl(request.head.query.decode("latin-1"))))
+        except ValueError as error:
+            raise Rejected(400, "bad_request", str(error)) from None
+
+    def _begin(self, source: Source, wish: Wish) -> Stream:
+        """A new stream, running. Raises Rejected."""
+        number, self._next = self._next, self._next + 1
+        stream = Stream(number, source, wish, self.limits, self.rules, self._bad)
+        try:
+            stream.start((self.out[0], self.out[1], self.inp[1]), self._over)
+        except Exception as error:
+            message = "the subgraph of a stream cannot be made: %s: %s" % (type(error).__name__, error)
+            self.doors.port.tell(wire.EVENT, {"type": "warning", "message": message})
+            raise Rejected(500, "script_error", message) from None
+        with self._lock:
+            if not stream.over.is_set():
+                self._streams[number] = stream
+        return stream
+
+    def _say_started(self, request: Request, stream: Stream) -> None:
+        stream.playing.wait_opened(ANSWER_WITHIN)
+        if stream.playing.state == FAILED:
+            self._say_failed(request, stream, LIMITS.get(stream.playing.reason, 500))
+            return
+        answer = Answer(TEXT, b"start stream whose id is %d" % stream.number)
+        self.doors.reply(request.id, finished(request.id, answer, wire.NO_TIMES))
+
+    def _say_failed(self, request: Request, stream: Stream, status: int) -> None:
+        problem = Problem(status, "not_opened", "the video cannot be opened: %s" % stream.playing.error)
+        self.doors.reply(request.id, failed(request.id, problem, "", wire.NO_TIMES))
+
+    def _analyze(self, request: Request, rest: str) -> None:
+        """A video in the body: its results are the answer."""
+        wish = self._wish(request)
+        stream = self._begin(uploaded(request.body), wish)
+        request.body = b""
+        threading.Thread(target=self._say_results, args=(request, stream), daemon=True).start()
+
+    def _say_results(self, request: Request, stream: Stream) -> None:
+        stream.playing.wait_opened(self.limits.open + 1)
+        if stream.playing.state == FAILED and not stream.results.count:
+            self._say_failed(request, stream, LIMITS.get(stream.playing.reason, 422))
+            return
+        lines = b"application/x-ndjson" in request.head.accept
+        self.watching.listen(stream, request.id, None, Lines if lines else Events, owns=True)
+
+    def _stop(self, request: Request, word: str) -> Answer:
+        stream = self._find(word, listed=True)
+        with self._lock:
+            self._ended.pop(stream.number, None)
+            keep(self._stopped, stream)
+        stream.stop()
+        return Answer(TEXT, b"stop stream %d success" % stream.number)
+
+    def _over(self, stream: Stream) -> None:
+        """A stream has ended: in its own thread."""
+        with self._lock:
+            self._streams.pop(stream.number, None)
+            if stream.number not in self._stopped and stream.playing.source.shown != UPLOAD:
+                keep(self._ended, stream)
+        self.watching.over(stream)
+        playing = stream.playing
+        if playing.state == FAILED:
+            detail = " (%s)" % playing.detail if playing.detail else ""
+            message = "stream %d (%s) failed: %s%s" % (stream.number, playing.source.shown, playing.error, detail)
+            self.doors.port.tell(wire.EVENT, {"type": "warning", "message": message})
+
+    def _find(self, word: str, listed: bool = False) -> Stream:
+        if word.isascii() and word.isdigit() and len(word) < 16:
+            number = int(word)
+            with self._lock:
+                places = [self._streams, self._ended] + ([] if listed else [self._stopped])
+                for place in places:
+                    if number in place and not (listed and number in self._stopped):
+                        return place[number]
+        raise Rejected(404, "not_found", "there is no stream %s" % word)
+
+    # Asking
+
+    def _list(self, request: Request, rest: str) -> Answer:
+        with self._lock:
+            found = [one for one in (*self._ended.values(), *self._streams.values()) if one.number not in self._stopped]
+        return Answer(JSON, json.dumps([stream.about() for stream in found]).encode())
+
+    def _take(self, request: Request, word: str) -> Answer:
+        return Answer(JSON, json.dumps([result.message for result in self._find(word).results.take()]).encode())
+
+    def _events(self, request: Request, word: str) -> None:
+        after = request.head.last_event_id.decode("latin-1")
+        number = int(after) if after.isdigit() and len(after) < 16 else None
+        self.watching.listen(self._find(word), request.id, number)
+
+    def _preview(self, request: Request, word: str) -> Optional[Answer]:
+        name, _, kind = word.rpartition(".")
+        if kind not in ("jpg", "mjpeg"):
+            raise Rejected(404, "not_found", "")
+        stream = self._find(name)
+        if kind == "mjpeg":
+            self.watching.watch(stream, request.id)
+            return None
+        picture = stream.picture()
+        if picture is None:
+            raise Rejected(404, "not_found", "")
+        try:
+            return Answer(JPEG, encoded(picture), headers=("cache-control: no-store",))
+        except ValueError as error:
+            raise Rejected(500, "bad_result", "the picture cannot be shown: %s" % error) from None
+
+    def _bad(self, kind: str) -> None:
+        if not self._warned:
+            self._warned = True
+            message = "VideoServer '%s' got a message of type %s and dropped it; send a str: use json.dumps (said once)"
+            self.doors.port.tell(wire.EVENT, {"type": "warning", "message": message % (self.path, kind)})
+
+    def report(self) -> List[Dict[str, Any]]:
+        """Figures of the streams that run, for the front."""
+        return [
+            {"node": self.path, "lag": round(one.lag, 3), **one.rates(), **one.about()}
+            for one in list(self._streams.values())
+        ]
+
+
+def keep(place: "OrderedDict[int, Stream]", stream: Stream) -> None:
+    place[stream.number] = stream
+    while len(place) > ENDED_KEPT:
+        place.popitem(last=False)
+
+
+def wish_of(args: Dict[str, Any], query: Dict[str, str]) -> Wish:
+    """What the node's arguments say, and what a client says instead. Raises ValueError."""
+    given = {key: query.get(key, args.get(key)) for key in ("fps", "every", "drop")}
+    unknown = [key for key in query if key not in given]
+    if unknown:
+        raise ValueError("'%s' is not known; there are fps, every and drop" % unknown[0])
+    fps, every, drop = given["fps"] or 0, given["every"] or 1, given["drop"] or BLOCK
+    try:
+        sampling = Sampling(int(every), float(fps))
+    except (TypeError, ValueError):
+        raise ValueError("fps is a number and every a whole number") from None
+    if not (sampling.every >= 1 and 0 <= sampling.fps <= 1000):
+        raise ValueError("every is 1 or more, and fps above 0 and at most 1000")
+    if drop not in (OLDEST, BLOCK):
+        raise ValueError("drop is 'oldest' or 'block', not '%s'" % drop)
+    return Wish(sampling, str(drop))
+
+
+def uploaded(body: Any) -> Source:
+    """The file that holds what a client sent. The front names it, and removes it when the request is answered."""
+    return Source("file", os.open(bytes(body), os.O_RDONLY | os.O_CLOEXEC), UPLOAD)
+
+
+class VideoInput:
+    """Plays the videos named by `urls`, `repeat` times each, all at once; what comes back is for nobody."""
+
+    inp: Any
+    out: Any
+
+    def __init__(self, name: str, args: Dict[str, Any]) -> None:
+        self.name = name
+        self.args = args
+
+    def panglot_attach(self, thread: Any) -> None:
+        self.runtime = thread.runtime
+        self.wish = wish_of(self.args, {})
+
+    def exec(self) -> None:
+        settings = self.runtime.settings
+        limits = limits_of(settings)
+        rules = rules_of({**settings, "local_only": True}, os.path.dirname(self.runtime.config.file))
+        way = (self.out[0], self.out[1], self.inp[1] if hasattr(self, "inp") else "")
+        streams: List[Stream] = []
+        for _ in range(int(self.args.get("repeat", 1))):
+            for url in self.args.get("urls", []):
+                try:
+                    source = sources.find(str(url), rules)
+                except Refused as error:
+                    self.runtime.skipped(self.name, "%s: %s" % (url, error))
+                    continue
+                stream = Stream(len(streams) + 1, source, self.wish, limits, rules, lambda kind: None)
+                stream.start(way, self._over)
+                streams.append(stream)
+        for stream in streams:
+            stream.over.wait()
+
+    def _over(self, stream: Stream) -> None:
+        playing = stream.playing
+        if playing.state not in (STOPPED,) and playing.error:
+            self.runtime.skipped(self.name, "the rest of %s: %s" % (playing.source.shown, playing.error))
+
+
+NODES: Dict[str, Any] = {"VideoServer": VideoServer, "VideoInput": VideoInput}

@@ -1,0 +1,180 @@
+"""Clients that are told of a stream while it runs: results as events or lines, and pictures one after the other."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from typing import Any, Dict, Iterable, List, NamedTuple, Optional, Tuple, Type, Union
+
+from panglot_worker import wire
+from panglot_worker.dialects.megflow.streams import Stream, encoded
+from panglot_worker.running import cancelled
+from panglot_worker.video.playing import RETRYING, RUNNING
+from panglot_worker.video.results import Result
+
+PICTURES = b"multipart/x-mixed-replace; boundary=frame"
+BEAT = 2.0
+"""Seconds after which something is sent, so that both ends know of each other."""
+PICTURE_EVERY = 0.1
+
+
+class Events:
+    """Server-sent events."""
+
+    kind = b"text/event-stream"
+    beat = b":\n\n"
+
+    @staticmethod
+    def begin(stream: Stream) -> bytes:
+        return b": stream %d\n\n" % stream.number
+
+    @staticmethod
+    def result(result: Result) -> bytes:
+        return b"id: %d\ndata: %s\n\n" % (result.number, as_json(result))
+
+    @staticmethod
+    def named(name: str, value: Dict[str, Any]) -> bytes:
+        return b"event: %s\ndata: %s\n\n" % (name.encode(), json.dumps(value).encode())
+
+
+class Lines:
+    """Lines of JSON. What is no result has one key, which says what it is."""
+
+    kind = b"application/x-ndjson"
+    beat = b""
+
+    @staticmethod
+    def begin(stream: Stream) -> bytes:
+        return b""
+
+    @staticmethod
+    def result(result: Result) -> bytes:
+        return as_json(result) + b"\n"
+
+    @staticmethod
+    def named(name: str, value: Dict[str, Any]) -> bytes:
+        return json.dumps({name: value}).encode() + b"\n"
+
+
+Form = Union[Type[Events], Type[Lines]]
+
+
+class Listener(NamedTuple):
+    stream: Stream
+    form: Form
+    owns: bool
+    """Whether the stream is for this client alone, and ends when it leaves."""
+
+
+class Watching:
+    """Of one server node. Everything may be called from any thread."""
+
+    def __init__(self, doors: Any) -> None:
+        self.doors = doors
+        self._lock = threading.Lock()
+        self._listeners: Dict[int, Listener] = {}
+        self._states: Dict[int, str] = {}
+        self._beaten = 0.0
+
+    # Results
+
+    def listen(self, stream: Stream, item: int, after: Optional[int], form: Form = Events, owns: bool = False) -> None:
+        """Send every result of the stream, until that or its client ends."""
+        self._send(item, form.begin(stream), form.kind)
+        with self._lock:
+            self._listeners[item] = Listener(stream, form, owns)
+        stream.results.listen(
+            item,
+            after,
+            lambda result: self._send(item, form.result(result), form.kind),
+            lambda lost: self._send(item, form.named("dropped", {"results": lost}), form.kind),
+        )
+        if stream.over.is_set():
+            self._finish(item)
+
+    def over(self, stream: Stream) -> None:
+        for item, _ in self._of(stream):
+            self._finish(item)
+        self._states.pop(stream.number, None)
+
+    def _of(self, stream: Stream) -> List[Tuple[int, Listener]]:
+        return [(item, one) for item, one in list(self._listeners.items()) if one.stream is stream]
+
+    def _finish(self, item: int) -> None:
+        with self._lock:
+            listener = self._listeners.pop(item, None)
+        if listener is None:
+            return
+        stream, form, _ = listener
+        stream.results.forget(item)
+        self._send(item, form.named("end", state_of(stream)), form.kind)
+        self.doors.reply(item, wire.Reply(item, 200, 0, wire.NO_TIMES, form.kind, b""))
+
+    def tick(self, streams: Iterable[Stream]) -> None:
+        """Now and then: tell of streams that changed their state, and of being alive; forget who has gone."""
+        for stream in streams:
+            state = stream.playing.state
+            if state not in (RUNNING, RETRYING):
+                continue
+            if self._states.get(stream.number, RUNNING) != state:
+                for item, one in self._of(stream):
+                    self._send(item, one.form.named("state", state_of(stream)), one.form.kind)
+            self._states[stream.number] = state
+        beats = time.monotonic() - self._beaten > BEAT
+        if beats:
+            self._beaten = time.monotonic()
+        for item, listener in list(self._listeners.items()):
+            if self.doors.is_unwanted(item):
+                self._leave(item, listener)
+            elif beats:
+                self._send(item, listener.form.beat, listener.form.kind)
+
+    def _leave(self, item: int, listener: Listener) -> None:
+        with self._lock:
+            self._listeners.pop(item, None)
+        listener.stream.results.forget(item)
+        if listener.owns:
+            listener.stream.stop()
+        self.doors.reply(item, cancelled(item))
+
+    def _send(self, item: int, data: bytes, kind: bytes) -> None:
+        self.doors.part(item, wire.Reply(item, 200, wire.MORE, wire.NO_TIMES, kind, data))
+
+    # Pictures
+
+    def watch(self, stream: Stream, item: int) -> None:
+        """Send pictures of the stream, until that or its client ends."""
+        threading.Thread(target=self._show, args=(stream, item), name="preview", daemon=True).start()
+
+    def _show(self, stream: Stream, item: int) -> None:
+        shown: Any = None
+        beaten = 0.0
+        while not self.doors.is_unwanted(item):
+            picture = stream.picture()
+            if picture is not None and (picture is not shown or time.monotonic() - beaten > BEAT):
+                shown, beaten = picture, time.monotonic()
+                try:
+                    data = encoded(picture)
+                except ValueError:
+                    break
+                head = b"--frame\r\ncontent-type: image/jpeg\r\ncontent-length: %d\r\n\r\n" % len(data)
+                self._send(item, head + data + b"\r\n", PICTURES)
+            elif time.monotonic() - beaten > BEAT:
+                beaten = time.monotonic()
+                self._send(item, b"", PICTURES)
+            del picture
+            if stream.over.wait(PICTURE_EVERY):
+                break
+        end = cancelled(item) if self.doors.is_unwanted(item) else wire.Reply(
+            item, 200, 0, wire.NO_TIMES, PICTURES, b"--frame--\r\n")  # fmt: skip
+        self.doors.reply(item, end)
+
+
+def state_of(stream: Stream) -> Dict[str, Any]:
+    about = stream.about()
+    return {key: about[key] for key in ("state", "error", "decoded", "analysed", "dropped", "reconnects")}
+
+
+def as_json(result: Result) -> bytes:
+    return json.dumps({"frame": result.frame, "seconds": result.seconds, "message": result.message}).encode()

@@ -1,0 +1,169 @@
+"""Huawei ModelArts: one service object, `inference(data)` for every POST to `/`."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import time
+from typing import Any, Callable, Dict, List, Optional, Union
+
+from panglot_worker import codec, devices, keras, tensorflow1
+from panglot_worker.dialects.base import Answer, Dialect, Package, Problem, Request
+from panglot_worker.dialects.modelarts import answers, requests, service
+from panglot_worker.errors import ClientError
+from panglot_worker.loading import script_traceback
+from panglot_worker.threads import Watch
+
+PATIENCE = 0.9
+"""The share of the load deadline after which a thread is given up, so that the reason is told before the deadline."""
+LOG_EVERY = 1.0
+"""Seconds between requests whose times are logged; all of them are in Server-Timing and in /metrics."""
+
+
+class Modelarts(Dialect):
+    streams = False
+
+    def __init__(self, package: Package) -> None:
+        super().__init__(package)
+        settings = package.settings
+        self.dev = bool(settings.get("dev"))
+        self.limits = codec.Limits(**settings.get("limits", {}))
+        self.service: Any = None
+        self.staged = False
+        self.raw = False
+        self.input_names: Optional[List[str]] = None
+        self._marks: List[float] = []
+        self._logged = -LOG_EVERY
+        self._hinted: List[str] = []
+        self._log_times: Callable[..., None] = lambda *marks: None
+
+    # Loading
+
+    def load(self, progress: Callable[[str], None]) -> Dict[str, Any]:
+        began = time.monotonic()
+        settings, folder = self.package.settings, self.package.folder
+        devices.prepare(os.environ.get("PANGLOT_DEVICE", settings.get("device", "")), self._say)
+        tensorflow1.prepare(folder, self._say)
+        legacy = keras.Legacy(folder)
+        with Watch() as threads, legacy.explaining(self.package.script):
+            progress("importing " + os.path.basename(self.package.script))
+            kind = service.find(self.package)
+            progress("constructing " + kind.__name__)
+            self.service = service.construct(kind, self.package)
+            if settings.get("await_threads", True):
+                patience = PATIENCE * float(settings.get("load_timeout", 300.0))
+                threads.wait(patience - (time.monotonic() - began), progress)
+        if self.package.does("inference"):
+            progress("loading the model")
+            service.default_loader(self.service)()
+        self._arrange(kind)
+        api: Dict[str, Any] = self.package.options.get("api", {})
+        return {**api, "entry": kind.__name__ + ".inference", "summary": service.summary(kind)}
+
+    def _say(self, text: str) -> None:
+        """Once per server, as far as one worker can know."""
+        if self.package.worker == 0:
+            self.warn(text)
+
+    def _arrange(self, kind: Any) -> None:
+        settings = self.package.settings
+        self.raw = service.takes_raw(kind)
+        self.staged = not service.has_own(self.service, "inference")
+        if self.staged and not self.raw:
+            self._log_times = importlib.import_module("model_service.model_service").log_times
+        if service.derives(kind, "mms.model_service.mxnet_model_service", "MXNetBaseService"):
+            path = self.package.options["model_path"]
+            self.input_names = service.input_names(service.manifest(path, ""), path)
+        self.encoder = answers.Encoder(
+            self.limits, settings.get("nan", "null"), bool(settings.get("strict_results")), ascii=self.raw
+        )
+        without_model = getattr(self.service, "model", self) is None and not service.has_own(self.service, "_inference")
+        if self.staged and without_model and self.package.does("inference"):
+            self._say("self.model is None, and there is no _inference of the script's own: requests will fail")
+
+    # A request
+
+    def decode(self, request: Request) -> Any:
+        if self.raw:
+            data, value = requests.raw(request.body, self.limits)
+            request.luggage = {"meta": value["meta"]} if isinstance(value, dict) and "meta" in value else {}
+            return data
+        data = requests.parse(request.head, request.body, self.limits)
+        return data if self.input_names is None else requests.inputs(data, self.input_names)
+
+    def preprocess(self, value: Any) -> Any:
+        if not self.staged:
+            return value
+        self._marks = [time.perf_counter()]
+        return self.service._preprocess(value)
+
+    def infer(self, value: Any) -> Any:
+        if not self.staged:
+            return self.service.inference(value)
+        if not self.package.does("preprocess"):
+            self._marks = []
+        self._marks.append(time.perf_counter())
+        return self.service._inference(value)
+
+    def postprocess(self, output: Any) -> Any:
+        if not self.staged:
+            return output
+        if not self.package.does("inference"):
+            self._marks = []
+        self._marks.append(time.perf_counter())
+        result = self.service._postprocess(output)
+        now = time.perf_counter()
+        if now - self._logged >= LOG_EVERY and len(self._marks) == 3:
+            self._logged = now
+            self._log_times(*self._marks, now)
+        return result
+
+    def encode(self, output: Any, request: Request) -> Answer:
+        if self.raw:
+            output = {**request.luggage, "data": {"resp_data": output}}
+        body, warning = self.encoder.encode(output)
+        return Answer(answers.JSON, body, 200, ("x-panglot-warning: " + warning,) if warning else ())
+
+    # Failures
+
+    def failure(self, error: BaseException, stage: str, request: Request) -> Union[Answer, Problem]:
+        answer = self._refusal(error) if stage == "decode" else None
+        if answer is None:
+            answer = self._failed(error)
+            self._hint(devices.explain(error))
+        if isinstance(answer, Answer) and self.dev:
+            answer = answers.with_reason(answer, "%s: %s" % (type(error).__name__, error))
+        return answer
+
+    def _hint(self, text: str) -> None:
+        """What a script's failure comes from, told once."""
+        if text and text not in self._hinted:
+            self._hinted.append(text)
+            self.warn("%s: %s" % (text, devices.FIX))
+
+    def _refusal(self, error: BaseException) -> Union[Answer, Problem, None]:
+        """How a request that cannot be read is answered; None when it is not the request's fault."""
+        if isinstance(error, requests.NoPlaceForQuery):
+            return answers.page(
+                500, "The server encountered an internal error and was unable to complete your request."
+            )
+        if isinstance(error, requests.Unusable):
+            return answers.parsed_error("MR.0101", 400)
+        if not isinstance(error, ClientError):
+            return None
+        if isinstance(error, requests.NotJson) and self.raw:
+            return answers.raw_error("PY.0101", 500, "%s: %s" % (type(error).__name__, error))
+        if isinstance(error, requests.NotJson):
+            return answers.page(400, "Failed to decode JSON object: " + error.message)
+        return Problem(error.status, "bad_request", error.message)
+
+    def _failed(self, error: BaseException) -> Answer:
+        status = 400 if isinstance(error, (KeyError, TypeError)) else 500
+        if not self.raw:
+            return answers.parsed_error("MR.0105", status)
+        info = script_traceback(error) if self.dev else "%s: %s" % (type(error).__name__, error)
+        return answers.raw_error("PY.0105", status, info)
+
+    def blames_client(self, error: BaseException, answer: Union[Answer, Problem]) -> bool:
+        """A script's KeyError is answered 400, and is still the script's."""
+        return isinstance(error, ClientError)

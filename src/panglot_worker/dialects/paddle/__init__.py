@@ -1,0 +1,271 @@
+"""Scripts of Paddle's TIPC chain: a class InferenceEngine, driven step by step or by the script's own driver.
+
+What the front read from the source (shape, inputs, names of the result) comes in the package's options. One engine,
+and so one predictor, per worker, on its main thread: two threads in one predictor give silently wrong answers.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+import traceback
+from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Type, Union
+
+from panglot_worker import codec, current
+from panglot_worker.dialects.base import Answer, Dialect, Package, Problem, Request
+from panglot_worker.dialects.paddle import answers, arguments, arrays, batching, contents, describing, requests, signals
+from panglot_worker.dialects.paddle.engine import Driven, Stepped
+from panglot_worker.dialects.paddle.model_files import BadModel
+from panglot_worker.dialects.paddle.private_files import PrivateFiles
+from panglot_worker.dialects.paddle.redirect import Redirection
+from panglot_worker.dialects.paddle.requests import Upload, Value, Wanted
+from panglot_worker.errors import ClientError
+from panglot_worker.loading import ScriptError, import_script
+
+ENGINE = "InferenceEngine"
+PREDICT = b"/predict"
+
+
+class Inputs(Dict[str, Value]):
+    """The inputs of one request by name, and the private files made of them."""
+
+    def __init__(self, values: Dict[str, Value]) -> None:
+        super().__init__(values)
+        self.files: List[str] = []
+
+
+class Paddle(Dialect):
+    streams = False
+
+    def __init__(self, package: Package) -> None:
+        super().__init__(package)
+        options, settings = package.options, package.settings
+        self.limits = codec.Limits(**settings.get("limits", {}))
+        self.nan: str = settings.get("nan", "null")
+        self.wanted = [Wanted(**one) for one in options.get("inputs", ())]
+        self.names: List[str] = list(options.get("names", ()))
+        self.bgr = bool(options.get("bgr"))
+        self.stepped = options.get("shape") == "engine"
+        self.redirection = Redirection(bool(settings.get("onednn", True)), self._say)
+        self.files = PrivateFiles()
+        self._open: Dict[int, Inputs] = {}
+        self._hinted: List[str] = []
+        self.source: Union[Stepped, Driven]
+
+    # Loading
+
+    def load(self, progress: Callable[[str], None]) -> Dict[str, Any]:
+        folder = os.path.dirname(self.package.script)
+        if sys.path[0] != folder:
+            sys.path.insert(0, folder)
+        self.redirection.install()
+        with signals.kept(), self._explained():
+            kind = self._build(progress)
+        if self.stepped:
+            self.preprocess = self._preprocess  # type: ignore[method-assign,assignment]
+            self.postprocess = self._postprocess  # type: ignore[method-assign]
+        found = describing.describe(self.package, kind, self.wanted, self.names, self.source.samples(self.wanted))
+        if self.redirection.loaded:
+            found["autolog"] = self.redirection.loaded[0].switches
+        return found
+
+    def _build(self, progress: Callable[[str], None]) -> Type[Any]:
+        """Import the script, parse its arguments, build its engine; the engine's class."""
+        script, options = self.package.script, self.package.options
+        progress("importing " + os.path.basename(script))
+        module = import_script(script)
+        kind: Type[Any] = getattr(module, ENGINE)
+        progress("reading its arguments")
+        given = arguments.parse(module, script, options.get("driver", ""), options.get("get_arguments", ""))
+        progress("building " + ENGINE)
+        self.source = (Stepped if self.stepped else Driven)(module, kind, given, options)
+        return kind
+
+    @contextlib.contextmanager
+    def _explained(self) -> Iterator[None]:
+        """A bad model in one line that names the script's own."""
+        try:
+            yield
+        except BadModel as error:
+            lines = [
+                entry.lineno
+                for entry in traceback.extract_tb(error.__traceback__)
+                if os.path.abspath(entry.filename) == self.package.script
+            ]
+            raise ScriptError(error.problem, self.package.script, (lines or [0])[-1] or 0, error.fix) from None
+
+    def _say(self, text: str) -> None:
+        """Once per server, as far as one worker can know."""
+        if self.package.worker == 0:
+            self.warn(text)
+
+    def warm_up(self) -> None:
+        """Run the script's own default input, then see whether requests may share a run of the model."""
+        samples = self.source.samples(self.wanted)
+        if not self.stepped:
+            if samples:
+                self.source.infer(samples)
+            return
+        prepared = None
+        if samples:
+            prepared = self.source.prepare(samples)
+            self.source.postprocess(self.infer(prepared))
+        elif len(self.wanted) == 1 and self.wanted[0].picture:
+            prepared = self._prepared_noise()
+        self.batched = self._may_share(prepared)
+
+    def _prepared_noise(self) -> Any:
+        """What preprocess makes of a picture of ours; None when it does not like it."""
+        path = self.files.write(contents.noise(), ".png", inside_folder=self.wanted[0].kind == "folder")
+        try:
+            return self.source.prepare({self.wanted[0].name: path})
+        except Exception:
+            return None
+        finally:
+            self.files.remove([path])
+
+    def _may_share(self, sample: Any) -> bool:
+        """Whether requests get the same answers when they share a run of the model. A difference is told."""
+        loaded = self.redirection.loaded
+        if self.package.options.get("single") or self.source.left_something or batching.cannot(loaded):
+            return False
+        checks = batching.samples(loaded[0], sample)
+        try:
+            difference = batching.differs(self.infer, checks) if checks else ""
+        except Exception as error:
+            difference = "a single run fails: %s" % type(error).__name__
+        if difference:
+            self._say("requests do not share runs of the model: " + difference)
+        return bool(checks) and not difference
+
+    # A request
+
+    def decode(self, request: Request) -> Inputs:
+        head = request.head
+        if head.route == PREDICT:
+            content_type = head.content_type.decode("latin-1")
+            inputs = Inputs(requests.decode(content_type, request.body, self.wanted, self.limits))
+        else:
+            sent = codec.decode("application/json", request.body, self.limits)
+            if not isinstance(sent, dict):
+                raise ClientError("the request must be a JSON object with key and value")
+            inputs = Inputs(requests.from_pairs(sent.get("key"), sent.get("value"), self.wanted))
+        if not self.package.part:
+            self._open[request.id] = inputs
+        return inputs
+
+    def _placed(self, inputs: Inputs) -> Dict[str, str]:
+        """What the script gets: text, and paths of private files."""
+        found = {}
+        for one in self.wanted:
+            value = inputs[one.name]
+            if isinstance(value, Upload):
+                path = self.files.write(value.content, value.ending, inside_folder=one.kind == "folder")
+                inputs.files.append(path)
+                found[one.name] = path
+            else:
+                found[one.name] = value
+        return found
+
+    def _preprocess(self, inputs: Inputs) -> Any:
+        try:
+            with self._blaming(inputs):
+                return self.source.prepare(self._placed(inputs))
+        finally:
+            if self.package.part:
+                # The answer is written in another process, which knows of no files.
+                self.files.remove(inputs.files)
+
+    def infer(self, value: Any) -> Any:
+        if self.stepped:
+            return self.infer_batch([value])[0]
+        with self._blaming(value), self._explaining([]):
+            return answers.named(self.source.infer(self._placed(value)), self.names)
+
+    def infer_batch(self, values: List[Any]) -> Sequence[Any]:
+        with self._explaining(values):
+            return batching.run(self.source.infer, values)
+
+    def _postprocess(self, output: Any) -> Any:
+        return answers.named(self.source.postprocess(output), self.names)
+
+    def encode(self, output: Any, request: Request) -> Answer:
+        self._finish(request)
+        if request.head.route != PREDICT:
+            return answers.serving(output, self.limits, self.nan)
+        return answers.encode(output, request.head.accept.decode("latin-1"), self.limits, self.nan, self.bgr)
+
+    def _finish(self, request: Request) -> None:
+        inputs = self._open.pop(request.id, None)
+        if inputs is not None:
+            self.files.remove(inputs.files)
+
+    def close(self) -> None:
+        self.files.close()
+
+    # Failures
+
+    @contextlib.contextmanager
+    def _blaming(self, inputs: Inputs) -> Iterator[None]:
+        """A script's failure on a picture that nobody can read is the client's."""
+        try:
+            yield
+        except Exception as error:
+            for one in self.wanted:
+                value = inputs[one.name]
+                reason = contents.unreadable(value.content) if one.picture and isinstance(value, Upload) else ""
+                if reason:
+                    raise ClientError("%s cannot be read as a picture: %s" % (one.name, reason)) from error
+            raise
+
+    @contextlib.contextmanager
+    def _explaining(self, values: List[Any]) -> Iterator[None]:
+        """Say what a failed run of the model comes from, where it is known. Raises ClientError for a client's array."""
+        try:
+            yield
+        except Exception as error:
+            loaded = self.redirection.loaded
+            if isinstance(error, NotImplementedError) and self.redirection.onednn and any(one.new for one in loaded):
+                self._hint(
+                    "an operation of this model fails in oneDNN, as upsampling does in Paddle 3.3: "
+                    "add --no-onednn, or use Paddle 3.2"
+                )
+            expected = loaded[0].inputs[0].dtype if len(loaded) == 1 and len(loaded[0].inputs) == 1 else ""
+            types = {str(getattr(value, "dtype", expected)) for value in values} - {expected}
+            if expected and types:
+                self._blame_type(types.pop(), expected, error)
+            raise
+
+    def _blame_type(self, got: str, expected: str, error: Exception) -> None:
+        if len(current.running) == 1 and self._sent_as_array():
+            raise ClientError("the model takes %s, not %s" % (expected, got)) from error
+        self._hint(
+            "run got an array of %s and the model takes %s: end preprocess with .astype('%s')"
+            % (got, expected, expected)
+        )
+
+    def _sent_as_array(self) -> bool:
+        """Whether the client of the call in progress chose the type of its array."""
+        inputs = [self._open[request.id] for request in current.running if request.id in self._open]
+        uploads = [value for one in inputs for value in one.values() if isinstance(value, Upload)]
+        return any(arrays.dtype(upload.content) for upload in uploads)
+
+    def _hint(self, text: str) -> None:
+        """Told once."""
+        if text not in self._hinted:
+            self._hinted.append(text)
+            self.warn(text)
+
+    def failure(self, error: BaseException, stage: str, request: Request) -> Union[Answer, Problem]:
+        self._finish(request)
+        problem = super().failure(error, stage, request)
+        if request.head.route == PREDICT or isinstance(problem, Answer):
+            return problem
+        number = answers.BAD_INPUT if problem.status < 500 else answers.UNKNOWN
+        return answers.serving_answer(number, problem.message)
+
+    def blames_client(self, error: BaseException, answer: Union[Answer, Problem]) -> bool:
+        """An answer of Paddle Serving is 200 whatever happened."""
+        found: Optional[int] = getattr(error, "status", None)
+        return type(found) is int and 400 <= found <= 499

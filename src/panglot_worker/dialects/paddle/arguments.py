@@ -1,0 +1,71 @@
+"""The script's own arguments, as a run of it would parse them."""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import contextlib
+import io
+import sys
+from types import ModuleType
+from typing import Any, List, Optional, Tuple
+
+from panglot_worker.loading import ScriptError
+
+
+def parse(module: ModuleType, script: str, driver: str, function: str) -> Any:
+    """What the script's driver would get. Raises ScriptError when its parser refuses the arguments.
+
+    The script's main block is followed up to the call of the driver; where there is none, the function that parses is
+    called; where there is none either, the block is followed up to `parse_args()`.
+    """
+    body = _main_block(script)
+    told = io.StringIO()
+    try:
+        with contextlib.redirect_stderr(told):
+            return _obtained(module, script, body, driver, function)
+    except SystemExit as end:
+        lines = [line for line in told.getvalue().splitlines() if line.strip()]
+        reason = lines[-1].partition("error: ")[2] or lines[-1] if lines else "it ended with %s" % end.code
+        raise ScriptError(
+            "the script's parser refuses its arguments %s: %s" % (" ".join(sys.argv[1:]) or "(none)", reason),
+            script,
+            fix="panglot inspect shows those it has; they go after --, as in: panglot serve PATH -- --model-dir FOLDER",
+        ) from None
+
+
+def _obtained(module: ModuleType, script: str, body: List[ast.stmt], driver: str, function: str) -> Any:
+    found = _call_of(body, driver) if driver else None
+    if found is not None and found[1] is not None:
+        return _followed(module, script, body[: found[0]], found[1])
+    parser = getattr(module, function, None) if function else None
+    if callable(parser):
+        return parser()
+    for at, statement in enumerate(body):
+        if isinstance(statement, ast.Assign) and "parse_args" in ast.dump(statement.value):
+            return _followed(module, script, body[:at], statement.value)
+    return argparse.Namespace()
+
+
+def _main_block(script: str) -> List[ast.stmt]:
+    with open(script, "rb") as file:
+        source = file.read()
+    for node in ast.parse(source, script).body:
+        if isinstance(node, ast.If) and isinstance(node.test, ast.Compare) and "__main__" in ast.dump(node.test):
+            return node.body
+    return []
+
+
+def _call_of(body: List[ast.stmt], driver: str) -> Optional[Tuple[int, Optional[ast.expr]]]:
+    """The statement of a block that calls the driver, and what it gives it."""
+    for at, statement in enumerate(body):
+        for node in ast.walk(statement):
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == driver:
+                return at, node.args[0] if len(node.args) == 1 else None
+    return None
+
+
+def _followed(module: ModuleType, script: str, statements: List[ast.stmt], result: ast.expr) -> Any:
+    """The value of an expression after statements were run in the script's own namespace."""
+    exec(compile(ast.Module(statements, []), script, "exec"), module.__dict__)
+    return eval(compile(ast.Expression(result), script, "eval"), module.__dict__)

@@ -1,0 +1,60 @@
+"""The API of a script, for the documents and the line of curl."""
+
+from __future__ import annotations
+
+import mimetypes
+import os
+from typing import Any, Dict, List, Optional
+
+from panglot_worker.dialects.base import Package
+from panglot_worker.dialects.paddle.requests import Wanted
+from panglot_worker.schema import documentation
+
+
+def describe(
+    package: Package, kind: Any, wanted: List[Wanted], names: List[str], samples: Optional[Dict[str, str]]
+) -> Dict[str, Any]:
+    return {
+        "entry": package.options.get("entry", "InferenceEngine"),
+        "stages": ["preprocess", "postprocess"] if package.options.get("shape") == "engine" else [],
+        "summary": documentation(kind) or "",
+        "request_schema": _request(wanted),
+        "response_schema": {"type": "object", "properties": {name: {} for name in names}} if names else {},
+        "example": _example(package, wanted, samples),
+        "streams": False,
+    }
+
+
+def _request(wanted: List[Wanted]) -> Dict[str, Any]:
+    """A file as the body, a form, or JSON."""
+    if not wanted or all(one.kind == "text" for one in wanted):
+        return _object({one.name: {"type": "string"} for one in wanted})
+    options = [
+        _object({one.name: {"type": "string", **({} if one.kind == "text" else {"format": form})} for one in wanted})
+        for form in ("binary", "byte")
+    ]
+    whole = [{"type": "string", "format": "binary"}] if len(wanted) == 1 else []
+    return {"anyOf": [*whole, *options]}
+
+
+def _object(properties: Dict[str, Any]) -> Dict[str, Any]:
+    return {"type": "object", "properties": properties, "required": list(properties)}
+
+
+def _example(package: Package, wanted: List[Wanted], samples: Optional[Dict[str, str]]) -> Optional[Dict[str, Any]]:
+    given = samples or {}
+    if not wanted:
+        return None
+    if all(one.kind == "text" for one in wanted):
+        return {"kind": "json", "value": {one.name: given.get(one.name, "...") for one in wanted}}
+    types = {one.name: _type(given.get(one.name, ""), one) for one in wanted if one.kind != "text"}
+    files = {name: os.path.relpath(given[name], package.folder) if name in given else "" for name in types}
+    if len(wanted) == 1:
+        name = wanted[0].name
+        return {"kind": "file", "type": types[name], "name": files[name]}
+    fields = [one.name for one in wanted if one.kind == "text"]
+    return {"kind": "form", "files": types, "names": files, "fields": fields}
+
+
+def _type(path: str, one: Wanted) -> str:
+    return mimetypes.guess_type(path)[0] or ("image/jpeg" if one.picture else "application/octet-stream")

@@ -1,0 +1,118 @@
+"""The script's engine, built once: called step by step, or through the script's own driver."""
+
+from __future__ import annotations
+
+import copy
+import os
+from types import ModuleType
+from typing import Any, Dict, List, Optional, Type
+
+from panglot_worker.dialects.paddle.requests import Wanted
+
+
+class Source:
+    """An engine and the arguments it was built with. Inputs are put into those, as a new run would have it."""
+
+    def __init__(self, module: ModuleType, kind: Type[Any], arguments: Any, options: Dict[str, Any]) -> None:
+        self.arguments = arguments
+        self.engine = kind(arguments)
+        self._original = copy.copy(getattr(arguments, "__dict__", {}))
+        self.left_something = False
+        """Whether the last `prepare` changed what the engine holds."""
+
+    def put(self, inputs: Dict[str, str]) -> None:
+        """Every request begins with the arguments as they were given, and its own inputs."""
+        state = getattr(self.arguments, "__dict__", None)
+        if state is not None:
+            state.clear()
+            state.update(self._original)
+        for name, value in inputs.items():
+            setattr(self.arguments, name, value)
+
+    def samples(self, wanted: List[Wanted]) -> Optional[Dict[str, str]]:
+        """The script's own default inputs, when all of them are there."""
+        found = {}
+        for one in wanted:
+            value = self._original.get(one.name)
+            if not isinstance(value, str) or not value or (one.kind != "text" and not _is_there(value, one.kind)):
+                return None
+            found[one.name] = value
+        return found
+
+    def prepare(self, inputs: Dict[str, str]) -> Any:
+        raise NotImplementedError
+
+    def infer(self, value: Any) -> Any:
+        raise NotImplementedError
+
+    def postprocess(self, output: Any) -> Any:
+        return output
+
+
+def _is_there(path: str, kind: str) -> bool:
+    return os.path.isdir(path) if kind == "folder" else os.path.isfile(path)
+
+
+class Stepped(Source):
+    """preprocess, run and postprocess, each called by itself."""
+
+    def __init__(self, module: ModuleType, kind: Type[Any], arguments: Any, options: Dict[str, Any]) -> None:
+        super().__init__(module, kind, arguments, options)
+        self.whole = bool(options.get("whole"))
+
+    def prepare(self, inputs: Dict[str, str]) -> Any:
+        self.put(inputs)
+        held = dict(getattr(self.engine, "__dict__", {}))
+        value = self.engine.preprocess(self.arguments if self.whole else next(iter(inputs.values())))
+        holds = getattr(self.engine, "__dict__", {})
+        self.left_something = len(holds) != len(held) or any(holds[name] is not held.get(name, self) for name in holds)
+        return value
+
+    def infer(self, value: Any) -> Any:
+        return self.engine.run(value)
+
+    def postprocess(self, output: Any) -> Any:
+        return self.engine.postprocess(output)
+
+
+class Driven(Source):
+    """The driver as a whole. Whenever it builds an engine it gets the one that is there."""
+
+    def __init__(self, module: ModuleType, kind: Type[Any], arguments: Any, options: Dict[str, Any]) -> None:
+        super().__init__(module, kind, arguments, options)
+        self.driver = getattr(module, options["driver"])
+        self.takes_arguments = bool(options.get("driver_takes"))
+        build_once(kind, self.engine)
+        parses = options.get("get_arguments")
+        if parses and not self.takes_arguments:
+            setattr(module, parses, lambda *given, **named: self.arguments)
+
+    def infer(self, inputs: Dict[str, str]) -> Any:
+        self.put(inputs)
+        try:
+            return self.driver(self.arguments) if self.takes_arguments else self.driver()
+        except SystemExit as end:
+            raise DriverEnded(
+                "the driver ended the process with exit code %s; the published auto_log does so at the end of its "
+                "report: serve without --benchmark" % end.code
+            ) from end
+
+
+class DriverEnded(Exception):
+    """The driver called sys.exit()."""
+
+
+def build_once(kind: Type[Any], engine: Any) -> None:
+    """Let every construction of the class be the one engine. The class stays itself, for super() and isinstance."""
+
+    def new(cls: Type[Any], *given: Any, **named: Any) -> Any:
+        return engine if cls is kind else object.__new__(cls)
+
+    first = kind.__init__
+
+    def init(self: Any, *given: Any, **named: Any) -> None:
+        if self is not engine:
+            first(self, *given, **named)
+
+    kind.__new__ = new  # type: ignore[assignment]
+    kind.__init__ = init

@@ -1,0 +1,95 @@
+"""Exported models of both generations, told apart by their content: Paddle itself dies on what it does not expect."""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from typing import Any, Dict, List, Tuple
+
+from panglot_worker.dialects.paddle import protobuf
+from panglot_worker.dialects.paddle.inputs_of_model import Input
+
+OLD, NEW = ".pdmodel", ".json"
+
+
+class BadModel(RuntimeError):
+    """A model file that Paddle would crash on, or answer wrongly with, said in one line. `fix` may be empty."""
+
+    def __init__(self, problem: str, file: str, fix: str = "") -> None:
+        super().__init__(problem)
+        self.problem = problem
+        self.file = file
+        self.fix = fix
+
+
+def resolve(program: str, parameters: str = "") -> Tuple[str, bool]:
+    """The program file to load, and whether it is of the new generation. Raises BadModel.
+
+    A `.pdmodel` that is not there is the `.json` beside it; a JSON file that is called `.pdmodel` gets a name that
+    Paddle reads it by.
+    """
+    found = program
+    if not os.path.exists(program):
+        stem, ending = os.path.splitext(program)
+        other = stem + (NEW if ending == OLD else OLD)
+        if ending not in (OLD, NEW) or not os.path.exists(other):
+            raise BadModel("there is no exported model %s" % program, program, _missing_fix(program))
+        found = other
+    if parameters and not os.path.exists(parameters):
+        # Paddle 3 loads such a model all the same, and answers with whatever is in memory.
+        raise BadModel("the model's parameters %s are not there" % parameters, parameters)
+    kind = content(found)
+    if kind == "neither":
+        raise BadModel("%s is no exported model" % found, found, "export it again")
+    if kind == "json" and not found.endswith(NEW):
+        return _linked(found), True
+    return found, kind == "json"
+
+
+def _missing_fix(program: str) -> str:
+    folder = os.path.dirname(program) or "."
+    try:
+        there = sorted(name for name in os.listdir(folder) if name.endswith((OLD, NEW)))
+    except OSError:
+        return "the folder %s is not there either" % folder
+    return "the folder has %s" % ", ".join(there) if there else "export the model into %s" % folder
+
+
+def content(path: str) -> str:
+    """What a program file holds: json, protobuf or neither."""
+    with open(path, "rb") as file:
+        start = file.read(64)
+        if start.lstrip()[:1] == b"{":
+            return "json"
+        return "protobuf" if protobuf.is_program(start + file.read()) else "neither"
+
+
+def _linked(path: str) -> str:
+    """A link to the file under a name that ends with .json."""
+    folder = tempfile.mkdtemp(prefix="panglot-model-")
+    link = os.path.join(folder, os.path.splitext(os.path.basename(path))[0] + NEW)
+    os.symlink(os.path.abspath(path), link)
+    return link
+
+
+def inputs(path: str, new: bool) -> List[Input]:
+    """The inputs of an exported program; none when they cannot be read."""
+    try:
+        if new:
+            return _of_json(path)
+        with open(path, "rb") as file:
+            return protobuf.inputs(file.read())
+    except (OSError, ValueError, LookupError, TypeError):
+        return []
+
+
+def _of_json(path: str) -> List[Input]:
+    with open(path, encoding="utf-8") as file:
+        program = json.load(file)
+    found = []
+    for operation in program["program"]["regions"][0]["blocks"][0]["ops"]:
+        if operation["#"].partition(".")[2] == "data":
+            about: Dict[str, Any] = {entry["N"]: entry["AT"].get("D") for entry in operation["A"]}
+            found.append(Input(str(about["name"]), tuple(about["shape"]), str(about["dtype"])))
+    return found

@@ -1,0 +1,111 @@
+"""The inputs of an exported program of Paddle 2, read from its bytes: Paddle's own reader crashes on what it is not."""
+
+from __future__ import annotations
+
+from typing import Dict, Iterator, List, Tuple, Union
+
+from panglot_worker.dialects.paddle.inputs_of_model import Input
+
+VARINT, EIGHT_BYTES, BYTES, FOUR_BYTES = 0, 1, 2, 5
+TYPES = {
+    0: "bool",
+    1: "int16",
+    2: "int32",
+    3: "int64",
+    4: "float16",
+    5: "float32",
+    6: "float64",
+    20: "uint8",
+    21: "int8",
+}
+Field = Tuple[int, Union[int, memoryview]]
+
+
+def is_program(content: bytes) -> bool:
+    """Whether it may be one: whole, and with a block as its first field."""
+    try:
+        return [number for number, _ in fields(memoryview(content))][:1] == [1]
+    except (ValueError, IndexError):
+        return False
+
+
+def inputs(content: bytes) -> List[Input]:
+    """Raises ValueError or IndexError for what is no such program."""
+    blocks = [value for number, value in fields(memoryview(content)) if number == 1]
+    block = list(fields(_message(blocks[0])))
+    variables = dict(_variable(_message(value)) for number, value in block if number == 3)
+    fed: List[str] = []
+    for number, value in block:
+        if number == 4:
+            fed += _fed(_message(value))
+    return [variables[name] for name in fed]
+
+
+def fields(message: memoryview) -> Iterator[Field]:
+    """Number and value of each field of a message."""
+    at = 0
+    while at < len(message):
+        key, at = _varint(message, at)
+        kind = key & 7
+        if kind == VARINT:
+            value, at = _varint(message, at)
+            yield key >> 3, value
+            continue
+        if kind == BYTES:
+            size, at = _varint(message, at)
+        else:
+            size = {EIGHT_BYTES: 8, FOUR_BYTES: 4}.get(kind, -1)
+        if size < 0 or at + size > len(message):
+            raise ValueError("this is no protobuf message")
+        yield key >> 3, message[at : at + size]
+        at += size
+
+
+def _varint(message: memoryview, at: int) -> Tuple[int, int]:
+    found = shift = 0
+    while True:
+        byte = message[at]
+        found |= (byte & 127) << shift
+        at, shift = at + 1, shift + 7
+        if byte < 128:
+            return found, at
+
+
+def _message(value: Union[int, memoryview]) -> memoryview:
+    if isinstance(value, int):
+        raise ValueError("a number stands where a message should")
+    return value
+
+
+def _text(value: Union[int, memoryview]) -> str:
+    return str(_message(value), "utf-8")
+
+
+def _variable(message: memoryview) -> Tuple[str, Input]:
+    about: Dict[int, Union[int, memoryview]] = dict(fields(message))
+    name = _text(about[1])
+    tensor = _inner(_message(about[2]), 3, 1)
+    dtype, shape = 5, []
+    for number, value in fields(tensor):
+        if number == 1 and isinstance(value, int):
+            dtype = value
+        elif number == 2 and isinstance(value, int):
+            shape.append(value - (1 << 64) if value >> 63 else value)
+    return name, Input(name, tuple(shape), TYPES.get(dtype, "another type"))
+
+
+def _inner(message: memoryview, *path: int) -> memoryview:
+    """The message at the end of a path of field numbers; empty where there is none."""
+    for wanted in path:
+        found = [value for number, value in fields(message) if number == wanted]
+        message = _message(found[-1]) if found else memoryview(b"")
+    return message
+
+
+def _fed(message: memoryview) -> List[str]:
+    """What an operation feeds: the variables of its output, if it is one that feeds."""
+    about = list(fields(message))
+    if not any(number == 3 and _text(value) == "feed" for number, value in about):
+        return []
+    outputs = [_message(value) for number, value in about if number == 2]
+    return [_text(value) for output in outputs for number, value in fields(output) if number == 2]

@@ -1,0 +1,145 @@
+"""`paddle.inference` as scripts for Paddle 2 know it, on Paddle 3 too.
+
+Installed the moment the module is imported, before a script can take `Config` out of it.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+import warnings
+from typing import Any, Callable, Dict, List, NamedTuple
+
+from panglot_worker.dialects.paddle import model_files
+from panglot_worker.dialects.paddle.inputs_of_model import Input
+from panglot_worker.importing import after_import
+
+
+class Loaded(NamedTuple):
+    """A model that a script made a predictor of."""
+
+    program: str
+    new: bool
+    inputs: List[Input]
+    predictor: Any
+    switches: Dict[str, Any]
+    """How it runs, in AutoLog's words."""
+
+
+class Redirection:
+    """What a script's models are loaded through. `loaded` grows with every predictor."""
+
+    def __init__(self, onednn: bool, say: Callable[[str], None]) -> None:
+        self.onednn = onednn
+        self.say = say
+        self.loaded: List[Loaded] = []
+
+    def install(self) -> None:
+        warnings.filterwarnings("ignore", message="No ccache found")
+        after_import("paddle.inference", self._take_over)
+
+    def _take_over(self, module: Any) -> None:
+        own = config_class(module.Config, self)
+        create = module.create_predictor
+
+        def create_predictor(config: Any) -> Any:
+            predictor = create(config)
+            self.note(config, predictor)
+            return predictor
+
+        module.Config = own
+        module.create_predictor = create_predictor
+
+    def note(self, config: Any, predictor: Any) -> None:
+        program = str(config.prog_file()) if callable(getattr(config, "prog_file", None)) else ""
+        known = bool(program) and os.path.isfile(program)
+        new = known and model_files.content(program) == "json"
+        inputs = model_files.inputs(program, new) if known else []
+        self.loaded.append(Loaded(program, new, inputs, predictor, switches(config)))
+
+
+def switches(config: Any) -> Dict[str, Any]:
+    """What is set; less, where this Paddle does not tell."""
+    found: Dict[str, Any] = {}
+    paddle = sys.modules.get("paddle")
+    found["paddle_version"] = getattr(paddle, "__version__", None)
+    found["paddle_commit"] = getattr(paddle, "__git_commit__", None)
+    try:
+        found["runtime_device"] = "gpu" if config.use_gpu() else "cpu"
+        found["ir_optim"] = config.ir_optim()
+        found["enable_memory_optim"] = re.search(r"memory_optim\s*\|\s*true", str(config.summary())) is not None
+        found["enable_tensorrt"] = config.tensorrt_engine_enabled()
+        found["enable_mkldnn"] = config.mkldnn_enabled()
+        found["cpu_math_library_num_threads"] = config.cpu_math_library_num_threads()
+    except (AttributeError, TypeError, RuntimeError):
+        pass  # another generation's Config
+    return found
+
+
+class Redirected:
+    """Goes before Paddle's own Config: finds the model under either generation's name, sets what the newer needs."""
+
+    _panglot: Redirection
+    _panglot_new = False
+
+    def __init__(self, *files: Any, **named: Any) -> None:
+        files = (*files, *named.values())
+        super().__init__(*self._panglot_files(files))
+        self._panglot_switch()
+        if not self._panglot.onednn:
+            self._panglot_call("disable_mkldnn", "disable_onednn")
+
+    def _panglot_files(self, files: Any) -> Any:
+        """The files as they are named here; what is not two names is left to Paddle. Raises BadModel."""
+        if len(files) != 2 or not all(isinstance(file, str) for file in files):
+            return files
+        program, parameters = files
+        if os.path.isdir(program):
+            # A folder, and the files' common name.
+            stem = os.path.join(program, parameters)
+            program, parameters = stem + model_files.OLD, stem + ".pdiparams"
+        path, self._panglot_new = model_files.resolve(program, parameters)
+        version = str(getattr(sys.modules.get("paddle"), "__version__", ""))
+        if self._panglot_new and version.startswith(("1.", "2.")):
+            # It would be read as a program of its own generation, which ends the process.
+            raise model_files.BadModel(
+                "%s is a model of Paddle 3, and this is Paddle %s" % (path, version),
+                path,
+                "use Paddle 3, or export with FLAGS_enable_pir_api=0 in the environment",
+            )
+        if self._panglot_new and not os.path.realpath(path).endswith(model_files.NEW):
+            self._panglot.say("%s is a model of Paddle 3 under an old name: it is loaded as .json" % program)
+        return path, parameters
+
+    def _panglot_switch(self) -> None:
+        # Without both, enable_memory_optim() makes the predictor of a .json model fail.
+        if self._panglot_new:
+            self._panglot_call("enable_new_executor")
+            self._panglot_call("enable_new_ir")
+
+    def _panglot_call(self, *names: str) -> None:
+        """Call the first of these that this Paddle has."""
+        found = next((getattr(self, name) for name in names if hasattr(self, name)), None)
+        if found is not None:
+            found()
+
+    def set_model(self, *files: Any) -> None:
+        self._panglot_super("set_model", *self._panglot_files(files))
+        self._panglot_switch()
+
+    def enable_mkldnn(self, *given: Any) -> None:
+        if self._panglot.onednn:
+            self._panglot_super("enable_mkldnn", *given)
+
+    def enable_onednn(self, *given: Any) -> None:
+        if self._panglot.onednn:
+            self._panglot_super("enable_onednn", *given)
+
+    def _panglot_super(self, name: str, *given: Any) -> None:
+        getattr(super(), name)(*given)
+
+
+def config_class(original: Any, redirection: Redirection) -> Any:
+    """Paddle's Config with `Redirected` before it, under its own name."""
+    return type(original.__name__, (Redirected, original), {"_panglot": redirection, "__module__": original.__module__})

@@ -1,0 +1,144 @@
+"""A request as the inputs of a script: bytes with an ending for what it opens as a file, text for what it reads."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from typing import Any, Dict, List, NamedTuple, Union
+
+from panglot_worker import codec
+from panglot_worker.dialects.paddle import arrays, contents
+from panglot_worker.errors import ClientError
+
+URLENCODED = "application/x-www-form-urlencoded"
+ALIASES = {
+    "picture": ("image", "img", "file", "data"),
+    "path": ("file", "data", "input", "image"),
+    "text": ("text", "data"),
+}
+"""What clients may call the only input of a script, besides its own name."""
+NOT_INPUTS = ("logid", "log_id", "clientip", "tensors", "name", "method", "appid")
+"""What the requests of Paddle Serving carry besides."""
+
+
+class Wanted(NamedTuple):
+    """An input of the script, as the front read it from its source. `kind`: path, folder or text."""
+
+    name: str
+    kind: str
+    picture: bool
+
+    @property
+    def aliases(self) -> Any:
+        return ALIASES["picture" if self.picture else "text" if self.kind == "text" else "path"]
+
+
+class Upload(NamedTuple):
+    """Content for a file that the script opens."""
+
+    content: bytes
+    ending: str
+
+
+Value = Union[str, Upload]
+
+
+def decode(content_type: str, body: codec.Body, wanted: List[Wanted], limits: codec.Limits) -> Dict[str, Value]:
+    """The inputs by name. Raises ClientError."""
+    if not len(body):
+        raise ClientError("the request body is empty; send %s" % _description(wanted))
+    if content_type.startswith(URLENCODED) and contents.is_picture(bytes(body[:16])):
+        # What `curl --data-binary @picture` says when nobody tells it better.
+        content_type = codec.OCTETS
+    sent = codec.decode(content_type, body, limits)
+    if isinstance(sent, dict):
+        return from_fields(sent, wanted)
+    if len(wanted) != 1:
+        raise ClientError("send a form, or JSON, with %s" % " and ".join(one.name for one in wanted))
+    return {wanted[0].name: _value(sent, wanted[0])}
+
+
+def from_pairs(keys: Any, values: Any, wanted: List[Wanted]) -> Dict[str, Value]:
+    """The inputs of a Paddle Serving request. Raises ClientError."""
+    if not isinstance(keys, list) or not isinstance(values, list) or len(keys) != len(values):
+        raise ClientError("key and value must be lists of the same length")
+    if not all(isinstance(key, str) for key in keys):
+        raise ClientError("key must be a list of text")
+    return from_fields(dict(zip(keys, values)), wanted)
+
+
+def from_fields(fields: Dict[str, Any], wanted: List[Wanted]) -> Dict[str, Value]:
+    known: Dict[str, Wanted] = {}
+    for one in wanted:
+        if len(wanted) == 1:
+            known.update(dict.fromkeys(one.aliases, one))
+        known.update({one.name: one, one.name.replace("_", "-"): one})
+    found: Dict[str, Value] = {}
+    for name, field in fields.items():
+        only_file = len(fields) == len(wanted) == 1 and isinstance(field, codec.File)
+        one_found = known.get(name, wanted[0] if only_file else None)
+        if one_found is None:
+            if name in NOT_INPUTS:
+                continue
+            raise ClientError("there is no input %r; the script takes %s" % (name[:80], _names(wanted)))
+        found[one_found.name] = _value(field, one_found)
+    for one in wanted:
+        if one.name not in found:
+            raise ClientError("%s is missing; send %s" % (one.name, _description(wanted)))
+    return found
+
+
+def _names(wanted: List[Wanted]) -> str:
+    return " and ".join(one.name for one in wanted) or "nothing that a request could hold"
+
+
+def _description(wanted: List[Wanted]) -> str:
+    if len(wanted) != 1:
+        return "a form with %s" % _names(wanted)
+    one = wanted[0]
+    if one.kind == "text":
+        return 'text, or JSON {"%s": "..."}' % one.name
+    what = "a picture" if one.picture else "a file"
+    return '%s, a form with it as %s, or JSON {"%s": "<base64>"}' % (what, one.name, one.name)
+
+
+def _value(sent: Any, wanted: Wanted) -> Value:
+    if wanted.kind == "text":
+        return _text(sent, wanted)
+    if isinstance(sent, codec.File):
+        return checked(bytes(sent.bytes), sent.name, sent.type, wanted)
+    if isinstance(sent, str):
+        return checked(_from_base64(sent, wanted), "", "", wanted)
+    raise ClientError("%s must be a file, or base64 text in JSON" % wanted.name)
+
+
+def _text(sent: Any, wanted: Wanted) -> str:
+    if isinstance(sent, str):
+        return sent
+    if isinstance(sent, codec.File):
+        try:
+            return bytes(sent.bytes).decode("utf-8")
+        except UnicodeDecodeError:
+            raise ClientError("%s must be text in UTF-8" % wanted.name) from None
+    raise ClientError("%s must be text" % wanted.name)
+
+
+def _from_base64(text: str, wanted: Wanted) -> bytes:
+    if text.startswith("data:"):
+        text = text.partition(",")[2]
+    try:
+        return base64.b64decode("".join(text.split()), validate=True)
+    except (binascii.Error, ValueError):
+        raise ClientError("%s is not valid base64" % wanted.name) from None
+
+
+def checked(content: bytes, name: str, media: str, wanted: Wanted) -> Upload:
+    """The content with the ending its kind of file has. Raises ClientError for what the script cannot want."""
+    if not content:
+        raise ClientError("%s is empty" % wanted.name)
+    ending = contents.ending(content, name, media)
+    if wanted.picture and not contents.is_picture(content) and ending not in (".npy", ".npz"):
+        raise ClientError("%s is no picture: not JPEG, PNG, WebP, or another known form" % wanted.name)
+    if ending in (".npy", ".npz"):
+        arrays.refuse_objects(content, wanted.name)
+    return Upload(content, ending or (".jpg" if wanted.picture else ".bin"))

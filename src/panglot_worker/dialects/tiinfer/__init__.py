@@ -1,0 +1,110 @@
+"""Scripts for Tencent TI-ONE: a `tiinfer.Model`, or `mosec.Worker` classes added with `tiinfer.append_worker`.
+
+The names scripts import are in `platforms/tiinfer`; this folder drives them.
+"""
+
+from __future__ import annotations
+
+import importlib
+import logging
+import os
+import sys
+import urllib.request  # noqa: F401  scripts say `import urllib` alone and use urllib.request
+from types import ModuleType
+from typing import Any, Callable, Dict, Union
+
+from panglot_worker import codec, keras
+from panglot_worker.dialects.base import Answer, AsksForRow, Dialect, Package, Problem, Request
+from panglot_worker.dialects.tiinfer import text
+from panglot_worker.dialects.tiinfer.examples import published_example
+from panglot_worker.dialects.tiinfer.model import Service
+from panglot_worker.dialects.tiinfer.pipeline import Pipeline
+from panglot_worker.loading import ScriptError, import_script
+
+LOG_FORMAT = "%(levelname)-7s %(module)s:%(lineno)d    %(message)s"
+ERROR_KEYS = ("error", "predict_err", "post_process_err")
+"""A dict with one of these is a failure that the platform answers with 200."""
+
+ANYTHING = {"description": "Any JSON value: the platform's methods have no hints of their own."}
+
+
+class Tiinfer(Dialect):
+    streams = False
+
+    def __init__(self, package: Package) -> None:
+        super().__init__(package)
+        self.limits = codec.Limits(**package.settings.get("limits", {}))
+        self.nan: str = package.settings.get("nan", "null")
+        self.strict = bool(package.settings.get("strict_results", True))
+        self.source: Union[Service, Pipeline]
+
+    def load(self, progress: Callable[[str], None]) -> Dict[str, Any]:
+        configure_logging(str(self.package.settings.get("log_level", "info")))
+        model_dir = str(self.package.options.get("model_dir") or self.package.folder)
+        legacy = keras.Legacy(self.package.folder, model_dir)
+        platform = platform_module()
+        progress("importing " + os.path.basename(self.package.script))
+        module = import_script(self.package.script, platform.IMPORT_MODULE_NAME)
+        classes = platform.server.model_classes(module)
+        if classes:
+            self.source = Service(self, classes, model_dir)
+        elif platform.get_mosec_workers():
+            self.source = Pipeline(self, platform.get_mosec_workers())
+        else:
+            raise ScriptError(
+                "there is no subclass of tiinfer.Model in it, and it calls tiinfer.append_worker nowhere",
+                self.package.script,
+                fix="define class MyModel(tiinfer.Model) with load(self) and predict(self, request)",
+            )
+        pools = self.source.row()
+        if pools and self.may_ask_for_row:
+            raise AsksForRow(pools)
+        with legacy.explaining(self.package.script):
+            self.source.load(progress)
+        return {
+            **self.source.description(),
+            "example": published_example(self.package.folder),
+            "request_schema": ANYTHING,
+            "response_schema": ANYTHING,
+        }
+
+    def warm_up(self) -> None:
+        self.source.warm_up()
+
+    # Bodies
+
+    def decode(self, request: Request) -> Any:
+        if not len(request.body):
+            raise text.NoData
+        return text.decode(request.body, self.limits)
+
+    def encode(self, output: Any, request: Request) -> Answer:
+        if type(output) is dict:
+            for key in ERROR_KEYS:
+                if key in output:
+                    self.count('panglot_answer_errors_total{key="%s"}' % key)
+        body, warning = text.encode(output, self.limits, self.nan, self.strict)
+        return Answer(text.JSON, body, 200, ("x-panglot-warning: " + warning,) if warning else ())
+
+    def failure(self, error: BaseException, stage: str, request: Request) -> Union[Answer, Problem]:
+        if isinstance(error, text.NoData):
+            return Answer(text.PLAIN, text.NO_DATA)
+        return text.problem(error, stage)
+
+    def blames_client(self, error: BaseException, answer: Union[Answer, Problem]) -> bool:
+        """On a stream a failure is a 200 too, so the status does not tell."""
+        return super().blames_client(error, answer) or text.problem(error, "").status < 500
+
+
+def configure_logging(level: str) -> None:
+    """As the platform does before it imports a script, so that `logging.info` shows. The server adds the time."""
+    logging.basicConfig(stream=sys.stdout, level=level.upper(), format=LOG_FORMAT)
+
+
+def platform_module() -> ModuleType:
+    """`tiinfer` as scripts will see it. Raises ScriptError when the package hides it behind a file of its own."""
+    module = importlib.import_module("tiinfer")
+    if not hasattr(module, "server"):
+        file = getattr(module, "__file__", None) or "tiinfer"
+        raise ScriptError("this file hides the platform's tiinfer from the script", file, fix="give it another name")
+    return module

@@ -1,0 +1,369 @@
+"""The expressions of templates: a tokeniser, a parser by precedence, and what the words mean."""
+
+from __future__ import annotations
+
+import html
+import re
+from typing import Any, Callable, Dict, Iterable, List, NamedTuple, Optional, Sequence
+
+from panglot_worker.graphs.errors import near
+
+_TOKEN = re.compile(
+    r"\s*(?:(?P<number>\d+)|(?P<text>\"[^\"]*\"|'[^']*'|`[^`]*`)|(?P<name>[A-Za-z_]\w*)"
+    r"|(?P<sign>==|!=|<=|>=|&&|\|\||[-+*/%<>=~|!()\[\]{},:.]))"
+)
+LITERALS = {"true": True, "yes": True, "false": False, "no": False, "null": None, "nil": None}
+LEVELS = (("||",), ("&&",), ("==", "!=", "<", "<=", ">", ">="), ("~",), ("+", "-"), ("*", "/", "%"))
+REFUSED = ("file", "env", "script", "command")
+MOST_ITEMS = 100_000
+
+
+class ExpressionError(Exception):
+    def __init__(self, problem: str, fix: str = "") -> None:
+        super().__init__(problem)
+        self.fix = fix
+
+
+class Scope:
+    """Variables; inner scopes see outer ones, and assignments reach the scope that has the name."""
+
+    def __init__(self, names: Dict[str, Any], outer: Optional["Scope"] = None) -> None:
+        self.names = names
+        self.outer = outer
+
+    def inner(self) -> "Scope":
+        return Scope({}, self)
+
+    def declare(self, names: Sequence[str], item: Any) -> None:
+        if len(names) == 1:
+            self.names[names[0]] = item
+            return
+        if not isinstance(item, (list, tuple)) or len(item) != len(names):
+            raise ExpressionError("%d names for %s" % (len(names), shown(item)))
+        self.names.update(zip(names, item))
+
+    def find(self, name: str) -> Any:
+        scope: Optional[Scope] = self
+        while scope is not None:
+            if name in scope.names:
+                return scope.names[name]
+            scope = scope.outer
+        raise NoVariable(name, self.known())
+
+    def known(self) -> List[str]:
+        return [*self.names, *(self.outer.known() if self.outer is not None else [])]
+
+    def assign(self, name: str, value: Any) -> None:
+        scope: Optional[Scope] = self
+        while scope is not None:
+            if name in scope.names:
+                scope.names[name] = value
+                return
+            scope = scope.outer
+        self.names[name] = value
+
+
+class NoVariable(ExpressionError):
+    def __init__(self, name: str, known: Iterable[str]) -> None:
+        super().__init__("there is no variable '%s'" % name, near(name, known) or "give it with --dynamic FILE")
+
+
+class Expression(NamedTuple):
+    value: Callable[[Scope], Any]
+
+    def items(self, scope: Scope) -> Iterable[Any]:
+        found = self.value(scope)
+        if isinstance(found, dict):
+            return list(found.items())
+        if isinstance(found, (list, range)):
+            return found
+        raise ExpressionError("for needs an array or a map, not %s" % shown(found))
+
+
+def shown(value: Any) -> str:
+    """A value as text in the file."""
+    if value is None or value is NOTHING:
+        return ""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, (list, range)):
+        return "[%s]" % ", ".join(shown(item) for item in value)
+    if isinstance(value, dict):
+        return "{%s}" % ", ".join("%s: %s" % (key, shown(item)) for key, item in value.items())
+    return str(value)
+
+
+NOTHING = object()
+"""What an assignment prints."""
+
+
+def parse(code: str) -> Expression:
+    """Raises ExpressionError."""
+    parser = _Parser(code)
+    found = parser.assignment()
+    parser.expect_end()
+    return Expression(found)
+
+
+Get = Callable[[Scope], Any]
+
+
+class _Parser:
+    def __init__(self, code: str) -> None:
+        self.tokens: List[Any] = []
+        at = 0
+        code = code.strip()
+        while at < len(code):
+            match = _TOKEN.match(code, at)
+            if match is None:
+                raise ExpressionError("'%s' cannot be read" % code[at : at + 20].strip())
+            self.tokens.append((match.lastgroup, match.group(match.lastgroup or 0)))
+            at = match.end()
+        self.at = 0
+
+    def peek(self) -> str:
+        return self.tokens[self.at][1] if self.at < len(self.tokens) else ""
+
+    def kind(self) -> str:
+        return self.tokens[self.at][0] if self.at < len(self.tokens) else ""
+
+    def take(self, sign: str) -> bool:
+        if self.kind() == "sign" and self.peek() == sign:
+            self.at += 1
+            return True
+        return False
+
+    def expect(self, sign: str) -> None:
+        if not self.take(sign):
+            raise ExpressionError("'%s' is expected before '%s'" % (sign, self.peek() or "the end"))
+
+    def expect_end(self) -> None:
+        if self.at < len(self.tokens):
+            raise ExpressionError("'%s' is not expected" % self.peek())
+
+    def assignment(self) -> Get:
+        if self.kind() == "name" and self.at + 1 < len(self.tokens) and self.tokens[self.at + 1] == ("sign", "="):
+            name = self.peek()
+            self.at += 2
+            right = self.assignment()
+
+            def assign(scope: Scope) -> Any:
+                scope.assign(name, right(scope))
+                return NOTHING
+
+            return assign
+        return self.level(0)
+
+    def level(self, depth: int) -> Get:
+        if depth == len(LEVELS):
+            return self.filtered()
+        left = self.level(depth + 1)
+        while self.kind() == "sign" and self.peek() in LEVELS[depth]:
+            sign = self.peek()
+            self.at += 1
+            left = _binary(sign, left, self.level(depth + 1))
+        return left
+
+    def filtered(self) -> Get:
+        found = self.unary()
+        while self.take("|"):
+            name = self.peek()
+            if self.kind() != "name" or name not in FILTERS:
+                raise ExpressionError("there is no filter '%s'" % name, near(name, FILTERS))
+            self.at += 1
+            arguments = self.arguments("(", ")") if self.take("(") else []
+            found = _filtered(name, found, arguments)
+        return found
+
+    def unary(self) -> Get:
+        if self.take("!"):
+            inner = self.unary()
+            return lambda scope: not _boolean(inner(scope), "!")
+        if self.take("-"):
+            number = self.unary()
+            return lambda scope: -_number(number(scope), "-")
+        return self.dotted()
+
+    def dotted(self) -> Get:
+        found = self.primary()
+        while True:
+            if self.take("."):
+                key: Get = _constant(self.peek())
+                self.at += 1
+            elif self.take("["):
+                key = self.level(0)
+                self.expect("]")
+            else:
+                return found
+            found = _item(found, key)
+
+    def primary(self) -> Get:
+        kind, token = self.kind(), self.peek()
+        self.at += 1
+        if kind == "number":
+            return _constant(int(token))
+        if kind == "text":
+            return _constant(token[1:-1])
+        if kind == "name":
+            if self.take("("):
+                return _call(token, self.arguments("(", ")"))
+            return _constant(LITERALS[token]) if token in LITERALS else lambda scope: scope.find(token)
+        if token == "(":
+            inner = self.assignment()
+            self.expect(")")
+            return inner
+        if token == "[":
+            items = self.arguments("[", "]")
+            return lambda scope: [item(scope) for item in items]
+        if token == "{":
+            return self.map()
+        raise ExpressionError("a value is expected, not '%s'" % (token or "the end"))
+
+    def arguments(self, opening: str, closing: str) -> List[Get]:
+        found: List[Get] = []
+        while not self.take(closing):
+            if found:
+                self.expect(",")
+                if self.take(closing):
+                    break
+            found.append(self.level(0))
+        return found
+
+    def map(self) -> Get:
+        pairs: List[Any] = []
+        while not self.take("}"):
+            if pairs:
+                self.expect(",")
+            key = self.peek().strip("\"'`")
+            self.at += 1
+            self.expect(":")
+            pairs.append((key, self.level(0)))
+        return lambda scope: {key: value(scope) for key, value in pairs}
+
+
+def _constant(value: Any) -> Get:
+    return lambda scope: value
+
+
+def _item(container: Get, key: Get) -> Get:
+    def get(scope: Scope) -> Any:
+        inside, name = container(scope), key(scope)
+        if isinstance(inside, dict) and str(name) in inside:
+            return inside[str(name)]
+        if isinstance(inside, list) and str(name).isdigit() and int(name) < len(inside):
+            return inside[int(name)]
+        raise ExpressionError("%s has no '%s'" % (shown(inside), shown(name)))
+
+    return get
+
+
+def _call(name: str, arguments: List[Get]) -> Get:
+    if name in REFUSED:
+        raise ExpressionError("%s() is refused: a graph file runs no program and reads no file" % name,
+                              "give the value with --dynamic FILE")  # fmt: skip
+    if name != "range":
+        raise ExpressionError("there is no function '%s'" % name, near(name, ["range"]))
+
+    def count(scope: Scope) -> Any:
+        numbers = [_number(argument(scope), "range") for argument in arguments]
+        if not 1 <= len(numbers) <= 3 or (len(numbers) == 3 and numbers[2] == 0):
+            raise ExpressionError("range takes an end, a start and an end, or a start, an end and a step")
+        found = range(*numbers)
+        if len(found) > MOST_ITEMS:
+            raise ExpressionError("a range of %d is too long" % len(found))
+        return found
+
+    return count
+
+
+def _number(value: Any, what: str) -> int:
+    if type(value) is not int:
+        raise ExpressionError("%s needs whole numbers, not %s" % (what, shown(value) or "nothing"))
+    return value
+
+
+def _boolean(value: Any, what: str) -> bool:
+    if not isinstance(value, bool):
+        raise ExpressionError("%s needs true or false, not %s" % (what, shown(value) or "nothing"))
+    return value
+
+
+def _binary(sign: str, left: Get, right: Get) -> Get:
+    if sign == "||":
+        return lambda scope: _boolean(left(scope), sign) or _boolean(right(scope), sign)
+    if sign == "&&":
+        return lambda scope: _boolean(left(scope), sign) and _boolean(right(scope), sign)
+    if sign == "~":
+        return lambda scope: shown(left(scope)) + shown(right(scope))
+    if sign in ("==", "!="):
+        return lambda scope: (left(scope) == right(scope)) is (sign == "==")
+
+    def compute(scope: Scope) -> Any:
+        a, b = left(scope), right(scope)
+        if sign == "+" and isinstance(a, str) and isinstance(b, str):
+            return a + b
+        a, b = _number(a, sign), _number(b, sign)
+        if sign in "/%" and b == 0:
+            raise ExpressionError("division by zero")
+        return ARITHMETIC[sign](a, b)
+
+    return compute
+
+
+ARITHMETIC: Dict[str, Callable[[int, int], Any]] = {
+    "+": lambda a, b: a + b,
+    "-": lambda a, b: a - b,
+    "*": lambda a, b: a * b,
+    "/": lambda a, b: int(a / b),
+    "%": lambda a, b: a % b,
+    "<": lambda a, b: a < b,
+    "<=": lambda a, b: a <= b,
+    ">": lambda a, b: a > b,
+    ">=": lambda a, b: a >= b,
+}
+
+
+def _filtered(name: str, value: Get, arguments: List[Get]) -> Get:
+    def apply(scope: Scope) -> Any:
+        given = [argument(scope) for argument in arguments]
+        try:
+            found = value(scope)
+        except NoVariable:
+            if name == "default":
+                return given[0] if given else None
+            if name == "exists":
+                return False
+            raise
+        try:
+            return FILTERS[name](found, *given)
+        except (TypeError, ValueError, IndexError, KeyError, AttributeError):
+            words = ", ".join(shown(argument) for argument in given)
+            raise ExpressionError("%s(%s) does not fit %s" % (name, words, shown(found) or "nothing")) from None
+
+    return apply
+
+
+def _require(value: Any) -> Any:
+    if value is None:
+        raise ExpressionError("a required value is null")
+    return value
+
+
+FILTERS: Dict[str, Callable[..., Any]] = {
+    "require": _require,
+    "default": lambda value, other=None: other if value is None else value,
+    "length": len,
+    "exists": lambda value: value is not None,
+    "lower": lambda value: value.lower(),
+    "upper": lambda value: value.upper(),
+    "trim": lambda value: value.strip(),
+    "split": lambda value, mark: value.split(mark),
+    "index": lambda value, number: value[number],
+    "join": lambda value, mark="": mark.join(shown(item) for item in value),
+    "string": shown,
+    "key": lambda value, name: value[name],
+    "escape_html": lambda value: html.escape(shown(value)),
+    "e": lambda value: html.escape(shown(value)),
+    "replace": lambda value, old, new: value.replace(old, new),
+    "truncate": lambda value, count: value[:count],
+}

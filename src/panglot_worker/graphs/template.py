@@ -1,0 +1,262 @@
+"""The template layer of graph files: text with `{{ expression }}`, `{% block %}` and `{# comment #}`.
+
+Looks like Jinja and is not: assignment is an expression, blocks end with `{% end for %}`, and functions that would run
+programs or read files are refused.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Dict, List, NamedTuple, Tuple, Union
+
+from panglot_worker.graphs.errors import GraphError, MissingVariable
+from panglot_worker.graphs.expressions import Expression, ExpressionError, NoVariable, Scope, parse, shown
+
+_OPENING = re.compile(r"\{\{-?|\{%-?|\{#-?")
+_CLOSING = {"{{": "}}", "{%": "%}", "{#": "#}"}
+MOST_OUTPUT = 4_000_000
+"""Characters a template may grow to: a loop with a wrong bound must not eat the machine."""
+
+
+class Rendered(NamedTuple):
+    text: str
+    lines: List[int]
+    """For every line of the text, the line of the template it came from."""
+
+
+class _Text(NamedTuple):
+    text: str
+    line: int
+
+
+class _Output(NamedTuple):
+    expression: Expression
+    line: int
+
+
+class _For(NamedTuple):
+    names: List[str]
+    expression: Expression
+    body: List[Any]
+    line: int
+
+
+class _If(NamedTuple):
+    branches: List[Tuple[Any, List[Any]]]
+    line: int
+
+
+class _Scoped(NamedTuple):
+    body: List[Any]
+    line: int
+
+
+Part = Union[_Text, _Output, _For, _If, _Scoped]
+
+
+def render(text: str, variables: Dict[str, Any], file: str = "") -> Rendered:
+    """The text a template stands for. Raises GraphError with the line."""
+    if _OPENING.search(text) is None:
+        return Rendered(text, [])
+    parts = _Parser(text, file).parse()
+    printer = _Printer(file)
+    printer.run(parts, Scope(dict(variables)))
+    return Rendered(*printer.finish())
+
+
+class _Tag(NamedTuple):
+    kind: str
+    code: str
+    line: int
+
+
+class _Parser:
+    def __init__(self, text: str, file: str) -> None:
+        self.file = file
+        self.pieces = list(self._split(text))
+        self.at = 0
+
+    def error(self, problem: str, line: int, fix: str = "") -> GraphError:
+        return GraphError("template: " + problem, self.file, line, fix)
+
+    def _split(self, text: str) -> "List[Union[_Text, _Tag]]":
+        found: List[Union[_Text, _Tag]] = []
+        at, line, trim = 0, 1, False
+        while True:
+            opening = _OPENING.search(text, at)
+            plain = text[at : opening.start() if opening else len(text)]
+            start = line
+            line += plain.count("\n")
+            if trim:
+                kept = plain.lstrip()
+                start += plain[: len(plain) - len(kept)].count("\n")
+                plain = kept
+            if opening and opening.group().endswith("-"):
+                plain = plain.rstrip()
+            if plain:
+                found.append(_Text(plain, start))
+            if opening is None:
+                return found
+            kind = opening.group()[:2]
+            end = self._end(text, opening.end(), _CLOSING[kind])
+            if end < 0:
+                raise self.error("'%s' is never closed" % kind, line, "close it with %s" % _CLOSING[kind])
+            code = text[opening.end() : end]
+            trim = code.endswith("-")
+            if kind != "{#":
+                found.append(_Tag(kind, code[:-1] if trim else code, line))
+            line += code.count("\n")
+            at = end + 2
+
+    @staticmethod
+    def _end(text: str, start: int, closing: str) -> int:
+        """Where the tag ends: closing marks inside quotes, or of maps inside, do not count."""
+        quote, depth, at = "", 0, start
+        while at < len(text):
+            char = text[at]
+            if quote:
+                quote = "" if char == quote else quote
+            elif closing != "#}" and char in "\"'`":
+                quote = char
+            elif depth == 0 and text.startswith(closing, at):
+                return at
+            elif char == "{" and closing == "}}":
+                depth += 1
+            elif char == "}" and closing == "}}":
+                depth -= 1
+            at += 1
+        return -1
+
+    def parse(self) -> List[Part]:
+        parts, ended = self._body(())
+        if ended is not None:
+            raise self.error("'{%% %s %%}' ends nothing" % " ".join(ended.code.split()), ended.line)
+        return parts
+
+    def _body(self, until: Tuple[str, ...]) -> "Tuple[List[Part], Any]":
+        """Parts up to a tag that begins with one of these words, which is returned; None at the end of the text."""
+        parts: List[Part] = []
+        while self.at < len(self.pieces):
+            piece = self.pieces[self.at]
+            self.at += 1
+            if isinstance(piece, _Text):
+                parts.append(piece)
+            elif piece.kind == "{{":
+                parts.append(_Output(self._expression(piece.code, piece.line), piece.line))
+            else:
+                words = piece.code.split()
+                if words and words[0] in ("end", "else", "endfor", "endif", "endscope"):
+                    return parts, piece
+                parts.append(self._block(piece, words))
+        return parts, None
+
+    def _block(self, tag: _Tag, words: List[str]) -> Part:
+        word = words[0] if words else ""
+        rest = tag.code.strip()[len(word) :]
+        if word == "for":
+            names, found, source = rest.partition(" in ")
+            if not found:
+                raise self.error("for needs 'in'", tag.line, "{% for x in range(3) %}")
+            expression = self._expression(source, tag.line)
+            body = self._closed("for", tag)
+            return _For([name.strip() for name in names.split(",")], expression, body, tag.line)
+        if word == "if":
+            return self._if(rest, tag)
+        if word == "scope":
+            return _Scoped(self._closed("scope", tag), tag.line)
+        raise self.error("'%s' is no block" % word, tag.line, "there are for, if and scope")
+
+    def _closed(self, word: str, tag: _Tag) -> List[Part]:
+        body, ended = self._body(())
+        self._check_end(word, tag, ended)
+        return body
+
+    def _check_end(self, word: str, tag: _Tag, ended: Any) -> None:
+        said = "".join(ended.code.split()) if ended is not None else ""
+        if said not in ("end" + word, "end"):
+            raise self.error(
+                "the %s of line %d is not ended" % (word, tag.line), ended.line if ended else tag.line,
+                "write {%% end %s %%}" % word,
+            )  # fmt: skip
+
+    def _if(self, condition: str, tag: _Tag) -> _If:
+        branches: List[Tuple[Any, List[Any]]] = []
+        test: Any = self._expression(condition, tag.line)
+        while True:
+            body, ended = self._body(())
+            branches.append((test, body))
+            words = ended.code.split() if ended is not None else []
+            if words[:1] != ["else"]:
+                self._check_end("if", tag, ended)
+                return _If(branches, tag.line)
+            rest = ended.code.strip()[4:].strip()
+            if rest.startswith("if"):
+                test = self._expression(rest[2:], ended.line)
+            elif not rest:
+                test = None
+            else:
+                raise self.error("'else %s'" % rest, ended.line, "write {% else %} or {% else if ... %}")
+
+    def _expression(self, code: str, line: int) -> Expression:
+        try:
+            return parse(code)
+        except ExpressionError as error:
+            raise self.error(str(error), line, error.fix) from None
+
+
+class _Printer:
+    """Runs the parts, and remembers which line each piece of text came from."""
+
+    def __init__(self, file: str) -> None:
+        self.file = file
+        self.pieces: List[Tuple[str, int, bool]] = []
+        self.size = 0
+
+    def put(self, text: str, line: int, moves: bool) -> None:
+        """Text of the template itself moves on line by line; what an expression says stays where that stands."""
+        self.size += len(text)
+        if self.size > MOST_OUTPUT:
+            raise GraphError("template: it grows beyond %d characters" % MOST_OUTPUT, self.file, line)
+        self.pieces.append((text, line, moves))
+
+    def run(self, parts: List[Part], scope: Scope) -> None:
+        for part in parts:
+            try:
+                self._run(part, scope)
+            except ExpressionError as error:
+                kind = MissingVariable if isinstance(error, NoVariable) else GraphError
+                raise kind("template: %s" % error, self.file, part.line, error.fix) from None
+
+    def _run(self, part: Part, scope: Scope) -> None:
+        if isinstance(part, _Text):
+            self.put(part.text, part.line, True)
+        elif isinstance(part, _Output):
+            self.put(shown(part.expression.value(scope)), part.line, False)
+        elif isinstance(part, _Scoped):
+            self.run(part.body, scope.inner())
+        elif isinstance(part, _If):
+            for test, body in part.branches:
+                if test is None or truth(test.value(scope)):
+                    self.run(body, scope.inner())
+                    return
+        else:
+            for item in part.expression.items(scope):
+                inner = scope.inner()
+                inner.declare(part.names, item)
+                self.run(part.body, inner)
+
+    def finish(self) -> Tuple[str, List[int]]:
+        lines, fresh = [1], True
+        for text, line, moves in self.pieces:
+            if text and fresh:
+                lines[-1] = line
+            for count in range(1, text.count("\n") + 1):
+                lines.append(line + count if moves else line)
+            fresh = text.endswith("\n") if text else fresh
+        return "".join(text for text, _, _ in self.pieces), lines
+
+
+def truth(value: Any) -> bool:
+    if isinstance(value, bool):
+        return value
+    raise ExpressionError("%r is neither true nor false" % (value,))

@@ -1,0 +1,152 @@
+"""What one pool of a row gives the next: pickled, its large buffers in shared memory.
+
+This is the only place where anything is unpickled, and it reads nothing but what another worker of the same package
+wrote on its private socket; the front passes it on blind.
+
+Shared memory is one file of equal slots for each border between two pools. The front owns it and says with every item
+which slot the result may be put in. The writer copies into the slot; the reader looks at it where it is, in a private
+mapping, so that a script which works in place changes nothing for whoever may have to run the item again.
+"""
+
+from __future__ import annotations
+
+import copyreg
+import ctypes
+import importlib
+import io
+import mmap
+import pickle
+import struct
+import sys
+import weakref
+from typing import Any, Dict, List, NamedTuple, Optional, Tuple
+
+from panglot_worker import wire
+
+SHARE_ABOVE = 65536
+ALIGN = 64
+PREFIX = struct.Struct("<II")
+LENGTH = struct.Struct("<Q")
+
+
+class CannotHandOver(Exception):
+    """A stage's result cannot be sent to another process."""
+
+
+class Arena(NamedTuple):
+    """Slots of one size in a file both sides have mapped."""
+
+    mapping: mmap.mmap
+    slots: int
+    size: int
+
+    def start(self, slot: int) -> int:
+        if not 0 < slot <= self.slots:
+            raise wire.WireError("there is no slot %d" % slot)
+        return (slot - 1) * self.size
+
+
+def writing(fd: int, slots: int, size: int) -> Arena:
+    return Arena(mmap.mmap(fd, slots * size), slots, size)
+
+
+def reading(fd: int, slots: int, size: int) -> Arena:
+    return Arena(mmap.mmap(fd, slots * size, access=mmap.ACCESS_COPY), slots, size)
+
+
+class Handoff:
+    """One worker's side: packs results for the next pool, unpacks those of the previous one."""
+
+    def __init__(self, writes: Optional[Arena] = None, reads: Optional[Arena] = None) -> None:
+        self.writes = writes
+        self.reads = reads
+        self._open: Dict[int, Tuple[int, Any]] = {}
+        self._unseen: List[int] = []
+
+    def pack(self, value: Any, slot: int) -> Tuple[wire.Buffer, bool]:
+        """The body for the next pool, and whether the slot was used. Raises CannotHandOver."""
+        parts = _pickled(value)
+        lengths = [len(part) for part in parts]
+        lines = b"".join(LENGTH.pack(length) for length in lengths)
+        room = self.writes.size if slot and self.writes is not None else 0
+        if sum(lengths) >= SHARE_ABOVE and sum(map(_aligned, lengths)) <= room:
+            self._write(slot, parts)
+            return PREFIX.pack(len(parts), slot) + lines, True
+        return b"".join([PREFIX.pack(len(parts), 0), lines, *parts]), False
+
+    def _write(self, slot: int, parts: List[memoryview]) -> None:
+        assert self.writes is not None
+        start = self.writes.start(slot)
+        for part in parts:
+            self.writes.mapping[start : start + len(part)] = part
+            start += _aligned(len(part))
+
+    def unpack(self, item_id: int, body: wire.Buffer) -> Any:
+        """What the previous pool packed. A slot stays in use until nothing refers to it any more; see `settled`."""
+        view = memoryview(body)
+        count, slot = PREFIX.unpack_from(view)
+        at = PREFIX.size + count * LENGTH.size
+        lengths = [LENGTH.unpack_from(view, PREFIX.size + n * LENGTH.size)[0] for n in range(count)]
+        if slot:
+            view, at = self._look_at(item_id, slot, sum(map(_aligned, lengths))), 0
+        parts = []
+        for length in lengths:
+            parts.append(view[at : at + length])
+            at += _aligned(length) if slot else length
+        stream, buffers = parts[0], parts[1:]
+        # Scripts may work in place, as they may where all stages are one process.
+        return pickle.loads(stream, buffers=[part if not part.readonly else bytearray(part) for part in buffers])
+
+    def _look_at(self, item_id: int, slot: int, length: int) -> memoryview:
+        """The slot's memory, as an object of its own whose end tells that nobody looks any more."""
+        if self.reads is None:
+            raise wire.WireError("an item of slot %d came to a worker that has none" % slot)
+        start = self.reads.start(slot)
+        whole = (ctypes.c_char * length).from_buffer(self.reads.mapping, start)
+        self._open[item_id] = (slot, weakref.ref(whole, lambda _: self._unseen.append(item_id)))
+        return memoryview(whole).cast("B")
+
+    def settled(self) -> List[int]:
+        """The items whose slots nothing refers to any more, each told once."""
+        items, self._unseen = self._unseen, []
+        for item_id in items:
+            slot, _ = self._open.pop(item_id)
+            if self.reads is not None:
+                # Pages a script has written are private copies by now; the next item must not see them.
+                self.reads.mapping.madvise(mmap.MADV_DONTNEED, self.reads.start(slot), self.reads.size)
+        return items
+
+
+def _aligned(length: int) -> int:
+    return -(-length // ALIGN) * ALIGN
+
+
+def _pickled(value: Any) -> List[memoryview]:
+    """The pickle, then its large buffers as they lie in memory."""
+    buffers: List[pickle.PickleBuffer] = []
+    stream = io.BytesIO()
+    pickler = pickle.Pickler(stream, 5, buffer_callback=buffers.append)
+    torch = sys.modules.get("torch")
+    if torch is not None and hasattr(torch, "Tensor"):
+        pickler.dispatch_table = {**copyreg.dispatch_table, torch.Tensor: _reduced_tensor}
+    try:
+        pickler.dump(value)
+    except Exception as error:
+        what = type(value).__name__
+        raise CannotHandOver("its result (%s) cannot be sent to another process: %s" % (what, error)) from error
+    return [stream.getbuffer(), *(buffer.raw() for buffer in buffers)]
+
+
+def _reduced_tensor(tensor: Any) -> Any:
+    """A tensor in main memory travels like an array; torch's own way writes a whole file for each."""
+    plain = tensor.device.type == "cpu" and not tensor.requires_grad and tensor.layout is sys.modules["torch"].strided
+    if plain and tensor.is_contiguous():
+        try:
+            return (_tensor, (tensor.numpy(),))
+        except TypeError:
+            pass  # numpy has no such type, bfloat16 for one
+    return tensor.__reduce_ex__(5)
+
+
+def _tensor(array: Any) -> Any:
+    return importlib.import_module("torch").from_numpy(array)

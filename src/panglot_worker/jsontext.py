@@ -1,0 +1,399 @@
+"""JSON text to values and back, with a server's guards, at C speed.
+
+Answers are the same with and without orjson: `loads` accepts and refuses the same texts and gives equal
+values, `dumps` writes the same bytes, except that a float whose shortest form has an exponent may be spelled
+in two ways (`1e+16` or `1e16`, `1e-05` or `0.00001`). It reads back as the same float.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from itertools import accumulate, islice
+from math import hypot, inf, isfinite
+from typing import Any, Callable, Iterator, Union
+
+from panglot_worker.errors import ClientError, EncodeError
+
+try:
+    import orjson
+
+    _OPTIONS = orjson.OPT_PASSTHROUGH_DATACLASS | orjson.OPT_PASSTHROUGH_DATETIME
+except (ImportError, AttributeError):
+    orjson = None  # type: ignore[assignment]
+
+Body = Union[bytes, bytearray, memoryview]
+
+_SHALLOW = 4
+_SAFE = 2.0**63
+_WINDOW = 1 << 16
+_LARGE = 1 << 20
+_NUMBERS = frozenset([float, int, bool])
+_SCALARS = frozenset([float, int, bool, type(None)])
+_NOT_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
+_STEPS = bytes.maketrans(b"[{]}", b"\x01\x01\xff\xff")
+_BRACKET = re.compile(rb"[\[\]{}]")
+_PLACES = bytes.maketrans(b"0123456789[:- \t\r\n", b"0000000000,,,,,,,")
+_NINETEEN_DIGITS = b"," + b"0" * 19
+_EXPONENT = re.compile(rb"[eE]\+?[0-9]{3}")
+_NUMBER = re.compile(rb"[\[,:\s](-?(?:\d{19,}(?:\.\d+)?(?:[eE][+-]?\d+)?|\d+(?:\.\d+)?[eE]\+?\d{3,}))")
+_SURROGATE = re.compile("[\ud800-\udfff]")
+_CONSTANT = re.compile(rb"-?Infinity|NaN")
+_UNPAIRED = re.compile(rb"\\u[dD](?:[89abAB]..(?!\\u[dD][c-fC-F])|[c-fC-F](?<!\\u[dD][89abAB]..\\u[dD].))")
+
+
+def _refuse_constant(name: str) -> Any:
+    raise FloatingPointError(name)
+
+
+_DECODER = json.JSONDecoder(parse_constant=_refuse_constant)
+_ENCODER = json.JSONEncoder(ensure_ascii=False, check_circular=False, separators=(",", ":"))
+
+
+def loads(body: Body, depth: int = 64) -> Any:
+    """The value of a JSON text (RFC 8259, UTF-8). Of equal keys in an object the last wins.
+
+    Raises ClientError 400, with the byte offset, for anything else and for more than `depth` levels, integers
+    outside -2^63 to 2^64-1, numbers beyond a double, NaN and Infinity, lone surrogates, a byte order mark.
+    """
+    if orjson is None:
+        return _standard_loads(bytes(body), depth)
+    try:
+        value = orjson.loads(body)
+    except ValueError:
+        return _standard_loads(bytes(body), depth)
+    if depth < _SHALLOW or not _is_plainly_safe(value, len(body)):
+        text = bytes(body)
+        if too_deep(text, depth) >= 0:
+            return _standard_loads(text, depth)
+        if _has_long_number(text):
+            _refuse_numbers(text)
+    return value
+
+
+def _is_plainly_safe(value: Any, size: int, level: int = _SHALLOW - 1) -> bool:
+    """True when a short look at a value, whose text has `size` bytes, proves what takes longer to check.
+
+    That is: at most `level + 1` levels, built-in types only, every number smaller than 2^63. orjson reads an
+    integer beyond 64 bit as a float that is not; NaN is not smaller than anything.
+    """
+    kind = type(value)
+    items = value
+    if kind is list:
+        first = type(value[0]) if value else None
+        if first is float or first is int:
+            return _norm(value) < _SAFE
+    elif kind is dict:
+        items = value.values()
+    else:
+        return -_SAFE < value < _SAFE if kind is float or kind is int else kind in _SCALARS or kind is str
+    if level == 0 or (len(value) > 8 and len(value) * 128 > size):
+        return not value
+    for item in items:
+        if type(item) is not str and not _is_plainly_safe(item, size // len(value), level - 1):
+            return False
+    return True
+
+
+def _norm(numbers: Any) -> float:
+    """No number of the list is larger than this. One call looks at all; infinite where it cannot tell."""
+    try:
+        return hypot(*numbers)
+    except Exception:
+        return inf
+
+
+def _standard_loads(text: bytes, depth: int) -> Any:
+    """`loads` by the standard library, which needs every guard, and gives every message its offset."""
+    string = _decode_utf8(text)
+    offset = too_deep(text, depth)
+    if offset >= 0:
+        raise ClientError(f"the JSON text is nested deeper than {depth} levels (byte {offset})")
+    lone = _UNPAIRED.search(text.replace(b"\\\\", b"  ")) if b"\\" in text else None
+    if lone:
+        raise ClientError(f"a string holds a lone surrogate escape (byte {lone.start()})")
+    # Before the parser, which takes quadratic time for a very long integer on older interpreters.
+    if b"0" * 7 in text[::500].translate(_PLACES) and _has_long_number(text):
+        _refuse_numbers(text)
+    try:
+        value = _DECODER.decode(string)
+    except FloatingPointError as constant:
+        found = _CONSTANT.search(_blank_strings(text))
+        raise ClientError(f"{constant} is not a JSON value (byte {found.start() if found else 0})") from None
+    except json.JSONDecodeError as error:
+        raise _syntax_error(text, string, error) from None
+    except RecursionError:
+        raise ClientError(f"the JSON text is nested deeper than {depth} levels") from None
+    if not _is_plainly_safe(value, len(text)) and (_has_long_number(text) or _EXPONENT.search(text)):
+        _refuse_numbers(text)
+    return value
+
+
+def _syntax_error(text: bytes, string: str, error: json.JSONDecodeError) -> ClientError:
+    if not text.strip(b" \t\r\n"):
+        return ClientError("the request body is empty")
+    offset = len(string[: error.pos].encode("utf-8"))
+    problem = "ends too early" if offset >= len(text) else "is not valid"
+    return ClientError(f"the JSON text {problem}: {error.msg} (byte {offset})")
+
+
+def _decode_utf8(text: bytes) -> str:
+    if text[:3] == b"\xef\xbb\xbf" or text[:2] in (b"\xff\xfe", b"\xfe\xff") or 0 in text[:4]:
+        raise ClientError("the JSON text must be UTF-8 without a byte order mark (byte 0)")
+    try:
+        return text.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise ClientError(f"the JSON text is not valid UTF-8 (byte {error.start})") from None
+
+
+def _blank_strings(text: bytes) -> bytes:
+    """The text with the content of its strings zeroed; every other byte keeps its offset."""
+    if b"\\" in text:
+        text = text.replace(b"\\\\", b"  ").replace(b'\\"', b"  ")
+    blank, inside = bytearray(), 0
+    for start in range(0, len(text), _WINDOW):
+        pieces = text[start : start + _WINDOW].split(b'"')
+        pieces[1 - inside :: 2] = map(bytes, map(len, pieces[1 - inside :: 2]))
+        inside ^= len(pieces) % 2 == 0
+        blank += b'"'.join(pieces)
+    return bytes(blank)
+
+
+def _has_long_number(text: bytes) -> bool:
+    return (b" " + text).translate(_PLACES).rfind(_NINETEEN_DIGITS) >= 0  # rfind compares the comma first
+
+
+def _refuse_numbers(text: bytes) -> None:
+    """Raises ClientError for the first number that 64 bit or a double cannot hold."""
+    for match in _NUMBER.finditer(b" " + _blank_strings(text)):
+        token = match.group(1)
+        if token.lstrip(b"-").isdigit():
+            if len(token) > 20 or not -(2**63) <= int(token) < 2**64:
+                raise ClientError(f"an integer does not fit 64 bit (byte {match.start()})")
+        elif not isfinite(float(token)):
+            raise ClientError(f"a number is too large for a double (byte {match.start()})")
+
+
+def too_deep(text: bytes, limit: int) -> int:
+    """The offset of the first bracket that opens level `limit + 1` of a JSON text; -1 when there is none."""
+    if (limit >= _SHALLOW and _is_flat(text)) or text.count(b"[") + text.count(b"{") <= limit:
+        return -1
+    if len(text) > _WINDOW and too_deep(text[:_WINDOW], limit) >= 0:
+        return too_deep(text[:_WINDOW], limit)
+    outside = _blank_strings(text)
+    if _folds_away(outside.translate(_STEPS, _NOT_BRACKETS), limit):
+        return -1
+    level = 0
+    for start in range(0, len(outside), _WINDOW):
+        window = outside[start : start + _WINDOW]
+        steps = memoryview(window.translate(_STEPS, _NOT_BRACKETS)).cast("b")
+        levels = list(accumulate(steps, initial=level))
+        if max(levels) > limit:
+            nth = next(index for index, reached in enumerate(levels) if reached > limit)
+            return start + next(islice(_BRACKET.finditer(window), nth - 1, None)).start()
+        level = levels[-1]
+    return -1
+
+
+def _is_flat(text: bytes) -> bool:
+    """True when at most `_SHALLOW` brackets open. Finding a byte is faster than counting it."""
+    left = _SHALLOW
+    for bracket in (b"[", b"{"):
+        at = text.find(bracket)
+        while at >= 0 and left >= 0:
+            left -= 1
+            at = text.find(bracket, at + 1)
+    return left >= 0
+
+
+def _folds_away(steps: bytes, limit: int) -> bool:
+    """True when taking out innermost pairs `limit` times leaves nothing; gives up when that is slow work."""
+    for _ in range(limit):
+        folded = steps.replace(b"\x01\xff", b"")
+        if not folded:
+            return True
+        if len(steps) > 256 and len(folded) * 2 > len(steps):
+            break
+        steps = folded
+    return False
+
+
+def dumps(value: Any, convert: Callable[[Any], Any], nan: str, depth: int, size: int) -> tuple[bytes, str]:
+    """Compact UTF-8 JSON, and a warning ("" when there is none).
+
+    `convert` takes one step from any other object towards JSON, or raises TypeError. `nan` says what NaN and
+    Infinity become: "null" (with a warning), "platform" (bare NaN, as the json module writes it) or "error".
+    Raises EncodeError, with the path of the culprit, for what JSON cannot hold and beyond `depth` or `size`.
+    """
+    if orjson is not None and _rough_size(value) < _LARGE:
+        text = _fast_dumps(value, convert, depth)
+        if text is not None and len(text) <= size:
+            return text, ""
+    writer = _Writer(convert, nan, depth, size)
+    text = writer.write(value)
+    replaced = writer.not_finite if nan == "null" else 0
+    return text, f"nan: {replaced} values replaced by null" if replaced else ""
+
+
+def _fast_dumps(value: Any, convert: Callable[[Any], Any], depth: int) -> bytes | None:
+    """What orjson writes, or None where that may differ from what `dumps` promises."""
+    try:
+        text = orjson.dumps(value, convert, _OPTIONS)
+    except TypeError:
+        return None
+    if depth >= _SHALLOW:
+        is_plain = 117 not in text or not _may_hold_null(text)
+        if (is_plain and (len(text) < 2 * depth or _is_flat(text))) or _is_plainly_safe(value, len(text)):
+            return text
+    return None if b"null" in text or too_deep(text, depth) >= 0 else text
+
+
+def _may_hold_null(text: bytes) -> bool:
+    """False when there is no null, which orjson writes for NaN too. Looks at the first few letters u."""
+    at = -1
+    for _ in range(4):
+        at = text.find(b"u", at + 1)
+        if at < 0 or text[at - 1 : at + 3] == b"null":
+            return at >= 0
+    return True
+
+
+def _rough_size(value: Any) -> int:
+    """About how long the text will be, judged from first elements and at most 64 looks."""
+    total, times, left = 0, 1, []
+    for _ in range(64):
+        kind = type(value)
+        if (kind is list or kind is tuple) and value:
+            times *= len(value)
+            if type(value[0]) in _SCALARS:
+                total += 8 * times
+            else:
+                left.append((times, value[0]))
+        elif kind is dict:
+            total += 8 * times * len(value)
+            for item in value.values() if len(value) < 64 else islice(value.values(), 64):
+                if type(item) not in _SCALARS:
+                    left.append((times, item))
+        elif kind is str or kind is bytes:
+            total += times * len(value)
+        else:
+            try:
+                total += times * (8 if kind in _SCALARS else 2 * int(value.nbytes))
+            except Exception:
+                total += 8 * times
+        if not left:
+            return total
+        times, value = left.pop()
+    return total + times
+
+
+class _Writer:
+    """The careful way to write one value: looks into every container and stops soon after `size` bytes."""
+
+    def __init__(self, convert: Callable[[Any], Any], nan: str, depth: int, size: int) -> None:
+        self.convert, self.nan, self.depth, self.size = convert, nan, depth, size
+        self.floor = self.not_finite = 0  # the text is at least this long; how many NaN were met
+
+    def write(self, value: Any) -> bytes:
+        text = bytearray()
+        try:
+            for piece in self.pieces(value, 0):
+                text += piece
+                self.refuse_size(len(text))
+        except RecursionError:
+            raise EncodeError("it is nested deeper than the interpreter's recursion limit") from None
+        return bytes(text)
+
+    def refuse_size(self, size: int) -> None:
+        if size > self.size:
+            raise EncodeError(f"it is larger than {self.size} bytes")
+
+    def pieces(self, value: Any, level: int) -> Iterator[bytes]:
+        """The text of a value in pieces of about `_LARGE` bytes, as far as first elements tell."""
+        rough = _rough_size(value)
+        is_object = type(value) is dict and len(value) <= 1024
+        is_array = type(value) in (list, tuple) or getattr(value, "ndim", 0) > 0
+        if rough < _LARGE or level >= self.depth or not (is_array or is_object):
+            yield self.piece(value, level)
+            return
+        step = 1 if is_object else max(1, len(value) * _LARGE // rough)
+        mark = b"{" if is_object else b"["
+        for key in value if is_object else range(0, len(value), step):
+            try:
+                yield mark + (self.text(self.key(key)) + b":" if is_object else b"")
+                if step > 1:
+                    yield self.piece(value[key : key + step], level)[1:-1]
+                else:
+                    yield from self.pieces(value[key], level + 1)
+            except EncodeError as error:
+                error.leave(value, key) if step == 1 else error.shift(key)
+                raise
+            mark = b","
+        yield b"}" if is_object else b"]"
+
+    def piece(self, value: Any, level: int) -> bytes:
+        text = _fast_dumps(value, self.convert, self.depth - level) if orjson else None
+        return self.text(self.plain(value, level)) if text is None else text
+
+    def text(self, plain: Any) -> bytes:
+        if orjson is not None and not (self.not_finite and self.nan == "platform"):
+            try:
+                return orjson.dumps(plain)
+            except TypeError:
+                pass  # an integer beyond 64 bit
+        try:
+            return _ENCODER.encode(plain).encode("utf-8")
+        except ValueError as error:
+            raise EncodeError(str(error)) from error
+
+    def plain(self, value: Any, level: int) -> Any:
+        """An equal value of exact built-in types, free of what JSON cannot hold."""
+        kind = type(value)
+        if kind is str:
+            return self.string(value)
+        if kind is list or kind is tuple or kind is dict:
+            return self.container(value, level + 1)
+        if kind in _SCALARS:
+            return value if kind is not float or isfinite(value) else self.replacement(value)
+        try:
+            converted = self.convert(value)
+        except TypeError as error:
+            raise EncodeError(str(error)) from error
+        return self.plain(converted, level)
+
+    def container(self, value: Any, level: int) -> Any:
+        if level > self.depth:
+            raise EncodeError(f"it is nested deeper than {self.depth} levels")
+        self.floor += 2 * len(value)
+        self.refuse_size(self.floor)
+        is_object = type(value) is dict
+        if not is_object and set(map(type, value)) <= _NUMBERS and _norm(value) < inf:
+            return value
+        plain: dict[Any, Any] = {}
+        for key, item in value.items() if is_object else enumerate(value):
+            try:
+                plain[self.key(key) if is_object else key] = self.plain(item, level)
+            except EncodeError as error:
+                error.leave(value, key)
+                raise
+        return plain if is_object else list(plain.values())
+
+    def key(self, key: Any) -> str:
+        """A key as the json module spells it."""
+        if not isinstance(key, (str, int, float, type(None))) and not hasattr(key, "dtype"):
+            raise EncodeError(f"its key is neither text nor a number, but a {type(key).__name__}")
+        plain = key if type(key) is float else self.plain(key, self.depth)
+        return plain if type(plain) is str else json.dumps(plain)
+
+    def string(self, value: str) -> str:
+        self.floor += len(value)
+        self.refuse_size(self.floor)
+        if not value.isascii() and _SURROGATE.search(value):
+            raise EncodeError("its text holds a lone surrogate")
+        return value
+
+    def replacement(self, value: float) -> float | None:
+        if self.nan == "error":
+            raise EncodeError(f"it is {value}")
+        self.not_finite += 1
+        return value if self.nan == "platform" else None

@@ -1,0 +1,141 @@
+"""Importing a user's script as if it had been started in its own folder, and saying well why that failed."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.util
+import linecache
+import os
+import re
+import sys
+import traceback
+from types import ModuleType
+from typing import Any, Dict, Iterator, NamedTuple, Optional
+
+from panglot_worker import devices
+from panglot_worker.dialects.base import Package
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+
+
+class ScriptError(Exception):
+    """The script does not fulfil its dialect's contract. One line for its author: what, where, how to mend it."""
+
+    def __init__(self, problem: str, file: str = "", line: int = 0, fix: str = "") -> None:
+        super().__init__(problem)
+        self.problem = problem
+        self.file = file
+        self.line = line
+        self.fix = fix
+
+
+class Failure(NamedTuple):
+    """A failed load, as the FAILED frame carries it."""
+
+    problem: str
+    file: str = ""
+    line: int = 0
+    fix: str = ""
+    traceback: str = ""
+    missing: str = ""
+    """The module that is not there, when that is the problem."""
+
+
+def enter(package: Package) -> None:
+    """Give the process the working directory, import path and arguments the script expects."""
+    os.chdir(package.run_folder or package.folder)
+    sys.argv = [package.script, *package.arguments]
+    platform = os.path.join(HERE, "platforms", package.dialect)
+    always = os.path.join(platform, "always")
+    fallback = os.path.join(platform, "fallback")
+    rest = [entry for entry in sys.path if entry not in ("", package.folder)]
+    first = [package.folder] + [path for path in (always,) if os.path.isdir(path)]
+    last = [path for path in (package.run_folder, fallback) if os.path.isdir(path)]
+    sys.path[:] = first + rest + last
+
+
+def import_script(path: str, name: Optional[str] = None) -> ModuleType:
+    """Import a file under its own name, or a private one where that name is a module already."""
+    if name is None:
+        stem = os.path.splitext(os.path.basename(path))[0]
+        standard = getattr(sys, "stdlib_module_names", ())
+        taken = stem in sys.modules or stem in standard or not stem.isidentifier()
+        name = "panglot_script_" + "".join(c if c.isalnum() else "_" for c in stem) if taken else stem
+    spec = importlib.util.spec_from_file_location(name, path)
+    if spec is None or spec.loader is None:
+        raise ScriptError("%s cannot be imported as Python" % path, path)
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    with _forget_on_failure(name):
+        spec.loader.exec_module(module)
+    return module
+
+
+@contextlib.contextmanager
+def _forget_on_failure(name: str) -> Iterator[None]:
+    try:
+        yield
+    except BaseException:
+        sys.modules.pop(name, None)
+        raise
+
+
+def explain(error: BaseException, package: Package, doing: str) -> Failure:
+    """Turn whatever stopped the load into one line with file, line and fix, and the script's own traceback."""
+    text = script_traceback(error)
+    if isinstance(error, ScriptError):
+        cause = error.__cause__
+        return Failure(error.problem, error.file, error.line, error.fix, script_traceback(cause) if cause else "")
+    file, line = _where(error, package.folder)
+    if isinstance(error, SyntaxError):
+        return Failure("syntax error: %s" % error.msg, error.filename or file, error.lineno or line, "", text)
+    if isinstance(error, ModuleNotFoundError) and error.name:
+        top = error.name.partition(".")[0]
+        problem = "the package '%s' is not installed for %s" % (top, sys.executable)
+        return Failure(problem, file, line, "", text, top)
+    if isinstance(error, SystemExit):
+        return Failure(
+            "the script ended the process with exit code %s while %s" % (error.code, doing), file, line, "", text
+        )
+    missing = devices.explain(error)
+    if missing:
+        return Failure(missing, file, line, devices.FIX, text)
+    message = "%s: %s" % (type(error).__name__, error) if str(error) else type(error).__name__
+    fix = _unquoted(file, line, package.folder) if isinstance(error, NameError) else ""
+    return Failure("%s failed: %s" % (doing, message), file, line, fix, text)
+
+
+def _unquoted(file: str, line: int, folder: str) -> str:
+    """How to mend a file name that stands in a script without quotes: Python takes it for an attribute of a name."""
+    text = linecache.getline(file, line)
+    for found in re.finditer(r"(?<![\w.'\"])[A-Za-z_]\w*\.[A-Za-z]\w*(?![\w.('\"])", text):
+        if os.path.exists(os.path.join(folder, found.group())):
+            return "there is a file %s: write '%s', with quotes" % (found.group(), found.group())
+    return ""
+
+
+def script_traceback(error: BaseException) -> str:
+    """The traceback as the script's author would see it, without our own frames in front."""
+    frames = error.__traceback__
+    while frames is not None and _is_ours(frames.tb_frame.f_code.co_filename):
+        frames = frames.tb_next
+    return "".join(traceback.format_exception(type(error), error, frames or error.__traceback__))
+
+
+def _is_ours(filename: str) -> bool:
+    if filename.startswith(HERE):
+        return not filename.startswith(os.path.join(HERE, "platforms"))
+    return filename.startswith("<frozen importlib")
+
+
+def _where(error: BaseException, folder: str) -> Any:
+    """File and line of the innermost frame that lies in the package."""
+    found = ("", 0)
+    for entry in traceback.extract_tb(error.__traceback__):
+        if os.path.abspath(entry.filename).startswith(folder + os.sep):
+            found = (entry.filename, entry.lineno or 0)
+    return found
+
+
+def as_dict(failure: Failure) -> Dict[str, Any]:
+    return dict(failure._asdict())

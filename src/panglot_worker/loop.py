@@ -1,0 +1,199 @@
+"""The worker's life: say hello, load the script, serve until told to stop."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import faulthandler
+import fcntl
+import gc
+import importlib
+import os
+import platform
+import resource
+import signal
+import socket
+import sys
+import time
+from typing import Any, Callable, Dict, Optional
+
+from panglot_worker import dialects, loading, pictures, wire
+from panglot_worker.dialects.base import AsksForRow, Dialect, Package
+from panglot_worker.port import FrontGone, Port
+
+F_SETSIG = 10
+PR_SET_PDEATHSIG = 1
+
+
+def main(socket_fd: int, life_fd: int) -> None:
+    """Entry point of a worker process."""
+    die_with_front(life_fd)
+    os.set_inheritable(socket_fd, False)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    faulthandler.enable()
+    be_expendable()
+    sock = socket.socket(fileno=socket_fd)
+    try:
+        code = work(Port(sock))
+    except (FrontGone, ConnectionError):
+        code = 0
+    flush()
+    # A script's threads and exit hooks must not keep a worker that is done.
+    os._exit(code)
+
+
+def die_with_front(life_fd: int) -> None:
+    """When the front dies, however, the kernel kills this worker's whole process group.
+
+    The front holds the other end of the pipe `life_fd` and never writes to it, so its only event is the front's end.
+    The parent-death signal is the second belt, for kernels without signal-driven input on pipes.
+    """
+    os.set_inheritable(life_fd, False)
+    with contextlib.suppress(OSError):
+        fcntl.fcntl(life_fd, fcntl.F_SETOWN, -os.getpgrp())
+        fcntl.fcntl(life_fd, F_SETSIG, signal.SIGKILL)
+        fcntl.fcntl(life_fd, fcntl.F_SETFL, fcntl.fcntl(life_fd, fcntl.F_GETFL) | os.O_ASYNC | os.O_NONBLOCK)
+    with contextlib.suppress(OSError, AttributeError):
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+    with contextlib.suppress(BlockingIOError):
+        if os.read(life_fd, 1) == b"":
+            os._exit(0)
+
+
+def be_expendable() -> None:
+    """No core dumps, and when memory runs out the kernel takes a worker before the front."""
+    with contextlib.suppress(ValueError, OSError):
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    with contextlib.suppress(OSError), open("/proc/self/oom_score_adj", "w") as score:
+        score.write("500")
+
+
+def work(port: Port, own_process: bool = True) -> int:
+    """Load and serve; the exit code. Without a process of its own, signals are left alone."""
+    frame = port.next()
+    if frame.kind != wire.HELLO:
+        raise wire.WireError("expected HELLO, got %s" % wire.NAMES.get(frame.kind, frame.kind))
+    hello = wire.json_object(frame.payload)
+    port.generation = int(hello["generation"])
+    package = Package(**hello["package"])
+    port.tell(wire.HELLO, {"pid": os.getpid(), "python": platform.python_version(), "executable": sys.executable})
+    pictures.limit(int(package.settings.get("max_pixels", 40_000_000)))
+    loading.enter(package)
+    port = guarded(port, package, own_process)
+    dialect = load(package, port, own_process)
+    if dialect is None:
+        return 3
+    reason = serve_until_stopped(dialect, port, bool(package.settings.get("rerun", True)))
+    if reason:
+        port.tell(wire.EVENT, {"type": "retire", "reason": reason})
+    with contextlib.suppress(Exception):
+        dialect.close()
+    return 0
+
+
+def load(package: Package, port: Port, own_process: bool) -> Optional[Dialect]:
+    """Bring the script up and say READY, or say FAILED."""
+    doing = "loading"
+    started = time.monotonic()
+
+    def progress(step: str) -> None:
+        nonlocal doing
+        doing = step
+        port.tell(wire.LOADING, {"step": step, "seconds": round(time.monotonic() - started, 3)})
+
+    try:
+        leave_network(package, own_process)
+        dialect = dialects.find(package.dialect)(package)
+        dialect.port = port
+        description = dialect.load(progress)
+        if own_process:
+            reset_signals()
+        if package.does("inference"):
+            warm_up(dialect, str(package.settings.get("warm_up", "warn")), port, progress)
+        if package.part:
+            from panglot_worker.parts import Parted
+
+            dialect = Parted(dialect, package.part)
+    except AsksForRow as wish:
+        port.tell(wire.EVENT, {"type": "row", "pools": wish.pools})
+        return None
+    except BaseException as error:
+        flush()
+        port.tell(wire.FAILED, loading.as_dict(loading.explain(error, package, doing)))
+        return None
+    if package.settings.get("dev"):
+        from panglot_worker import recording
+
+        recording.watch(dialect)
+    gc.collect()
+    gc.freeze()
+    port.tell(wire.READY, ready(dialect, description, time.monotonic() - started))
+    return dialect
+
+
+def guarded(port: Port, package: Package, own_process: bool) -> Port:
+    """The port, with the guard of `worker_net` where that is wanted."""
+    if package.settings.get("worker_net") != "guard":
+        return port
+    if not own_process:
+        message = "the script's connections are not guarded in this process; they are without --inline"
+        port.tell(wire.EVENT, {"type": "warning", "message": message})
+        return port
+    from panglot_worker.netguard import GuardedPort
+
+    return GuardedPort(port, package.settings.get("url_allow", ()))
+
+
+def leave_network(package: Package, own_process: bool) -> None:
+    if package.settings.get("worker_net") != "none":
+        return
+    if not own_process:
+        raise loading.ScriptError("--worker-net none needs a process of its own", fix="leave out --inline")
+    from panglot_worker import netguard
+
+    netguard.leave_network()
+
+
+def warm_up(dialect: Dialect, rule: str, port: Port, progress: Callable[[str], None]) -> None:
+    """Run the script's example. A failure is a warning, or, by setting, a failed load."""
+    if rule == "off":
+        return
+    progress("running its example")
+    try:
+        dialect.warm_up()
+    except BaseException as error:
+        if rule == "fail" or not isinstance(error, Exception):
+            raise
+        traceback = loading.script_traceback(error)
+        port.tell(wire.EVENT, {"type": "warning", "message": "the script's own example failed", "traceback": traceback})
+
+
+def ready(dialect: Dialect, description: Dict[str, Any], seconds: float) -> Dict[str, Any]:
+    return {
+        "slots": dialect.slots,
+        "batched": dialect.batched,
+        "workers": dialect.workers,
+        "max_batch": dialect.max_batch,
+        "seconds": round(seconds, 3),
+        "api": description,
+    }
+
+
+def reset_signals() -> None:
+    """What a script installed while loading must not change how its worker is stopped."""
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    faulthandler.enable(file=sys.__stderr__ if sys.__stderr__ else 2)
+
+
+def serve_until_stopped(dialect: Dialect, port: Port, rerun: bool) -> str:
+    """Run the dialect's own server; why it ended, or nothing when the front asked."""
+    module, _, name = dialect.server.partition(":")
+    reason: str = getattr(importlib.import_module(module), name)(dialect, port, rerun)
+    return reason
+
+
+def flush() -> None:
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(Exception):
+            stream.flush()

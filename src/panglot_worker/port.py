@@ -1,0 +1,111 @@
+"""The worker's end of its socket: whole frames in, whole frames out."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from collections import deque
+from typing import Any, Deque, Dict, List, NamedTuple, Optional, Sequence, Set
+
+from panglot_worker import wire
+
+READ_SIZE = 262144
+
+
+class Frame(NamedTuple):
+    kind: int
+    flags: int
+    items: int
+    payload: memoryview
+
+
+class FrontGone(Exception):
+    """The front closed the socket: there is nobody left to work for."""
+
+
+class Port:
+    """Reads on the main thread, sends from any. `cancelled` fills while frames are read ahead by `poll`."""
+
+    def __init__(self, sock: socket.socket, generation: int = 0) -> None:
+        self.sock = sock
+        self.generation = generation
+        self.cancelled: Set[int] = set()
+        self.pending: Deque[Frame] = deque()
+        self._rest = b""
+        self._send_lock = threading.Lock()
+
+    def fileno(self) -> int:
+        return self.sock.fileno()
+
+    def next(self) -> Frame:
+        """The next frame that is not a cancellation. Blocks. Raises FrontGone at the end of the stream."""
+        while not self.pending:
+            self._read(0)
+        return self.pending.popleft()
+
+    def poll(self) -> None:
+        """Take in whatever has arrived, without waiting."""
+        try:
+            while True:
+                self._read(socket.MSG_DONTWAIT)
+        except BlockingIOError:
+            return
+
+    def _read(self, flags: int) -> None:
+        data = self.sock.recv(READ_SIZE, flags)
+        if not data:
+            raise FrontGone
+        self._split(self._rest + data if self._rest else data)
+
+    def _split(self, data: bytes) -> None:
+        start, end, size = 0, len(data), wire.HEADER.size
+        view = memoryview(data)
+        while end - start >= size:
+            length, kind, flags, count, _generation = wire.HEADER.unpack_from(data, start)
+            stop = start + size + length
+            if stop > end:
+                if length > READ_SIZE:
+                    self._take(Frame(kind, flags, count, self._large(view[start + size :], length)))
+                    start = end
+                break
+            self._take(Frame(kind, flags, count, view[start + size : stop]))
+            start = stop
+        self._rest = data[start:]
+
+    def _large(self, begun: memoryview, length: int) -> memoryview:
+        """The payload of a frame larger than the read size, received into its own buffer."""
+        whole = memoryview(bytearray(length))
+        done = len(begun)
+        whole[:done] = begun
+        while done < length:
+            got = self.sock.recv_into(whole[done:])
+            if not got:
+                raise FrontGone
+            done += got
+        return whole
+
+    def _take(self, frame: Frame) -> None:
+        if frame.kind == wire.CANCEL:
+            self.cancelled.update(wire.item_ids(frame.payload))
+        else:
+            self.pending.append(frame)
+
+    def send(self, buffers: Sequence[wire.Buffer]) -> None:
+        with self._send_lock:
+            if len(buffers) == 1:
+                self.sock.sendall(buffers[0])
+                return
+            rest: List[memoryview] = [memoryview(buffer) for buffer in buffers if len(buffer)]
+            while rest:
+                sent = self.sock.sendmsg(rest[:64])
+                while rest and sent >= len(rest[0]):
+                    sent -= len(rest.pop(0))
+                if sent:
+                    rest[0] = rest[0][sent:]
+
+    def reply(self, *replies: wire.Reply) -> None:
+        self.send(wire.reply_frame(replies, self.generation))
+
+    def tell(self, kind: int, value: Optional[Dict[str, Any]] = None) -> None:
+        """Send a control frame."""
+        self.send([wire.json_frame(kind, self.generation, value or {})])

@@ -1,0 +1,289 @@
+"""Taking items through the stages, so that each has its own fate."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import time
+import traceback
+from typing import Any, Callable, Iterator, List, Optional, Sequence, Tuple, Union
+
+from panglot_worker import current, wire
+from panglot_worker.dialects.base import Answer, Dialect, Problem, Request
+from panglot_worker.loading import script_traceback
+from panglot_worker.port import Port
+from panglot_worker.results import one_each, only_result
+
+POLL_EVERY = 0.001
+now = time.perf_counter
+
+Times = Tuple[int, int, int, int, int]
+
+
+class Runner:
+    """Runs the frames of one worker whose dialect takes one batch at a time."""
+
+    def __init__(self, dialect: Dialect, port: Port, rerun: bool = True) -> None:
+        self.dialect = dialect
+        self.port = port
+        self.rerun = rerun
+        self.broken = ""
+        self._polled = now()
+        self.preprocess = own_stage(dialect, "preprocess")
+        self.postprocess = own_stage(dialect, "postprocess")
+
+    def run(self, items: List[wire.Item], singly: bool) -> None:
+        if singly or len(items) == 1 or not self.dialect.batched:
+            for item in items:
+                if self._is_cancelled(item.id):
+                    self.port.reply(cancelled(item.id))
+                else:
+                    self.run_one(Request(item))
+        else:
+            self.run_batch([Request(item) for item in items])
+
+    def _is_cancelled(self, item_id: int) -> bool:
+        started = now()
+        if started - self._polled > POLL_EVERY:
+            self._polled = started
+            self.port.poll()
+        if self.port.cancelled and item_id in self.port.cancelled:
+            self.port.cancelled.discard(item_id)
+            return True
+        return False
+
+    # One item
+
+    def run_one(self, request: Request) -> None:
+        current.running[:] = (request,)
+        dialect = self.dialect
+        marks = [now()]
+        stage = "decode"
+        try:
+            value = dialect.decode(request)
+            marks.append(now())
+            if self.preprocess is None:
+                marks.append(marks[1])
+            else:
+                stage = "preprocess"
+                value = self.preprocess(value)
+                marks.append(now())
+            stage = "inference"
+            output = only_result(dialect.infer_batch([value])) if dialect.batched else dialect.infer(value)
+            if inspect.isgenerator(output) and dialect.streams:
+                self._stream(request, output, marks)
+                return
+            marks.append(now())
+            if self.postprocess is None:
+                marks.append(marks[3])
+            else:
+                stage = "postprocess"
+                output = self.postprocess(output)
+                marks.append(now())
+            stage = "encode"
+            answer = dialect.encode(output, request)
+            marks.append(now())
+        except BaseException as error:
+            marks.append(now())
+            self.port.reply(self.failed_reply(request, error, stage, durations(marks)))
+            return
+        self.port.reply(finished(request.id, answer, durations(marks)))
+
+    # A batch
+
+    def run_batch(self, requests: List[Request]) -> None:
+        """Decode each, call once, encode each. A call that fails is repeated item by item, once."""
+        replies: List[wire.Reply] = []
+        ready: List[Tuple[Request, Any, int, int]] = []
+        for request in requests:
+            prepared = self._prepare(request)
+            if isinstance(prepared, wire.Reply):
+                replies.append(prepared)
+            else:
+                ready.append(prepared)
+        if ready:
+            started = now()
+            current.running[:] = [request for request, _, _, _ in ready]
+            try:
+                values = [value for _, value, _, _ in ready]
+                outputs: Sequence[Any] = one_each(self.dialect.infer_batch(values), len(values))
+            except BaseException as error:
+                for reply in self._one_by_one(ready, error, started):
+                    # Sent at once: what is done stays done, whatever the next item does to this process.
+                    self.port.reply(reply)
+                traceback.clear_frames(error.__traceback__)
+            else:
+                took = microseconds(now() - started)
+                for (request, _, decode, preprocess), output in zip(ready, outputs):
+                    replies.append(self._conclude(request, output, (decode, preprocess, took)))
+        if replies:
+            self.port.reply(*replies)
+
+    def _prepare(self, request: Request) -> Union[wire.Reply, Tuple[Request, Any, int, int]]:
+        started = decoded = now()
+        stage = "decode"
+        try:
+            value = self.dialect.decode(request)
+            decoded = now()
+            if self.preprocess is None:
+                return (request, value, microseconds(decoded - started), 0)
+            stage = "preprocess"
+            value = self.preprocess(value)
+        except BaseException as error:
+            marks = [started, now()] if stage == "decode" else [started, decoded, now()]
+            return self.failed_reply(request, error, stage, durations(marks))
+        return (request, value, microseconds(decoded - started), microseconds(now() - decoded))
+
+    def _one_by_one(
+        self, ready: List[Tuple[Request, Any, int, int]], error: BaseException, started: float
+    ) -> Iterator[wire.Reply]:
+        """The batch failed as one: find out whose fault it was."""
+        self._note_broken(error)
+        alone = len(ready) == 1
+        if alone or not self.rerun:
+            took = microseconds(now() - started)
+            for request, _, decode, preprocess in ready:
+                yield self.failed_reply(request, error, "inference", (decode, preprocess, took, 0, 0))
+            return
+        failures = 0
+        for request, value, decode, preprocess in ready:
+            begun = now()
+            current.running[:] = (request,)
+            try:
+                output = only_result(self.dialect.infer_batch([value]))
+            except BaseException as own:
+                failures += 1
+                took = microseconds(now() - begun)
+                yield self.failed_reply(request, own, "inference", (decode, preprocess, took, 0, 0))
+                continue
+            took = microseconds(now() - begun)
+            yield self._conclude(request, output, (decode, preprocess, took))
+        self.port.tell(
+            wire.EVENT,
+            {
+                "type": "batch_split",
+                "items": len(ready),
+                "failed": failures,
+                "error": "" if failures else script_traceback(error),
+                "message": describe(error),
+            },
+        )
+
+    def _conclude(self, request: Request, output: Any, so_far: Tuple[int, int, int]) -> wire.Reply:
+        started = now()
+        post = 0
+        stage = "postprocess"
+        try:
+            if self.postprocess is not None:
+                output = self.postprocess(output)
+                post = microseconds(now() - started)
+            stage = "encode"
+            answer = self.dialect.encode(output, request)
+        except BaseException as error:
+            return self.failed_reply(request, error, stage, (*so_far, post, microseconds(now() - started) - post))
+        return finished(request.id, answer, (*so_far, post, microseconds(now() - started) - post))
+
+    # Streams
+
+    def _stream(self, request: Request, parts: Iterator[Any], marks: List[float]) -> None:
+        """Send what a generator yields, part by part, until it ends, fails or nobody listens."""
+        content_type = self.dialect.stream_type(request)
+        head = content_type.encode("latin-1")
+        sent = 0
+        try:
+            for part in parts:
+                part = part if self.postprocess is None else self.postprocess(part)
+                body = self.dialect.encode_part(part, content_type)
+                times = durations([*marks, now()]) if not sent else wire.NO_TIMES
+                self.port.reply(wire.Reply(request.id, 200, wire.MORE, times, head, body))
+                sent += 1
+                self.port.poll()
+                if request.id in self.port.cancelled:
+                    self.port.cancelled.discard(request.id)
+                    close = getattr(parts, "close", None)
+                    if close is not None:
+                        close()
+                    break
+        except BaseException as error:
+            self.port.reply(self.failed_reply(request, error, "inference", durations([*marks, now()])))
+            return
+        self.port.reply(wire.Reply(request.id, 200, 0, durations([*marks, now()]), head, b""))
+
+    # Failures
+
+    def failed_reply(self, request: Request, error: BaseException, stage: str, times: Times) -> wire.Reply:
+        self._note_broken(error)
+        problem = self.dialect.failure(error, stage, request)
+        text = "" if self.dialect.blames_client(error, problem) else script_traceback(error)
+        # A script's frames would keep the item's data until cycles are collected.
+        traceback.clear_frames(error.__traceback__)
+        if isinstance(problem, Answer):
+            if text:
+                event = {"type": "failure", "item": request.id, "message": describe(error), "traceback": text}
+                self.port.tell(wire.EVENT, event)
+            return finished(request.id, problem, times)
+        return failed(request.id, problem, text, times)
+
+    def _note_broken(self, error: BaseException) -> None:
+        if not isinstance(error, Exception) or isinstance(error, MemoryError):
+            self.broken = "the script raised %s" % describe(error)
+
+
+def own_stage(dialect: Dialect, name: str) -> Optional[Callable[[Any], Any]]:
+    """A stage the dialect fills in; None when it is the identity, so that it costs nothing and is not timed."""
+    stage: Callable[[Any], Any] = getattr(dialect, name)
+    return None if getattr(stage, "__func__", None) is getattr(Dialect, name) else stage
+
+
+def finished(item_id: int, answer: Answer, times: Times) -> wire.Reply:
+    head = answer.content_type.encode("latin-1")
+    if answer.headers:
+        head = "\0".join((answer.content_type, *answer.headers)).encode("latin-1", "replace")
+    return wire.Reply(item_id, answer.status, answer.flags, times, head, answer.body)
+
+
+def cancelled(item_id: int) -> wire.Reply:
+    """The end of an item nobody waits for: every item sent gets exactly one final reply."""
+    return wire.Reply(item_id, 499, wire.UNRUN, wire.NO_TIMES, b"", b"")
+
+
+def failed(item_id: int, problem: Problem, traceback: str, times: Times) -> wire.Reply:
+    body = json.dumps({"code": problem.code, "message": problem.message, "traceback": traceback}).encode()
+    return wire.Reply(item_id, problem.status, wire.ERROR, times, b"", body)
+
+
+def microseconds(seconds: float) -> int:
+    return min(int(seconds * 1e6), 0xFFFFFFFF)
+
+
+def durations(marks: List[float]) -> Times:
+    """Stage times from the moments the stages ended; stages not reached count nothing."""
+    times = [min(int((end - start) * 1e6), 0xFFFFFFFF) for start, end in zip(marks, marks[1:])]
+    times += [0] * (5 - len(times))
+    return tuple(times)  # type: ignore[return-value]
+
+
+def describe(error: BaseException) -> str:
+    return "%s: %s" % (type(error).__name__, error) if str(error) else type(error).__name__
+
+
+def serve(dialect: Dialect, port: Port, rerun: bool) -> str:
+    """Run frames until the front says stop, or the script has spoilt the process. Returns why it ended."""
+    return run_frames(Runner(dialect, port, rerun), port, lambda: None)
+
+
+def run_frames(runner: Runner, port: Port, after: Callable[[], None]) -> str:
+    """The same for any runner; `after` is called when a frame is done."""
+    while True:
+        kind, flags, count, payload = port.next()
+        if kind == wire.RUN:
+            runner.run(wire.run_items(payload, count), bool(flags & wire.SINGLY))
+            after()
+            if runner.broken:
+                return runner.broken
+            if not port.pending:
+                port.cancelled.clear()
+        elif kind == wire.STOP:
+            return ""
+        else:
+            raise wire.WireError("unexpected frame %s" % wire.NAMES.get(kind, kind))

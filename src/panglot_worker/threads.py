@@ -1,0 +1,82 @@
+"""Scripts that load their model in a thread: they are ready when it has ended, and failed when it has died."""
+
+from __future__ import annotations
+
+import concurrent.futures.thread
+import sys
+import threading
+import time
+from typing import Any, Callable, Dict, List, Optional, Set
+
+from panglot_worker.loading import ScriptError
+
+PAUSE = 0.02
+POOL_FILE = concurrent.futures.thread.__file__
+
+
+class Watch:
+    """Sees the threads started while it is open, and the exceptions they die of."""
+
+    def __init__(self) -> None:
+        self._before: Set[threading.Thread] = set()
+        self._died: List[Any] = []
+        self._hook: Any = None
+
+    def __enter__(self) -> Watch:
+        self._before = set(threading.enumerate())
+        self._hook = threading.excepthook
+        threading.excepthook = self._note
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        if threading.excepthook == self._note:
+            threading.excepthook = self._hook
+
+    def _note(self, arguments: Any) -> None:
+        if arguments.exc_type is not SystemExit:
+            self._died.append((arguments.thread, arguments.exc_value))
+        self._hook(arguments)
+
+    def wait(self, seconds: float, progress: Callable[[str], None]) -> None:
+        """Until no thread loads any more. Raises what a thread died of, or ScriptError when the time is up."""
+        deadline = time.monotonic() + seconds
+        told: Set[str] = set()
+        while True:
+            self._raise_death(progress)
+            busy = self._busy()
+            if not busy:
+                return
+            name = described(busy[0])
+            if name not in told:
+                told.add(name)
+                progress("waiting for %s, which the script started" % name)
+            if time.monotonic() > deadline:
+                raise ScriptError(
+                    "%s, which the script started while loading, has not ended in time" % name,
+                    fix="a longer --load-timeout, or --no-await-threads if it is meant to run for ever",
+                )
+            busy[0].join(PAUSE)
+
+    def _raise_death(self, progress: Callable[[str], None]) -> None:
+        for thread, error in self._died:
+            progress("running %s" % described(thread))
+            raise error
+
+    def _busy(self) -> List[threading.Thread]:
+        alive = [thread for thread in threading.enumerate() if thread not in self._before]
+        frames = sys._current_frames()
+        return [thread for thread in alive if not thread.daemon and not _is_idle(thread, frames)]
+
+
+def _is_idle(thread: threading.Thread, frames: Dict[int, Any]) -> bool:
+    """Whether it is a thread of an executor that waits for work."""
+    frame = frames.get(thread.ident or 0)
+    return frame is not None and frame.f_code.co_filename == POOL_FILE and frame.f_code.co_name == "_worker"
+
+
+def described(thread: Optional[threading.Thread]) -> str:
+    """The thread by its name and what it runs."""
+    if thread is None:
+        return "a thread"
+    target = getattr(getattr(thread, "_target", None), "__qualname__", "")
+    return "the thread %s" % (target or thread.name)

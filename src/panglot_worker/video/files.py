@@ -1,0 +1,61 @@
+"""Opening files that a client names, so that no link and no odd name leads elsewhere."""
+
+from __future__ import annotations
+
+import os
+import stat
+from typing import List
+
+from panglot_worker.video.limits import Rules
+from panglot_worker.video.urls import Refused
+
+FORBIDDEN = ("\0", "\\", "%", "~", "://")
+STEP = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+FILE = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
+MISSING = "there is no such file"
+
+
+def open_file(path: str, rules: Rules) -> int:
+    """A descriptor of a plain file. Raises Refused, with one sentence for whatever is outside the rules."""
+    try:
+        found = _anywhere(path, rules.folder) if rules.any_file else _below(rules.root, path)
+    except (OSError, ValueError):
+        raise Refused(MISSING) from None
+    about = os.fstat(found)
+    if not stat.S_ISREG(about.st_mode) or (not rules.any_file and about.st_nlink != 1):
+        os.close(found)
+        raise Refused(MISSING)
+    return found
+
+
+def _anywhere(path: str, folder: str) -> int:
+    try:
+        return os.open(path, FILE)
+    except FileNotFoundError:
+        return os.open(os.path.join(folder, path), FILE)
+
+
+def _below(root: str, path: str) -> int:
+    if not root:
+        raise Refused("files of the server may be named only with --uri-root, or while it listens on loopback")
+    folder = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        names = _names(root, path)
+        for name in names[:-1]:
+            inner = os.open(name, STEP, dir_fd=folder)
+            os.close(folder)
+            folder = inner
+        return os.open(names[-1], FILE | os.O_NOFOLLOW, dir_fd=folder)
+    finally:
+        os.close(folder)
+
+
+def _names(root: str, path: str) -> List[str]:
+    """The components below the root. Raises Refused for what no honest path has."""
+    below = root.rstrip("/") + "/"
+    if path.startswith(below):
+        path = path[len(below) :]
+    names = path.split("/")
+    if any(part in path for part in FORBIDDEN) or any(not name or name.endswith(".") for name in names):
+        raise Refused(MISSING)
+    return names

@@ -1,0 +1,175 @@
+"""A worker's side of a decoder: starting it, hearing of its frames, and ending it."""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import mmap
+import os
+import select
+import signal
+import subprocess
+import sys
+import time
+import weakref
+from typing import Any, Dict, List, NamedTuple, Optional, Set
+
+from panglot_worker.video import memory
+from panglot_worker.video.limits import Limits, Rules
+
+LOADER = """\
+import sys
+sys.path[:] = [entry for entry in sys.path if entry]
+from importlib import util
+folder = sys.argv[1]
+spec = util.spec_from_file_location("panglot_worker", folder + "/__init__.py", submodule_search_locations=[folder])
+sys.modules["panglot_worker"] = module = util.module_from_spec(spec)
+spec.loader.exec_module(module)
+from panglot_worker.video.decoder import main
+main()
+"""
+LENT = memory.SLOTS - 3
+"""Frames of a stream that others may look at where they are; of further ones they get copies."""
+
+
+class Source(NamedTuple):
+    """What to decode: a descriptor of a file, an address, or a camera's path."""
+
+    kind: str
+    where: Any
+    shown: str
+    """How it is called in lists and logs."""
+
+    def close(self) -> None:
+        if self.kind == "file":
+            os.close(self.where)
+
+
+class Sampling(NamedTuple):
+    """Which of the decoded frames are wanted: every n-th, and not more than so many per second of the video."""
+
+    every: int = 1
+    fps: float = 0.0
+
+
+class Ended(Exception):
+    """There are no more frames. `kind` is empty at the video's own end; `limit` when a live source had its time."""
+
+    def __init__(self, kind: str, message: str = "", detail: str = "") -> None:
+        super().__init__(message or kind)
+        self.kind = kind
+        self.message = message
+        self.detail = detail
+        """For the log alone."""
+
+
+class Frame(NamedTuple):
+    number: int
+    seconds: float
+    array: Any
+
+
+class Decoder:
+    """One process for one opening of a source. Used by one thread, except for `kill`."""
+
+    def __init__(self, source: Source, sampling: Sampling, limits: Limits, rules: Rules) -> None:
+        self.limits = limits
+        self.live = source.kind in ("rtsp", "camera")
+        self.decoded = 0
+        self._size = memory.slot_size(limits.pixels)
+        self._lent: Set[int] = set()
+        """Slots that others look at."""
+        self._rest = b""
+        self._lines: List[bytes] = []
+        self._wait = limits.open
+        file = os.memfd_create("panglot-frames", os.MFD_CLOEXEC)
+        try:
+            os.ftruncate(file, memory.length(self._size))
+            self._frames = mmap.mmap(file, memory.length(self._size))
+            order = {
+                "kind": source.kind, "where": source.where, "memory": file, "every": sampling.every,
+                "fps": sampling.fps, "limits": limits._asdict(), "url_allow": list(rules.url_allow),
+            }  # fmt: skip
+            passed = [file] + ([source.where] if source.kind == "file" else [])
+            folder = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+            self._process = subprocess.Popen(
+                [sys.executable, "-c", LOADER, folder], stdin=subprocess.PIPE, stdout=subprocess.PIPE, pass_fds=passed
+            )
+        finally:
+            os.close(file)
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.write(json.dumps(order).encode() + b"\n")
+        self._process.stdin.flush()
+        self._out = self._process.stdout.fileno()
+        self._poll = select.poll()
+        self._poll.register(self._out, select.POLLIN)
+
+    def next(self) -> Optional[Frame]:
+        """The next frame; None when the decoder only told that it is at work. Raises Ended."""
+        message = self._message()
+        self._wait = self.limits.stall
+        self.live = bool(message.get("live", self.live))
+        self.decoded = int(message.get("decoded", message.get("tick", self.decoded)))
+        if "error" in message:
+            raise Ended(str(message["error"]), str(message["message"]), str(message.get("detail", "")))
+        if "end" in message:
+            raise Ended(str(message["end"]))
+        if "frame" not in message:
+            return None
+        return Frame(int(message["frame"]), float(message["seconds"]), self._array(message))
+
+    def _message(self) -> Dict[str, Any]:
+        deadline = time.monotonic() + self._wait
+        while not self._lines:
+            left = deadline - time.monotonic()
+            if left <= 0 or not self._poll.poll(left * 1000):
+                what = "not opened" if self._wait == self.limits.open and not self.decoded else "nothing came"
+                raise Ended("stalled", "%s for %g s" % (what, self._wait))
+            data = os.read(self._out, 65536)
+            if not data:
+                raise Ended("crashed", "the decoder ended: %s" % self._cause())
+            *self._lines, self._rest = (self._rest + data).split(b"\n")
+        message: Dict[str, Any] = json.loads(self._lines.pop(0))
+        return message
+
+    def _cause(self) -> str:
+        try:
+            code = self._process.wait(2)
+        except subprocess.TimeoutExpired:
+            return "its output closed"
+        return signal.Signals(-code).name if code < 0 else "exit code %d" % code
+
+    def _array(self, message: Dict[str, Any]) -> Any:
+        """The frame as an array; its slot is free again when nothing refers to it any more."""
+        import numpy
+
+        slot, shape = int(message["slot"]), (int(message["height"]), int(message["width"]), 3)
+        start, count = memory.start_of(slot, self._size), shape[0] * shape[1] * 3
+        whole = (ctypes.c_char * count).from_buffer(self._frames, start)
+        frames, lent = self._frames, self._lent
+        if len(lent) >= LENT:
+            array = numpy.frombuffer(whole, numpy.uint8).reshape(shape).copy()
+            frames[slot] = memory.FREE
+            return array
+        lent.add(slot)
+
+        def release() -> None:
+            lent.discard(slot)
+            frames[slot] = memory.FREE
+
+        weakref.finalize(whole, release).atexit = False
+        return numpy.frombuffer(whole, numpy.uint8).reshape(shape)
+
+    def kill(self) -> None:
+        """End it at once; whoever waits in `next` gets Ended. From any thread."""
+        self._process.kill()
+
+    def close(self) -> None:
+        self._process.kill()
+        self._process.wait()
+        for pipe in (self._process.stdin, self._process.stdout):
+            if pipe is not None:
+                pipe.close()
+        # Whoever looks at a frame keeps the memory; this object need not.
+        del self._frames

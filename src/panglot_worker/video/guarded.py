@@ -1,0 +1,147 @@
+"""Connections of a decoder: to addresses that were checked, and to nothing else."""
+
+from __future__ import annotations
+
+import http.client
+import socket
+import ssl
+from typing import Any, Dict, Optional, Sequence, Tuple
+
+from panglot_worker.netguard import is_public
+from panglot_worker.video import urls
+from panglot_worker.video.urls import Address, Refused
+
+REDIRECTS = (301, 302, 303, 307, 308)
+MOST_REDIRECTS = 3
+CONNECT = 3.0
+
+
+class Unreachable(Exception):
+    """Nobody answers there, or not with a video."""
+
+
+class TooLarge(Exception):
+    """More bytes than may be read."""
+
+
+def connect(address: Address, timeout: float) -> socket.socket:
+    """A connection to an address the name stands for now. Raises Refused or OSError."""
+    found = socket.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM)
+    if not address.free and not all(is_public(str(entry[4][0])) for entry in found):
+        raise Refused("%s is not, or not only, in the public internet" % address.host)
+    failure: Optional[OSError] = None
+    for family, kind, protocol, _, where in found[:4]:
+        sock = socket.socket(family, kind, protocol)
+        sock.settimeout(min(timeout, CONNECT))
+        try:
+            sock.connect(where)
+            sock.settimeout(timeout)
+            return sock
+        except OSError as error:
+            sock.close()
+            failure = error
+    raise failure or OSError("no connection")
+
+
+class Source:
+    """The body of an answer, as a file that is read once. `broken`: it ended before its sender said so."""
+
+    def __init__(self, url: str, url_allow: Sequence[str], most: int, timeout: float) -> None:
+        self._allow = url_allow
+        self._timeout = timeout
+        self.address = urls.parse(url, url_allow)
+        self._answer = self._get({})
+        length = self._answer.getheader("content-length")
+        self.size = int(length) if length and length.isdigit() else -1
+        if self.size > most:
+            raise TooLarge("the video has %d bytes, more than %d" % (self.size, most))
+        self.broken = False
+
+    @property
+    def live(self) -> bool:
+        return self.size < 0
+
+    @property
+    def ranges(self) -> bool:
+        return self.size >= 0 and self._answer.getheader("accept-ranges", "") == "bytes"
+
+    def read(self, count: int = -1) -> bytes:
+        try:
+            # Not read(): of a live source that waits until all of it is there.
+            data: bytes = self._answer.read1(count)
+        except (OSError, http.client.HTTPException):
+            self.broken = True
+            return b""
+        if not data:
+            self.broken = self.broken or self._short()
+        return data
+
+    def _short(self) -> bool:
+        return bool(self._answer.length) if self.size >= 0 else not self._chunked
+
+    def _get(self, headers: Dict[str, str]) -> Any:
+        for _ in range(MOST_REDIRECTS + 1):
+            answer = self._ask(headers)
+            if answer.status in REDIRECTS:
+                self.address = urls.redirected(self.address, answer.getheader("location", ""), self._allow)
+                answer.close()
+                continue
+            if answer.status not in (200, 206):
+                raise Unreachable("the answer has status %d" % answer.status)
+            self._chunked = bool(answer.chunked)
+            return answer
+        raise Refused("too many redirects")
+
+    def _ask(self, headers: Dict[str, str]) -> Any:
+        address = self.address
+        sock = connect(address, self._timeout)
+        try:
+            if address.scheme == "https":
+                sock = ssl.create_default_context().wrap_socket(sock, server_hostname=address.host)
+            asking = http.client.HTTPConnection(address.host, address.port)
+            asking.sock = sock
+            asking.putrequest("GET", address.target, skip_host=True, skip_accept_encoding=True)
+            about = {"Host": address.authority, "Accept-Encoding": "identity", "Connection": "close", **headers}
+            for name, value in about.items():
+                asking.putheader(name, value)
+            asking.endheaders()
+            return asking.getresponse()
+        except (ValueError, http.client.HTTPException) as error:
+            sock.close()
+            raise Unreachable("the answer is not HTTP: %s" % type(error).__name__) from None
+
+
+class Ranged:
+    """The same for a file whose server sends any part of it: one may seek. Offers what PyAV looks for, and no more."""
+
+    def __init__(self, source: Source) -> None:
+        self.source = source
+        self._at = 0
+
+    def read(self, count: int = -1) -> bytes:
+        data = self.source.read(count)
+        self._at += len(data)
+        return data
+
+    def tell(self) -> int:
+        return self._at
+
+    def seek(self, offset: int, whence: int = 0) -> int:
+        target = offset + (0, self._at, self.source.size)[whence]
+        if target != self._at:
+            self._reopen(target)
+        return self._at
+
+    def _reopen(self, target: int) -> None:
+        source = self.source
+        source._answer.close()
+        answer = source._get({"Range": "bytes=%d-" % target})
+        if answer.status != 206 and target:
+            raise Unreachable("the server does not send parts of the video")
+        source._answer, self._at = answer, target
+
+
+def opened(url: str, url_allow: Sequence[str], most: int, timeout: float) -> Tuple[Source, Any]:
+    """A source, and the file to read it by."""
+    source = Source(url, url_allow, most, timeout)
+    return source, Ranged(source) if source.ranges else source

@@ -1,0 +1,185 @@
+"""One stream from start to end: decoders one after the other, frames to whoever takes them, and what is known."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import deque
+from typing import Any, Callable, Deque, Dict, NamedTuple, Optional, Tuple
+
+from panglot_worker.video.frames import Decoder, Ended, Frame, Sampling, Source
+from panglot_worker.video.limits import Limits, Rules
+
+OPENING, RUNNING, RETRYING = "opening", "running", "retrying"
+FINISHED, FAILED, STOPPED = "finished", "failed", "stopped"
+OVER = (FINISHED, FAILED, STOPPED)
+OLDEST, BLOCK = "oldest", "block"
+WAITING = 2
+"""Frames between the decoder and whoever takes them."""
+FIRST_DELAY, LONGEST_DELAY = 0.5, 30.0
+RETRIED = ("dropped", "stalled", "crashed", "unreachable")
+"""Ends of a live source after which it is tried again."""
+
+
+class Wish(NamedTuple):
+    """What a client asks for with a stream."""
+
+    sampling: Sampling = Sampling()
+    drop: str = BLOCK
+    retry_delay: float = FIRST_DELAY
+
+
+class Playing:
+    """`deliver` gets frames in order, in a thread of this stream, and may take its time. Begun by `run`."""
+
+    def __init__(
+        self, source: Source, wish: Wish, limits: Limits, rules: Rules, deliver: Callable[[Frame], None]
+    ) -> None:
+        self.source = source
+        self.wish = wish
+        self.limits = limits
+        self.rules = rules
+        self.deliver = deliver
+        self.state = OPENING
+        self.error = ""
+        self.reason = ""
+        self.detail = ""
+        """A word for the error, and more about it, for the log alone."""
+        self.decoded = 0
+        self.delivered = 0
+        self.dropped = 0
+        self.reconnects = 0
+        self.began = time.monotonic()
+        self._offset = 0
+        """Frames of earlier decoders: numbers go on where they ended."""
+        self._decoder: Optional[Decoder] = None
+        self._stopping = threading.Event()
+        self._opened = threading.Event()
+        self._waiting: Deque[Frame] = deque()
+        self._changed = threading.Condition()
+        self._exhausted = False
+        self._failures = 0
+        self._live = False
+        self._ever = False
+        """Whether it could be opened once."""
+
+    # From outside
+
+    def wait_opened(self, seconds: float) -> bool:
+        """Whether it was opened, or ended, within so many seconds."""
+        return self._opened.wait(seconds)
+
+    @property
+    def stopping(self) -> bool:
+        return self._stopping.is_set()
+
+    def stop(self) -> None:
+        """End it now; frames that wait are dropped. From any thread."""
+        self._stopping.set()
+        decoder = self._decoder
+        if decoder is not None:
+            decoder.kill()
+        with self._changed:
+            self._waiting.clear()
+            self._changed.notify_all()
+
+    # Its thread
+
+    def run(self) -> None:
+        """Until it is over."""
+        feeder = threading.Thread(target=self._feed, name="feed", daemon=True)
+        feeder.start()
+        try:
+            state, error = self._play_on()
+        except Exception as failure:
+            state, error = FAILED, "%s: %s" % (type(failure).__name__, failure)
+        finally:
+            with self._changed:
+                self._exhausted = True
+                self._changed.notify_all()
+            feeder.join()
+            self.source.close()
+        self.error = error
+        self.state = STOPPED if self._stopping.is_set() else state
+        self._opened.set()
+
+    def _play_on(self) -> Tuple[str, str]:
+        """Open and decode, again and again where the source is live."""
+        while True:
+            ended = self._play()
+            self.reason, self.detail = ended.kind, ended.detail
+            if self._stopping.is_set() or ended.kind in ("", "limit"):
+                return FINISHED, ""
+            if not self._live or ended.kind not in RETRIED or not self._ever or self._failures >= self.limits.retries:
+                return FAILED, ended.message
+            self.state, self.error = RETRYING, ended.message
+            delay = min(LONGEST_DELAY, self.wish.retry_delay * 2**self._failures)
+            self._failures += 1
+            if self._stopping.wait(delay):
+                return STOPPED, ""
+            self.reconnects += 1
+
+    def _play(self) -> Ended:
+        decoder = self._decoder = Decoder(self.source, self.wish.sampling, self._limits_left(), self.rules)
+        self._offset = self.decoded
+        try:
+            if self._stopping.is_set():
+                return Ended("")
+            while True:
+                frame = decoder.next()
+                self.decoded = self._offset + decoder.decoded
+                self._live = self._live or decoder.live
+                if decoder.decoded:
+                    self._failures = 0
+                if not self._opened.is_set() or self.state == RETRYING:
+                    self._ever = True
+                    self.state, self.error = RUNNING, ""
+                    self._opened.set()
+                if frame is not None:
+                    self._put(frame._replace(number=self._offset + frame.number))
+                    del frame
+        except Ended as ended:
+            self.decoded = self._offset + decoder.decoded
+            self._live = self._live or decoder.live
+            # Its frames hold this one, and with it the decoder's memory, until cycles are collected.
+            return ended.with_traceback(None)
+        finally:
+            self._decoder = None
+            decoder.close()
+
+    def _limits_left(self) -> Limits:
+        """A live source that was opened again has what is left of its time."""
+        if not self.limits.stream_seconds:
+            return self.limits
+        left = self.limits.stream_seconds - (time.monotonic() - self.began)
+        return self.limits._replace(stream_seconds=max(left, 0.001))
+
+    def _put(self, frame: Frame) -> None:
+        with self._changed:
+            if len(self._waiting) >= WAITING and self.wish.drop == OLDEST:
+                self._waiting.popleft()
+                self.dropped += 1
+            while len(self._waiting) >= WAITING and not self._stopping.is_set():
+                self._changed.wait()
+            if not self._stopping.is_set():
+                self._waiting.append(frame)
+                self._changed.notify_all()
+
+    def _feed(self) -> None:
+        while True:
+            with self._changed:
+                while not self._waiting and not self._exhausted:
+                    self._changed.wait()
+                if not self._waiting:
+                    return
+                frame = self._waiting.popleft()
+                self._changed.notify_all()
+            self.delivered += 1
+            self.deliver(frame)
+            del frame
+
+    def figures(self) -> Dict[str, Any]:
+        return {
+            "state": self.state, "error": self.error, "decoded": self.decoded, "analysed": self.delivered,
+            "dropped": self.dropped, "reconnects": self.reconnects,
+        }  # fmt: skip

@@ -1,0 +1,101 @@
+"""Between FFmpeg and an RTSP server: the one connection it has, to the address that was checked.
+
+FFmpeg follows redirects of RTSP servers to wherever they lead. It is given the address of a relay in its own process
+instead, which knows the server, and ends the conversation where a redirect comes. All media travel on that connection.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import socket
+import threading
+from typing import Any, Sequence
+
+from panglot_worker.video import urls
+from panglot_worker.video.guarded import connect
+
+STATUS = re.compile(rb"RTSP/\d\.\d (\d{3})")
+LENGTH = re.compile(rb"^content-length:\s*(\d+)\s*$", re.IGNORECASE | re.MULTILINE)
+LARGEST_HEAD = 65536
+LARGEST_BODY = 1 << 20
+INTERLEAVED = b"$"
+
+
+class Broken(Exception):
+    """What the server says is not RTSP, or leads elsewhere."""
+
+
+class Relay:
+    """Connects at once. Raises Refused or OSError. `url` is what FFmpeg is to open."""
+
+    def __init__(self, url: str, url_allow: Sequence[str], timeout: float) -> None:
+        address = urls.parse(url, url_allow)
+        self._server = connect(address, timeout)
+        self._listener = socket.socket()
+        self._listener.bind(("127.0.0.1", 0))
+        self._listener.listen(1)
+        here = "127.0.0.1:%d" % self._listener.getsockname()[1]
+        user = address.user + "@" if address.user else ""
+        self.url = "rtsp://%s%s%s" % (user, here, address.target)
+        # A server that asks for a password signs the address as well: then it is left as it is.
+        self._spelt = (b"", b"") if user else (b"rtsp://" + here.encode(), b"rtsp://" + address.authority.encode())
+        threading.Thread(target=self._run, name="relay", daemon=True).start()
+
+    def _run(self) -> None:
+        client, _ = self._listener.accept()
+        self._listener.close()
+        asking = threading.Thread(target=self._ask, args=(client,), name="relay", daemon=True)
+        asking.start()
+        try:
+            self._answer(self._server.makefile("rb"), client)
+        except (OSError, Broken):
+            pass
+        for sock in (client, self._server):
+            # Closing alone would wait for the thread that reads from it.
+            with contextlib.suppress(OSError):
+                sock.shutdown(socket.SHUT_RDWR)
+            sock.close()
+
+    def _ask(self, client: socket.socket) -> None:
+        here, there = self._spelt
+        try:
+            while True:
+                data = client.recv(65536)
+                if not data:
+                    break
+                self._server.sendall(data.replace(here, there) if here and data[:1] != INTERLEAVED else data)
+        except OSError:
+            pass
+
+    def _answer(self, source: Any, client: socket.socket) -> None:
+        """Pass on message by message until the end. Raises Broken."""
+        while True:
+            first = source.read(1)
+            if not first:
+                return
+            if first == INTERLEAVED:
+                head = source.read(3)
+                client.sendall(first + head + source.read(int.from_bytes(head[1:], "big")))
+                continue
+            head = first + self._head(source)
+            status = STATUS.match(head)
+            if status is not None and status[1].startswith(b"3"):
+                raise Broken("the server redirects")
+            length = LENGTH.search(head)
+            size = int(length[1]) if length is not None else 0
+            if size > LARGEST_BODY:
+                raise Broken("an answer is too large")
+            client.sendall(head + source.read(size))
+
+    @staticmethod
+    def _head(source: Any) -> bytes:
+        head = b""
+        while not head.endswith(b"\r\n\r\n"):
+            line = source.readline(LARGEST_HEAD)
+            head += line
+            if not line or len(head) > LARGEST_HEAD:
+                raise Broken("an answer has no end")
+            if head == b"\n" or head == b"\r\n":
+                break
+        return head

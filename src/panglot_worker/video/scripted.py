@@ -1,0 +1,86 @@
+"""Videos for plain scripts: `predict_frame(frame)` is called with every frame, and its results are the answer."""
+
+from __future__ import annotations
+
+import os
+import urllib.parse
+from typing import Any, Callable, Dict, Iterator, NamedTuple
+
+from panglot_worker.dialects.base import Dialect, Request
+from panglot_worker.video.frames import Decoder, Ended, Sampling, Source
+from panglot_worker.video.limits import limits_of, rules_of
+
+ROUTE = b"/analyze_video"
+STATUSES = {"too_long": 413, "too_large": 413}
+
+
+class VideoError(Exception):
+    """There are no, or no more, frames."""
+
+    def __init__(self, status: int, message: str) -> None:
+        super().__init__(message)
+        self.status = status
+
+
+class Video(NamedTuple):
+    """A video on its way through the stages."""
+
+    path: bytes
+    sampling: Sampling
+
+
+class FrameResult(Dict[str, Any]):
+    """What came of one frame; no stage of the script is for it."""
+
+
+def install(dialect: Any, predict_frame: Callable[[Any], Any]) -> None:
+    """Let a loaded dialect take videos besides everything else."""
+    decode, infer = dialect.decode, dialect.infer
+    settings = dialect.package.settings
+
+    def decode_any(request: Request) -> Any:
+        return asked(request) if request.head.route == ROUTE else decode(request)
+
+    def infer_any(value: Any) -> Any:
+        return results(value, predict_frame, settings) if isinstance(value, Video) else infer(value)
+
+    dialect.decode, dialect.infer = decode_any, infer_any
+    for name, kind in (("preprocess", Video), ("postprocess", FrameResult)):
+        stage = getattr(dialect, name)
+        if getattr(stage, "__func__", None) is not getattr(Dialect, name):
+            setattr(dialect, name, unless(kind, stage))
+
+
+def unless(kind: type, stage: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    return lambda value: value if isinstance(value, kind) else stage(value)
+
+
+def asked(request: Request) -> Video:
+    """The body names the file. Raises VideoError for words that make no sense."""
+    query = dict(urllib.parse.parse_qsl(request.head.query.decode("latin-1")))
+    try:
+        sampling = Sampling(int(query.pop("every", 1)), float(query.pop("fps", 0)))
+    except ValueError:
+        raise VideoError(400, "fps is a number and every a whole number") from None
+    if query or not (sampling.every >= 1 and 0 <= sampling.fps <= 1000):
+        raise VideoError(400, "there are fps, above 0 and at most 1000, and every, 1 or more")
+    return Video(bytes(request.body), sampling)
+
+
+def results(video: Video, predict_frame: Callable[[Any], Any], settings: Dict[str, Any]) -> Iterator[FrameResult]:
+    """A result per frame. Raises VideoError, and what the script raises."""
+    source = Source("file", os.open(video.path, os.O_RDONLY | os.O_CLOEXEC), "upload")
+    decoder = Decoder(source, video.sampling, limits_of(settings), rules_of(settings, ""))
+    try:
+        while True:
+            frame = decoder.next()
+            if frame is not None:
+                yield FrameResult(frame=frame.number, seconds=frame.seconds, result=predict_frame(frame.array))
+            del frame
+    except Ended as ended:
+        if ended.kind:
+            status = STATUSES.get(ended.kind, 422)
+            raise VideoError(status, "the video cannot be analysed: %s" % ended.message) from None
+    finally:
+        decoder.close()
+        source.close()

@@ -1,0 +1,23 @@
+"""From what a client wrote to something a decoder can open."""
+
+from __future__ import annotations
+
+from panglot_worker.video import urls
+from panglot_worker.video.files import open_file
+from panglot_worker.video.frames import Source
+from panglot_worker.video.limits import Rules
+from panglot_worker.video.urls import Refused
+
+CAMERA, FILE = "camera", "file"
+
+
+def find(text: str, rules: Rules) -> Source:
+    """An address is checked as far as that goes without asking anyone; a file is opened. Raises Refused."""
+    if urls.CAMERA.fullmatch(text):
+        if not rules.any_file:
+            raise Refused("cameras may be named only while the server listens on loopback")
+        return Source(CAMERA, text, text)
+    if urls.is_address(text):
+        scheme = urls.parse(text, rules.url_allow).scheme
+        return Source("rtsp" if scheme == "rtsp" else "http", text, urls.shown(text))
+    return Source(FILE, open_file(text, rules), text)
