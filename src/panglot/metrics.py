@@ -1,7 +1,7 @@
 """Counters and histograms, kept as plain numbers and worded only when somebody asks.
 
-Histograms double: the bucket of a duration is the bit length of its microseconds, so that counting costs one list
-access. Labels are route templates, stages and reasons from the code, never anything a client sent.
+Histograms double: bucket n holds what is above 2^(n-1) and at most 2^n, so that counting costs one list access.
+Labels are route templates, stages and reasons from the code, never anything a client sent.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ class Histogram:
         self.total = 0
 
     def add(self, value: int) -> None:
-        """Count a duration in microseconds, or any whole number."""
-        self.counts[value.bit_length()] += 1
+        """Count a duration in microseconds, or any whole number; nothing at all counts with 2."""
+        self.counts[(value - 1).bit_length()] += 1
         self.total += value
 
     def merge(self, other: Histogram) -> None:
@@ -143,7 +143,7 @@ class Metrics:
         name = "panglot_batch_size"
         lines += _heading(name, "items per script call", "histogram")
         for pool, counted in self.pools.items():
-            lines += counted.batch_size.lines(name, _pool(pool), 1, 12, 1)
+            lines += counted.batch_size.lines(name, _pool(pool), 0, 12, 1)
         return lines
 
 

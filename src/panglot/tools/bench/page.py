@@ -134,7 +134,7 @@ def batches(levels: Sequence[Level]) -> str:
 
 def _span(size: int) -> str:
     """A bucket up to 8 holds 5 to 8."""
-    return str(size) if size == 1 else f"1-{size}" if size == 2 else f"{size // 2 + 1}-{size}"
+    return str(size) if size <= 2 else f"{size // 2 + 1}-{size}"
 
 
 # Tables

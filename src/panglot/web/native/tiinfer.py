@@ -106,7 +106,7 @@ def _durations(front: Front, space: str) -> Iterator[str]:
     yield from _heading(name, "batch size", "histogram")
     for pool, counted in front.metrics.pools.items():
         labels = {"stage": pool or "inference", "connection": "total"}
-        yield from counted.batch_size.lines(name, labels, 1, 11, 1)
+        yield from counted.batch_size.lines(name, labels, 0, 11, 1)
 
 
 def _lines(histogram: Histogram, name: str, labels: dict[str, str]) -> Iterator[str]:
