@@ -8,17 +8,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from panglot import pools, units
+from panglot import pools, units, variables
 from panglot.errors import StartError
 from panglot.settings import FIELDS, OF_DIALECTS, Settings, flag, suggestion, variable
 
 
 @dataclass(frozen=True)
 class Resolved:
-    """The settings in force and where each came from."""
+    """The settings in force, where each came from, and what was given but is none, in sentences."""
 
     settings: Settings
     sources: dict[str, str]
+    warnings: tuple[str, ...] = ()
 
 
 def read_toml(path: Path) -> dict[str, Any]:
@@ -107,16 +108,8 @@ def parse(name: str, text: str, where: str) -> Any:
 
 
 def from_environment(environ: Mapping[str, str]) -> dict[str, Any]:
-    found = {}
-    other = {"PANGLOT_TOKEN", "PANGLOT_SEED_DOCS", "PANGLOT_SOAK"}
-    for key, text in environ.items():
-        if not key.startswith("PANGLOT_") or key in other:
-            continue
-        name = key.removeprefix("PANGLOT_").lower()
-        if name not in FIELDS:
-            raise StartError(f"unknown variable {key}", fix=suggestion(key, [variable(field) for field in FIELDS]))
-        found[name] = parse(name, text, key)
-    return found
+    """The settings that variables give. Raises StartError for a value that is none."""
+    return {name: parse(name, text, key) for name, key, text in variables.given(environ) if name in FIELDS}
 
 
 def resolve(
@@ -137,4 +130,4 @@ def resolve(
         for name, value in layer.items():
             values[name] = value
             sources[name] = variable(name) if source == "environment" else flag(name) if source == "flag" else source
-    return Resolved(Settings(**values), sources)
+    return Resolved(Settings(**values), sources, variables.unknown(environ))

@@ -156,6 +156,7 @@ def test_the_deployment_is_sound(package: Path) -> None:
     pod = deployment["spec"]["template"]["spec"]
     assert pod["terminationGracePeriodSeconds"] > 45
     assert pod["securityContext"]["runAsNonRoot"] is True
+    assert pod["enableServiceLinks"] is False
     container: dict[str, Any] = pod["containers"][0]
     startup = container["startupProbe"]
     assert startup["periodSeconds"] * startup["failureThreshold"] > 600

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from panglot.cli.options import OnPackage, resolve_package, setting_options
+from panglot.cli.options import OnPackage, resolve_package, setting_options, warn
 from panglot.errors import StartError
 
 if TYPE_CHECKING:
@@ -90,6 +90,7 @@ def _opened(target: str, given: dict[str, Any], arguments: tuple[str, ...], fiel
             yield aim, {"model_name": aim.client.host, **aim.about.api.get("autolog", {})}
         return
     package, resolved = resolve_package(target, given, arguments)
+    warn(resolved.warnings)
     settings = resolved.settings
     typed = {name: value for name, value in given.items() if value is not None}
     flags = [*selftest.flags_of(typed), f"--timeout={options.timeout}"]

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from panglot.cli.options import OnPackage, resolve_package, setting_options
+from panglot.cli.options import OnPackage, resolve_package, setting_options, warn
 from panglot.errors import StartError
 
 if TYPE_CHECKING:
@@ -77,6 +78,7 @@ def _sides(
     from panglot import log
     from panglot.tools.check import report
     from panglot.tools.inputs import gather
+    from panglot.variables import unknown
 
     other = {**given, "dialect": own["against_dialect"] or None}
     if own["against_python"]:
@@ -86,6 +88,7 @@ def _sides(
         (words[0], _where(words[0], given, arguments, own["field"])),
         (against, _where(against, other, arguments, own["field"])),
     )
+    warn(unknown(os.environ))
     log.configure("human", "critical")
     outcomes: list[Compared] = []
     console = _console()

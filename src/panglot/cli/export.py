@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from panglot.cli.options import OnPackage, check_interpreter
+from panglot.cli.options import OnPackage, check_interpreter, warn
 from panglot.resolving import resolve
 
 if TYPE_CHECKING:
@@ -35,7 +35,9 @@ def export(path: str, python: str, as_json: bool, arguments: tuple[str, ...]) ->
     script = find_script(Path(path))
     config = root_of(script) / "panglot.toml"
     flags = {"python": python} if python else {}
-    settings = resolve(flags, os.environ, config if config.is_file() else None).settings
+    resolved = resolve(flags, os.environ, config if config.is_file() else None)
+    warn(resolved.warnings)
+    settings = resolved.settings
     if settings.python:
         check_interpreter(settings.python)
     if not as_json:

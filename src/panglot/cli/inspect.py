@@ -11,7 +11,7 @@ import click
 from panglot import asking, pools
 from panglot.asking.curl import curl
 from panglot.asking.sample import sample
-from panglot.cli.options import OnPackage, resolve_package, setting_options
+from panglot.cli.options import OnPackage, resolve_package, setting_options, warned
 from panglot.discovery import Package
 from panglot.engine.row import divided
 from panglot.errors import StartError
@@ -31,7 +31,7 @@ LINES = ("routes", "pools", "install", "fixed_paths", "problems")
 def inspect(path: str, as_json: bool, arguments: tuple[str, ...], **given: Any) -> None:
     """Explain what PATH is, why, and every setting with its source. Runs nothing of it."""
     package, resolved = resolve_package(path, given, arguments)
-    facts = gather(package, resolved)
+    facts = gather(warned(package, resolved), resolved)
     if as_json:
         click.echo(json.dumps(facts, indent=2, default=str))
     else:

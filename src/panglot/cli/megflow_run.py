@@ -13,7 +13,7 @@ from typing import Any
 import click
 
 from panglot import __version__
-from panglot.cli.options import Grouped, check_interpreter, parse_flags, setting_options
+from panglot.cli.options import Grouped, check_interpreter, parse_flags, setting_options, warn, warned
 from panglot.errors import StartError, near
 from panglot.resolving import Resolved, resolve
 from panglot.settings import Settings
@@ -52,10 +52,11 @@ def megflow_run(
     if not package.options["servers"]:
         from panglot.alone import run
 
+        warn(resolved.warnings)
         sys.exit(run(package, resolved.settings))
     settings, notes = placed(resolved, os.environ)
     options = dict(package.options) if debug is None else {**package.options, "debug_port": debug}
-    package = dataclasses.replace(package, options=options, problems=(*package.problems, *notes))
+    package = warned(dataclasses.replace(package, options=options), resolved, *notes)
     from panglot.serving import serve
 
     serve(package, settings)

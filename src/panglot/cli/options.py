@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import MISSING
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from panglot.discovery import Package, arrange, discover
 from panglot.errors import StartError
 from panglot.resolving import Resolved, parse, resolve
 from panglot.settings import FIELDS, flag
+from panglot.text import visible
 
 METAVARS = {
     "seconds": "TIME",
@@ -117,6 +119,17 @@ def resolve_package(path: str, given: dict[str, Any], arguments: tuple[str, ...]
     if resolved.settings.python:
         check_interpreter(resolved.settings.python)
     return package, resolved
+
+
+def warn(warnings: Iterable[str]) -> None:
+    """Say them on stderr, for a command that keeps no log."""
+    for warning in warnings:
+        click.echo(click.style("warning: ", fg="yellow") + visible(warning), err=True)
+
+
+def warned(package: Package, resolved: Resolved, *notes: str) -> Package:
+    """The package with what was given and has no effect, and further notes, among its problems."""
+    return dataclasses.replace(package, problems=(*package.problems, *resolved.warnings, *notes))
 
 
 def check_interpreter(python: str) -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from panglot.cli.options import OnPackage, resolve_package, setting_options
+from panglot.cli.options import OnPackage, resolve_package, setting_options, warn
 
 if TYPE_CHECKING:
     from panglot.discovery import Package
@@ -43,6 +43,7 @@ def run(path: str, inputs: tuple[str, ...], arguments: tuple[str, ...], save: Pa
     from panglot.tools.run import Plan
 
     package, resolved = resolve_package(path, given, arguments)
+    warn(resolved.warnings)
     found = gather(inputs)
     quiet = resolved.sources["log_level"] == "default"
     log.configure(resolved.settings.log_format, "critical" if quiet else resolved.settings.log_level)

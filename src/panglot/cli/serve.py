@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from panglot.cli.options import OnPackage, resolve_package, setting_options
+from panglot.cli.options import OnPackage, resolve_package, setting_options, warn, warned
 
 
 @click.command(cls=OnPackage)
@@ -19,7 +19,8 @@ def serve(path: str, arguments: tuple[str, ...], **given: Any) -> None:
     if package.options.get("servers") == []:
         from panglot.alone import run as run_to_end
 
+        warn(resolved.warnings)
         sys.exit(run_to_end(package, resolved.settings))
     from panglot.serving import serve as run
 
-    run(package, resolved.settings)
+    run(warned(package, resolved), resolved.settings)

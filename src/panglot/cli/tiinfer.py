@@ -13,7 +13,7 @@ from typing import Any
 import click
 
 from panglot import units
-from panglot.cli.options import Grouped, check_interpreter, parse_flags, setting_options
+from panglot.cli.options import Grouped, check_interpreter, parse_flags, setting_options, warn, warned
 from panglot.detect import mosec_options
 from panglot.detect.tiinfer import SCRIPT
 from panglot.discovery import Package, discover
@@ -73,15 +73,15 @@ def tiinfer(package_path: str | None, **given: Any) -> None:
     package = named(discover(folder, "tiinfer"), model_dir or _default_folder(folder), name, chosen)
     resolved = resolve(parse_flags(given) | chosen.settings, os.environ, package.config, package.defaults)
     if chosen.dry_run or os.environ.pop("MOSEC_DRY_RUN", "").lower() in units.YES:
+        warn(resolved.warnings)
         dry_run(folder, parse_flags(given) | chosen.settings)
         return
     if resolved.settings.python:
         check_interpreter(resolved.settings.python)
     settings, note = placed(resolved, os.environ)
-    package = dataclasses.replace(package, problems=(*package.problems, *note))
     from panglot.serving import serve
 
-    serve(package, settings)
+    serve(warned(package, resolved, *note), settings)
 
 
 def _one_port(words: Mapping[str, Any]) -> dict[str, str]:

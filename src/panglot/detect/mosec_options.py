@@ -10,6 +10,7 @@ from panglot import units
 from panglot.errors import StartError
 from panglot.resolving import check
 from panglot.settings import suggestion
+from panglot.variables import is_of_kubernetes
 
 NAMESPACE = "mosec_service"
 PREFIX = "MOSEC_"
@@ -85,7 +86,7 @@ def read_variables(environ: Mapping[str, str]) -> Chosen:
     """What MOSEC_* says; a variable that is not known is noted. Raises StartError."""
     given, notes = {}, []
     for key, text in environ.items():
-        if not key.startswith(PREFIX) or not text:
+        if not key.startswith(PREFIX) or not text or is_of_kubernetes(key, text):
             continue
         name = key.removeprefix(PREFIX).lower()
         if name in NAMES:

@@ -135,6 +135,7 @@ def _settings(
         if source != "default"
     ]
     report.findings.append(Finding(FRONT, "settings", ", ".join(changed) or "all at their defaults"))
+    report.findings += [Finding(FRONT, "settings", warning, WARNING) for warning in resolved.warnings]
     return resolved.settings
 
 
