@@ -60,6 +60,9 @@ def _typed(name: str, value: Any, file: str, line: int) -> Any:
                 raise ValueError(f"expected {_expected(kind)}, not true or false")
             return value
         if isinstance(value, str):
+            if kind == "folder" and value:
+                # From where it is written, not from where the server is started.
+                value = str(Path(file).parent / Path(value).expanduser())
             return check(name, units.PARSERS[kind](value))
         if isinstance(value, int | float) and kind in ("int", "float", "seconds", "size"):
             if kind in ("int", "size") and value != int(value):
@@ -84,6 +87,7 @@ def _expected(kind: str) -> str:
         "words": "a list of words",
         "hosts": "a list of hosts",
         "str": "text",
+        "folder": "the path of a folder",
         "pools": "a table such as { preprocess = 4 }",
     }[kind]
 

@@ -91,8 +91,9 @@ class Settings:
     config: str = setting("", "evals: the platform's configuration file, instead of serving-eval.conf", "str",
                           metavar="FILE")  # fmt: skip
     uri_root: str = setting(
-        "", "evals, megflow: the only folder whose files a request may name; none by default", "str", metavar="FOLDER"
-    )
+        "", "evals, megflow: the only folder whose files a request may name; none by default", "folder",
+        metavar="FOLDER",
+    )  # fmt: skip
     plugin: str = setting(
         "", "megflow: folder of the plugins [that of the graph file]", "str", metavar="FOLDER", short="-p"
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from pathlib import Path
 
 from panglot import pools
 
@@ -86,6 +87,16 @@ def hosts(text: str) -> tuple[str, ...]:
     return found
 
 
+def folder(text: str) -> str:
+    """A folder that is there, by its full path; nothing stays nothing."""
+    if not text:
+        return ""
+    found = Path(text).expanduser()
+    if not found.is_dir():
+        raise ValueError("there is no such folder")
+    return str(found.resolve())
+
+
 def show_size(count: float) -> str:
     for unit in ("B", "KiB", "MiB", "GiB"):
         if count < 1024 or unit == "GiB":
@@ -107,5 +118,6 @@ PARSERS: dict[str, Callable[[str], object]] = {
     "words": words,
     "hosts": hosts,
     "str": str,
+    "folder": folder,
     "pools": pools.parse,
 }

@@ -25,7 +25,7 @@ def measure(server: Server) -> tuple[int, int, int]:
 def test_streams_leave_nothing(tmp_path: Path) -> None:
     short = make(tmp_path / "short.mp4", 10)
     long = make(tmp_path / "long.mp4", 1000, options={"preset": "ultrafast"})
-    with serving("megflow_video", env={"TEST_PAUSE": "0.001"}) as server:
+    with serving("megflow_video", "--uri-root", str(tmp_path), env={"TEST_PAUSE": "0.001"}) as server:
 
         def run(count: int) -> None:
             for number in range(0, count, 4):

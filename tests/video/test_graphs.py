@@ -66,7 +66,7 @@ def test_video_input_plays_to_the_end(tmp_path: Path) -> None:
     assert "none.mp4: there is no such file" in command.text
 
 
-def test_other_machines_name_files_below_a_root_only(tmp_path: Path) -> None:
+def test_clients_name_files_below_a_root_only(tmp_path: Path) -> None:
     root = tmp_path / "videos"
     root.mkdir()
     make(root / "a.mp4", 5)

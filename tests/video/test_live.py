@@ -206,7 +206,7 @@ def test_files_that_are_too_long_too_many_or_too_large(tmp_path: Path) -> None:
     # Raw H.264 has no header that says how long it is.
     (tmp_path / "c.h264").write_bytes(made(60, "h264"))
     limits = ("--video-seconds", "2", "--video-frames", "30", "--video-pixels", "20000")
-    with serving("megflow_video", *limits) as server:
+    with serving("megflow_video", *limits, "--uri-root", str(tmp_path)) as server:
         answer = begin(server, long)
         assert (answer.status_code, answer.text) == (
             413, "the video cannot be opened: the video lasts 2.4 s, more than 2 s"

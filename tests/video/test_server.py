@@ -25,20 +25,26 @@ def clip(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
+def root(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The folder whose files may be named: that of all clips."""
+    return str(tmp_path_factory.getbasetemp())
+
+
+@pytest.fixture(scope="module")
 def endless(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Long enough not to end while a test looks."""
     return make(tmp_path_factory.mktemp("clips") / "long.mp4", 3000, options={"preset": "ultrafast"})
 
 
 @pytest.fixture(scope="module")
-def server() -> Iterator[Server]:
-    with serving("megflow_video", "--stream-results", "100") as running:
+def server(root: str) -> Iterator[Server]:
+    with serving("megflow_video", "--uri-root", root, "--stream-results", "100") as running:
         yield running
 
 
 @pytest.fixture(scope="module")
-def unhurried() -> Iterator[Server]:
-    with serving("megflow_video", "--max-streams", "3", env={"TEST_PAUSE": "0.02"}) as running:
+def unhurried(root: str) -> Iterator[Server]:
+    with serving("megflow_video", "--uri-root", root, "--max-streams", "3", env={"TEST_PAUSE": "0.02"}) as running:
         yield running
 
 
@@ -259,7 +265,7 @@ def test_a_client_that_leaves_its_events_is_forgotten(slow: Server, endless: Pat
 
 
 def test_a_server_with_listeners_stops_at_once(endless: Path) -> None:
-    with serving("megflow_video", env={"TEST_PAUSE": "0.05"}) as server:
+    with serving("megflow_video", "--uri-root", str(endless.parent), env={"TEST_PAUSE": "0.05"}) as server:
         stream = start(server, endless)
         ends: list[bool] = []
 

@@ -46,7 +46,7 @@ def megflow_run(
     package = package_of(config_file(plugin, config), Path(plugin), module or os.getcwd(), dynamic)
     if dump:
         click.echo(f"drawn: {draw(package)}", err=True)
-    resolved = resolve(parse_flags(given), os.environ, None, package.defaults)
+    resolved = resolve(parse_flags(given), os.environ, package.config, package.defaults)
     if resolved.settings.python:
         check_interpreter(resolved.settings.python)
     if not package.options["servers"]:

@@ -134,6 +134,7 @@ MEGFLOW = {
             "graph.toml": "the graph: what is connected to what",
             "moving.py": "the nodes it names",
             "clip.mp4": "a video to start",
+            "panglot.toml": "settings: whose files a request may name",
             "requirements.txt": "what to install for it",
             "README.md": "how to serve and call it",
         },

@@ -5,6 +5,7 @@ from __future__ import annotations
 import mimetypes
 import os
 import re
+import shlex
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -22,9 +23,16 @@ def try_line(base: str, path: str, api: dict[str, Any], folder: Path, token: boo
     """
     example: dict[str, Any] = api.get("example") or {}
     if example.get("kind") == "video":
-        video = quote(example["name"] or "/path/of/a/video.mp4", safe="")
-        return f"curl -X POST{TOKEN if token else ''} {base}/start/{video}"
+        return _video_line(base, example, folder, TOKEN if token else "")
     return curl(base, _ask(path, api, folder), token)
+
+
+def _video_line(base: str, example: dict[str, Any], folder: Path, token: str) -> str:
+    """A stream of a file the server may open; where it may open none, the video is sent."""
+    if example["may_be_named"]:
+        return f"curl -X POST{token} {base}/start/{quote(example['name'] or 'video.mp4', safe='')}"
+    file = os.path.relpath(folder / example["name"]) if example["name"] else "video.mp4"
+    return f"curl -N{token} --data-binary @{shlex.quote(file)} {base}/analyze_video"
 
 
 def base_url(scheme: str, host: str, server: tuple[str, int] | None) -> str:

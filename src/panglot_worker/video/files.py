@@ -13,10 +13,11 @@ FORBIDDEN = ("\0", "\\", "%", "~", "://")
 STEP = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 FILE = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
 MISSING = "there is no such file"
+NO_ROOT = "files of the server may be named only below the folder of --uri-root, which is not set"
 
 
 def open_file(path: str, rules: Rules) -> int:
-    """A descriptor of a plain file. Raises Refused, with one sentence for whatever is outside the rules."""
+    """A descriptor of a plain file. Raises Refused, in the same words for the forbidden and the missing."""
     try:
         found = _anywhere(path, rules.folder) if rules.any_file else _below(rules.root, path)
     except (OSError, ValueError):
@@ -37,7 +38,7 @@ def _anywhere(path: str, folder: str) -> int:
 
 def _below(root: str, path: str) -> int:
     if not root:
-        raise Refused("files of the server may be named only with --uri-root, or while it listens on loopback")
+        raise Refused(NO_ROOT)
     folder = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         names = _names(root, path)

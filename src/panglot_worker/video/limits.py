@@ -24,12 +24,14 @@ class Rules(NamedTuple):
     """Which sources may be opened."""
 
     any_file: bool = True
-    """Paths of this machine, and its cameras, may be named: nobody else can reach the server."""
+    """Every path of this machine may be named: by the graph file, never by a client."""
     root: str = ""
-    """Otherwise the one folder whose files may be."""
+    """Otherwise the one folder whose files may be; without it none."""
     url_allow: Sequence[str] = ()
     folder: str = ""
     """Where paths lead from that lead to nothing from the working folder."""
+    cameras: bool = True
+    """Cameras of this machine may be named."""
 
 
 def limits_of(settings: Dict[str, Any]) -> Limits:
@@ -37,10 +39,12 @@ def limits_of(settings: Dict[str, Any]) -> Limits:
     return Limits(**settings.get("video", {}))
 
 
-def rules_of(settings: Dict[str, Any], folder: str) -> Rules:
-    return Rules(
-        bool(settings.get("local_only", True)),
-        str(settings.get("uri_root", "")),
-        settings.get("url_allow", ()),
-        folder,
-    )
+def rules_for_clients(settings: Dict[str, Any]) -> Rules:
+    """What a request may name: files below `uri_root` alone, however near the client is."""
+    root, allowed = str(settings.get("uri_root", "")), settings.get("url_allow", ())
+    return Rules(any_file=False, root=root, url_allow=allowed, cameras=bool(settings.get("local_only", True)))
+
+
+def rules_for_graphs(settings: Dict[str, Any], folder: str) -> Rules:
+    """What a graph file in `folder` may name: it belongs to who runs the server."""
+    return Rules(url_allow=settings.get("url_allow", ()), folder=folder)

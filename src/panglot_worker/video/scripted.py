@@ -8,7 +8,7 @@ from typing import Any, Callable, Dict, Iterator, NamedTuple
 
 from panglot_worker.dialects.base import Dialect, Request
 from panglot_worker.video.frames import Decoder, Ended, Sampling, Source
-from panglot_worker.video.limits import limits_of, rules_of
+from panglot_worker.video.limits import limits_of, rules_for_clients
 
 ROUTE = b"/analyze_video"
 STATUSES = {"too_long": 413, "too_large": 413}
@@ -70,7 +70,7 @@ def asked(request: Request) -> Video:
 def results(video: Video, predict_frame: Callable[[Any], Any], settings: Dict[str, Any]) -> Iterator[FrameResult]:
     """A result per frame. Raises VideoError, and what the script raises."""
     source = Source("file", os.open(video.path, os.O_RDONLY | os.O_CLOEXEC), "upload")
-    decoder = Decoder(source, video.sampling, limits_of(settings), rules_of(settings, ""))
+    decoder = Decoder(source, video.sampling, limits_of(settings), rules_for_clients(settings))
     try:
         while True:
             frame = decoder.next()

@@ -14,7 +14,7 @@ CAMERA, FILE = "camera", "file"
 def find(text: str, rules: Rules) -> Source:
     """An address is checked as far as that goes without asking anyone; a file is opened. Raises Refused."""
     if urls.CAMERA.fullmatch(text):
-        if not rules.any_file:
+        if not rules.cameras:
             raise Refused("cameras may be named only while the server listens on loopback")
         return Source(CAMERA, text, text)
     if urls.is_address(text):

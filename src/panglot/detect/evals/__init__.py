@@ -98,8 +98,5 @@ def arrange(package: Package, settings: Settings) -> Package:
     """Check what settings say about files. Raises StartError."""
     if settings.entry:
         raise StartError("--entry is of no use to evals packages", fix="leave it out")
-    if settings.uri_root and not Path(settings.uri_root).is_dir():
-        raise StartError(f"--uri-root {settings.uri_root}: there is no such folder")
-    root = str(Path(settings.uri_root).resolve()) if settings.uri_root else ""
-    options = {**package.options, "uri_root": root, "max_file": settings.max_body}
+    options = {**package.options, "uri_root": settings.uri_root, "max_file": settings.max_body}
     return dataclasses.replace(package, options=options)

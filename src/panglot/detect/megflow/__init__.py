@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from panglot.detect.megflow.types import types_of
-from panglot.discovery import Package
+from panglot.discovery import Package, config_beside
 from panglot.errors import StartError
 from panglot.settings import Settings
 from panglot_worker.graphs import checking, model, picture, reading
@@ -111,6 +111,7 @@ def package_of(config_file: Path, plugin: Path, module: str = "", dynamic: str =
         script=config_file.resolve(),
         dialect="megflow",
         entry=config.main,
+        config=config_beside(config_file),
         reasons=(
             f"{config_file.name} has main and graphs",
             f"plugins are the modules of {plugin}",

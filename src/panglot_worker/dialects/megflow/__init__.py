@@ -80,11 +80,12 @@ class Megflow(Dialect):
         }
 
     def _example(self, kinds: Set[str]) -> Dict[str, Any]:
-        """A picture or a video beside the plugins, for the line that shows how to ask."""
+        """A picture beside the plugins or a video that may be named, for the line that shows how to ask."""
         if "VideoServer" in kinds:
-            names = sorted(os.listdir(self.package.folder))
+            root = self.package.settings.get("uri_root", "")
+            names = sorted(os.listdir(root or self.package.folder))
             found = next((name for name in names if name.endswith((".mp4", ".mkv", ".avi"))), "")
-            return {"kind": "video", "name": found}
+            return {"kind": "video", "name": found, "may_be_named": bool(root)}
         if "ImageServer" not in kinds:
             return {"kind": "file", "type": "application/octet-stream"}
         endings = {".jpg": "image/jpeg", ".jpeg": "image/jpeg", ".png": "image/png"}

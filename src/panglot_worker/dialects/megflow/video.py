@@ -19,7 +19,7 @@ from panglot_worker.dialects.megflow.watching import Events, Lines, Watching
 from panglot_worker.running import cancelled, failed, finished
 from panglot_worker.video import sources
 from panglot_worker.video.frames import Sampling, Source
-from panglot_worker.video.limits import limits_of, rules_of
+from panglot_worker.video.limits import limits_of, rules_for_clients, rules_for_graphs
 from panglot_worker.video.playing import BLOCK, FAILED, OLDEST, STOPPED, Wish
 from panglot_worker.video.urls import Refused
 
@@ -62,7 +62,7 @@ class VideoServer:
         self.path = thread.name
         self.doors = thread.runtime.doors
         self.limits = limits_of(thread.runtime.settings)
-        self.rules = rules_of(thread.runtime.settings, os.path.dirname(thread.runtime.config.file))
+        self.rules = rules_for_clients(thread.runtime.settings)
         self.watching = Watching(self.doors)
         wish_of(self.args, {})
         thread.runtime.servers.append(self)
@@ -303,7 +303,7 @@ class VideoInput:
     def exec(self) -> None:
         settings = self.runtime.settings
         limits = limits_of(settings)
-        rules = rules_of({**settings, "local_only": True}, os.path.dirname(self.runtime.config.file))
+        rules = rules_for_graphs(settings, os.path.dirname(self.runtime.config.file))
         way = (self.out[0], self.out[1], self.inp[1] if hasattr(self, "inp") else "")
         streams: List[Stream] = []
         for _ in range(int(self.args.get("repeat", 1))):
