@@ -11,16 +11,16 @@ from typing import Any
 
 
 class ClientError(Exception):
-    """The client is wrong. Scripts may raise it; `message` and `status` are sent back.
+    """The client is wrong. Scripts may raise it; `message`, as text, and `status` are sent back.
 
     Raises ValueError when `status` is not 400 to 499.
     """
 
-    def __init__(self, message: str, status: int = 400) -> None:
+    def __init__(self, message: Any, status: int = 400) -> None:
         if not 400 <= status <= 499:
             raise ValueError(f"a ClientError has a status of 400 to 499, not {status}")
         super().__init__(message, status)
-        self.message = message
+        self.message = str(message)
         self.status = status
 
     def __str__(self) -> str:
@@ -57,6 +57,23 @@ class EncodeError(Exception):
     def __str__(self) -> str:
         cyclic = len(set(self._containers)) < len(self._containers)
         return f"the result cannot be sent: {self.path}: {'it contains itself' if cyclic else self.reason}"
+
+
+def words(error: BaseException) -> str:
+    """What an exception says. One of a script's own may fail even at that: then who it is."""
+    try:
+        return str(error)
+    except BaseException as failure:
+        return "a %s that cannot say what it is (its __str__ raised %s)" % (
+            type(error).__name__,
+            type(failure).__name__,
+        )
+
+
+def described(error: BaseException) -> str:
+    """Its type, and what it says if it says anything."""
+    text = words(error)
+    return "%s: %s" % (type(error).__name__, text) if text else type(error).__name__
 
 
 def _step(key: Any) -> str:

@@ -14,6 +14,7 @@ from typing import Any, Dict, Iterator, NamedTuple, Optional
 
 from panglot_worker import devices
 from panglot_worker.dialects.base import Package
+from panglot_worker.errors import described
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 
@@ -100,9 +101,8 @@ def explain(error: BaseException, package: Package, doing: str) -> Failure:
     missing = devices.explain(error)
     if missing:
         return Failure(missing, file, line, devices.FIX, text)
-    message = "%s: %s" % (type(error).__name__, error) if str(error) else type(error).__name__
     fix = _unquoted(file, line, package.folder) if isinstance(error, NameError) else ""
-    return Failure("%s failed: %s" % (doing, message), file, line, fix, text)
+    return Failure("%s failed: %s" % (doing, described(error)), file, line, fix, text)
 
 
 def _unquoted(file: str, line: int, folder: str) -> str:

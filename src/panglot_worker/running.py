@@ -9,7 +9,8 @@ import traceback
 from typing import Any, Callable, Iterator, List, Optional, Sequence, Tuple, Union
 
 from panglot_worker import current, wire
-from panglot_worker.dialects.base import Answer, Dialect, Problem, Request
+from panglot_worker.dialects.base import SCRIPT_ERROR, Answer, Dialect, Problem, Request
+from panglot_worker.errors import described
 from panglot_worker.loading import script_traceback
 from panglot_worker.port import Port
 from panglot_worker.results import one_each, only_result
@@ -165,7 +166,7 @@ class Runner:
                 "items": len(ready),
                 "failed": failures,
                 "error": "" if failures else script_traceback(error),
-                "message": describe(error),
+                "message": described(error),
             },
         )
 
@@ -213,20 +214,27 @@ class Runner:
 
     def failed_reply(self, request: Request, error: BaseException, stage: str, times: Times) -> wire.Reply:
         self._note_broken(error)
-        problem = self.dialect.failure(error, stage, request)
-        text = "" if self.dialect.blames_client(error, problem) else script_traceback(error)
+        problem, text = self._worded(error, stage, request)
         # A script's frames would keep the item's data until cycles are collected.
         traceback.clear_frames(error.__traceback__)
         if isinstance(problem, Answer):
             if text:
-                event = {"type": "failure", "item": request.id, "message": describe(error), "traceback": text}
+                event = {"type": "failure", "item": request.id, "message": described(error), "traceback": text}
                 self.port.tell(wire.EVENT, event)
             return finished(request.id, problem, times)
         return failed(request.id, problem, text, times)
 
+    def _worded(self, error: BaseException, stage: str, request: Request) -> Tuple[Union[Answer, Problem], str]:
+        """The dialect's answer to an exception, and what the log is told. Wording one may itself raise: 500 then."""
+        try:
+            answer = self.dialect.failure(error, stage, request)
+            return answer, "" if self.dialect.blames_client(error, answer) else script_traceback(error)
+        except BaseException as unworded:
+            return Problem(500, "script_error", SCRIPT_ERROR), script_traceback(unworded)
+
     def _note_broken(self, error: BaseException) -> None:
         if not isinstance(error, Exception) or isinstance(error, MemoryError):
-            self.broken = "the script raised %s" % describe(error)
+            self.broken = "the script raised %s" % described(error)
 
 
 def own_stage(dialect: Dialect, name: str) -> Optional[Callable[[Any], Any]]:
@@ -261,10 +269,6 @@ def durations(marks: List[float]) -> Times:
     times = [min(int((end - start) * 1e6), 0xFFFFFFFF) for start, end in zip(marks, marks[1:])]
     times += [0] * (5 - len(times))
     return tuple(times)  # type: ignore[return-value]
-
-
-def describe(error: BaseException) -> str:
-    return "%s: %s" % (type(error).__name__, error) if str(error) else type(error).__name__
 
 
 def serve(dialect: Dialect, port: Port, rerun: bool) -> str:

@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Union
 
 from panglot_worker import wire
-from panglot_worker.errors import ClientError
+from panglot_worker.errors import ClientError, words
 from panglot_worker.port import Port
+
+SCRIPT_ERROR = "the script failed on this request; the server's log says why"
 
 
 class Package(NamedTuple):
@@ -153,10 +155,10 @@ class Dialect:
         """How an exception of a stage is answered. The default is the plain dialect's rule."""
         status = getattr(error, "status", None)
         if type(status) is int and 400 <= status <= 499:
-            return Problem(status, "bad_request", str(error) or type(error).__name__)
+            return Problem(status, "bad_request", words(error) or type(error).__name__)
         if stage == "encode":
             return Problem(500, "bad_result", "the script's result cannot be sent; the server's log says why")
-        return Problem(500, "script_error", "the script failed on this request; the server's log says why")
+        return Problem(500, "script_error", SCRIPT_ERROR)
 
     def blames_client(self, error: BaseException, answer: Union[Answer, Problem]) -> bool:
         """Whether a failure is the client's own, so that the log need not tell it."""

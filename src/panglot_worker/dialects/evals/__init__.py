@@ -16,7 +16,7 @@ from panglot_worker.dialects.evals.failures import FAILED, Failed, Fetching, Wro
 from panglot_worker.dialects.evals.files import Workplace
 from panglot_worker.dialects.evals.monitoring import Measured
 from panglot_worker.dialects.evals.requests import BATCH, GROUP, SINGLE, Task
-from panglot_worker.errors import ClientError
+from panglot_worker.errors import ClientError, described, words
 from panglot_worker.loading import script_traceback
 
 GONE = Answer("", b"", 499)
@@ -132,12 +132,12 @@ class Evals(Dialect):
         """What another process can be told: of an error in the script, its text. The log is told here."""
         if outcome.error is None or isinstance(outcome.error, Failed):
             return outcome
-        told = "%s: %s" % (type(outcome.error).__name__, outcome.error)
+        told = described(outcome.error)
         self.port.tell(
             wire.EVENT,
             {"type": "failure", "item": 0, "message": told, "traceback": script_traceback(outcome.error)},
         )
-        return Outcome(outcome.kind, error=Failed(FAILED, str(outcome.error) or type(outcome.error).__name__))
+        return Outcome(outcome.kind, error=Failed(FAILED, words(outcome.error) or type(outcome.error).__name__))
 
     def _together(self, tasks: List[Task]) -> List[Outcome]:
         """Single requests in one call. If that fails as a whole, each is run alone, to find out whose fault it was."""
@@ -158,7 +158,7 @@ class Evals(Dialect):
     def _tell_split(self, error: BaseException, alone: List[Outcome]) -> None:
         failures = sum(outcome.error is not None for outcome in alone)
         told = "" if failures or isinstance(error, Failed) else script_traceback(error)
-        message = "%s: %s" % (type(error).__name__, error)
+        message = described(error)
         event = {"type": "batch_split", "items": len(alone), "failed": failures, "error": told, "message": message}
         self.port.tell(wire.EVENT, event)
 
@@ -205,7 +205,7 @@ class Evals(Dialect):
         code = answers.known_code(error.code, strict) if isinstance(error, Failed) else FAILED
         code = code if code >= 300 else 500
         self._count_codes([code])
-        return answers.error(code, str(error) or type(error).__name__)
+        return answers.error(code, words(error) or type(error).__name__)
 
     def blames_client(self, error: BaseException, answer: Union[Answer, Problem]) -> bool:
         """A code and a message are the script's own words; everything else is an error in it."""

@@ -15,6 +15,7 @@ from panglot_worker.dialects.megflow import images, plugins
 from panglot_worker.dialects.megflow.doors import Doors
 from panglot_worker.dialects.megflow.figures import INSTANCE
 from panglot_worker.dialects.megflow.runtime import Runtime
+from panglot_worker.errors import described
 from panglot_worker.graphs import model
 from panglot_worker.graphs.errors import GraphError
 from panglot_worker.loading import ScriptError, script_traceback
@@ -63,7 +64,7 @@ class Megflow(Dialect):
                                   "pip install av numpy, for the interpreter the graph runs in")  # fmt: skip
 
     def _failed(self, node: str, error: BaseException) -> None:
-        event = {"type": "failure", "message": "node '%s' raised %s: %s" % (node, type(error).__name__, error)}
+        event = {"type": "failure", "message": "node '%s' raised %s" % (node, described(error))}
         self.port.tell(wire.EVENT, {**event, "item": 0, "traceback": script_traceback(error)})
         self.count('panglot_graph_node_failures_total{node="%s"}' % INSTANCE.sub("", node))
 

@@ -10,7 +10,7 @@ from typing import Any, Callable, Dict, List, Optional, Union
 from panglot_worker import codec, devices, keras, tensorflow1
 from panglot_worker.dialects.base import Answer, Dialect, Package, Problem, Request
 from panglot_worker.dialects.modelarts import answers, requests, service
-from panglot_worker.errors import ClientError
+from panglot_worker.errors import ClientError, described
 from panglot_worker.loading import script_traceback
 from panglot_worker.threads import Watch
 
@@ -132,7 +132,7 @@ class Modelarts(Dialect):
             answer = self._failed(error)
             self._hint(devices.explain(error))
         if isinstance(answer, Answer) and self.dev:
-            answer = answers.with_reason(answer, "%s: %s" % (type(error).__name__, error))
+            answer = answers.with_reason(answer, described(error))
         return answer
 
     def _hint(self, text: str) -> None:
@@ -152,7 +152,7 @@ class Modelarts(Dialect):
         if not isinstance(error, ClientError):
             return None
         if isinstance(error, requests.NotJson) and self.raw:
-            return answers.raw_error("PY.0101", 500, "%s: %s" % (type(error).__name__, error))
+            return answers.raw_error("PY.0101", 500, described(error))
         if isinstance(error, requests.NotJson):
             return answers.page(400, "Failed to decode JSON object: " + error.message)
         return Problem(error.status, "bad_request", error.message)
@@ -161,7 +161,7 @@ class Modelarts(Dialect):
         status = 400 if isinstance(error, (KeyError, TypeError)) else 500
         if not self.raw:
             return answers.parsed_error("MR.0105", status)
-        info = script_traceback(error) if self.dev else "%s: %s" % (type(error).__name__, error)
+        info = script_traceback(error) if self.dev else described(error)
         return answers.raw_error("PY.0105", status, info)
 
     def blames_client(self, error: BaseException, answer: Union[Answer, Problem]) -> bool:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Callable, Dict, List, Sequence, Union
 from panglot_worker import current, wire
 from panglot_worker.dialects.base import Answer, Problem, Request
 from panglot_worker.dialects.tiinfer import text
-from panglot_worker.errors import EncodeError
+from panglot_worker.errors import EncodeError, described
 from panglot_worker.loading import ScriptError, script_traceback
 from panglot_worker.results import one_each, only_result
 
@@ -209,7 +209,7 @@ class Pipeline:
             "items": len(outputs),
             "failed": failures,
             "error": "" if failures else script_traceback(error),
-            "message": "%s: %s" % (type(error).__name__, error),
+            "message": described(error),
         }
         self.dialect.port.tell(wire.EVENT, event)
 

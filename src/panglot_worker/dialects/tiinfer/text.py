@@ -7,7 +7,7 @@ import enum
 import json
 from typing import Any, Tuple
 
-from panglot_worker import codec, jsontext
+from panglot_worker import codec, errors, jsontext
 from panglot_worker.codec import Body, Limits
 from panglot_worker.dialects.base import Problem
 from panglot_worker.errors import ClientError, EncodeError
@@ -83,14 +83,15 @@ def convert(value: Any) -> Any:
 
 def problem(error: BaseException, stage: str) -> Problem:
     """How an exception is answered."""
+    said = errors.words(error)
     for kind in type(error).__mro__:
         if kind.__module__ == "mosec.errors" and kind.__name__ in ERRORS:
             status, words = ERRORS[kind.__name__]
-            return Problem(status, "script_error", "%s: %s" % (getattr(error, "msg", words), str(error) or words))
+            return Problem(status, "script_error", "%s: %s" % (getattr(error, "msg", words), said or words))
     if isinstance(error, EncodeError):
         return Problem(500, "bad_result", "encoding error: encoding error")
     own = getattr(error, "status", None)
     if type(own) is int and 400 <= own <= 499:
         words = "decoding error: " if stage == "decode" and own == 400 else ""
-        return Problem(own, "bad_request", words + str(error))
+        return Problem(own, "bad_request", words + said)
     return Problem(500, "script_error", INTERNAL)

@@ -16,7 +16,11 @@ class Caught(str):
 
 
 def _caught(error):
-    message = Caught(error)
+    try:
+        message = Caught(error)
+    except Exception:
+        # An exception may fail even at saying what it is.
+        message = Caught(type(error).__name__)
     message.error = error
     if "panglot_worker" not in sys.modules:
         # A server tells it with the request it belongs to.
