@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from panglot.engine.call import Fault
-from panglot.web.protocol import BODY, CLOSING, HEADERS, IDLE, Connection
+from panglot.web.answering import BODY, CLOSING, HEADERS, IDLE
+from panglot.web.protocol import Connection
 
 LINGER = 1.0
 """How long a connection that is done reads on, so that its last answer arrives."""

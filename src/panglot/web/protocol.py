@@ -1,29 +1,28 @@
-"""One HTTP/1.1 connection: framing, limits, and the short way from a request to the engine.
+"""One HTTP/1.1 connection: framing, limits, and the short way from bytes to a request.
 
 A subclass of uvicorn's httptools protocol. Requests to the script never touch ASGI; all other routes are answered by
-the ASGI app through uvicorn's own cycle. Limits on time are in `pace`, swept by the server, not armed per request.
+the ASGI app through uvicorn's own cycle. How answers leave is in `answering`. Limits on time are in `pace`, swept by
+the server, not armed per request.
 """
 
 from __future__ import annotations
 
 import asyncio
-import time
-from collections import deque
 from typing import Any
 
 import httptools
 from uvicorn.config import Config
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
+from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
 from uvicorn.server import ServerState
 
 from panglot.engine.call import Fault
+from panglot.web.answering import ANSWERING, BODY, CLOSING, HEADERS, IDLE, Answering, Entry, monotonic
 from panglot.web.exchange import Exchange, answer_bytes, cors_lines
 from panglot.web.front import Front
 from panglot.web.head import Refused, RequestHead
 from panglot.web.native.base import InferRoute
 from panglot.web.spool import Upload
 
-IDLE, HEADERS, BODY, ANSWERING, CLOSING = "idle", "headers", "body", "answering", "closing"
 RESERVED = 16
 """Connections beyond the limit that still get an answer from the public routes: health checks go on under a flood."""
 
@@ -31,43 +30,23 @@ CHUNK_OVERHEAD = 32
 SMALL_BODY = 65536
 """The largest body of a request that is not for the script."""
 
-monotonic = time.monotonic
-Entry = Exchange | RequestResponseCycle
 
-
-class Connection(HttpToolsProtocol):
+class Connection(Answering):
     """Parses requests one after the other; at most one of them is being answered."""
 
     def __init__(self, front: Front, config: Config, state: ServerState, loop: asyncio.AbstractEventLoop) -> None:
-        super().__init__(config, state, {}, loop)
-        self.front = front
-        self.limits = front.settings
-        self.phase = HEADERS
-        self.since = monotonic()
+        super().__init__(front, config, state, loop)
         self.last_data = self.since
         self.count = 0
         self.head = RequestHead()
         self.entry: Entry | None = None
         """The request whose body is being read."""
-        self.current: Entry | None = None
-        """The request being answered."""
-        self.waiting: deque[Entry] = deque()
         self.refused: Refused | None = None
-        self.last_answer = b""
-        """The refusal that ends this connection once the answers before it are written."""
         self.reserved = False
-        self.begun = False
-        """Whether a byte of the next request has come."""
         self.arrived = 0
         """Bytes that came after the piece of data in which the request, then its body, began."""
         self.body_bytes = 0
         self.chunks = 0
-        self.unsent = 0
-        """Bytes of answers the client is slow to read; they count as held."""
-        self.held_back = False
-        """The next request waits until the client has read the last answer."""
-        self.stalled_since = 0.0
-        self.stalled_size = 0
 
     # Transport
 
@@ -87,24 +66,12 @@ class Connection(HttpToolsProtocol):
             self.refuse(too_many_connections(), "connections")
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self.phase = CLOSING
-        self.owe(0)
         if self.reserved and self in self.front.reserved:
             self.front.reserved.remove(self)
-        for entry in (self.current, self.entry, *self.waiting):
-            if isinstance(entry, Exchange):
-                self._let_go(entry)
-        self.waiting.clear()
-        cycle = self.current if isinstance(self.current, RequestResponseCycle) else None
-        self.cycle = cycle  # type: ignore[assignment]
+        entry, self.entry = self.entry, None
+        if isinstance(entry, Exchange):
+            self.let_go(entry)
         super().connection_lost(exc)
-        self.current = self.entry = None
-        self.transport = None  # type: ignore[assignment]
-
-    def _let_go(self, exchange: Exchange) -> None:
-        if exchange.id:
-            self.front.engine.cancel(exchange)
-        exchange.release()
 
     def data_received(self, data: bytes) -> None:
         if self.phase == CLOSING:
@@ -202,9 +169,9 @@ class Connection(HttpToolsProtocol):
             exchange.upload.on_room = self.flow.resume_reading
         elif length > 0:
             self._hold(exchange, length)
-        self._continue()
+        self.send_continue()
 
-    def _continue(self) -> None:
+    def send_continue(self) -> None:
         """Tell a client that waits for it to send its body, once the answers before it are written."""
         if self.head.expects_continue and self.current is None and not self.waiting:
             self.head.expects_continue = False
@@ -265,75 +232,7 @@ class Connection(HttpToolsProtocol):
         else:
             entry.more_body = False
             entry.message_event.set()
-        if self.current is not None or self.waiting or self.held_back:
-            self.waiting.append(entry)
-            self.flow.pause_reading()
-            return
-        self._answer(entry)
-
-    # Answering
-
-    def _answer(self, entry: Entry) -> None:
-        self.current = entry
-        if isinstance(entry, Exchange):
-            if entry.upload is None:
-                self._submit(entry)
-            else:
-                entry.upload.finish(lambda: self._submit_upload(entry))
-        else:
-            self._start_asgi_task(entry, self.app)
-
-    def _submit(self, entry: Exchange) -> None:
-        fault = self.front.engine.submit(entry)
-        if fault is not None:
-            entry.fail(fault)
-
-    def _submit_upload(self, entry: Exchange) -> None:
-        """The whole body is in its file, or could not be put there."""
-        if self.transport is None or self.current is not entry or entry.upload is None:
-            return
-        if entry.upload.error is not None:
-            entry.fail(Fault(507, "no_space", "there is no room for the request body; try again later", 10))
-            return
-        entry.use_upload(entry.upload)
-        self._submit(entry)
-
-    def finished(self, entry: Exchange) -> None:
-        """An answer is written: make way for the next request, or close."""
-        entry.release()
-        self._next(entry.keep_alive)
-
-    def _cycle_finished(self) -> None:
-        cycle = self.current
-        if isinstance(cycle, RequestResponseCycle):
-            self._next(cycle.keep_alive)
-
-    def _next(self, keep_alive: bool) -> None:
-        self.current = None
-        if self.transport is None or self.transport.is_closing():
-            return
-        if not keep_alive:
-            self._close_after_writing()
-        elif self.flow.write_paused:
-            # Nothing more is read or run for a client that does not read: its answers would pile up here.
-            self.held_back = True
-            self.flow.pause_reading()
-        elif self.waiting:
-            # Not at once: answers given on the spot would nest.
-            self.loop.call_soon(self._answer_waiting)
-        elif self.phase == CLOSING:
-            self.transport.write(self.last_answer)
-            self._close_after_writing(unread=True)
-        else:
-            self.flow.resume_reading()
-            if self.phase == ANSWERING:
-                self.phase, self.since, self.begun = IDLE, monotonic(), False
-            elif self.phase == BODY:
-                self._continue()
-
-    def _answer_waiting(self) -> None:
-        if self.waiting and self.current is None and not self.transport.is_closing():
-            self._answer(self.waiting.popleft())
+        self.answer(entry)
 
     def _begin_other(self, method: bytes, path: bytes, query: bytes, keep_alive: bool) -> None:
         """A request for a route that is not the script's."""
@@ -353,9 +252,9 @@ class Connection(HttpToolsProtocol):
             message_event=asyncio.Event(),
             expect_100_continue=False,
             keep_alive=keep_alive and not self.front.draining,
-            on_response=self._cycle_finished,
+            on_response=self.cycle_finished,
         )
-        self._continue()
+        self.send_continue()
 
     # Refusing
 
@@ -377,64 +276,7 @@ class Connection(HttpToolsProtocol):
             exchange.release()
         self.front.metrics.requests[route.name if route else "other", fault.status] += 1
         answer = answer_bytes(self.front, route, fault, request_id, exchange.lines if exchange else b"")
-        if self.current is not None or self.waiting or self.held_back:
-            # Answers to earlier requests of this connection come first.
-            self.phase, self.last_answer = CLOSING, answer
-            return
-        self.transport.write(answer)
-        self._close_after_writing(unread=True)
-
-    def _close_after_writing(self, unread: bool = False) -> None:
-        """Half-close and read on for a moment: closing with unread input would destroy the answer on its way.
-
-        TLS knows no half-close. There the sweep closes, once all is written and unread input has had its moment.
-        """
-        self.phase, self.since = CLOSING, monotonic()
-        self.flow.resume_reading()
-        if self.transport.can_write_eof():
-            self.transport.write_eof()
-        elif not unread and not self.transport.get_write_buffer_size():
-            self.transport.close()
-
-    # Clients that read slowly
-
-    def pause_writing(self) -> None:
-        super().pause_writing()
-        self.owe(self.transport.get_write_buffer_size())
-        if isinstance(self.current, Exchange) and self.current.started:
-            self.front.engine.hold(self.current, True)
-
-    def resume_writing(self) -> None:
-        super().resume_writing()
-        self.owe(0)
-        if isinstance(self.current, Exchange) and self.current.started:
-            self.front.engine.hold(self.current, False)
-        elif self.held_back:
-            self.held_back = False
-            self._next(True)
-
-    def owe(self, unsent: int) -> None:
-        """Note how much of its answers the client has not read."""
-        self.front.held += unsent - self.unsent
-        self.unsent = unsent
-
-    # Ending
-
-    def close_if_idle(self, now: float, grace: float) -> None:
-        """While draining: close a connection nothing has been asked on for a while, and end what would never end."""
-        if isinstance(self.current, Exchange) and self.current.route.endless:
-            self.current.end_stream()
-        quiet = self.phase == IDLE or (self.phase == HEADERS and not self.begun)
-        if quiet and now - self.since > grace and self.transport is not None:
-            self.transport.close()
-
-    def open_requests(self) -> int:
-        arriving = self.phase == BODY or (self.phase == HEADERS and self.begun)
-        return len(self.waiting) + (self.current is not None or self.unsent > 0) + arriving
-
-    def abort(self) -> None:
-        if self.transport is not None:
-            self.transport.abort()
+        self.answer_last(answer)
 
 
 def too_many_connections() -> Fault:

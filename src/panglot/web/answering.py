@@ -1,0 +1,203 @@
+"""The answers of one connection: one at a time and in order, to clients that read slowly too, until it is closed."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import deque
+
+from uvicorn.config import Config
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
+from uvicorn.server import ServerState
+
+from panglot.engine.call import Fault
+from panglot.web.exchange import Exchange
+from panglot.web.front import Front
+
+IDLE, HEADERS, BODY, ANSWERING, CLOSING = "idle", "headers", "body", "answering", "closing"
+
+monotonic = time.monotonic
+Entry = Exchange | RequestResponseCycle
+
+
+class Answering(HttpToolsProtocol):
+    """The half of a connection that begins where a request is whole; `protocol.Connection` is the other half."""
+
+    def __init__(self, front: Front, config: Config, state: ServerState, loop: asyncio.AbstractEventLoop) -> None:
+        super().__init__(config, state, {}, loop)
+        self.front = front
+        self.limits = front.settings
+        self.phase = HEADERS
+        self.since = monotonic()
+        self.begun = False
+        """Whether a byte of the next request has come."""
+        self.current: Entry | None = None
+        """The request being answered."""
+        self.waiting: deque[Entry] = deque()
+        self.last_answer = b""
+        """The refusal that ends this connection once the answers before it are written."""
+        self.unsent = 0
+        """Bytes of answers the client is slow to read; they count as held."""
+        self.held_back = False
+        """The next request waits until the client has read the last answer."""
+        self.stalled_since = 0.0
+        self.stalled_size = 0
+
+    def send_continue(self) -> None:
+        """Tell a client that waits for it to send its body."""
+        raise NotImplementedError
+
+    # One after the other
+
+    @property
+    def is_answering(self) -> bool:
+        return self.current is not None or bool(self.waiting) or self.held_back
+
+    def answer(self, entry: Entry) -> None:
+        """Have a whole request answered, once those before it are."""
+        if self.current is not None or self.waiting or self.held_back:
+            self.waiting.append(entry)
+            self.flow.pause_reading()
+        else:
+            self._begin(entry)
+
+    def _begin(self, entry: Entry) -> None:
+        self.current = entry
+        if isinstance(entry, Exchange):
+            if entry.upload is None:
+                self._submit(entry)
+            else:
+                entry.upload.finish(lambda: self._submit_upload(entry))
+        else:
+            self._start_asgi_task(entry, self.app)
+
+    def _submit(self, entry: Exchange) -> None:
+        fault = self.front.engine.submit(entry)
+        if fault is not None:
+            entry.fail(fault)
+
+    def _submit_upload(self, entry: Exchange) -> None:
+        """The whole body is in its file, or could not be put there."""
+        if self.transport is None or self.current is not entry or entry.upload is None:
+            return
+        if entry.upload.error is not None:
+            entry.fail(Fault(507, "no_space", "there is no room for the request body; try again later", 10))
+            return
+        entry.use_upload(entry.upload)
+        self._submit(entry)
+
+    def finished(self, entry: Exchange) -> None:
+        """An answer is written: make way for the next request, or close."""
+        entry.release()
+        self._next(entry.keep_alive)
+
+    def cycle_finished(self) -> None:
+        cycle = self.current
+        if isinstance(cycle, RequestResponseCycle):
+            self._next(cycle.keep_alive)
+
+    def _next(self, keep_alive: bool) -> None:
+        self.current = None
+        if self.transport is None or self.transport.is_closing():
+            return
+        if not keep_alive:
+            self.close_after_writing()
+        elif self.flow.write_paused:
+            # Nothing more is read or run for a client that does not read: its answers would pile up here.
+            self.held_back = True
+            self.flow.pause_reading()
+        elif self.waiting:
+            # Not at once: answers given on the spot would nest.
+            self.loop.call_soon(self._answer_waiting)
+        elif self.phase == CLOSING:
+            self.transport.write(self.last_answer)
+            self.close_after_writing(unread=True)
+        else:
+            self.flow.resume_reading()
+            if self.phase == ANSWERING:
+                self.phase, self.since, self.begun = IDLE, monotonic(), False
+            elif self.phase == BODY:
+                self.send_continue()
+
+    def _answer_waiting(self) -> None:
+        if self.waiting and self.current is None and not self.transport.is_closing():
+            self._begin(self.waiting.popleft())
+
+    def answer_last(self, answer: bytes) -> None:
+        """Close with this answer, after those to earlier requests of the connection."""
+        if self.is_answering:
+            self.phase, self.last_answer = CLOSING, answer
+        else:
+            self.transport.write(answer)
+            self.close_after_writing(unread=True)
+
+    def close_after_writing(self, unread: bool = False) -> None:
+        """Half-close and read on for a moment: closing with unread input would destroy the answer on its way.
+
+        TLS knows no half-close. There the sweep closes, once all is written and unread input has had its moment.
+        """
+        self.phase, self.since = CLOSING, monotonic()
+        self.flow.resume_reading()
+        if self.transport.can_write_eof():
+            self.transport.write_eof()
+        elif not unread and not self.transport.get_write_buffer_size():
+            self.transport.close()
+
+    # Clients that read slowly
+
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        self.owe(self.transport.get_write_buffer_size())
+        if isinstance(self.current, Exchange) and self.current.started:
+            self.front.engine.hold(self.current, True)
+
+    def resume_writing(self) -> None:
+        super().resume_writing()
+        self.owe(0)
+        if isinstance(self.current, Exchange) and self.current.started:
+            self.front.engine.hold(self.current, False)
+        elif self.held_back:
+            self.held_back = False
+            self._next(True)
+
+    def owe(self, unsent: int) -> None:
+        """Note how much of its answers the client has not read."""
+        self.front.held += unsent - self.unsent
+        self.unsent = unsent
+
+    # Ending
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self.phase = CLOSING
+        self.owe(0)
+        for entry in (self.current, *self.waiting):
+            if isinstance(entry, Exchange):
+                self.let_go(entry)
+        self.waiting.clear()
+        cycle = self.current if isinstance(self.current, RequestResponseCycle) else None
+        self.cycle = cycle  # type: ignore[assignment]
+        super().connection_lost(exc)
+        self.current = None
+        self.transport = None  # type: ignore[assignment]
+
+    def let_go(self, exchange: Exchange) -> None:
+        """The client has gone."""
+        if exchange.id:
+            self.front.engine.cancel(exchange)
+        exchange.release()
+
+    def close_if_idle(self, now: float, grace: float) -> None:
+        """While draining: close a connection nothing has been asked on for a while, and end what would never end."""
+        if isinstance(self.current, Exchange) and self.current.route.endless:
+            self.current.end_stream()
+        quiet = self.phase == IDLE or (self.phase == HEADERS and not self.begun)
+        if quiet and now - self.since > grace and self.transport is not None:
+            self.transport.close()
+
+    def open_requests(self) -> int:
+        arriving = self.phase == BODY or (self.phase == HEADERS and self.begun)
+        return len(self.waiting) + (self.current is not None or self.unsent > 0) + arriving
+
+    def abort(self) -> None:
+        if self.transport is not None:
+            self.transport.abort()
