@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "src" / "panglot_worker" / "platforms" / "megflow" / "always"))
+sys.path.insert(0, str(ROOT / "src" / "panglot_worker" / "dialects" / "megflow" / "platform" / "always"))
 
 import megflow  # noqa: E402
 

@@ -8,9 +8,9 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-from panglot.discovery import Package
 from panglot.engine.scratch import PREFIX, Scratch, is_abandoned
 from panglot.errors import StartError
+from panglot.package import Package
 
 log = logging.getLogger("panglot")
 

@@ -15,16 +15,16 @@ from typing import cast
 
 import uvloop
 
-from panglot import linking
+from panglot import dialects, linking
 from panglot import log as logs
-from panglot.discovery import Package
 from panglot.engine.engine import Closing, Engine, LocalEngine
 from panglot.errors import Unanswered
 from panglot.metrics import Metrics
+from panglot.package import Package
 from panglot.settings import Settings
 from panglot.tracing import Tracing
 from panglot.watching import changes
-from panglot.web import access, app, listeners, native
+from panglot.web import access, app, listeners
 from panglot.web.front import Front
 from panglot.web.try_line import try_line
 
@@ -40,7 +40,7 @@ def serve(package: Package, settings: Settings) -> None:
         log.warning("%s", problem, extra={"package": package.name})
     rules = access.establish(settings)
     tls = access.tls_context(settings)
-    sockets = listeners.bind_all(native.find(package, settings), settings)
+    sockets = listeners.bind_all(dialects.contract(package, settings), settings)
     if rules.token and tls is None and not access.is_loopback(settings.host):
         log.warning("the token travels over plain HTTP: use --tls-cert and --tls-key, or a proxy that speaks TLS")
     if settings.install:
@@ -87,7 +87,7 @@ class Serving:
         self.settings = settings
         self.metrics = Metrics()
         self.engine = LocalEngine(package, settings, self.metrics)
-        contract = native.find(package, settings)
+        contract = dialects.contract(package, settings)
         self.fronts = [
             Front(package, settings, self.engine, self.metrics, rules, one)
             for one in (contract, *(listener.contract for listener in contract.listeners))

@@ -6,7 +6,7 @@ shape in which uploads and raw bodies arrive; `requests()`, ids and trace contex
 
 from __future__ import annotations
 
-from panglot_worker.codec import File
+from panglot_worker.bodies.codec import File
 from panglot_worker.current import RequestInfo, requests
 from panglot_worker.errors import ClientError
 

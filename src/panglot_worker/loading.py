@@ -12,7 +12,7 @@ import traceback
 from types import ModuleType
 from typing import Any, Dict, Iterator, NamedTuple, Optional
 
-from panglot_worker import devices
+from panglot_worker.compat import devices
 from panglot_worker.dialects.base import Package
 from panglot_worker.errors import described
 
@@ -46,9 +46,7 @@ def enter(package: Package) -> None:
     """Give the process the working directory, import path and arguments the script expects."""
     os.chdir(package.run_folder or package.folder)
     sys.argv = [package.script, *package.arguments]
-    platform = os.path.join(HERE, "platforms", package.dialect)
-    always = os.path.join(platform, "always")
-    fallback = os.path.join(platform, "fallback")
+    always, fallback = package.platform("always"), package.platform("fallback")
     rest = [entry for entry in sys.path if entry not in ("", package.folder)]
     first = [package.folder] + [path for path in (always,) if os.path.isdir(path)]
     last = [path for path in (package.run_folder, fallback) if os.path.isdir(path)]
@@ -124,7 +122,7 @@ def script_traceback(error: BaseException) -> str:
 
 def _is_ours(filename: str) -> bool:
     if filename.startswith(HERE):
-        return not filename.startswith(os.path.join(HERE, "platforms"))
+        return os.sep + "platform" + os.sep not in filename[len(HERE) :]
     return filename.startswith("<frozen importlib")
 
 

@@ -17,7 +17,8 @@ import sys
 import time
 from typing import Any, Callable, Dict, Optional
 
-from panglot_worker import dialects, loading, pictures, wire
+from panglot_worker import dialects, loading, wire
+from panglot_worker.compat import pictures
 from panglot_worker.dialects.base import AsksForRow, Dialect, Package
 from panglot_worker.port import FrontGone, Port
 
@@ -103,7 +104,7 @@ def load(package: Package, port: Port, own_process: bool) -> Optional[Dialect]:
 
     try:
         leave_network(package, own_process)
-        dialect = dialects.find(package.dialect)(package)
+        dialect = dialects.find(package)(package)
         dialect.port = port
         description = dialect.load(progress)
         if own_process:

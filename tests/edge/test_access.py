@@ -9,11 +9,11 @@ from pathlib import Path
 import psutil
 import pytest
 
-from panglot.discovery import discover
+from panglot import dialects
+from panglot.dialects import discover
 from panglot.settings import Settings
-from panglot.web import native
 from panglot.web.app import ROUTES
-from panglot.web.native.base import ADMIN, INFER, PUBLIC
+from panglot.web.contract import ADMIN, INFER, PUBLIC
 from support.browser import browsing
 from support.raw import post
 from support.server import PACKAGES, Server, panglot, serving
@@ -56,7 +56,7 @@ VARIANTS = (
 
 def routes(package: str) -> list[tuple[str, str, str]]:
     """Method, path and declared access of everything a package's server answers to."""
-    contract = native.find(discover(PACKAGES / package), Settings())
+    contract = dialects.contract(discover(PACKAGES / package), Settings())
     infer = [(route.method, route.path + ("x" if route.prefix else ""), route.access) for route in contract.routes]
     first = {page.path: page for page in (*ROUTES, *contract.pages)}
     pages = [("GET", NAMES.get(page.path, page.path), page.access) for page in first.values()]
@@ -65,7 +65,7 @@ def routes(package: str) -> list[tuple[str, str, str]]:
 
 
 def test_every_dialect_is_walked() -> None:
-    assert SERVED.keys() == native.MODULES.keys()
+    assert SERVED.keys() == dialects.known().keys()
 
 
 @pytest.fixture(scope="module", params=SERVED.values(), ids=SERVED.keys())

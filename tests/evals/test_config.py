@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from panglot.discovery import discover
+from panglot.dialects import discover
 from panglot.errors import StartError
 from support.evals import GOOD, package, result, returning, single
 from support.server import panglot, serving

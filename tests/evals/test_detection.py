@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from panglot.detect.evals.python2 import offences
-from panglot.discovery import Package, discover
+from panglot.dialects import discover
+from panglot.dialects.evals.python2 import offences
 from panglot.errors import StartError
+from panglot.package import Package
 from support.evals import GOOD, package, result, returning, single
 from support.server import panglot, serving
 

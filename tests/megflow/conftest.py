@@ -5,6 +5,8 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-PLATFORM = Path(__file__).resolve().parents[2] / "src" / "panglot_worker" / "platforms" / "megflow" / "always"
+PLATFORM = (
+    Path(__file__).resolve().parents[2] / "src" / "panglot_worker" / "dialects" / "megflow" / "platform" / "always"
+)
 if str(PLATFORM) not in sys.path:
     sys.path.insert(0, str(PLATFORM))

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from panglot.cli.options import resolve_package
-from panglot.detect import megflow as detect
-from panglot.discovery import Package
+from panglot.dialects.megflow import detect
 from panglot.errors import StartError
+from panglot.package import Package
 from support import interpreters
 from support.server import PACKAGES, panglot, serving
 

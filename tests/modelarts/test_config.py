@@ -153,7 +153,7 @@ MODEL_PATHS = [
 def test_14_which_file_or_folder_is_model_path(
     tmp_path: Path, engine: str, files: tuple[str, ...], path: str, reason: str
 ) -> None:
-    from panglot.detect.modelarts import engines
+    from panglot.dialects.modelarts import engines
 
     package(tmp_path, SERVICE, config(engine))
     for name in files:

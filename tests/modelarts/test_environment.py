@@ -114,7 +114,7 @@ class Service(SingleNodeService):
 
 
 def test_another_list_another_file_or_another_interpreter_is_another_environment(tmp_path: Path) -> None:
-    from panglot.discovery import discover
+    from panglot.dialects import discover
     from panglot.tools import install
 
     names = []

@@ -11,7 +11,7 @@ import numpy
 import pytest
 from PIL import Image
 
-from panglot_worker.codec import Limits
+from panglot_worker.bodies.codec import Limits
 from panglot_worker.dialects.paddle import answers
 
 NAMED = [

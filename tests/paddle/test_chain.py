@@ -93,7 +93,7 @@ def test_a_net_like_alexnet(alexnet: Path, tmp_path: Path) -> None:
 def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("new") / "colours"
     done = run("new", "paddle", str(folder))
-    for name in scaffold.PADDLE.files:
+    for name in scaffold.find("paddle")[0].files:
         assert str(folder / name) in done
     for name in ("infer.py", "net.py", "export_model.py", "predict.py", "preprocess_ops.py"):
         compile((folder / name).read_text(), name, "exec")

@@ -8,10 +8,11 @@ from typing import Any
 
 import pytest
 
-from panglot.detect.paddle import arrange, detect
-from panglot.discovery import Package, discover
+from panglot.dialects import discover
+from panglot.dialects.paddle.detect import arrange, detect
+from panglot.dialects.paddle.settings import Settings
 from panglot.errors import StartError
-from panglot.settings import Settings
+from panglot.package import Package
 from support.paddle import ALEXNET
 from support.server import PACKAGES
 

@@ -11,7 +11,7 @@ import threading
 import time
 from pathlib import Path
 
-START = "from panglot.cli.megflow_run import main; main()"
+START = "from panglot.dialects.megflow.command import main; main()"
 
 
 class Command:

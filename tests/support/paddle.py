@@ -12,7 +12,7 @@ from typing import Any
 from support.server import PACKAGES, ROOT
 
 ALEXNET = PACKAGES / "paddle_alexnet"
-SHIMS = ROOT / "src" / "panglot_worker" / "platforms" / "paddle" / "fallback"
+SHIMS = ROOT / "src" / "panglot_worker" / "dialects" / "paddle" / "platform" / "fallback"
 CLOSE = 1e-5
 
 

@@ -6,12 +6,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from panglot.discovery import Package
+from panglot import dialects
 from panglot.engine.call import Call, Fault
 from panglot.engine.engine import READY, Trouble
 from panglot.metrics import Metrics
+from panglot.package import Package
 from panglot.settings import Settings
-from panglot.web import native
 from panglot.web.access import Access
 from panglot.web.front import Front
 
@@ -57,4 +57,4 @@ def still_front(
     package = Package(name=name, folder=folder, script=folder / "model.py", dialect="plain", entry="predict")
     engine = StillEngine({"api": api} if api is not None else {}, state)
     chosen = Settings(**settings)
-    return Front(package, chosen, engine, Metrics(), Access(token, hosts), native.find(package, chosen))
+    return Front(package, chosen, engine, Metrics(), Access(token, hosts), dialects.contract(package, chosen))

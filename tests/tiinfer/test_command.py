@@ -236,7 +236,7 @@ def test_another_interpreter(tmp_path: Path) -> None:
     folder = write(tmp_path / "own", script)
     with ours(folder, "--python", str(original())) as server:
         shim, real = server.ask(1).body
-        assert "panglot_worker/platforms/tiinfer/always" in shim
+        assert "panglot_worker/dialects/tiinfer/platform/always" in shim
         assert ".cache/tiinfer-original" in real
 
 

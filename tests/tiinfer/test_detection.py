@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from panglot.detect.source import functions
-from panglot.detect.tiinfer import takes_a_dict
+from panglot.dialects.tiinfer.detect import takes_a_dict
+from panglot.source import functions
 from support.server import PACKAGES
 from support.tiinfer import last_line, model, run, write
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from panglot_worker import keras
+from panglot_worker.compat import keras
 
 
 @pytest.fixture(autouse=True)

@@ -17,7 +17,7 @@ from support.server import ROOT
 from support.side_by_side import differs
 from support.tiinfer import last_line, model, original, run, write
 
-SHIMS = ROOT / "src" / "panglot_worker" / "platforms" / "tiinfer"
+SHIMS = ROOT / "src" / "panglot_worker" / "dialects" / "tiinfer" / "platform"
 ALWAYS, FALLBACK = str(SHIMS / "always"), str(SHIMS / "fallback")
 VERSIONS = interpreters.found()
 OLDEST_AND_NEWEST = {version: VERSIONS[version] for version in (*list(VERSIONS)[:1], *list(VERSIONS)[-1:])}

@@ -13,10 +13,10 @@ from typing import Any
 import psutil
 import pytest
 
-from panglot.tools import machine
+from panglot.tools.doctor import machine
+from panglot.tools.doctor.finding import Finding
+from panglot.tools.doctor.selftest import flags_of
 from panglot.tools.examples import example_of
-from panglot.tools.finding import Finding
-from panglot.tools.selftest import flags_of
 from support import interpreters
 from support.server import PACKAGES, ROOT, panglot
 
@@ -79,7 +79,7 @@ def test_without_a_path_it_looks_at_panglot_the_machine_and_the_interpreter() ->
 def test_it_prints_a_table_for_people(tmp_path: Path) -> None:
     done = panglot("doctor", str(BROKEN / "load_fails"), "--port", "0")
     assert done.returncode == 3
-    assert re.search(r"^ok +version +0\.1\.0", done.stdout, re.MULTILINE)
+    assert re.search(r"^ok +version +0\.2\.0", done.stdout, re.MULTILINE)
     assert re.search(r"^problem +ready +.*model.py:6: running load\(\) failed", done.stdout, re.MULTILINE)
     assert "line 6, in open" in done.stdout, "the script's traceback"
     assert done.stdout.strip().splitlines()[-1].startswith("1 problem(s)")

@@ -12,10 +12,14 @@ from pathlib import Path
 
 import pytest
 
-from panglot.resolving import read_toml
+from panglot import dialects
+from panglot.dialects.base import ENDING
+from panglot.settings.resolving import Scope, read_toml
 from panglot.tools import scaffold
 from support import interpreters
 from support.server import panglot, serving
+
+PLAIN = scaffold.find("plain")[0]
 
 VERSIONS = interpreters.found()
 PYTHONS = {"default": "", "oldest": next(iter(VERSIONS.values()), "")}
@@ -53,8 +57,8 @@ def test_it_needs_nothing_but_the_standard_library(tmp_path: Path) -> None:
 def test_it_prints_the_files_and_the_next_two_commands(tmp_path: Path) -> None:
     folder = tmp_path / "with space"
     done = new(folder)
-    assert {path.name for path in folder.iterdir()} == set(scaffold.PLAIN.files)
-    for name in scaffold.PLAIN.files:
+    assert {path.name for path in folder.iterdir()} == set(PLAIN.files)
+    for name in PLAIN.files:
         assert str(folder / name) in done.stdout
     serve, call = done.stdout.strip().splitlines()[-2:]
     assert shlex.split(serve) == ["panglot", "serve", str(folder)]
@@ -66,7 +70,7 @@ def test_the_commands_of_its_readme_are_true(tmp_path: Path) -> None:
     text = (tmp_path / "README.md").read_text()
     assert "panglot serve ." in text
     assert json.dumps(EXPECTED, separators=(",", ":")) in text
-    assert all(f"`{name}`" in text for name in scaffold.PLAIN.files if name != "README.md")
+    assert all(f"`{name}`" in text for name in PLAIN.files if name != "README.md")
 
 
 def test_every_setting_in_its_panglot_toml_is_one_and_shows_its_default(tmp_path: Path) -> None:
@@ -77,7 +81,7 @@ def test_every_setting_in_its_panglot_toml_is_one_and_shows_its_default(tmp_path
     (tmp_path / "panglot.toml").write_text("\n".join(shown))
     from panglot.settings import Settings
 
-    values = read_toml(tmp_path / "panglot.toml")
+    values = read_toml(tmp_path / "panglot.toml", Scope())
     assert values.pop("workers") == 1, "0 asks the script, which asks for none"
     assert values == {name: getattr(Settings(), name) for name in values}
 
@@ -112,7 +116,7 @@ def test_what_cannot_be_written_is_told_in_one_line(tmp_path: Path) -> None:
         (["plain", str(tmp_path / "file")], "this is a file, not a folder"),
         (["plain", str(tmp_path / "file" / "inside")], "not a directory"),
         (["plian", str(tmp_path / "x")], "did you mean plain"),
-        (["cobol", str(tmp_path / "x")], "use one of plain"),
+        (["cobol", str(tmp_path / "x")], "use one of evals"),
         (["plain"], "Missing argument 'DIR'"),
     ]
     for arguments, words in cases:
@@ -123,9 +127,11 @@ def test_what_cannot_be_written_is_told_in_one_line(tmp_path: Path) -> None:
     assert os.listdir(tmp_path) == ["file"]
 
 
-@pytest.mark.parametrize("dialect", scaffold.DIALECTS)
-def test_every_template_is_complete(dialect: str) -> None:
-    template = scaffold.find(dialect)
-    folder = scaffold.TEMPLATES / template.folder
+KINDS = [(name, kind) for name, dialect in dialects.known().items() for kind in dialect.part("templates").TEMPLATES]
+
+
+@pytest.mark.parametrize(("dialect", "kind"), KINDS)
+def test_every_template_is_complete(dialect: str, kind: str) -> None:
+    template, folder = scaffold.find(dialect, kind)
     there = {str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()}
-    assert there == {name + scaffold.ENDING for name in template.files}
+    assert there == {name + ENDING for name in template.files}

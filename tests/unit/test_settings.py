@@ -6,10 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from panglot import units
 from panglot.errors import StartError
-from panglot.resolving import parse, resolve
-from panglot.settings import FIELDS, Settings, flag, variable
+from panglot.settings import Settings, flag, table_of, units, variable
+from panglot.settings.resolving import parse, resolve
+
+FIELDS = table_of(Settings)
 
 
 def test_the_strongest_source_wins(tmp_path: Path) -> None:
@@ -57,7 +58,7 @@ WRONG = [
 @pytest.mark.parametrize(("name", "text"), WRONG)
 def test_wrong_values_are_refused_everywhere(tmp_path: Path, name: str, text: str) -> None:
     with pytest.raises(StartError, match=flag(name)):
-        parse(name, text, flag(name))
+        parse(FIELDS[name], text, flag(name))
     with pytest.raises(StartError, match=variable(name)):
         resolve({}, {variable(name): text})
     file = tmp_path / "panglot.toml"

@@ -5,9 +5,11 @@ from __future__ import annotations
 import pytest
 
 from panglot.errors import StartError
-from panglot.resolving import resolve
-from panglot.settings import FIELDS, variable
-from panglot.variables import is_of_kubernetes, unknown
+from panglot.settings import Settings, table_of, variable
+from panglot.settings.resolving import resolve
+from panglot.settings.variables import is_of_kubernetes, unknown
+
+FIELDS = table_of(Settings)
 
 
 def injected(service: str, address: str, port: int, name: str = "", protocol: str = "TCP") -> dict[str, str]:
@@ -66,7 +68,7 @@ def test_what_a_hand_wrote_is_still_an_error(key: str, text: str) -> None:
 )
 def test_a_name_alone_does_not_make_it_one_of_kubernetes(key: str, text: str) -> None:
     assert not is_of_kubernetes(key, text)
-    assert len(unknown({key: text})) == 1
+    assert len(unknown({key: text}, FIELDS, {})) == 1
 
 
 def test_every_misspelt_variable_is_a_warning_that_names_the_setting() -> None:
@@ -74,5 +76,7 @@ def test_every_misspelt_variable_is_a_warning_that_names_the_setting() -> None:
         typo = f"{variable(name)}X"
         (line,) = resolve({}, {typo: "no value that any setting has"}).warnings
         assert line.startswith(f"{typo} is no setting and has no effect; the nearest is PANGLOT_")
-    assert unknown({"PANGLOT_MAX_BACH": "3"})[0].endswith("the nearest is PANGLOT_MAX_BATCH")
-    assert unknown({"PANGLOT_": "", "PANGLOT_TOKEN": "x", "HOME": "/", "XPANGLOT_A": "1"})[0].startswith("PANGLOT_ is")
+    assert unknown({"PANGLOT_MAX_BACH": "3"}, FIELDS, {})[0].endswith("the nearest is PANGLOT_MAX_BATCH")
+    assert unknown({"PANGLOT_": "", "PANGLOT_TOKEN": "x", "HOME": "/", "XPANGLOT_A": "1"}, FIELDS, {})[0].startswith(
+        "PANGLOT_ is"
+    )

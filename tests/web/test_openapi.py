@@ -13,7 +13,7 @@ from openapi_spec_validator import validate
 from panglot.engine.call import Fault
 from panglot.web import app
 from panglot.web.bodies import answer_content, portable, request_content
-from panglot.web.native.base import PUBLIC, Contract, InferRoute, Page, Words
+from panglot.web.contract import PUBLIC, Contract, InferRoute, Page, Words
 from panglot.web.openapi import NEUTRAL, document, operation_names
 from support.server import Server, serving
 from support.still import still_front

@@ -17,8 +17,8 @@ from typing import Any
 
 import pytest
 
-from panglot_worker import jsontext
-from panglot_worker.codec import Encoded, File, Limits, decode, encode
+from panglot_worker.bodies import jsontext
+from panglot_worker.bodies.codec import Encoded, File, Limits, decode, encode
 from panglot_worker.errors import ClientError, EncodeError
 
 JSON = "application/json"

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from panglot_worker import jsontext
+from panglot_worker.bodies import jsontext
 from panglot_worker.errors import ClientError
 
 needs_orjson = pytest.mark.skipif(jsontext.orjson is None, reason="orjson is not installed")

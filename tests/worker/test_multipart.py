@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from panglot_worker.bodies.multipart import Limits, Part, parse, parse_header
 from panglot_worker.errors import ClientError
-from panglot_worker.multipart import Limits, Part, parse, parse_header
 
 LIMITS = Limits()
 TYPE = "multipart/form-data; boundary=B"

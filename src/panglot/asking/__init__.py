@@ -1,7 +1,6 @@
 """How each dialect wants an input: a file or a JSON value becomes one HTTP request.
 
-Used by `panglot run`, `check` and `bench`, and for the curl line of `panglot inspect`. One module per
-dialect, each with
+Used by `panglot run`, `check` and `bench`, and for the curl line of `panglot inspect`. A dialect's `ask.py` has
 
     def ask(about: About, given: Given) -> Ask
 
@@ -12,25 +11,17 @@ them late, so that the same Ask is a request and a line of curl.
 
 from __future__ import annotations
 
-import importlib
-
+from panglot import dialects
 from panglot.asking.base import About, Ask, Given
-from panglot.discovery import Package
-
-MODULES = {
-    "evals": "panglot.asking.evals",
-    "megflow": "panglot.asking.megflow",
-    "modelarts": "panglot.asking.modelarts",
-    "tiinfer": "panglot.asking.tiinfer",
-    "paddle": "panglot.asking.paddle",
-    "plain": "panglot.asking.plain",
-}
+from panglot.package import Package
 
 
 def ask(about: About, given: Given) -> Ask:
-    """The request for an input. A dialect without a module of its own, or an unknown server, is asked as plain is."""
-    name = MODULES.get(about.dialect, MODULES["plain"])
-    made: Ask = importlib.import_module(name).ask(about, given)
+    """The request for an input. A dialect that does not say, or an unknown server, is asked as plain scripts are."""
+    dialect = dialects.known().get(about.dialect)
+    if dialect is None or not dialect.has("ask"):
+        dialect = dialects.fallback()
+    made: Ask = dialect.part("ask").ask(about, given)
     return made
 
 

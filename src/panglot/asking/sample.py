@@ -8,7 +8,7 @@ import os
 from pathlib import Path
 
 from panglot.asking.base import About, Given, media_type
-from panglot.discovery import Package
+from panglot.package import Package
 
 LARGEST = 1 << 16
 NAMES = ("request.json", "example.json", "sample.json")

@@ -80,9 +80,9 @@ def _loads(concurrency: str, rate: str) -> list[Load]:
 
 @contextlib.contextmanager
 def _opened(target: str, given: dict[str, Any], arguments: tuple[str, ...], field: str, options: Options) -> Any:
-    from panglot.tools import selftest
     from panglot.tools.bench.target import running, served
     from panglot.tools.client import Client, is_url
+    from panglot.tools.doctor import selftest
     from panglot.web.access import establish
 
     if is_url(target):
@@ -108,7 +108,7 @@ def _measure(aim: Target, name: str, inputs: int, loads: list[Load], options: Op
 
     from panglot.tools.bench import figures
     from panglot.tools.bench.levels import measure
-    from panglot.tools.machine import cpus
+    from panglot.tools.doctor.machine import cpus
 
     done = figures.begin(name, aim.about.dialect, inputs, cpus().value)
     total = (options.duration + options.warmup) * len(loads)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from panglot.cli.options import OnPackage, resolve_package, setting_options, warn
+from panglot.cli.options import OnPackage, all_settings, resolve_package, setting_options, warn
 from panglot.errors import StartError
 
 if TYPE_CHECKING:
@@ -76,9 +76,9 @@ def _sides(
     words: tuple[str, ...], against: str, arguments: tuple[str, ...], tolerance: Tolerance, own: Any, given: Any
 ) -> int:
     from panglot import log
+    from panglot.settings.variables import unknown
     from panglot.tools.check import report
     from panglot.tools.inputs import gather
-    from panglot.variables import unknown
 
     other = {**given, "dialect": own["against_dialect"] or None}
     if own["against_python"]:
@@ -88,7 +88,7 @@ def _sides(
         (words[0], _where(words[0], given, arguments, own["field"])),
         (against, _where(against, other, arguments, own["field"])),
     )
-    warn(unknown(os.environ))
+    warn(unknown(os.environ, all_settings(), {}))
     log.configure("human", "critical")
     outcomes: list[Compared] = []
     console = _console()

@@ -15,7 +15,6 @@ COMMANDS = {
     "check": ("panglot.cli.check:check", "Compare two saved results, or two packages stage by stage."),
     "bench": ("panglot.cli.bench:bench", "Load a package or a server, and show how it does."),
     "export": ("panglot.cli.export:export", "Run a package's export script and try the model that comes out."),
-    "tiinfer": ("panglot.cli.tiinfer:tiinfer", "Serve a tiinfer package by the platform's own command line."),
     "shims": ("panglot.cli.shims:shims", "Print where the modules are that a platform's scripts import."),
     "new": ("panglot.cli.new:new", "Write a small working package to start from."),
     "doctor": ("panglot.cli.doctor:doctor", "Find out why serving does not work."),
@@ -24,31 +23,41 @@ COMMANDS = {
 
 
 class Lazy(click.Group):
-    """A group whose help needs none of its commands."""
+    """A group that imports a command when it is used. A dialect with a command of its own adds it under its name."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(COMMANDS)
+        return [*COMMANDS, *_of_dialects()]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name not in COMMANDS:
-            return None
-        module, _, name = COMMANDS[cmd_name][0].partition(":")
-        command: click.Command = getattr(importlib.import_module(module), name)
-        return command
+        if cmd_name in COMMANDS:
+            module, _, name = COMMANDS[cmd_name][0].partition(":")
+            command: click.Command = getattr(importlib.import_module(module), name)
+            return command
+        return _of_dialects().get(cmd_name)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
             formatter.write_dl([(name, about) for name, (_, about) in COMMANDS.items()])
+        with formatter.section("Commands of platforms"):
+            formatter.write_dl([(name, command.get_short_help_str(90)) for name, command in _of_dialects().items()])
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        if args and args[0] not in COMMANDS:
+        if args and args[0] not in COMMANDS and args[0] not in _of_dialects():
             from panglot.settings import suggestion
 
-            hint = suggestion(args[0], COMMANDS) or f"commands are {', '.join(COMMANDS)}"
+            known = self.list_commands(ctx)
+            hint = suggestion(args[0], known) or f"commands are {', '.join(known)}"
             raise click.UsageError(f"there is no command '{args[0]}' (fix: {hint})")
         return super().resolve_command(ctx, args)
+
+
+def _of_dialects() -> dict[str, click.Command]:
+    from panglot import dialects
+
+    having = [dialect for dialect in dialects.known().values() if dialect.has("command")]
+    return {dialect.name: dialect.part("command").COMMAND for dialect in having}
 
 
 @click.group(cls=Lazy, context_settings={"help_option_names": ["-h", "--help"]})

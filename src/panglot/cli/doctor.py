@@ -11,8 +11,8 @@ import click
 from panglot.cli.options import Grouped, parse_flags, setting_options
 
 if TYPE_CHECKING:
-    from panglot.tools.doctor import Report
-    from panglot.tools.finding import Finding
+    from panglot.tools.doctor.examining import Report
+    from panglot.tools.doctor.finding import Finding
 
 COLOURS = {"ok": "green", "warning": "yellow", "problem": "bold red"}
 WIDTH_OF_A_FILE = 160
@@ -29,7 +29,7 @@ def doctor(path: str | None, as_json: bool, **given: Any) -> None:
     """
     from rich.console import Console
 
-    from panglot.tools.doctor import examine
+    from panglot.tools.doctor.examining import examine
 
     flags = parse_flags(given)
     typed = {name: value for name, value in given.items() if value is not None}

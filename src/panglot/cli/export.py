@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from panglot.cli.options import OnPackage, check_interpreter, warn
-from panglot.resolving import resolve
+from panglot.settings.resolving import resolve
 
 if TYPE_CHECKING:
     from panglot.tools.export import Exported
@@ -63,8 +63,8 @@ def _as_dict(found: Exported) -> dict[str, Any]:
 
 
 def show(found: Exported) -> None:
+    from panglot.settings.units import show_size
     from panglot.text import visible
-    from panglot.units import show_size
 
     if found.problem and not found.models:
         for line in found.output.rstrip().splitlines()[-LAST_LINES:]:

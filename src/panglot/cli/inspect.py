@@ -8,17 +8,17 @@ from typing import Any
 
 import click
 
-from panglot import asking, pools
+from panglot import asking, dialects
 from panglot.asking.curl import curl
 from panglot.asking.sample import sample
 from panglot.cli.options import OnPackage, resolve_package, setting_options, warned
-from panglot.discovery import Package
 from panglot.engine.row import divided
 from panglot.errors import StartError
-from panglot.resolving import Resolved
+from panglot.package import Package
+from panglot.settings import pools
+from panglot.settings.resolving import Resolved
 from panglot.text import visible
 from panglot.tools import install
-from panglot.web import native
 
 LINES = ("routes", "pools", "install", "fixed_paths", "problems")
 """Facts that are lists, in the order they are shown."""
@@ -39,7 +39,7 @@ def inspect(path: str, as_json: bool, arguments: tuple[str, ...], **given: Any) 
 
 
 def gather(package: Package, resolved: Resolved) -> dict[str, Any]:
-    contract = native.find(package, resolved.settings)
+    contract = dialects.contract(package, resolved.settings)
     values = vars(resolved.settings) | {"pools": pools.show(resolved.settings.pools)}
     row = divided(resolved.settings.pools)
     return {

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import dataclasses
 import os
-from collections.abc import Callable, Collection, Iterable
-from dataclasses import MISSING
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import MISSING, Field
 from pathlib import Path
 from typing import Any
 
 import click
 
-from panglot.discovery import Package, arrange, discover
+from panglot import dialects
 from panglot.errors import StartError
-from panglot.resolving import Resolved, parse, resolve
-from panglot.settings import FIELDS, flag
+from panglot.package import Package
+from panglot.settings import Settings, flag, table_of, variables
+from panglot.settings.resolving import Resolved, parse
 from panglot.text import visible
 
 METAVARS = {
@@ -30,18 +31,24 @@ METAVARS = {
 
 
 class Grouped(click.Command):
-    """A command whose help shows its options by group."""
+    """A command whose help shows its options by group, and those of a dialect under its name."""
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        common = table_of(Settings)
+        records = {parameter.name: parameter.get_help_record(ctx) for parameter in self.get_params(ctx)}
+        of_dialects = {name: list(dialects.own_settings(owner)) for name, owner in dialects.known().items()}
+        theirs = {setting for names in of_dialects.values() for setting in names}
         groups: dict[str, list[tuple[str, str]]] = {}
-        for parameter in self.get_params(ctx):
-            record = parameter.get_help_record(ctx)
-            if record is not None:
-                field = FIELDS.get(parameter.name or "")
-                groups.setdefault(field.metadata["group"] if field else "Options", []).append(record)
-        for name, records in groups.items():
-            with formatter.section(name):
-                formatter.write_dl(records)
+        for name, record in records.items():
+            if record is not None and name not in theirs:
+                groups.setdefault(common[name].metadata["group"] if name in common else "Options", []).append(record)
+        for dialect, names in of_dialects.items():
+            shown = [record for name in names if (record := records.get(name)) is not None]
+            if shown:
+                groups[f"Packages of {dialect}"] = shown
+        for heading, shown in groups.items():
+            with formatter.section(heading):
+                formatter.write_dl(shown)
 
 
 class OnPackage(Grouped):
@@ -56,35 +63,37 @@ class OnPackage(Grouped):
         return [*super().collect_usage_pieces(ctx), "[-- ARGUMENTS OF THE SCRIPT]"]
 
 
+def all_settings() -> dict[str, Field[Any]]:
+    """Every setting there is, those of all dialects included."""
+    table = table_of(Settings)
+    for dialect in dialects.known().values():
+        table |= {name: about for name, about in dialects.own_settings(dialect).items() if name not in table}
+    return table
+
+
 def setting_options(function: Callable[..., Any], without: Collection[str] = ()) -> Callable[..., Any]:
     """Give a command one option per setting, except those it has options of its own for."""
-    for name, field in reversed(FIELDS.items()):
-        if name in without:
-            continue
-        about = field.metadata
-        text = about["help"]
-        if about["kind"] == "bool":
-            option = click.option(
-                f"{flag(name)}/--no-{name.replace('_', '-')}" if field.default else flag(name),
-                name,
-                default=None,
-                help=text,
-            )
-            if not field.default:
-                option = click.option(flag(name), name, is_flag=True, default=None, help=text)
-        else:
-            metavar = about["metavar"] or ("|".join(about["choices"]) if about["choices"] else METAVARS[about["kind"]])
-            several = about["kind"] in ("words", "hosts")
-            option = click.option(
-                *filter(None, (about["short"], flag(name))),
-                name,
-                metavar=metavar,
-                help=text + _default(field.default),
-                multiple=several,
-                callback=_joined if several else None,
-            )
-        function = option(function)
+    for name, about in reversed(all_settings().items()):
+        if name not in without:
+            function = _option(name, about)(function)
     return function
+
+
+def _option(name: str, about: Field[Any]) -> Callable[[Any], Any]:
+    column = about.metadata
+    if column["kind"] == "bool":
+        words = f"{flag(name)}/--no-{name.replace('_', '-')}" if about.default else flag(name)
+        return click.option(words, name, is_flag=True, default=None, help=column["help"])
+    metavar = column["metavar"] or ("|".join(column["choices"]) if column["choices"] else METAVARS[column["kind"]])
+    several = column["kind"] in ("words", "hosts")
+    return click.option(
+        *filter(None, (column["short"], flag(name))),
+        name,
+        metavar=metavar,
+        help=column["help"] + _default(about.default),
+        multiple=several,
+        callback=_joined if several else None,
+    )
 
 
 def _joined(ctx: click.Context, parameter: click.Parameter, value: tuple[str, ...]) -> str | None:
@@ -98,8 +107,9 @@ def _default(value: Any) -> str:
 
 def parse_flags(given: dict[str, Any]) -> dict[str, Any]:
     """The settings given on the command line, in their own types. Raises StartError."""
+    table = all_settings()
     return {
-        name: parse(name, value, flag(name)) if isinstance(value, str) else value
+        name: parse(table[name], value, flag(name)) if isinstance(value, str) else value
         for name, value in given.items()
         if value is not None
     }
@@ -108,17 +118,21 @@ def parse_flags(given: dict[str, Any]) -> dict[str, Any]:
 def resolve_package(path: str, given: dict[str, Any], arguments: tuple[str, ...] = ()) -> tuple[Package, Resolved]:
     """The package at a path, with arguments for its script, and its settings. Raises StartError."""
     flags = parse_flags(given)
-    config = str(flags.get("config") or os.environ.get("PANGLOT_CONFIG", ""))
-    package = discover(Path(path), str(flags.get("dialect", "")), config)
-    resolved = resolve(flags, os.environ, package.config, package.defaults)
-    arranged = arrange(package, resolved.settings, arguments)
+    package = recognise(path, flags, os.environ)
+    resolved = dialects.resolve(package, flags, os.environ)
+    arranged = dialects.arrange(package, resolved.settings, arguments)
     if arranged.defaults != package.defaults:
         # A file that the settings named says more than the package alone did.
-        resolved = resolve(flags, os.environ, arranged.config, arranged.defaults)
-    package = arranged
+        resolved = dialects.resolve(arranged, flags, os.environ)
     if resolved.settings.python:
         check_interpreter(resolved.settings.python)
-    return package, resolved
+    return arranged, resolved
+
+
+def recognise(path: str, flags: Mapping[str, Any], environ: Mapping[str, str]) -> Package:
+    """The package at a path, told what flags and variables say to its detector. Raises StartError."""
+    by_variable = {name: text for name, _, text in variables.given(environ)}
+    return dialects.discover(Path(path), str(flags.get("dialect", "")), {**by_variable, **flags})
 
 
 def warn(warnings: Iterable[str]) -> None:

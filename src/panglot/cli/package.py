@@ -18,14 +18,13 @@ import click
 @click.option("--dialect", default="", metavar="NAME", help="say what the package is instead of detecting it")
 def package(path: str, dialect: str, port: int | None, **given: str) -> None:
     """Write a Dockerfile, a compose file and a Kubernetes Deployment for the package at PATH."""
-    from panglot.discovery import discover
+    from panglot import dialects
     from panglot.errors import near
-    from panglot.resolving import resolve
     from panglot.tools import container
 
-    found = discover(Path(path), dialect)
+    found = dialects.discover(Path(path), dialect)
     # The variables of this machine are not those of the container.
-    settings = resolve({}, {}, found.config, found.defaults).settings
+    settings = dialects.resolve(found, {}, {}).settings
     written = container.write(found, settings, container.Choices(path, dialect, port=port or 0, **given))
     shown = {name: near(str(written.folder / name)) for name in container.FILES}
     width = max(map(len, shown.values()))

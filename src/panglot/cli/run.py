@@ -13,7 +13,7 @@ import click
 from panglot.cli.options import OnPackage, resolve_package, setting_options, warn
 
 if TYPE_CHECKING:
-    from panglot.discovery import Package
+    from panglot.package import Package
     from panglot.settings import Settings
     from panglot.tools.inputs import Input
     from panglot.tools.run import Plan, Result

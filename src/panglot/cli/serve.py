@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from panglot import dialects
 from panglot.cli.options import OnPackage, resolve_package, setting_options, warn, warned
 
 
@@ -16,11 +17,9 @@ from panglot.cli.options import OnPackage, resolve_package, setting_options, war
 def serve(path: str, arguments: tuple[str, ...], **given: Any) -> None:
     """Serve the package at PATH: a folder, or a script."""
     package, resolved = resolve_package(path, given, arguments)
-    if package.options.get("servers") == []:
-        from panglot.alone import run as run_to_end
-
+    if package.runs_to_its_end:
         warn(resolved.warnings)
-        sys.exit(run_to_end(package, resolved.settings))
+        sys.exit(dialects.run_to_its_end(package, resolved.settings))
     from panglot.serving import serve as run
 
     run(warned(package, resolved), resolved.settings)

@@ -17,18 +17,12 @@ def shims(dialect: str, python: str) -> None:
 
     With them a script runs, debugs and completes in an editor without a server:
 
-        PYTHONPATH=$(panglot shims tiinfer) python model_service.py
+        PYTHONPATH=$(panglot shims DIALECT) python model_service.py
     """
-    from panglot.discovery import DETECTORS
-    from panglot.engine.process import worker_folder
+    from panglot import dialects
     from panglot.errors import StartError
-    from panglot.settings import suggestion
 
-    if dialect not in DETECTORS:
-        fix = suggestion(dialect, DETECTORS) or f"use one of {', '.join(DETECTORS)}"
-        raise StartError(f"there is no dialect '{dialect}'", fix=fix)
-    platform = Path(worker_folder()) / "platforms" / dialect
-    folders = [folder for folder in (platform / "always", platform / "fallback") if folder.is_dir()]
+    folders = dialects.find(dialect).platform_folders()
     if not folders:
         raise StartError(f"scripts of the {dialect} dialect import nothing of a platform")
     if folders[-1].name == "fallback" and (installed := _installed(folders[-1], python)):
@@ -45,7 +39,7 @@ def _modules(folder: Path) -> list[str]:
 
 def _installed(folder: Path, python: str) -> list[str]:
     """Which of a folder's modules the interpreter has a real version of."""
-    from panglot.tools.environment import probe
+    from panglot.tools.doctor.environment import probe
 
     names = _modules(folder)
     return [name for name in names if name not in probe(python, None, names).missing]

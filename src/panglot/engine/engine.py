@@ -12,7 +12,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from panglot.discovery import Package
 from panglot.engine import row, slots
 from panglot.engine.call import DONE, QUEUED, RUNNING, Call, Fault
 from panglot.engine.pool import Pool
@@ -20,6 +19,7 @@ from panglot.engine.slots import Borders, Slots
 from panglot.engine.staff import Hooks, Staff
 from panglot.errors import LoadError
 from panglot.metrics import Metrics
+from panglot.package import Package
 from panglot.settings import Settings
 
 LOADING, READY, BACK_OFF, DRAINING = "loading", "ready", "back-off", "draining"

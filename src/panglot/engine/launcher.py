@@ -8,7 +8,6 @@ import socket
 from collections.abc import Callable
 from typing import Any
 
-from panglot.discovery import Package
 from panglot.engine import process
 from panglot.engine.output import Output
 from panglot.engine.row import WHOLE, Plan
@@ -16,6 +15,7 @@ from panglot.engine.scratch import Scratch
 from panglot.engine.slots import Borders
 from panglot.engine.worker import Worker
 from panglot.metrics import Metrics
+from panglot.package import Package
 from panglot.settings import Settings
 
 script_log = logging.getLogger("panglot.script")

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from panglot.discovery import Package
 from panglot.distributions import pip_line
 from panglot.engine.call import Call
 from panglot.engine.worker import Worker
 from panglot.errors import LoadError
+from panglot.package import Package
 
 
 async def write(worker: Worker, lost: Sequence[Call]) -> tuple[str, str]:

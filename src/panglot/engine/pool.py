@@ -7,18 +7,18 @@ import math
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from panglot.discovery import Package
 from panglot.engine import fates
 from panglot.engine.call import DONE, QUEUED, RUNNING, Call, Fault, Step
 from panglot.engine.events import heed
+from panglot.engine.fetching import Fetching
 from panglot.engine.queue import Policy, Queue
 from panglot.engine.retries import Retries
 from panglot.engine.row import WHOLE, Plan
 from panglot.engine.slots import Borders
 from panglot.engine.staff import Hooks, Staff
 from panglot.engine.worker import HUNG, READY, RETIRED, Worker
-from panglot.fetching.calls import Fetching
 from panglot.metrics import Metrics
+from panglot.package import Package
 from panglot.settings import Settings
 from panglot_worker import wire
 
@@ -49,7 +49,7 @@ class Pool(Staff):
         self.counted = metrics.pools[plan.name]
         self.queue = Queue(settings.queue, settings.queue_bytes)
         self.fetching = Fetching(settings, metrics)
-        self.retries = Retries(int(package.options.get("retry_57x", 0)))
+        self.retries = Retries(package.tries_elsewhere)
         self._pump_scheduled = False
 
     async def stop(self, seconds: float) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from panglot.pools import PoolSize
+from panglot.settings.pools import PoolSize
 from panglot_worker.wire import STAGES
 
 BEFORE, MAIN, AFTER = ("decode", "preprocess"), ("inference",), ("postprocess", "encode")

@@ -8,7 +8,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, cast
 
-from panglot.discovery import Package
 from panglot.engine import obituary, process
 from panglot.engine.call import Call
 from panglot.engine.launcher import Launcher
@@ -18,6 +17,7 @@ from panglot.engine.slots import Borders
 from panglot.engine.worker import DEAD, LOADING, READY, RETIRED, RETIRING, STARTING, Keeper, Worker
 from panglot.errors import LoadError
 from panglot.metrics import Metrics
+from panglot.package import Package
 from panglot.settings import Settings
 
 log = logging.getLogger("panglot.engine")

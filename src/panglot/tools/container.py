@@ -17,8 +17,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from panglot import __version__
-from panglot.discovery import Package
 from panglot.errors import StartError, near
+from panglot.package import Package
 from panglot.settings import Settings
 
 TEMPLATES = Path(__file__).parent / "templates" / "container"

@@ -20,8 +20,8 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from panglot.discovery import Package
 from panglot.errors import StartError
+from panglot.package import Package
 from panglot.settings import Settings
 
 log = logging.getLogger("panglot")

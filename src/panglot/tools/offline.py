@@ -11,15 +11,14 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from panglot import linking
+from panglot import dialects, linking
 from panglot.asking.base import Ask
-from panglot.discovery import Package
 from panglot.engine.call import Call, Fault
 from panglot.engine.engine import LocalEngine, Trouble
 from panglot.errors import StartError
 from panglot.metrics import Metrics
+from panglot.package import Package
 from panglot.settings import Settings
-from panglot.web import native
 from panglot_worker import wire
 
 WORKER_STOP = 2.0
@@ -76,7 +75,7 @@ class Offline:
         self.package = package
         self.settings = settings
         self.engine = engine
-        self.contract = native.find(package, settings)
+        self.contract = dialects.contract(package, settings)
         if not self.contract.routes:
             raise StartError("there is nothing to ask: the package answers no requests", file=str(package.script))
         self.path = self.contract.routes[0].path

@@ -12,8 +12,8 @@ from typing import Any
 
 from panglot import asking
 from panglot.asking.base import About, Given
-from panglot.discovery import Package
 from panglot.errors import StartError
+from panglot.package import Package
 from panglot.settings import Settings
 from panglot.tools import stages
 from panglot.tools.inputs import Input, Unreadable

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from panglot.errors import StartError
-from panglot.hosts import is_loopback as is_loopback
 from panglot.settings import Settings
-from panglot.web.native.base import ADMIN, PUBLIC
+from panglot.settings.hosts import is_loopback as is_loopback
+from panglot.web.contract import ADMIN, PUBLIC
 
 PORT = re.compile(rb":[0-9]{1,5}$")
 LOCAL_NAMES = ("localhost", "127.0.0.1", "[::1]", "::1")

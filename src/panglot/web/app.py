@@ -12,8 +12,8 @@ from starlette.responses import HTMLResponse, Response
 from panglot.engine import engine as states
 from panglot.engine.call import Fault
 from panglot.web.access import challenges
+from panglot.web.contract import ADMIN, PUBLIC, ErrorWords, Page, neutral_error, v2_error
 from panglot.web.front import ASGI, Front
-from panglot.web.native.base import ADMIN, PUBLIC, ErrorWords, Page, neutral_error, v2_error
 
 
 def live(front: Front, request: Request) -> Response:

@@ -12,8 +12,8 @@ from starlette.responses import HTMLResponse, Response
 import panglot
 from panglot.engine.call import Fault
 from panglot.text import visible
+from panglot.web.contract import neutral_error
 from panglot.web.front import Front
-from panglot.web.native.base import neutral_error
 
 if TYPE_CHECKING:
     from importlib.resources.abc import Traversable

@@ -9,8 +9,8 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING
 
 from panglot.engine.call import Call, Fault, Step
+from panglot.web.contract import InferRoute
 from panglot.web.front import Front
-from panglot.web.native.base import InferRoute
 from panglot.web.spool import Upload
 from panglot_worker import wire
 

@@ -10,13 +10,13 @@ from collections.abc import Awaitable, Callable
 from email.utils import formatdate
 from typing import Any
 
-from panglot.discovery import Package
 from panglot.engine.call import Fault
 from panglot.engine.engine import Engine
 from panglot.metrics import Metrics
+from panglot.package import Package
 from panglot.settings import Settings
 from panglot.web.access import Access
-from panglot.web.native.base import Contract, InferRoute, Words, neutral_error
+from panglot.web.contract import Contract, InferRoute, Words, neutral_error
 from panglot.web.spool import Spool
 
 ASGI = Callable[[Any, Any, Any], Awaitable[None]]

@@ -8,8 +8,8 @@ import socket
 import ssl
 
 from panglot.settings import Settings
+from panglot.web.contract import Contract
 from panglot.web.front import Front
-from panglot.web.native.base import Contract
 from panglot.web.server import WebServer, bind
 
 

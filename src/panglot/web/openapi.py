@@ -14,8 +14,8 @@ from panglot.engine import engine as states
 from panglot.engine.call import Fault
 from panglot.text import visible
 from panglot.web.bodies import BINARY, JSON, Object, answer_content, file_content, request_content
+from panglot.web.contract import ADMIN, PUBLIC, InferRoute, Page, neutral_error
 from panglot.web.front import Front
-from panglot.web.native.base import ADMIN, PUBLIC, InferRoute, Page, neutral_error
 
 TEXT, HTML = "text/plain", "text/html"
 

@@ -17,10 +17,10 @@ from uvicorn.server import ServerState
 
 from panglot.engine.call import Fault
 from panglot.web.answering import ANSWERING, BODY, CLOSING, HEADERS, IDLE, Answering, Entry, monotonic
+from panglot.web.contract import InferRoute
 from panglot.web.exchange import Exchange, answer_bytes, cors_lines
 from panglot.web.front import Front
 from panglot.web.head import Refused, RequestHead
-from panglot.web.native.base import InferRoute
 from panglot.web.spool import Upload
 
 RESERVED = 16

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Union
 
 from panglot_worker import wire
@@ -9,6 +10,7 @@ from panglot_worker.errors import ClientError, words
 from panglot_worker.port import Port
 
 SCRIPT_ERROR = "the script failed on this request; the server's log says why"
+HERE = os.path.dirname(os.path.abspath(__file__))
 
 
 class Package(NamedTuple):
@@ -27,10 +29,16 @@ class Package(NamedTuple):
     """The private folder to run in; empty: the package's own."""
     part: Dict[str, Any] = {}
     """Which part of a row of pools this worker is; empty: all of it. See `panglot.engine.row`."""
+    dialect_folder: str = ""
+    """Where the dialect's worker half lies; empty: here."""
 
     def does(self, stage: str) -> bool:
         """Whether a stage runs in this worker. Only one that does `inference` needs the model."""
         return not self.part or stage in self.part["stages"]
+
+    def platform(self, kind: str) -> str:
+        """The folder of modules that scripts of the dialect import: those that `always` win, or the `fallback`."""
+        return os.path.join(self.dialect_folder or os.path.join(HERE, self.dialect), "platform", kind)
 
 
 class Request:

@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 from panglot import asking
 from panglot.asking.base import About, Ask, Given
 from panglot.errors import StartError
-from panglot.tools import selftest
 from panglot.tools.bench.watching import listener
 from panglot.tools.client import Client
+from panglot.tools.doctor import selftest
 from panglot.tools.inputs import Input, Unreadable
 
 BATCH = re.compile(r'panglot_batch_size_bucket\{(?:[^}]*,)?le="([^"]+)"\} (\S+)')

@@ -17,8 +17,8 @@ from typing import Any, Protocol
 
 from panglot import asking
 from panglot.asking.base import Given
-from panglot.discovery import Package
 from panglot.errors import StartError
+from panglot.package import Package
 from panglot.settings import Settings
 from panglot.tools import npy, stages
 from panglot.tools.check.compare import flat

@@ -9,7 +9,8 @@ import importlib
 import os
 from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Union
 
-from panglot_worker import codec, wire
+from panglot_worker import wire
+from panglot_worker.bodies import codec
 from panglot_worker.dialects.base import Answer, Dialect, Package, Problem, Request
 from panglot_worker.dialects.evals import answers, requests, script, uris
 from panglot_worker.dialects.evals.failures import FAILED, Failed, Fetching, WrongShape
@@ -227,3 +228,6 @@ class Evals(Dialect):
         deltas = self.measured.deltas()
         if deltas:
             self.port.tell(wire.METRIC, deltas)
+
+
+DIALECT = Evals

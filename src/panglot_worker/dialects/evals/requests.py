@@ -6,10 +6,10 @@ import base64
 import binascii
 from typing import Any, Dict, Iterator, List, NamedTuple
 
-from panglot_worker import jsontext, multipart
+from panglot_worker.bodies import jsontext, multipart
+from panglot_worker.bodies.multipart import Body, Limits
 from panglot_worker.dialects.evals.failures import BAD_TASK, WRONG_TYPE, Failed
 from panglot_worker.errors import ClientError
-from panglot_worker.multipart import Body, Limits
 
 JSON, FORM, OCTETS = "application/json", "multipart/form-data", "application/octet-stream"
 SINGLE, GROUP, BATCH = "single", "group", "batch"

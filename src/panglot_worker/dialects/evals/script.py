@@ -20,7 +20,7 @@ from typing import Any, Callable, Dict, Iterator, List, Sequence
 from panglot_worker.dialects.base import Package
 from panglot_worker.dialects.evals import oldpython
 from panglot_worker.dialects.evals.failures import FAILED, Failed, WrongShape
-from panglot_worker.loading import HERE, ScriptError
+from panglot_worker.loading import ScriptError
 
 REQID = "xx"
 """What scripts saw as the id of every request."""
@@ -31,7 +31,7 @@ def load(package: Package) -> "Script":
     """Import the script. Raises ScriptError, and what the script raises."""
     options = package.options
     sys.argv = [""]
-    evals = _platform()
+    evals = _platform(package)
     folders: List[str] = list(options.get("import_folders", ()))
     evals.__path__ = [*evals.__path__, package.folder]
     for name in ("utils", "mxnet_base"):
@@ -50,9 +50,9 @@ def load(package: Package) -> "Script":
     )
 
 
-def _platform() -> Any:
+def _platform(package: Package) -> Any:
     """Our `evals`, also where the package holds one of the platform's."""
-    sys.path.insert(0, os.path.join(HERE, "platforms", "evals", "always"))
+    sys.path.insert(0, package.platform("always"))
     try:
         importlib.import_module("evals.utils")
         return sys.modules["evals"]

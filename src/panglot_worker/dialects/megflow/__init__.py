@@ -104,3 +104,6 @@ class Megflow(Dialect):
 def serve(dialect: Megflow, port: Port, rerun: bool) -> str:
     """Feed and answer until the front says stop."""
     return dialect.doors.serve(dialect.runtime)
+
+
+DIALECT = Megflow

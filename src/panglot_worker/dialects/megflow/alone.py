@@ -7,7 +7,8 @@ import os
 import sys
 from typing import Any
 
-from panglot_worker import loading, pictures
+from panglot_worker import loading
+from panglot_worker.compat import pictures
 from panglot_worker.dialects.base import Package
 from panglot_worker.dialects.megflow import images, plugins
 from panglot_worker.dialects.megflow.runtime import Runtime

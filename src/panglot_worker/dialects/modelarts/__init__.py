@@ -7,7 +7,8 @@ import os
 import time
 from typing import Any, Callable, Dict, List, Optional, Union
 
-from panglot_worker import codec, devices, keras, tensorflow1
+from panglot_worker.bodies import codec
+from panglot_worker.compat import devices, keras, tensorflow1
 from panglot_worker.dialects.base import Answer, Dialect, Package, Problem, Request
 from panglot_worker.dialects.modelarts import answers, requests, service
 from panglot_worker.errors import ClientError, described
@@ -167,3 +168,6 @@ class Modelarts(Dialect):
     def blames_client(self, error: BaseException, answer: Union[Answer, Problem]) -> bool:
         """A script's KeyError is answered 400, and is still the script's."""
         return isinstance(error, ClientError)
+
+
+DIALECT = Modelarts

@@ -8,10 +8,10 @@ from http import HTTPStatus
 from math import isfinite
 from typing import Any, Dict, Tuple
 
-from panglot_worker import codec, jsontext
+from panglot_worker.bodies import codec, jsontext
+from panglot_worker.bodies.multipart import Limits
 from panglot_worker.dialects.base import Answer
 from panglot_worker.errors import EncodeError
-from panglot_worker.multipart import Limits
 
 JSON = "application/json"
 

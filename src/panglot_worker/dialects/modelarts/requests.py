@@ -9,9 +9,9 @@ import io
 from typing import Any, Dict, Iterable, List, Tuple
 from urllib.parse import unquote_to_bytes
 
-from panglot_worker import jsontext, multipart
+from panglot_worker.bodies import jsontext, multipart
+from panglot_worker.bodies.multipart import Body, Limits
 from panglot_worker.errors import ClientError
-from panglot_worker.multipart import Body, Limits
 from panglot_worker.wire import Head
 
 JSON, FORM, URLENCODED = "application/json", "multipart/form-data", "application/x-www-form-urlencoded"

@@ -11,7 +11,7 @@ from types import ModuleType
 from typing import Any, Callable, Dict, List, Tuple, Type
 
 from panglot_worker.dialects.base import Package
-from panglot_worker.loading import HERE, ScriptError, import_script
+from panglot_worker.loading import ScriptError, import_script
 
 PLATFORM = ("model_service", "mms", "hiai")
 """Top-level modules whose classes are the platform's, never the script's."""
@@ -19,7 +19,7 @@ PLATFORM = ("model_service", "mms", "hiai")
 
 def find(package: Package) -> Type[Any]:
     """The service class: the script's only leaf class over a base of the platform, or the engine's default service."""
-    base: Type[Any] = _platform().ModelService
+    base: Type[Any] = _platform(package).ModelService
     default: str = package.options.get("default_service", "")
     if default:
         module, _, name = default.partition(":")
@@ -28,9 +28,9 @@ def find(package: Package) -> Type[Any]:
     return pick(import_script(package.script), base, package)
 
 
-def _platform() -> Any:
+def _platform(package: Package) -> Any:
     """The platform's own module, imported before a stand-in for local tests beside the script can take its place."""
-    sys.path.insert(0, os.path.join(HERE, "platforms", "modelarts", "always"))
+    sys.path.insert(0, package.platform("always"))
     try:
         return importlib.import_module("model_service.model_service")
     finally:

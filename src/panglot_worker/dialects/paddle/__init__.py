@@ -12,7 +12,8 @@ import sys
 import traceback
 from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Type, Union
 
-from panglot_worker import codec, current
+from panglot_worker import current
+from panglot_worker.bodies import codec
 from panglot_worker.dialects.base import Answer, Dialect, Package, Problem, Request
 from panglot_worker.dialects.paddle import answers, arguments, arrays, batching, contents, describing, requests, signals
 from panglot_worker.dialects.paddle.engine import Driven, Stepped
@@ -269,3 +270,6 @@ class Paddle(Dialect):
         """An answer of Paddle Serving is 200 whatever happened."""
         found: Optional[int] = getattr(error, "status", None)
         return type(found) is int and 400 <= found <= 499
+
+
+DIALECT = Paddle

@@ -7,7 +7,7 @@ import io
 import json
 from typing import Any, Dict, List, Optional, Sequence, Tuple
 
-from panglot_worker import codec
+from panglot_worker.bodies import codec
 from panglot_worker.dialects.base import Answer
 
 JSON = "application/json"

@@ -6,9 +6,9 @@ import mimetypes
 import os
 from typing import Any, Dict, List, Optional
 
+from panglot_worker.bodies.schema import documentation
 from panglot_worker.dialects.base import Package
 from panglot_worker.dialects.paddle.requests import Wanted
-from panglot_worker.schema import documentation
 
 
 def describe(

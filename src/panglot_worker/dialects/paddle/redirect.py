@@ -11,9 +11,9 @@ import sys
 import warnings
 from typing import Any, Callable, Dict, List, NamedTuple
 
+from panglot_worker.compat.importing import after_import
 from panglot_worker.dialects.paddle import model_files
 from panglot_worker.dialects.paddle.inputs_of_model import Input
-from panglot_worker.importing import after_import
 
 
 class Loaded(NamedTuple):

@@ -6,7 +6,7 @@ import base64
 import binascii
 from typing import Any, Dict, List, NamedTuple, Union
 
-from panglot_worker import codec
+from panglot_worker.bodies import codec
 from panglot_worker.dialects.paddle import arrays, contents
 from panglot_worker.errors import ClientError
 

@@ -13,7 +13,8 @@ import urllib.request  # noqa: F401  scripts say `import urllib` alone and use u
 from types import ModuleType
 from typing import Any, Callable, Dict, Union
 
-from panglot_worker import codec, keras
+from panglot_worker.bodies import codec
+from panglot_worker.compat import keras
 from panglot_worker.dialects.base import Answer, AsksForRow, Dialect, Package, Problem, Request
 from panglot_worker.dialects.tiinfer import text
 from panglot_worker.dialects.tiinfer.examples import published_example
@@ -108,3 +109,6 @@ def platform_module() -> ModuleType:
         file = getattr(module, "__file__", None) or "tiinfer"
         raise ScriptError("this file hides the platform's tiinfer from the script", file, fix="give it another name")
     return module
+
+
+DIALECT = Tiinfer

@@ -8,7 +8,7 @@ import logging
 import os
 from typing import TYPE_CHECKING, Any, Callable, Dict, List, Optional, Type
 
-from panglot_worker import schema
+from panglot_worker.bodies import schema
 from panglot_worker.loading import ScriptError
 
 if TYPE_CHECKING:
@@ -141,6 +141,6 @@ def place(function: Any) -> Any:
     """File and line of a function, as far as it has them."""
     code = getattr(inspect.unwrap(function), "__code__", None)
     file = getattr(code, "co_filename", "")
-    if os.sep + "platforms" + os.sep in file:
+    if os.sep + "platform" + os.sep in file:
         return "", 0
     return file, getattr(code, "co_firstlineno", 0)

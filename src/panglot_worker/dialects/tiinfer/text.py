@@ -7,8 +7,9 @@ import enum
 import json
 from typing import Any, Tuple
 
-from panglot_worker import codec, errors, jsontext
-from panglot_worker.codec import Body, Limits
+from panglot_worker import errors
+from panglot_worker.bodies import codec, jsontext
+from panglot_worker.bodies.codec import Body, Limits
 from panglot_worker.dialects.base import Problem
 from panglot_worker.errors import ClientError, EncodeError
 

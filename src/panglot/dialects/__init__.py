@@ -1,0 +1,157 @@
+"""The conventions scripts are written in: found by being here, or by the entry point group `panglot.dialects`."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import inspect
+from collections.abc import Mapping, Sequence
+from importlib import metadata
+from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+from panglot.dialects.base import Dialect, from_module
+from panglot.errors import StartError
+from panglot.package import Package
+from panglot.settings import Settings, resolving, suggestion, table_of
+from panglot.settings.resolving import Resolved, Scope
+
+if TYPE_CHECKING:
+    from panglot.web.contract import Contract
+
+GROUP = "panglot.dialects"
+HERE = Path(__file__).parent
+
+
+@functools.cache
+def known() -> Mapping[str, Dialect]:
+    """All dialects by name. Raises StartError when one that a distribution brings has not the shape of a dialect."""
+    folders = sorted(entry for entry in HERE.iterdir() if (entry / "detect.py").is_file())
+    dialects = {folder.name: Dialect(folder.name, f"{__name__}.{folder.name}", folder) for folder in folders}
+    for entry in metadata.entry_points(group=GROUP):
+        brought_by = entry.dist.name if entry.dist is not None else entry.value
+        if entry.name in dialects:
+            raise StartError(f"{brought_by} brings a dialect '{entry.name}', and there is one", fix="uninstall it")
+        dialects[entry.name] = from_module(entry.name, entry.value, brought_by)
+    return MappingProxyType(dialects)
+
+
+def find(name: str) -> Dialect:
+    """The dialect of this name. Raises StartError."""
+    if name not in known():
+        fix = suggestion(name, known()) or f"use one of {', '.join(known())}"
+        raise StartError(f"there is no dialect '{name}'", fix=fix)
+    return known()[name]
+
+
+def fallback() -> Dialect:
+    """The dialect that takes what no other recognises, and says what is missing instead of saying no."""
+    return next(dialect for dialect in known().values() if _is_fallback(dialect))
+
+
+def _is_fallback(dialect: Dialect) -> bool:
+    return bool(getattr(dialect.part("detect"), "FALLBACK", False))
+
+
+# From a path to a package
+
+
+def discover(path: Path, dialect: str = "", given: Mapping[str, Any] | None = None) -> Package:
+    """Recognise a package. Raises StartError when the path is missing, empty, ambiguous or not servable.
+
+    `given` holds the settings of flags and variables, for detectors that need one of their own.
+    """
+    forced = find(dialect) if dialect else None
+    if not path.exists():
+        siblings = [child.name for child in path.parent.iterdir()] if path.parent.is_dir() else []
+        raise StartError(f"{path} does not exist", fix=suggestion(path.name, siblings))
+    where = path.resolve()
+    if forced is not None:
+        return _insist(forced, where, given or {})
+    last = fallback()
+    others = [each for each in known().values() if each.name != last.name]
+    recognised = [package for each in others if (package := _detect(each, where, given or {})) is not None]
+    if len(recognised) > 1:
+        what = " or ".join(f"{package.dialect} ({package.reasons[0]})" for package in recognised)
+        raise StartError(f"this could be {what}", file=str(path), fix=f"say which: --dialect {recognised[0].dialect}")
+    return recognised[0] if recognised else _insist(last, where, given or {})
+
+
+def _detect(dialect: Dialect, path: Path, given: Mapping[str, Any]) -> Package | None:
+    detect = dialect.part("detect").detect
+    takes_settings = len(inspect.signature(detect).parameters) > 1
+    package: Package | None = detect(path, given) if takes_settings else detect(path)
+    return package and dataclasses.replace(package, worker_half=dialect.worker_half)
+
+
+def _insist(dialect: Dialect, path: Path, given: Mapping[str, Any]) -> Package:
+    package = _detect(dialect, path, given)
+    if package is None:
+        looked = dialect.part("detect").LOOKS_FOR
+        raise StartError(f"this is no {dialect.name} package", file=str(path), fix=f"{dialect.name} needs {looked}")
+    return package
+
+
+def arrange(package: Package, settings: Settings, arguments: Sequence[str] = ()) -> Package:
+    """The package with what the settings and the command line say about it. Raises StartError."""
+    package = dataclasses.replace(package, arguments=(*package.arguments, *arguments))
+    own = getattr(find(package.dialect).part("detect"), "arrange", None)
+    arranged: Package = own(package, settings) if own is not None else package
+    return arranged
+
+
+# Settings
+
+
+def settings_of(dialect: Dialect) -> type[Settings]:
+    """The class of its packages' settings: its own, or that of all packages."""
+    own: type[Settings] = dialect.part("settings").Settings if dialect.has("settings") else Settings
+    return own
+
+
+def own_settings(dialect: Dialect) -> dict[str, dataclasses.Field[Any]]:
+    """The settings that only its packages have, by name."""
+    common = table_of(Settings)
+    return {name: about for name, about in table_of(settings_of(dialect)).items() if name not in common}
+
+
+def _tables(dialect: Dialect) -> tuple[str, ...]:
+    return tuple(getattr(dialect.part("settings"), "TABLES", ())) if dialect.has("settings") else ()
+
+
+def scope(name: str = "") -> Scope:
+    """Which settings packages of a dialect may have; without a name, those that all packages have."""
+    chosen = find(name) if name else None
+    mine = {*own_settings(chosen), *_tables(chosen)} if chosen else set()
+    others: dict[str, list[str]] = {}
+    for dialect in known().values():
+        for setting in {*own_settings(dialect), *_tables(dialect)} - mine:
+            others.setdefault(setting, []).append(dialect.name)
+    shown = {setting: " and ".join(names) for setting, names in others.items()}
+    return Scope(settings_of(chosen) if chosen else Settings, name, _tables(chosen) if chosen else (), shown)
+
+
+def resolve(package: Package, flags: Mapping[str, Any], environ: Mapping[str, str]) -> Resolved:
+    """The settings of a package. Raises StartError."""
+    return resolving.resolve(flags, environ, package.config, package.defaults, scope(package.dialect))
+
+
+# What else a dialect does
+
+
+def contract(package: Package, settings: Settings) -> Contract:
+    """The HTTP contract of a package's platform."""
+    chosen: Contract = find(package.dialect).part("contract").contract(package, settings)
+    return chosen
+
+
+def run_to_its_end(package: Package, settings: Settings) -> int:
+    """Run a package that serves nothing; its exit code."""
+    code: int = find(package.dialect).part("alone").run(package, settings)
+    return code
+
+
+def looks_for() -> str:
+    """What makes a package, for a message to someone whose folder is none."""
+    return "; ".join(f"{name}: {dialect.part('detect').LOOKS_FOR}" for name, dialect in known().items())

@@ -1,0 +1,173 @@
+"""What a dialect may provide, where it is found, and how its shape is checked.
+
+A dialect is a folder of modules. Two are required, the rest are optional:
+
+    detect.py      LOOKS_FOR, detect(path) or detect(path, given), arrange(package, settings), FALLBACK
+    contract.py    contract(package, settings)
+    ask.py         ask(about, given)
+    settings.py    Settings, a subclass of panglot.settings.Settings; TABLES
+    command.py     COMMAND, a click command: `panglot NAME`
+    templates.py   TEMPLATES, by name; the first is the default of `panglot new`
+    alone.py       run(package, settings), for packages that serve nothing
+
+Each is imported only when it is needed. Its other half runs in the worker: `panglot_worker/dialects/<name>/` for ours,
+the folder `worker` inside of it for one that another distribution brings.
+"""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import importlib.util
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+from typing import Any, NamedTuple
+
+import panglot_worker
+from panglot.errors import StartError
+
+ENDING = ".template"
+"""Files of templates end in this, so that no tool takes them for code of ours."""
+
+
+class Part(NamedTuple):
+    """One module of a dialect: what it must define. Functions by their numbers of arguments, fewest and most."""
+
+    functions: dict[str, tuple[int, int]]
+    values: tuple[str, ...] = ()
+    required: bool = False
+
+
+PARTS = {
+    "detect": Part({"detect": (1, 2)}, ("LOOKS_FOR",), required=True),
+    "contract": Part({"contract": (2, 2)}, required=True),
+    "ask": Part({"ask": (2, 2)}),
+    "settings": Part({}, ("Settings",)),
+    "command": Part({}, ("COMMAND",)),
+    "templates": Part({}, ("TEMPLATES",)),
+    "alone": Part({"run": (2, 2)}),
+}
+
+
+@dataclass(frozen=True)
+class Template:
+    """A package that `panglot new` writes: the files of one folder, and how it is then called."""
+
+    files: dict[str, str]
+    """Every file, in the order to show them, with what it is."""
+    call: str
+    """A curl line; {folder} stands for the package."""
+    prepare: str = ""
+    """What to run before the package is served, likewise."""
+
+
+@dataclass(frozen=True)
+class Dialect:
+    """A dialect by name. Its parts are imported on use."""
+
+    name: str
+    module: str
+    folder: Path
+    brought_by: str = ""
+    """The distribution it comes from, where that is not ours."""
+
+    def has(self, part: str) -> bool:
+        """Whether it provides a part, without importing it."""
+        return (self.folder / f"{part}.py").is_file() or (self.folder / part / "__init__.py").is_file()
+
+    def part(self, part: str) -> Any:
+        """A part it provides."""
+        return importlib.import_module(f"{self.module}.{part}")
+
+    @property
+    def worker_half(self) -> Path:
+        """The folder that a worker loads it from."""
+        if self.brought_by:
+            return self.folder / "worker"
+        return Path(panglot_worker.__path__[0]).resolve() / "dialects" / self.name
+
+    def platform_folders(self) -> list[Path]:
+        """The folders of modules that its scripts import: those that always win, then those that never do."""
+        folders = (self.worker_half / "platform" / kind for kind in ("always", "fallback"))
+        return [folder for folder in folders if folder.is_dir()]
+
+    @property
+    def about(self) -> str:
+        """One sentence: the first of its detector's docstring."""
+        module: ModuleType = self.part("detect")
+        return (module.__doc__ or "").strip().partition("\n")[0]
+
+
+def from_module(name: str, module: str, brought_by: str) -> Dialect:
+    """The dialect that a distribution names by its entry point, checked. Raises StartError."""
+    try:
+        spec = importlib.util.find_spec(module)
+    except ImportError as error:
+        raise _unusable(name, brought_by, f"{module} cannot be imported: {error}") from None
+    if spec is None or not spec.submodule_search_locations:
+        raise _unusable(name, brought_by, f"{module} must be a folder of modules that can be imported")
+    dialect = Dialect(name, module, Path(next(iter(spec.submodule_search_locations))), brought_by)
+    problems = list(check(dialect))
+    if problems:
+        raise _unusable(name, brought_by, "; ".join(problems))
+    return dialect
+
+
+def _unusable(name: str, brought_by: str, why: str) -> StartError:
+    fix = f"mend or uninstall {brought_by}"
+    return StartError(f"the dialect '{name}' of {brought_by} cannot be used: {why}", fix=fix)
+
+
+def check(dialect: Dialect) -> list[str]:
+    """What is wrong with the shape of a dialect, read from its files; nothing of it is imported."""
+    problems = []
+    for name, part in PARTS.items():
+        if dialect.has(name):
+            problems += [f"{name}.py {problem}" for problem in _check_part(dialect, name, part)]
+        elif part.required:
+            problems.append(f"{name}.py is missing")
+    if dialect.brought_by and not (dialect.folder / "worker" / "__init__.py").is_file():
+        problems.append("worker/__init__.py is missing")
+    return problems
+
+
+def _check_part(dialect: Dialect, name: str, part: Part) -> list[str]:
+    file = dialect.folder / f"{name}.py"
+    try:
+        tree = ast.parse((file if file.is_file() else dialect.folder / name / "__init__.py").read_bytes())
+    except SyntaxError as error:
+        return [f"line {error.lineno}: {error.msg}"]
+    bound = _bound(tree)
+    problems = [f"must define {value}" for value in part.values if value not in bound]
+    for function, (fewest, most) in part.functions.items():
+        node = bound.get(function, None) if function in bound else ...
+        if node is ...:
+            problems.append(f"must define {function}")
+        elif isinstance(node, ast.FunctionDef) and not _takes(node.args, fewest, most):
+            wanted = str(most) if fewest == most else f"{fewest} or {most}"
+            problems.append(f"line {node.lineno}: {function}({ast.unparse(node.args)}) must take {wanted} argument(s)")
+    return problems
+
+
+def _bound(tree: ast.Module) -> dict[str, ast.stmt]:
+    """What a module binds at its top level: by definition, assignment or import."""
+    names: dict[str, ast.stmt] = {}
+    for node in tree.body:
+        if isinstance(node, ast.FunctionDef | ast.ClassDef):
+            names[node.name] = node
+        elif isinstance(node, ast.Assign):
+            names.update({target.id: node for target in node.targets if isinstance(target, ast.Name)})
+        elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
+            names[node.target.id] = node
+        elif isinstance(node, ast.ImportFrom | ast.Import):
+            names.update({alias.asname or alias.name: node for alias in node.names})
+    return names
+
+
+def _takes(arguments: ast.arguments, fewest: int, most: int) -> bool:
+    """Whether it can be called with `fewest` positional arguments, and names at most `most`."""
+    named = [*arguments.posonlyargs, *arguments.args]
+    required = len(named) - len(arguments.defaults)
+    needs_keyword = any(default is None for default in arguments.kw_defaults)
+    return required <= most and (len(named) >= fewest or arguments.vararg is not None) and not needs_keyword

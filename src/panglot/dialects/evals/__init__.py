@@ -1,0 +1,1 @@
+"""The evals dialect, as the front knows it."""

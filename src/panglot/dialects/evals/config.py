@@ -1,0 +1,240 @@
+"""What a script finds at init: from a folder of files, the platform's configuration, its variables, and `panglot.toml`.
+
+Later ones win, except that the platform's file wins over its variables, as it did there.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from panglot.dialects.evals.layout import CONFIG, Found
+from panglot.errors import StartError
+from panglot.settings import suggestion
+
+MODEL_FOLDERS = ("model_files", "models")
+CUSTOM_FOLDER = "custom_files"
+FETCHED = re.compile(r"(?:proxy_)?(?:https?|qiniu)://")
+
+KINDS: dict[str, type] = {
+    "app": str,
+    "batch_size": int,
+    "use_device": str,
+    "workspace": str,
+    "model_files": dict,
+    "custom_files": dict,
+    "custom_params": dict,
+    "model_params": dict,
+    "tar_file": str,
+    "image_width": int,
+    "net_preprocess": bool,
+    "split_batch": bool,
+    "link_large": bool,
+    "platform_codes": bool,
+    "retry_57x": int,
+}
+"""Every key of the table [evals] in `panglot.toml`, which is every entry a script is given and every switch."""
+WORDS: dict[type, str] = {str: "text", int: "a whole number", bool: "true or false", dict: "a table"}
+
+
+@dataclass(frozen=True)
+class Config:
+    values: dict[str, Any]
+    port: int = 0
+    reasons: tuple[str, ...] = ()
+    problems: tuple[str, ...] = ()
+
+
+@dataclass
+class _Layers:
+    """Gathers values, the strongest last."""
+
+    values: dict[str, Any] = field(default_factory=dict)
+    reasons: list[str] = field(default_factory=list)
+    problems: list[str] = field(default_factory=list)
+    port: int = 0
+
+
+def read(found: Found, given: str, toml: Path | None, environ: Mapping[str, str]) -> Config:
+    """The configuration of a package; `given` is the file of --config. Raises StartError."""
+    layers = _Layers()
+    _folders(found, layers)
+    _variables(environ, layers)
+    file = Path(given).resolve() if given else found.root / CONFIG
+    if given and not file.is_file():
+        raise StartError(f"--config {given}: there is no such file")
+    if file.is_file():
+        _platform(file, layers)
+    if toml is not None:
+        _table(toml, layers)
+    return Config(layers.values, layers.port, tuple(layers.reasons), tuple(layers.problems))
+
+
+def _folders(found: Found, layers: _Layers) -> None:
+    """The simple way: folders of files beside the script."""
+    for place in dict.fromkeys((found.root, found.folder)):
+        for name in MODEL_FOLDERS:
+            folder = place / name
+            if folder.is_dir() and not (folder / "__init__.py").exists() and "model_files" not in layers.values:
+                layers.values["model_files"] = files_in(folder)
+                layers.reasons.append(f"model_files are the {len(layers.values['model_files'])} files of {name}/")
+        if (place / CUSTOM_FOLDER).is_dir() and "custom_files" not in layers.values:
+            layers.values["custom_files"] = files_in(place / CUSTOM_FOLDER)
+
+
+def files_in(folder: Path) -> dict[str, str]:
+    """Every file below a folder, by its path in it; hidden ones are left out."""
+    return {
+        str(path.relative_to(folder)): str(path)
+        for path in sorted(folder.rglob("*"))
+        if path.is_file() and not any(part.startswith(".") for part in path.relative_to(folder).parts)
+    }
+
+
+def _variables(environ: Mapping[str, str], layers: _Layers) -> None:
+    if environ.get("USE_DEVICE"):
+        layers.values["use_device"] = environ["USE_DEVICE"]
+    port = environ.get("PORT_HTTP", "")
+    if port:
+        layers.port = _port(port, "PORT_HTTP")
+    _note_mode(environ.get("RUN_MODE", ""), "RUN_MODE", layers)
+
+
+def _port(value: Any, where: str, file: str = "") -> int:
+    text = str(value)
+    if not text.isdigit() or not 0 < int(text) < 65536:
+        raise StartError(f"{where} = {value!r}: expected a port", file=file)
+    return int(text)
+
+
+def _note_mode(mode: str, where: str, layers: _Layers) -> None:
+    if mode and mode != "standalone":
+        layers.problems.append(f"{where} {mode}: there is no queue and no etcd here; HTTP is served, as in standalone")
+
+
+# The platform's own file
+
+
+def _platform(file: Path, layers: _Layers) -> None:
+    try:
+        value = json.loads(file.read_bytes())
+    except json.JSONDecodeError as error:
+        raise StartError(f"not valid JSON: {error.msg}", file=str(file), line=error.lineno) from None
+    except ValueError as error:
+        raise StartError(f"not valid JSON: {error}", file=str(file)) from None
+    if not isinstance(value, dict):
+        raise StartError("expected a JSON object", file=str(file))
+    release = value.get("release") or {}
+    if not isinstance(release, dict):
+        raise StartError("release: expected an object", file=str(file))
+    values = layers.values
+    for name in ("use_device", "workspace", "app"):
+        if value.get(name):
+            values[name] = _kept(name, value[name], file)
+    for name, theirs in RELEASE.items():
+        entry = next((release[key] for key in theirs if release.get(key) is not None), None)
+        if entry is not None:
+            values[name] = _kept(name, entry, file)
+    _resolve(values, file)
+    if value.get("http_port"):
+        layers.port = _port(value["http_port"], "http_port", str(file))
+    _note_mode(str(value.get("run_mode", "")), f"{file.name}: run_mode", layers)
+    layers.reasons.append(f"{file.name} says how it is started")
+
+
+RELEASE = {
+    "batch_size": ("batch_size",),
+    "image_width": ("image_width",),
+    "tar_file": ("tar_file", "model_file"),
+    "custom_files": ("custom_files",),
+    "custom_params": ("custom_values", "custom_params"),
+    "model_params": ("model_params",),
+}
+"""Names of a release's entries: those of the server, and those its documentation used."""
+
+
+def _kept(name: str, value: Any, file: Path, line: int = 0) -> Any:
+    """The value, if it is of its kind. Raises StartError."""
+    kind = KINDS[name]
+    right = isinstance(value, kind) and not (kind is int and isinstance(value, bool))
+    if not right or (kind is int and value < 0):
+        raise StartError(f"{name} = {value!r}: expected {WORDS[kind]}", file=str(file), line=line)
+    return value
+
+
+def _resolve(values: dict[str, Any], file: Path) -> None:
+    """Make the names of files paths, seen from the file that names them."""
+    if values.get("tar_file"):
+        values["tar_file"] = _path(values["tar_file"], file)
+        values.pop("model_files", None)
+    for name in ("model_files", "custom_files"):
+        if name in values:
+            values[name] = {key: _path(text, file) for key, text in values[name].items()}
+
+
+def _path(text: Any, file: Path) -> str:
+    if not isinstance(text, str) or not text:
+        raise StartError(f"{text!r}: expected the name of a file", file=str(file))
+    if FETCHED.match(text):
+        raise StartError(f"{text} is not fetched at start", file=str(file), fix="download it and name the file")
+    path = (file.parent / text.removeprefix("file://")).resolve()
+    if not path.is_file():
+        raise StartError(f"there is no file {path}", file=str(file))
+    return str(path)
+
+
+# panglot.toml
+
+
+def _table(file: Path, layers: _Layers) -> None:
+    """The table [evals]. Raises StartError for unknown keys and wrong kinds."""
+    text = file.read_text(encoding="utf-8")
+    try:
+        table = tomllib.loads(text).get("evals", {})
+    except tomllib.TOMLDecodeError:
+        return  # whoever reads the settings says so
+    if not isinstance(table, dict):
+        raise StartError("evals: expected a table", file=str(file))
+    given = {}
+    for key, value in table.items():
+        line = next(
+            (n for n, line in enumerate(text.splitlines(), 1) if re.match(rf"\s*\[?(evals\.)?{key}\b", line)), 0
+        )
+        if key not in KINDS:
+            fix = suggestion(key, KINDS) or f"known are {', '.join(KINDS)}"
+            raise StartError(f"unknown key '{key}' in [evals]", file=str(file), line=line, fix=fix)
+        if key in ("model_files", "custom_files") and isinstance(value, str):
+            folder = (file.parent / value).resolve()
+            if not folder.is_dir():
+                raise StartError(f"{key}: there is no folder {folder}", file=str(file), line=line)
+            value = files_in(folder)
+        given[key] = _kept(key, value, file, line)
+    _resolve(given, file)
+    if "model_files" in given:
+        layers.values.pop("tar_file", None)
+    if "tar_file" in given:
+        layers.values.pop("model_files", None)
+    layers.values.update(given)
+    if given:
+        layers.reasons.append(f"{file.name} says {', '.join(given)}")
+
+
+def shown(values: Mapping[str, Any]) -> dict[str, Any]:
+    """The configuration without secrets, for whoever runs the server."""
+    return {key: _hidden(key, value) for key, value in values.items()}
+
+
+SECRET = re.compile(r"(?:^|_)(?:ak|sk|key|secret|token|password|passwd)$", re.IGNORECASE)
+
+
+def _hidden(key: str, value: Any) -> Any:
+    if SECRET.search(key):
+        return "***"
+    if isinstance(value, dict):
+        return {str(name): _hidden(str(name), entry) for name, entry in value.items()}
+    return [_hidden("", entry) for entry in value] if isinstance(value, list) else value

@@ -1,0 +1,77 @@
+"""AVA evals: POST /v1/eval and /v1/batch, GET /health and /configs of the platform's server."""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from panglot.dialects.evals.config import KINDS, shown
+from panglot.engine import engine as states
+from panglot.package import Package
+from panglot.settings import Settings
+from panglot.web.contract import ADMIN, PUBLIC, Contract, InferRoute, Page, v2_error
+
+RESPONSE_TIME = "ava_serving_eval_response_time"
+
+
+def contract(package: Package, settings: Settings) -> Contract:
+    return Contract(
+        routes=(InferRoute("/v1/eval", "/v1/eval"), InferRoute("/v1/batch", "/v1/batch")),
+        error=v2_error,
+        pages=(Page("/health", PUBLIC, health), Page("/configs", ADMIN, configs)),
+        unknown=v2_error,
+        metrics=measured,
+        fold_case=True,
+        id_header=b"x-reqid",
+    )
+
+
+def health(front: Any, request: Request) -> Response:
+    """`ok` and the app's name; on the platform nothing listened before that."""
+    if front.engine.state == states.READY:
+        return Response(f"ok {front.package.options.get('app', '')}", media_type="text/plain")
+    return Response("not ready", 503, {"retry-after": "2"}, "text/plain")
+
+
+def configs(front: Any, request: Request) -> Response:
+    """The configuration in force; what looks like a secret is not shown."""
+    known = {name: value for name, value in front.package.options.items() if name in KINDS}
+    body = json.dumps({"run_mode": "standalone", "release": shown(known)}, default=str, sort_keys=True)
+    return Response(body, media_type="application/json")
+
+
+def measured(front: Any) -> str:
+    """What scripts measured with monitor_rt_*. Workers count each bucket alone; here they are added up."""
+    buckets: dict[str, dict[float, float]] = defaultdict(dict)
+    sums: dict[str, float] = {}
+    for series, value in front.metrics.script.items():
+        if series.startswith(RESPONSE_TIME + "_bucket{"):
+            labels, _, bound = series[len(RESPONSE_TIME) + 8 : -2].rpartition(',le="')
+            buckets[labels][float(bound)] = value
+        elif series.startswith(RESPONSE_TIME + "_sum{"):
+            sums[series[len(RESPONSE_TIME) + 5 : -1]] = value
+    if not buckets:
+        return ""
+    lines = [f"# HELP {RESPONSE_TIME} measured by the script", f"# TYPE {RESPONSE_TIME} histogram"]
+    for labels, counts in sorted(buckets.items()):
+        below = 0.0
+        for bound in BOUNDS:
+            below += counts.get(bound, 0)
+            le = "+Inf" if bound == float("inf") else f"{bound:g}"
+            lines.append(f'{RESPONSE_TIME}_bucket{{{labels},le="{le}"}} {below:g}')
+        lines.append(f"{RESPONSE_TIME}_sum{{{labels}}} {sums.get(labels, 0.0):.6f}")
+        lines.append(f"{RESPONSE_TIME}_count{{{labels}}} {below:g}")
+    return "\n".join(lines) + "\n"
+
+
+BOUNDS = (
+    0.0,
+    *(float(f"{n * unit:g}") for unit in (0.01, 0.1, 1) for n in range(1, 10)),
+    *(10.0, 20.0, 30.0, 40.0, 50.0, 60.0),
+    float("inf"),
+)
+"""The platform's buckets."""

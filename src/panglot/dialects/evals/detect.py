@@ -1,0 +1,98 @@
+"""The evals dialect: eval.py with `create_net` and `net_inference`, alone or in a folder of the platform's images."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from panglot.dialects.evals import config as configs
+from panglot.dialects.evals import layout
+from panglot.dialects.evals.example import api
+from panglot.dialects.evals.layout import Found
+from panglot.dialects.evals.settings import Settings
+from panglot.package import Package
+
+LOOKS_FOR = "eval.py with create_net and net_inference, in the folder or its python/evals, or a script of evals.utils"
+
+
+def detect(path: Path, given: Mapping[str, Any]) -> Package | None:
+    """The package, None when it is none of ours, StartError when it is ours but cannot work."""
+    config = str(given.get("config", "")) or (str(path) if path.suffix == ".conf" else "")
+    found = layout.find(path)
+    if found is None:
+        return None
+    start = layout.check(found)
+    helpers = layout.helpers(found)
+    toml = next((file for file in (found.root / "panglot.toml", found.folder / "panglot.toml") if file.is_file()), None)
+    known = configs.read(found, config, toml, os.environ)
+    batch_size = max(1, known.values.get("batch_size", 1))
+    return Package(
+        name=found.name,
+        folder=found.folder,
+        script=found.script,
+        dialect="evals",
+        entry=f"{start}, net_inference",
+        reasons=(_reason(found, start), *known.reasons),
+        problems=known.problems,
+        config=toml,
+        defaults=_defaults(known, batch_size),
+        options=_options(found, known.values, batch_size),
+        environment=_environment(found, os.environ),
+        facts=_facts(found, helpers, known.values, batch_size),
+        run_links=found.links(),
+        fixed_paths=layout.fixed_paths(found, helpers),
+        tries_elsewhere=int(known.values.get("retry_57x", 0)),
+    )
+
+
+def _reason(found: Found, start: str) -> str:
+    for node in found.tree.body:
+        if getattr(node, "name", "") == start:
+            return f"{found.script.relative_to(found.root)}:{node.lineno} defines {start}"
+    return f"{found.script.relative_to(found.root)} is a script of evals"
+
+
+def _defaults(known: configs.Config, batch_size: int) -> dict[str, Any]:
+    defaults: dict[str, Any] = {"nan": "error", "strict_results": True, "max_batch": batch_size}
+    return {**defaults, "port": known.port} if known.port else defaults
+
+
+def _options(found: Found, values: Mapping[str, Any], batch_size: int) -> dict[str, Any]:
+    return {
+        **values,
+        "batch_size": batch_size,
+        "import_folders": found.import_folders(),
+        "api": api(found),
+    }
+
+
+def _environment(found: Found, environ: Mapping[str, str]) -> dict[str, str]:
+    """What the platform's images set, and its variables as the server has them."""
+    wanted = {name: environ[name] for name in ("RUN_MODE", "USE_DEVICE") if name in environ}
+    return {"RUN_MODE": "standalone", **wanted}
+
+
+def _facts(found: Found, helpers: list[Path], values: Mapping[str, Any], batch_size: int) -> dict[str, list[str]]:
+    theirs = [
+        f"{(found.folder / name).relative_to(found.root)}: Panglot's own is used"
+        for name in layout.FRAMEWORK
+        if (found.folder / name).is_dir()
+    ]
+    files = [str(file.relative_to(found.root)) for file in helpers if file.is_relative_to(found.root)]
+    archive = [f"all of {values['tar_file']}"] if "tar_file" in values else []
+    return {
+        "batch_size": [str(batch_size)],
+        "helpers": files,
+        "model_files": [*archive, *values.get("model_files", {})],
+        "custom_files": list(values.get("custom_files", {})),
+        "not_taken": theirs,
+    }
+
+
+def arrange(package: Package, settings: Settings) -> Package:
+    """Check what settings say about files. Raises StartError."""
+    options = {**package.options, "uri_root": settings.uri_root, "max_file": settings.max_body}
+    return dataclasses.replace(package, options=options)

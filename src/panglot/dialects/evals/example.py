@@ -1,0 +1,62 @@
+"""What the API of a package looks like, for documents and for a first try."""
+
+from __future__ import annotations
+
+import json
+import mimetypes
+from typing import Any
+
+from panglot.dialects.evals.layout import Found
+from panglot.source import imported
+
+JSON, FORM, OCTETS = "application/json", "multipart/form-data", "application/octet-stream"
+PICTURE_LIBRARIES = {"evals.utils.image", "cv2", "PIL", "PIL.Image", "skimage", "imageio"}
+LARGEST_EXAMPLE = 65536
+EXAMPLE = {"data": {"uri": "data:application/octet-stream;base64,aGVsbG8="}, "params": {}}
+
+BINARY = {"type": "string", "format": "binary"}
+UPLOAD = {
+    "type": "object",
+    "properties": {"file": BINARY, "params": {"type": "string"}, "attribute": {"type": "string"}},
+    "required": ["file"],
+}
+TASK = {
+    "type": "object",
+    "properties": {
+        "data": {"description": "an object with uri or body, and attribute; or a list of such objects: a group"},
+        "params": {},
+    },
+    "required": ["data"],
+}
+RESULT = {
+    "type": "object",
+    "properties": {"code": {"type": "integer"}, "message": {"type": "string"}, "result": {}},
+    "required": ["code", "message"],
+}
+
+
+def api(found: Found) -> dict[str, Any]:
+    """As far as it is known without running anything."""
+    known: dict[str, Any] = {
+        "request_types": [JSON, FORM, OCTETS],
+        "request_schema": {"anyOf": [UPLOAD, BINARY, TASK, {"type": "array", "items": TASK}]},
+        "response_schema": {"anyOf": [RESULT, {"type": "array", "items": RESULT}, BINARY]},
+    }
+    example = _example(found)
+    return known if example is None else {**known, "example": example}
+
+
+def _example(found: Found) -> dict[str, Any] | None:
+    """The request.json of the package, else a picture of it, else text for scripts that do not look at pictures."""
+    file = found.root / "request.json"
+    try:
+        value = json.loads(file.read_bytes()) if file.stat().st_size <= LARGEST_EXAMPLE else None
+    except (OSError, ValueError):
+        value = None
+    if isinstance(value, dict) and "data" in value:
+        return {"kind": "json", "value": value}
+    for picture in sorted(found.folder.iterdir()):
+        kind = mimetypes.guess_type(picture.name)[0] or ""
+        if kind.startswith("image/") and picture.is_file():
+            return {"kind": "form", "files": {"file": kind}, "fields": [], "names": {"file": picture.name}}
+    return None if PICTURE_LIBRARIES & set(imported(found.tree)) else {"kind": "json", "value": EXAMPLE}

@@ -1,0 +1,165 @@
+"""Where the script and its helpers lie: beside each other, or as in the platform's images."""
+
+from __future__ import annotations
+
+import ast
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from panglot.dialects.evals.python2 import refusal
+from panglot.errors import StartError, near
+from panglot.package import FixedPath
+from panglot.source import functions, imported
+
+SCRIPT = "eval.py"
+CONFIG = "serving-eval.conf"
+PLACES = ("", "python/evals", "evals")
+"""Where the script is, below what a user points at."""
+FRAMEWORK = ("utils", "mxnet_base")
+"""Modules of the platform that may lie beside a script; Panglot's own are used."""
+SERVING = "/workspace/serving"
+SIGNS = re.compile(rb"^\s*(?:from|import)\s+evals\b|^def\s+(?:create_net|net_init|net_inference)\b", re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class Found:
+    """`root` is what the user points at, `folder` where the script is: the platform's `evals`."""
+
+    root: Path
+    folder: Path
+    script: Path
+    tree: ast.Module
+
+    @property
+    def name(self) -> str:
+        if self.script.name != SCRIPT:
+            return self.script.stem
+        return self.root.name or "evals"
+
+    @property
+    def is_image(self) -> bool:
+        """Whether the folder is laid out as the platform's images were."""
+        return self.root != self.folder
+
+    def import_folders(self) -> list[str]:
+        """Where scripts found helpers besides their own folder."""
+        parent = [self.folder.parent] if self.is_image else []
+        return [str(folder) for folder in (*parent, self.folder / "src") if folder.is_dir()]
+
+    def links(self) -> dict[str, Path]:
+        """The platform's working directory, as links."""
+        links = {f"serving/{entry.name}": entry for entry in sorted(self.root.iterdir()) if entry.name != "python"}
+        if self.is_image and (self.root / "python").is_dir():
+            return {**links, "serving/python": self.root / "python"}
+        return {**links, "serving/python/evals": self.folder}
+
+
+def find(path: Path) -> Found | None:
+    """The script at a path, or None when there is none of ours. Raises StartError."""
+    if path.is_file():
+        if path.suffix == ".conf":
+            return find(path.parent)
+        return _at(_root(path), path) if path.suffix == ".py" and _is_ours(path) else None
+    for place in PLACES:
+        script = path / place / SCRIPT
+        if script.is_file() and _is_ours(script):
+            return _at(path, script)
+    others = [script for script in sorted(path.glob("*.py")) if _is_entry(script)]
+    if len(others) > 1:
+        names = " and ".join(script.name for script in others)
+        raise StartError(
+            f"{names} could each be the script", file=str(path), fix=f"name one: panglot serve {near(str(others[0]))}"
+        )
+    return _at(path, others[0]) if others else None
+
+
+def _root(script: Path) -> Path:
+    folder = script.parent
+    return folder.parents[1] if folder.name == "evals" and folder.parent.name == "python" else folder
+
+
+def _at(root: Path, script: Path) -> Found:
+    return Found(root, script.parent, script, parsed(script))
+
+
+def parsed(script: Path) -> ast.Module:
+    """The syntax tree. Raises StartError that says what Python 2 leaves to change."""
+    try:
+        return ast.parse(script.read_bytes(), filename=str(script))
+    except SyntaxError as error:
+        raise refusal(script, error) from None
+    except ValueError as error:
+        raise StartError(f"not readable as Python: {error}", file=str(script)) from None
+
+
+def _is_ours(script: Path) -> bool:
+    """By the text: a script for Python 2 has no syntax tree."""
+    return SIGNS.search(script.read_bytes()) is not None
+
+
+def _is_entry(script: Path) -> bool:
+    text = script.read_bytes()
+    return b"evals" in text and b"net_inference" in text and SIGNS.search(text) is not None
+
+
+def helpers(found: Found) -> list[Path]:
+    """The package's own modules that the script imports, directly or not. Raises StartError for Python 2."""
+    seen: dict[Path, None] = {}
+    open_ends: list[tuple[Path, ast.Module]] = [(found.script, found.tree)]
+    while open_ends:
+        script, tree = open_ends.pop()
+        for name in imported(tree):
+            for file in _files(found, script.parent, name):
+                if file not in seen and file != found.script:
+                    seen[file] = None
+                    open_ends.append((file, parsed(file)))
+    return list(seen)
+
+
+def _files(found: Found, beside: Path, name: str) -> list[Path]:
+    """The files a dotted name may mean in this package."""
+    inside = name.removeprefix("evals.") if name.startswith("evals.") else name
+    if name == "evals" or (name != inside and inside.partition(".")[0] in FRAMEWORK):
+        return []
+    places = [found.folder] if name != inside else [beside, found.folder, *map(Path, found.import_folders())]
+    files = []
+    for place in places:
+        path = place.joinpath(*inside.split("."))
+        files += [file for file in (path.with_suffix(".py"), path / "__init__.py") if file.is_file()]
+    return [file for file in files if not (file.parent.name in FRAMEWORK and file.parent.parent == found.folder)]
+
+
+def check(found: Found) -> str:
+    """The name of the function that starts the script. Raises StartError when a function is missing."""
+    names = {*functions(found.tree.body), *_bound(found.tree)}
+    start = next((name for name in ("create_net", "net_init") if name in names), "")
+    for name, given in ((start or "create_net", "configs"), ("net_inference", "model, reqs")):
+        if name not in names and "*" not in names:
+            raise StartError(f"there is no {name} in it", file=str(found.script), fix=f"define {name}({given})")
+    return start or "create_net"
+
+
+def _bound(tree: ast.Module) -> set[str]:
+    """Names bound at the top level in other ways; a star of a module of the package's own may bring in anything."""
+    names = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and node.names[0].name == "*":
+            names |= set() if (node.module or "").startswith("evals.utils") else {"*"}
+        elif isinstance(node, ast.ImportFrom | ast.Import):
+            names |= {alias.asname or alias.name for alias in node.names}
+        elif isinstance(node, ast.Assign):
+            names |= {target.id for target in node.targets if isinstance(target, ast.Name)}
+    return names
+
+
+def fixed_paths(found: Found, files: list[Path]) -> tuple[FixedPath, ...]:
+    """Texts in the package's modules that begin with the platform's working directory."""
+    paths = []
+    for file in (found.script, *files):
+        for node in ast.walk(parsed(file)):
+            if isinstance(node, ast.Constant) and isinstance(node.value, str):
+                text = node.value
+                if text == SERVING or text.startswith(SERVING + "/"):
+                    paths.append(FixedPath(text, file.name, node.lineno, SERVING, "serving"))
+    return tuple(paths)

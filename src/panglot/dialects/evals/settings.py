@@ -1,0 +1,21 @@
+"""Settings that only evals packages have."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from panglot import settings
+from panglot.settings import setting
+
+TABLES = ("evals",)
+"""What the platform's configuration file would say; read by `config.py`."""
+
+
+@dataclass(frozen=True)
+class Settings(settings.Settings):
+    """All settings of an evals package."""
+
+    config: str = setting("", "the platform's configuration file, instead of serving-eval.conf", "str", metavar="FILE")
+    uri_root: str = setting(
+        "", "the only folder whose files a request may name; none by default", "folder", metavar="FOLDER"
+    )

@@ -1,0 +1,1 @@
+"""The megflow dialect, as the front knows it."""

@@ -1,0 +1,156 @@
+"""The HTTP contract of MegFlow's server nodes. Every node has a listener of its own, on the port its graph names."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator
+from typing import Any
+
+import orjson
+from starlette.requests import Request
+from starlette.responses import Response
+
+from panglot.dialects.megflow import video
+from panglot.engine.call import Fault
+from panglot.errors import StartError
+from panglot.metrics import wording
+from panglot.package import Package
+from panglot.settings import Settings
+from panglot.web.contract import ADMIN, Contract, InferRoute, Listener, Page, Words
+
+TEXT = b"text/plain; charset=utf-8"
+OCTETS = "application/octet-stream"
+PICTURES = ("image/*", "image/jpeg", "image/png", OCTETS)
+"""What an ImageServer takes: the platform's own wildcard, other types of picture, and bytes."""
+
+
+def contract(package: Package, settings: Settings) -> Contract:
+    """Of the first server node, with those of the others as further listeners."""
+    if not package.options["servers"]:
+        return Contract(routes=(), error=error)
+    first, *others = package.options["servers"]
+    if settings.workers > 1 and any(server["type"] == "VideoServer" for server in (first, *others)):
+        raise StartError("streams belong to one worker, and there are to be several", fix="leave out --workers")
+    more = tuple(Listener(int(server["port"]), _contract(server)) for server in others)
+    found = dataclasses.replace(_contract(first), listeners=more)
+    port = package.options.get("debug_port")
+    if port is None:
+        return found
+    from panglot.dialects.megflow import debugger
+
+    return dataclasses.replace(found, beside=lambda front: debugger.serve(front, port))
+
+
+def _contract(server: dict[str, Any]) -> Contract:
+    node = str(server["node"])
+    routes: tuple[InferRoute, ...] = ()
+    if server["type"] == "VideoServer":
+        routes = video.routes(node)
+    elif server["type"] == "BytesServer":
+        routes = (InferRoute("/analyze/bytes", "/analyze/bytes", target=node, takes=(OCTETS,), gives=OCTETS),)
+    else:
+        gives = "application/json" if server.get("response") == "json" else "image/jpeg"
+        picture = InferRoute(
+            "/analyze/", "/analyze/{extra_data}", prefix=True, target=node, parameter="extra_data", takes=PICTURES,
+            gives=gives,
+        )  # fmt: skip
+        routes = (picture,)
+    return Contract(
+        routes=routes,
+        error=error,
+        pages=(Page("/graph", ADMIN, graph),),
+        unknown=error,
+        metrics=metrics,
+        section=(lambda front: video.section(_streams(front))) if server["type"] == "VideoServer" else None,
+        raw_paths=True,
+    )
+
+
+def error(fault: Fault, request_id: str) -> Words:
+    """A short text, and nothing at all where there is nothing."""
+    if fault.status == 404:
+        return Words(404, b"", b"")
+    return Words(fault.status, TEXT, fault.message.encode("utf-8", "backslashreplace"))
+
+
+# Looking inside
+
+
+def graph(front: Any, request: Request) -> Response:
+    """The graph as it was read, and what each node has done of late."""
+    config = front.package.options["config"]
+    value = {
+        "main": config["main"],
+        "graphs": [_graph(one) for one in config["graphs"]],
+        "shared": [_node(node) for node in config["nodes"]],
+        "workers": [{"worker": index, **report} for index, report in _reports(front)],
+    }
+    return Response(orjson.dumps(value), media_type="application/json")
+
+
+def _graph(one: Any) -> dict[str, Any]:
+    name, nodes, _, inputs, outputs, connections, _ = one
+    return {
+        "name": name,
+        "nodes": [_node(node) for node in nodes],
+        "inputs": [{"name": entry[2], **_connection(entry)} for entry in inputs],
+        "outputs": [{"name": entry[2], **_connection(entry)} for entry in outputs],
+        "connections": [_connection(entry) for entry in connections],
+    }
+
+
+def _node(node: Any) -> dict[str, Any]:
+    name, ty, cloned, res, *_ = node
+    return {"name": name, "ty": ty, "cloned": cloned, "res": res}
+
+
+def _connection(entry: Any) -> dict[str, Any]:
+    cap, ports, *_ = entry
+    return {"cap": cap, "ports": [":".join(str(part) for part in port if part is not None) for port in ports]}
+
+
+def _reports(front: Any) -> Iterator[tuple[int, dict[str, Any]]]:
+    for worker in front.engine.workers():
+        if worker.get("report"):
+            yield worker["index"], worker["report"]
+
+
+SERIES = (
+    ("panglot_graph_messages_total", "messages a node has taken in or sent, by port", "counter"),
+    ("panglot_graph_messages_per_second", "the same, of late", "gauge"),
+    ("panglot_graph_queue_length", "messages waiting at an input", "gauge"),
+    ("panglot_graph_queue_capacity", "how many may wait there", "gauge"),
+    ("panglot_graph_blocked", "1 while an input of the node is at least 90 % full", "gauge"),
+)
+
+
+def metrics(front: Any) -> str:
+    lines: dict[str, list[str]] = {name: [] for name, _, _ in SERIES}
+    for index, report in _reports(front):
+        for node in report["nodes"]:
+            _add(lines, {"worker": str(index), "node": node["name"]}, node)
+    text = ""
+    for name, about, kind in SERIES:
+        text += f"# HELP {name} {about}\n# TYPE {name} {kind}\n" + "".join(line + "\n" for line in lines[name])
+    return text + video.metrics(_streams(front))
+
+
+def _streams(front: Any) -> Iterator[tuple[int, dict[str, Any]]]:
+    for index, report in _reports(front):
+        for one in report.get("streams", ()):
+            yield index, one
+
+
+def _add(lines: dict[str, list[str]], labels: dict[str, str], node: dict[str, Any]) -> None:
+    def add(name: str, more: dict[str, str], value: float) -> None:
+        lines[name].append(f"{name}{wording({**labels, **more})} {value:g}")
+
+    for direction in ("inputs", "outputs"):
+        for port, entry in node[direction].items():
+            which = {"port": port, "direction": direction[:-1]}
+            add("panglot_graph_messages_total", which, entry["count"])
+            add("panglot_graph_messages_per_second", which, entry["rate"])
+            if direction == "inputs":
+                add("panglot_graph_queue_length", {"port": port}, entry["queued"])
+                add("panglot_graph_queue_capacity", {"port": port}, entry["cap"])
+    add("panglot_graph_blocked", {}, int(node["blocked"]))

@@ -1,0 +1,193 @@
+"""The MegFlow dialect: a graph file in TOML, and a folder of plugins that register the nodes it names."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from panglot.dialects.megflow.settings import Settings
+from panglot.dialects.megflow.types import types_of
+from panglot.errors import StartError
+from panglot.package import Package, config_beside
+from panglot_worker.graphs import checking, model, picture, reading
+from panglot_worker.graphs.checking import Types
+from panglot_worker.graphs.errors import GraphError, MissingVariable
+from panglot_worker.graphs.model import Config
+from panglot_worker.graphs.ports import SERVERS
+
+LOOKS_FOR = "a graph file in TOML with main and [[graphs]]"
+GRAPH = re.compile(r"^\s*(\[\[\s*graphs\s*\]\]|graphs\s*=)", re.MULTILINE)
+MAIN = re.compile(r"^\s*main\s*=", re.MULTILINE)
+LARGEST = 4_000_000
+IN_FLIGHT = 64
+"""Requests a graph may hold at once: enough for nodes that gather batches."""
+VIEWERS = 1024
+"""The same where clients stay to be told of a stream."""
+
+
+def detect(path: Path) -> Package | None:
+    """The package at a path: a graph file, or a folder with one. Raises StartError when it cannot run."""
+    config = find_config(path)
+    if config is None:
+        return None
+    try:
+        # What its plugins are, the settings say later.
+        return package_of(config, config.parent, checked=False)
+    except MissingVariable:
+        return Package(config.parent.name, config.parent, config, "megflow", "", reasons=(f"{config.name} has graphs",))
+
+
+def arrange(package: Package, settings: Settings) -> Package:
+    """The package with the folders and variables of the command line, checked. Raises StartError."""
+    plugin = Path(settings.plugin) if settings.plugin else package.folder
+    return package_of(package.script, plugin, settings.module, settings.dynamic)
+
+
+# Finding the file
+
+
+def find_config(path: Path) -> Path | None:
+    """The graph file a path stands for; `DIR/DIR.toml` before others. Raises StartError when there are several."""
+    if path.is_file():
+        return path if path.suffix == ".toml" and looks_like_graph(path) else None
+    usual = path / f"{path.name}.toml"
+    if usual.is_file() and looks_like_graph(usual):
+        return usual
+    found = sorted(entry for entry in path.glob("*.toml") if entry.is_file() and looks_like_graph(entry))
+    if len(found) > 1:
+        names = ", ".join(entry.name for entry in found)
+        raise StartError(
+            f"there are several graph files: {names}",
+            file=str(path),
+            fix=f"name one: panglot serve {found[0]} -p {path}",
+        )
+    return found[0] if found else None
+
+
+def looks_like_graph(path: Path) -> bool:
+    try:
+        text = path.read_text(encoding="utf-8") if path.stat().st_size < LARGEST else ""
+    except (OSError, UnicodeDecodeError):
+        return False
+    return GRAPH.search(text) is not None and MAIN.search(text) is not None
+
+
+# The package
+
+
+def package_of(config_file: Path, plugin: Path, module: str = "", dynamic: str = "", checked: bool = True) -> Package:
+    """The package of a graph file and a plugin folder. Raises StartError with file, line and fix."""
+    if not plugin.is_dir():
+        raise StartError(f"the plugin folder {plugin} does not exist", fix="-p FOLDER")
+    plugin = plugin.resolve()
+    module_path = Path(module).resolve() if module else module_path_of(plugin)
+    if not plugin.is_relative_to(module_path):
+        raise StartError(f"the plugin folder {plugin} is not inside the module path {module_path}")
+    try:
+        config = reading.read(str(config_file), dynamic)
+        types = types_of(plugin, module_path) if checked else Types({}, set(), False)
+        odd = checking.check(config, types)
+    except MissingVariable as error:
+        if not checked:
+            raise
+        raise start_error(error) from None
+    except GraphError as error:
+        raise start_error(error) from None
+    servers = list(server_nodes(config, config.main, ""))
+    refuse_same_ports(config, servers)
+    working = working_folder(config, plugin, module_path)
+    watched = any(server["type"] == "VideoServer" for server in servers)
+    defaults: dict[str, Any] = {"slots": VIEWERS if watched else IN_FLIGHT}
+    if servers:
+        defaults["port"] = servers[0]["port"]
+    return Package(
+        name=plugin.name if config_file.resolve().parent == plugin else config_file.stem,
+        folder=plugin,
+        script=config_file.resolve(),
+        dialect="megflow",
+        entry=config.main,
+        config=config_beside(config_file),
+        reasons=(
+            f"{config_file.name} has main and graphs",
+            f"plugins are the modules of {plugin}",
+            f"imports begin in {module_path}",
+            f"runs in {working}",
+        ),
+        problems=tuple(odd),
+        defaults=defaults,
+        options={
+            "config": model.to_json(config),
+            "plugin": str(plugin),
+            "module": str(module_path),
+            "working": str(working),
+            "servers": servers,
+        },
+        facts={"graph": picture.describe(config, types)},
+        runs_to_its_end=not servers,
+    )
+
+
+def start_error(error: GraphError) -> StartError:
+    return StartError(error.problem, file=error.file, line=error.line, fix=error.fix)
+
+
+def module_path_of(plugin: Path) -> Path:
+    """Where imports begin: the current folder when the plugins are below it, else the folder above them.
+
+    A folder with a dot in its name cannot be part of a module's name; imports begin below it then.
+    """
+    here = Path.cwd().resolve()
+    for start in (here, plugin.parent):
+        if plugin != start and plugin.is_relative_to(start) and "." not in str(plugin.relative_to(start)):
+            return start
+    return plugin
+
+
+def working_folder(config: Config, plugin: Path, module_path: Path) -> Path:
+    """Where relative paths in the graph lead to something: the platform ran graphs from whatever folder one was in."""
+    candidates = list(dict.fromkeys((Path.cwd(), module_path, plugin.parent, plugin)))
+    named = [text for text in texts(config) if not os.path.isabs(text)]
+    for folder in candidates:
+        if any((folder / text).exists() for text in named):
+            return folder
+    return candidates[0]
+
+
+def texts(config: Config) -> Iterator[str]:
+    """Arguments that may be paths."""
+    nodes = [*config.nodes, *(node for graph in config.graphs.values() for node in graph.nodes)]
+    resources = [*config.resources, *(one for graph in config.graphs.values() for one in graph.resources)]
+    waiting: list[Any] = [node.args for node in nodes] + [resource.args for resource in resources]
+    while waiting:
+        value = waiting.pop()
+        if isinstance(value, dict):
+            waiting.extend(value.values())
+        elif isinstance(value, list):
+            waiting.extend(value)
+        elif isinstance(value, str) and ("/" in value or "." in value) and value.strip("./"):
+            yield value
+
+
+def server_nodes(config: Config, graph: str, path: str) -> Iterator[dict[str, Any]]:
+    """The nodes that listen, in static subgraphs too, by the path the runtime gives them."""
+    for node in config.graphs[graph].nodes:
+        inner = f"{path}/{node.name}" if path else node.name
+        if node.ty in SERVERS:
+            about = {"node": inner, "type": node.ty, "port": node.args["port"], "line": node.place.line}
+            yield {**about, "response": node.args.get("response", "")}
+        elif node.ty in config.graphs:
+            yield from server_nodes(config, node.ty, inner)
+
+
+def refuse_same_ports(config: Config, servers: list[dict[str, Any]]) -> None:
+    taken: dict[int, str] = {}
+    for server in servers:
+        port, node = server["port"], server["node"]
+        if port and port in taken:
+            raise StartError(
+                f"'{taken[port]}' and '{node}' have the same port {port}", file=config.file, line=server["line"]
+            )
+        taken[port] = node

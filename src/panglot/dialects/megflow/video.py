@@ -1,0 +1,91 @@
+"""The HTTP contract of MegFlow's VideoServer, with what is added to it: events, pictures, figures."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from panglot.metrics import wording
+from panglot.web.contract import ADMIN, INFER, InferRoute
+from panglot.web.page import NUMBER, WIDE, cell, condition, empty, table
+
+TEXT, JSON = "text/plain", "application/json"
+
+
+def routes(node: str) -> tuple[InferRoute, ...]:
+    """All of them reach the node; those of a stream name it by its number."""
+    found = (
+        ("/start/", "url", "POST", TEXT, None),
+        ("/stop/", "id", "POST", TEXT, None),
+        ("/list", "", "GET", JSON, {"type": "array", "items": {"type": "object"}}),
+        ("/get_msgs/", "id", "GET", JSON, {"type": "array", "items": {"type": "string"}}),
+        ("/events/", "id", "GET", "text/event-stream", None),
+        ("/preview/", "picture", "GET", "image/jpeg", None),
+    )
+    upload = InferRoute(
+        "/analyze_video", "/analyze_video", target=node, takes=("video/*", "application/octet-stream"),
+        gives="text/event-stream", spooled=True,
+    )  # fmt: skip
+    streams = tuple(
+        InferRoute(
+            path, f"{path}{{{name}}}" if name else path, prefix=bool(name), target=node, parameter=name or "name",
+            gives=gives, response=schema, method=method, bare=True, endless=path in ("/events/", "/preview/"),
+            access=ADMIN if path == "/preview/" else INFER,
+        )
+        for path, name, method, gives, schema in found
+    )  # fmt: skip
+    return (*streams, upload)
+
+
+SERIES = (
+    ("panglot_stream_frames_total", "frames of a stream, decoded and given to its graph", "counter"),
+    ("panglot_stream_dropped_total", "frames and results of a stream that had to go", "counter"),
+    ("panglot_stream_results_total", "results of a stream", "counter"),
+    ("panglot_stream_reconnects_total", "times a live stream was opened again", "counter"),
+    ("panglot_stream_frames_per_second", "the same as frames_total, of late", "gauge"),
+    ("panglot_stream_lag_seconds", "from a frame's arrival to its result, for the last one", "gauge"),
+)
+
+
+def metrics(streams: Iterator[tuple[int, dict[str, Any]]]) -> str:
+    """Series of the streams that run, from what workers tell of them."""
+    lines: dict[str, list[str]] = {name: [] for name, _, _ in SERIES}
+
+    def add(name: str, value: float, labels: dict[str, str]) -> None:
+        lines[name].append(f"{name}{wording(labels)} {value:g}")
+
+    for worker, one in streams:
+        labels = {"worker": str(worker), "node": one["node"], "stream": str(one["id"])}
+        for stage in ("decoded", "analysed"):
+            add("panglot_stream_frames_total", one[stage], {**labels, "stage": stage})
+            add("panglot_stream_frames_per_second", one[f"{stage}_fps"], {**labels, "stage": stage})
+        add("panglot_stream_dropped_total", one["dropped"], {**labels, "what": "frames"})
+        add("panglot_stream_dropped_total", one["results_dropped"], {**labels, "what": "results"})
+        add("panglot_stream_results_total", one["results"], labels)
+        add("panglot_stream_reconnects_total", one["reconnects"], labels)
+        add("panglot_stream_lag_seconds", one["lag"], labels)
+    return "".join(
+        f"# HELP {name} {about}\n# TYPE {name} {kind}\n" + "".join(line + "\n" for line in lines[name])
+        for name, about, kind in SERIES
+    )
+
+
+def section(streams: Iterator[tuple[int, dict[str, Any]]]) -> str:
+    """The streams that run, with their last frame, for the status page."""
+    rows = [
+        (
+            f'<td><a href="preview/{one["id"]}.mjpeg"><img src="preview/{one["id"]}.jpg" alt="" height="45"></a></td>',
+            cell(one["id"], NUMBER),
+            cell(one["url"], f"{WIDE} code"),
+            condition(one["state"], one["error"]),
+            cell(f"{one['decoded_fps']:g}", NUMBER),
+            cell(f"{one['analysed_fps']:g}", NUMBER),
+            cell(f"{one['lag'] * 1000:,.0f} ms", NUMBER),
+            cell(one["dropped"] + one["results_dropped"], NUMBER),
+        )
+        for _, one in streams
+    ]
+    heads = (("Picture", ""), ("Stream", NUMBER), ("Source", WIDE), ("State", ""), ("Decoded/s", NUMBER))
+    more = (("Analysed/s", NUMBER), ("Lag", NUMBER), ("Dropped", NUMBER))
+    shown = table((*heads, *more), rows, "streams") if rows else empty("No stream is running.")
+    return f"<section>\n<h2>Streams</h2>\n{shown}\n</section>\n"

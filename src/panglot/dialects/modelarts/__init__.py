@@ -1,0 +1,1 @@
+"""The modelarts dialect, as the front knows it."""

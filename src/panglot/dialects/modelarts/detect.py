@@ -1,0 +1,175 @@
+"""The ModelArts dialect: customize_service.py, or only weights and a config.json that names their engine."""
+
+from __future__ import annotations
+
+import mimetypes
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from panglot.dialects.modelarts import config as configs
+from panglot.dialects.modelarts import engines
+from panglot.dialects.modelarts.script import Service, fixed_paths, is_ours, service
+from panglot.errors import StartError
+from panglot.package import Package
+from panglot.source import parse
+
+LOOKS_FOR = "customize_service.py, in the folder or its model/, or a config.json with a model_type of ModelArts"
+SCRIPT = "customize_service.py"
+OTHER_SCRIPTS = ("model.py", "model_service.py")
+"""With one of these beside it, a config.json is not that of a package without a script."""
+PLACES = ("", "model", "model/1", "1")
+"""Where a package's files lie below the folder a user points at."""
+
+TIMEOUT = 40.0
+MAX_BODY = 12 * 1024 * 1024
+
+
+def detect(path: Path) -> Package | None:
+    """The package, None when it is none of ours, StartError when it is ours but cannot work."""
+    found = _find(path)
+    if found is None:
+        return None
+    config = configs.read(found.folder)
+    known = config or configs.Config()
+    if found.script is None:
+        return _without_script(found, known)
+    wanted = engines.BY_NAME.get(known.model_type, engines.BY_NAME["TensorFlow"])
+    what = service(found.script, wanted.base)
+    engine, odd = engines.choose(what.base, known.model_type)
+    problems = [*known.problems, *([odd] if odd else [])]
+    if config is None:
+        problems.append("there is no config.json, which the platform demands")
+    return _package(found, known, engine, what, problems)
+
+
+@dataclass(frozen=True)
+class Found:
+    """Where a package's files are. Without a script its config.json named an engine."""
+
+    root: Path
+    folder: Path
+    script: Path | None
+
+    @property
+    def name(self) -> str:
+        plain = self.root if self.root.name not in ("model", "1") else self.folder
+        while plain.name in ("model", "1") and plain.parent != plain:
+            plain = plain.parent
+        return plain.name or "model"
+
+
+def _find(path: Path) -> Found | None:
+    if path.is_file():
+        return _find_file(path)
+    for place in PLACES:
+        folder = path / place
+        if (folder / SCRIPT).is_file():
+            return Found(path, folder, folder / SCRIPT)
+    for place in PLACES:
+        folder = path / place
+        config = configs.read(folder)
+        if config is not None and config.model_type and not any((folder / name).is_file() for name in OTHER_SCRIPTS):
+            return Found(path, folder, None)
+    return None
+
+
+def _find_file(path: Path) -> Found | None:
+    if path.name == configs.NAME:
+        return _find(path.parent)
+    if path.suffix != ".py":
+        return None
+    if path.name == SCRIPT or is_ours(parse(path)):
+        return Found(path.parent, path.parent, path)
+    return None
+
+
+def _without_script(found: Found, known: configs.Config) -> Package:
+    """A package of weights: the platform's default service of its engine."""
+    file = str(found.folder / configs.NAME)
+    engine = engines.BY_NAME.get(known.model_type)
+    if engine is None:
+        raise StartError(
+            "model_type Image names a container image; there is no script to serve", file=file, fix=f"add a {SCRIPT}"
+        )
+    if not engine.default:
+        raise StartError(f"{engine.name} has no default service", file=file, fix=f"add a {SCRIPT}")
+    return _package(found, known, engine, Service(engine.default.partition(":")[2]), list(known.problems))
+
+
+def _package(
+    found: Found, known: configs.Config, engine: engines.Engine, what: Service, problems: list[str]
+) -> Package:
+    model = engines.model(engine, found.folder, os.environ)
+    if engine.weights and os.path.isdir(model.path):
+        problems.append(f"model_path is {model.reason}")
+    script = found.script or found.folder / configs.NAME
+    return Package(
+        name=found.name,
+        folder=found.folder,
+        script=script,
+        dialect="modelarts",
+        entry=f"{what.name or 'the service class'}.inference",
+        reasons=_reasons(found, known, engine, what),
+        problems=tuple(problems),
+        config=_settings_file(found),
+        defaults={"timeout": TIMEOUT, "max_body": MAX_BODY},
+        options=_options(found, known, engine, model),
+        environment=_environment(),
+        facts={"engine": (engine.name,), "model_name": (model.name,), "model_path": (model.reason,)},
+        installs=tuple(known.installs),
+        run_links=_links(found.folder),
+        fixed_paths=fixed_paths(found.folder),
+    )
+
+
+def _reasons(found: Found, known: configs.Config, engine: engines.Engine, what: Service) -> tuple[str, ...]:
+    if found.script is None:
+        return (f"{configs.NAME} says model_type {engine.name}", f"no {SCRIPT}: the platform's default service")
+    name = str(found.script.relative_to(found.root))
+    if not what.name:
+        return (f"{name} is a script of ModelArts",)
+    return (f"{name}:{what.line} defines {what.name} over {what.base}",)
+
+
+def _settings_file(found: Found) -> Path | None:
+    places = (found.folder / "panglot.toml", found.root / "panglot.toml")
+    return next((file for file in places if file.is_file()), None)
+
+
+def _options(found: Found, known: configs.Config, engine: engines.Engine, model: engines.Model) -> dict[str, Any]:
+    api = dict(known.api)
+    if engine.raw:
+        api["request_types"] = [configs.JSON]
+    else:
+        api.setdefault("request_types", [configs.FORM, configs.JSON])
+    if "example" in api and known.algorithm.startswith(("image", "object")):
+        files = dict.fromkeys(api["example"]["files"], _picture_type(found.folder))
+        api["example"] = {**api["example"], "files": files}
+    return {
+        "engine": engine.name,
+        "base": engine.base,
+        "raw": engine.raw,
+        "model_name": model.name,
+        "model_path": model.path,
+        "default_service": "" if found.script else engine.default,
+        "api": api,
+    }
+
+
+def _picture_type(folder: Path) -> str:
+    """The type of the first picture beside the script, which may serve as a sample."""
+    types = (mimetypes.guess_type(entry.name)[0] or "" for entry in sorted(folder.iterdir()))
+    return next((kind for kind in types if kind.startswith("image/")), "image/jpeg")
+
+
+def _environment() -> dict[str, str]:
+    """What scripts read without a default."""
+    return {name: os.environ.get(name, value) for name, value in (("LD_LIBRARY_PATH", ""), ("DEVICE_ID", "0"))}
+
+
+def _links(folder: Path) -> dict[str, Path]:
+    """The platform ran scripts in a folder that held the package as `model` and as `model/1`."""
+    links = {f"model/{entry.name}": entry for entry in sorted(folder.iterdir()) if entry.name != "1"}
+    return {**links, "model/1": folder}

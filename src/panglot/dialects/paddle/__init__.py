@@ -1,0 +1,1 @@
+"""The paddle dialect, as the front knows it."""

@@ -1,0 +1,132 @@
+"""What the command line says about a package: its script's arguments, and its entry."""
+
+from __future__ import annotations
+
+import ast
+import dataclasses
+import os
+from pathlib import Path
+
+from panglot.dialects.paddle import driver as drivers
+from panglot.dialects.paddle import parser
+from panglot.dialects.paddle.settings import Settings
+from panglot.dialects.paddle.shape import ENGINE, arguments_of, by_driver, by_steps, find_engine, not_drivable
+from panglot.errors import StartError, near
+from panglot.package import Package
+from panglot.settings import suggestion
+from panglot.source import functions, parse
+
+MODEL_FILES = ("*.pdmodel", "*.json", "*.pdiparams", "__model__")
+YES = ("true", "t", "1")
+
+
+def arrange(package: Package, settings: Settings) -> Package:
+    """The package with its entry and its script's arguments settled. Raises StartError."""
+    tree = parse(package.script)
+    arguments = arguments_of(package.script, tree)
+    script = near(str(package.script))
+    if arguments and "parse_known_args" not in ast.dump(tree):
+        parser.check(arguments, package.arguments, script)
+    if settings.entry:
+        package = _with_entry(package, tree, arguments, settings.entry)
+    given, notes = _placed(package, arguments)
+    _check_model(package, arguments, given)
+    problems = package.problems
+    if package.options["shape"] == "engine" and parser.values(arguments, given).get("benchmark", "").lower() in YES:
+        driver = package.options["driver"] or "the driver"
+        problems += (f"--benchmark has no effect: {driver} is not called (--entry {driver} calls it for each request)",)
+    return dataclasses.replace(
+        package,
+        arguments=tuple(given),
+        facts={**package.facts, **({"given": [" ".join(given)]} if given else {})},
+        reasons=(*package.reasons, *notes),
+        problems=problems,
+    )
+
+
+def _with_entry(package: Package, tree: ast.Module, arguments: tuple[parser.Argument, ...], entry: str) -> Package:
+    found = find_engine(package.script, tree)
+    methods = functions(found[0].body) if found else {}
+    known = functions(tree.body)
+    if entry == ENGINE:
+        reason = not_drivable(methods)
+        if reason:
+            raise StartError(f"--entry {ENGINE}: {reason}", file=str(package.script), fix="leave --entry out")
+        driver = drivers.find(tree)
+        chosen = by_steps(package.script, tree, driver, methods, arguments)
+    elif entry in known:
+        chosen = by_driver(package.script, tree, drivers.read(known[entry]), methods, arguments, "--entry names it")
+    else:
+        fix = suggestion(entry, [ENGINE, *known]) or f"say {ENGINE} or a function of the script"
+        raise StartError(f"--entry {entry}: there is none in it", file=str(package.script), fix=fix)
+    reasons = (package.reasons[0], f"--entry {entry}")
+    return dataclasses.replace(package, entry=entry, options={**package.options, **chosen}, reasons=reasons)
+
+
+def _placed(package: Package, arguments: tuple[parser.Argument, ...]) -> tuple[list[str], list[str]]:
+    """The arguments with paths as they were meant where they were typed, with defaults and the model's folder found."""
+    given, notes = list(package.arguments), []
+    for at, flag, value in list(parser.words(given)):
+        argument = parser.find(arguments, flag)
+        place = at if value is not None else at + 1
+        if argument is None or not argument.is_path or place >= len(given):
+            continue
+        text = value if value is not None else given[place]
+        if _is_here(text, package):
+            given[place] = f"{flag}={os.path.abspath(text)}" if value is not None else os.path.abspath(text)
+    typed = parser.values(arguments, given)
+    for argument in arguments:
+        if argument.name in typed or not argument.flags:
+            continue
+        flag, default = argument.flags[-1], argument.value
+        if argument.is_path and isinstance(default, str) and not (package.folder / default).exists():
+            if _is_here(default, package):
+                given += [flag, os.path.abspath(default)]
+                notes.append(f"{flag} is not given: its default {default} is in this folder")
+        elif argument.is_model_folder and argument.default == "None":
+            folder = _model_in(package.folder)
+            if folder is not None:
+                given += [flag, str(folder)]
+                notes.append(f"{flag} is not given: the exported model in {near(str(folder))} is taken")
+    return given, notes
+
+
+def _is_here(path: str, package: Package) -> bool:
+    """Whether a relative path leads somewhere from where the command was typed, which is not where the script runs."""
+    return bool(path) and not os.path.isabs(path) and os.path.exists(path) and Path.cwd() != package.folder
+
+
+def _model_in(folder: Path) -> Path | None:
+    """The folder with an exported model, when there is just one: the package's, or one level below it."""
+    places = [folder, *sorted(child for child in folder.iterdir() if child.is_dir() and child.name[0] != ".")]
+    found = [place for place in places if any(place.glob("*.pdiparams"))]
+    return found[0] if len(found) == 1 else None
+
+
+def _holds_model(folder: Path) -> bool:
+    return any(True for form in MODEL_FILES for start in ("", "*/") for _ in folder.glob(start + form))
+
+
+def _check_model(package: Package, arguments: tuple[parser.Argument, ...], given: list[str]) -> None:
+    """A folder that is said to hold the model must be there, with a model in it. Raises StartError."""
+    typed = parser.values(arguments, given)
+    for argument in arguments:
+        if not argument.is_model_folder or not argument.flags:
+            continue
+        text = typed.get(argument.name) or argument.value
+        if not isinstance(text, str) or not text:
+            if argument.default == "None":
+                raise StartError(
+                    f"{argument.flags[-1]} is not given, and no folder of the package holds an exported model",
+                    file=str(package.script),
+                    fix=f"export the model, then add to the command: -- {argument.flags[-1]} FOLDER",
+                )
+            continue
+        folder = package.folder / text
+        if not folder.exists():
+            raise StartError(f"{argument.flags[-1]} {text} does not exist", file=str(package.script))
+        if folder.is_dir() and not _holds_model(folder):
+            raise StartError(
+                f"there is no exported model in {near(str(folder))}: neither *.pdmodel nor *.json",
+                file=str(package.script), fix="export it into this folder first",
+            )  # fmt: skip

@@ -1,0 +1,62 @@
+"""Paddle: POST /predict, and the pipeline contract of Paddle Serving, POST /{name}/prediction."""
+
+from __future__ import annotations
+
+import json
+import re
+
+from panglot.engine.call import Fault
+from panglot.package import Package
+from panglot.settings import Settings
+from panglot.web.contract import Contract, InferRoute, Words, neutral_error
+
+NUMBERS = {"timeout": 6000, "bad_request": 5000, "body_too_large": 5000}
+"""Paddle Serving's error numbers by fault; 10000 for all others."""
+AS_200 = ("timeout", "bad_request", "script_error", "bad_result", "worker_died")
+"""Faults that the platform answers with 200 and an error number."""
+
+
+TEXTS = {"type": "array", "items": {"type": "string"}}
+REQUEST = {
+    "type": "object",
+    "description": "Names and values of the script's inputs; files as base64.",
+    "properties": {"key": TEXTS, "value": TEXTS},
+    "required": ["key", "value"],
+}
+RESPONSE = {
+    "type": "object",
+    "description": "Names and values of the result as text; err_no is 0, or says what went wrong.",
+    "properties": {
+        "err_no": {"type": "integer"},
+        "err_msg": {"type": "string"},
+        "key": TEXTS,
+        "value": TEXTS,
+        "tensors": {"type": "array", "items": {}},
+    },
+    "required": ["err_no", "err_msg", "key", "value", "tensors"],
+}
+
+
+def contract(package: Package, settings: Settings) -> Contract:
+    name = re.sub(r"[^A-Za-z0-9._~-]", "-", package.name)
+    return Contract(
+        routes=(
+            InferRoute("/predict", "/predict"),
+            InferRoute(
+                f"/{name}/prediction", "/{name}/prediction", error=serving_error, request=REQUEST, response=RESPONSE
+            ),
+        ),
+        error=neutral_error,
+    )
+
+
+def serving_error(fault: Fault, request_id: str) -> Words:
+    answer = {
+        "err_no": NUMBERS.get(fault.code, 10000),
+        "err_msg": fault.message,
+        "key": [],
+        "value": [],
+        "tensors": [],
+    }
+    status = 200 if fault.code in AS_200 else fault.status
+    return Words(status, b"application/json", json.dumps(answer, ensure_ascii=False).encode("utf-8", "replace"))

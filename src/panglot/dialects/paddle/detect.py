@@ -1,0 +1,87 @@
+"""The Paddle dialect: a script of the TIPC chain, `infer.py` with a class InferenceEngine."""
+
+from __future__ import annotations
+
+import ast
+import os
+from pathlib import Path
+from typing import Any
+
+from panglot.dialects.paddle.arranging import arrange
+from panglot.dialects.paddle.shape import ENGINE, GET_ARGUMENTS, arguments_of, choose, find_engine
+from panglot.errors import StartError, near
+from panglot.package import Package, config_beside
+from panglot.source import functions, imported, parse
+
+__all__ = ["LOOKS_FOR", "arrange", "detect"]
+
+SCRIPT = "infer.py"
+LOOKS_FOR = f"{SCRIPT}, or a script, with class {ENGINE}"
+USUAL_PLACES = ("deploy/inference_python", "deploy/python", "deploy", "inference_python", "tools")
+
+
+def detect(path: Path) -> Package | None:
+    """The package at a path. Raises StartError when a folder holds several such scripts."""
+    script = path if path.is_file() else _script_in(path)
+    if script is None or script.suffix != ".py":
+        return None
+    tree = parse(script)
+    found = find_engine(script, tree)
+    if found is None:
+        return None
+    engine, where, why = found
+    methods = functions(engine.body)
+    arguments = arguments_of(script, tree)
+    chosen = choose(script, tree, methods, arguments)
+    folder = path if path.is_dir() else script.parent
+    return Package(
+        name=folder.name if path.is_dir() or script.name == SCRIPT else script.stem,
+        folder=folder,
+        script=script,
+        dialect="paddle",
+        entry=chosen["entry"],
+        reasons=(f"{where.name}:{engine.lineno} defines class {ENGINE} {why}", chosen["why"], *_alone(chosen)),
+        config=config_beside(script) or config_beside(folder / SCRIPT),
+        options={
+            **chosen,
+            "get_arguments": next((name for name in GET_ARGUMENTS if name in _bound(tree)), ""),
+            "bgr": "cv2" in imported(tree),
+        },
+        environment={} if "OMP_NUM_THREADS" in os.environ else {"OMP_NUM_THREADS": "1"},
+        facts={"argument": [argument.shown() for argument in arguments]},
+    )
+
+
+def _alone(chosen: dict[str, Any]) -> list[str]:
+    return [f"requests share no runs of the model: {chosen['single']}"] if chosen.get("single") else []
+
+
+def _script_in(folder: Path) -> Path | None:
+    """The script of a folder: infer.py there, or the only one that has an engine, there or where projects keep it."""
+    if (folder / SCRIPT).is_file() and ENGINE.encode() in (folder / SCRIPT).read_bytes():
+        return folder / SCRIPT
+    for place in (folder, *(folder / name for name in USUAL_PLACES)):
+        scripts = [script for script in sorted(place.glob("*.py")) if _has_engine(script)]
+        usual = [script for script in scripts if script.name == SCRIPT]
+        if len(usual or scripts) > 1:
+            names = " and ".join(script.name for script in scripts)
+            fix = f"name one: panglot serve {near(str(scripts[0]))}"
+            raise StartError(f"{names} both define class {ENGINE}", file=str(place), fix=fix)
+        if scripts:
+            return (usual or scripts)[0]
+    return None
+
+
+def _has_engine(script: Path) -> bool:
+    try:
+        return ENGINE.encode() in script.read_bytes() and find_engine(script, parse(script)) is not None
+    except (StartError, OSError):
+        return False
+
+
+def _bound(tree: ast.Module) -> set[str]:
+    names = set(functions(tree.body))
+    for node in tree.body:
+        if isinstance(node, ast.ImportFrom):
+            names |= {alias.asname or alias.name for alias in node.names}
+    return names

@@ -1,0 +1,24 @@
+"""Settings that only Paddle packages have."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from panglot import settings
+from panglot.settings import setting
+
+
+@dataclass(frozen=True)
+class Settings(settings.Settings):
+    """All settings of a Paddle package."""
+
+    entry: str = setting(
+        "", "what answers a request, the engine's class or the driver's name, instead of choosing", "str",
+        metavar="NAME",
+    )  # fmt: skip
+    onednn: bool = setting(True, "the CPU kernels of oneDNN; Paddle 3.3 fails with them on nets that upsample", "bool")
+
+    def for_worker(self) -> dict[str, Any]:
+        """What a worker is told."""
+        return {**super().for_worker(), "entry": self.entry, "onednn": self.onednn}

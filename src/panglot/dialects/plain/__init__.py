@@ -1,0 +1,1 @@
+"""The plain dialect, as the front knows it."""

@@ -1,0 +1,133 @@
+"""The plain dialect: a script with a `predict`."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+from panglot.dialects import looks_for
+from panglot.errors import StartError, near
+from panglot.package import Package, config_beside
+from panglot.source import Function, bound_elsewhere, functions, parse
+
+LOOKS_FOR = "model.py or any script with a predict"
+FALLBACK = True
+"""Asked last: any script may be plain."""
+
+
+def detect(path: Path) -> Package | None:
+    """The package at a path. The last dialect asked: it says what is missing instead of saying no."""
+    script = path if path.is_file() else _script_in(path)
+    if script.suffix != ".py":
+        raise StartError("this is no Python script", file=str(path), fix="name a .py file or a folder that holds one")
+    tree = parse(script)
+    entry, reasons = plain_entry(tree, script)
+    if not entry:
+        raise StartError(
+            "there is no predict in it",
+            file=str(script),
+            fix="define predict(request), or a class Model with predict(item) or predict_batch(items)",
+        )
+    return Package(
+        name=script.parent.name if script.name == "model.py" else script.stem,
+        folder=script.parent,
+        script=script,
+        dialect="plain",
+        entry=entry,
+        reasons=tuple(reasons),
+        config=config_beside(script),
+        options={"frames": True} if takes_frames(tree, entry) else {},
+    )
+
+
+def _script_in(folder: Path) -> Path:
+    """The script of a folder: model.py, or the only one that has a predict."""
+    if (folder / "model.py").is_file():
+        return folder / "model.py"
+    scripts = sorted(folder.glob("*.py"))
+    if not scripts:
+        raise StartError(
+            "there is nothing to serve in this folder",
+            file=str(folder),
+            fix=f"put a model.py with predict(request) there; looked for {looks_for()}",
+        )
+    candidates = [script for script in scripts if _has_entry(script)]
+    if len(candidates) == 1:
+        return candidates[0]
+    if candidates:
+        names = " and ".join(script.name for script in candidates)
+        raise StartError(
+            f"{names} could both be the script",
+            file=str(folder),
+            fix=f"name one: panglot serve {near(str(candidates[0]))}",
+        )
+    if len(scripts) == 1:
+        return scripts[0]
+    raise StartError(
+        f"none of its {len(scripts)} scripts has a predict",
+        file=str(folder),
+        fix="define predict(request) in model.py, or name the script",
+    )
+
+
+def _has_entry(script: Path) -> bool:
+    try:
+        return bool(plain_entry(parse(script), script, check=False)[0])
+    except StartError:
+        return False
+
+
+def plain_entry(tree: ast.Module, script: Path, check: bool = True) -> tuple[str, list[str]]:
+    """The entry point of a plain script and why it was taken; empty when there is none."""
+    for node in tree.body:
+        if isinstance(node, ast.ClassDef) and node.name == "Model":
+            methods = functions(node.body)
+            for name in ("predict_batch", "predict"):
+                if name in methods:
+                    if check:
+                        _check_signature(methods[name], script, method=True)
+                    return f"Model.{name}", [f"{script.name}:{node.lineno} defines class Model with {name}"]
+            if node.bases:
+                return "Model.predict", [f"{script.name}:{node.lineno} defines class Model, which inherits its predict"]
+    found = functions(tree.body)
+    for name in ("predict_batch", "predict"):
+        if name in found:
+            if check:
+                _check_signature(found[name], script, method=False)
+            return name, [f"{script.name}:{found[name].lineno} defines {name}"]
+    imported = bound_elsewhere(tree)
+    for name in ("Model", "predict_batch", "predict"):
+        if name in imported:
+            return name, [f"{script.name}:{imported[name]} brings in {name}"]
+    return "", []
+
+
+def takes_frames(tree: ast.Module, entry: str) -> bool:
+    """Whether it takes videos: it defines `predict_frame` beside a `predict`, and both are ordinary functions."""
+    bodies = [node.body for node in tree.body if isinstance(node, ast.ClassDef) and node.name == "Model"]
+    found = functions(bodies[0] if entry.startswith("Model.") and bodies else tree.body)
+    both = [found.get(name) for name in ("predict", "predict_frame")]
+    return entry.endswith("predict") and all(isinstance(one, ast.FunctionDef) for one in both)
+
+
+def _check_signature(node: Function, script: Path, *, method: bool) -> None:
+    """Refuse what cannot be called with exactly one argument."""
+    arguments = node.args
+    positional = [*arguments.posonlyargs, *arguments.args]
+    static = any(isinstance(item, ast.Name) and item.id == "staticmethod" for item in node.decorator_list)
+    taken = 1 if method and not static else 0
+    most = len(positional) - taken if arguments.vararg is None else 99
+    least = len(positional) - taken - len(arguments.defaults)
+    keywords = sum(default is None for default in arguments.kw_defaults)
+    if least <= 1 <= most and not keywords:
+        return
+    if node.decorator_list and not static:
+        return
+    given = ", ".join(argument.arg for argument in positional)
+    wanted = "self, item" if taken else "request"
+    raise StartError(
+        f"{node.name}({given}) must take exactly one argument",
+        file=str(script),
+        line=node.lineno,
+        fix=f"def {node.name}({wanted})",
+    )

@@ -1,0 +1,1 @@
+"""The tiinfer dialect, as the front knows it."""

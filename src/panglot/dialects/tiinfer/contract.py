@@ -1,0 +1,124 @@
+"""The HTTP contract of tiinfer, both generations: mosec's `/inference`, and `/v1/models/m` of the first."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import orjson
+from starlette.requests import Request
+from starlette.responses import Response
+
+from panglot.engine import engine as states
+from panglot.engine.call import Fault
+from panglot.metrics import Histogram, wording
+from panglot.package import Package
+from panglot.settings import Settings
+from panglot.web.contract import PUBLIC, Contract, InferRoute, Page, Words
+from panglot.web.front import Front
+from panglot_worker.wire import STAGES
+
+TEXT = b"text/plain; charset=utf-8"
+GATEWAY = "/tione"
+"""The platform's gateway leaves this in front of the path."""
+
+SHUTTING_DOWN = "gracefully shutting down"
+FAULTS = {
+    "timeout": (408, "inference timeout"),
+    "queue_full": (429, "too many request: task queue is full"),
+    "body_too_large": (413, "request body is too large"),
+    "draining": (503, SHUTTING_DOWN),
+    "worker_died": (500, "inference internal error"),
+}
+"""Status and text for faults by their code, where the platform has its own."""
+
+
+def contract(package: Package, settings: Settings) -> Contract:
+    name = str(package.options["algorithm_name"])
+    routes, pages = [], [Page("/", PUBLIC, greeting, unless="text/html")]
+    for start in ("", GATEWAY):
+        routes.append(InferRoute(f"{start}/inference", "/inference"))
+        routes.append(InferRoute(f"{start}/v1/models/{name}:predict", "/v1/models/{name}:predict"))
+        pages.append(Page(f"{start}/v1/models", PUBLIC, models))
+        pages.append(Page(f"{start}/v1/models/{name}", PUBLIC, model))
+    return Contract(
+        routes=tuple(routes), error=error, pages=tuple(pages), unknown=error, metrics=metrics, refuses_in_drain=True
+    )
+
+
+def error(fault: Fault, request_id: str) -> Words:
+    status, text = FAULTS.get(fault.code, (fault.status, fault.message))
+    return Words(status, TEXT, text.encode("utf-8", "backslashreplace"))
+
+
+# Pages
+
+
+def greeting(front: Front, request: Request) -> Response:
+    """Whether the server lives; what it says is what health checks of the platform look for."""
+    text, status = (SHUTTING_DOWN, 503) if front.draining else ("MOSEC service", 200)
+    return Response(text, status, media_type="text/plain")
+
+
+def models(front: Front, request: Request) -> Response:
+    return _json([front.package.options["algorithm_name"]])
+
+
+def model(front: Front, request: Request) -> Response:
+    ready = front.engine.state == states.READY
+    return _json({"name": front.package.options["algorithm_name"], "ready": ready}, 200 if ready else 503)
+
+
+def _json(value: object, status: int = 200) -> Response:
+    return Response(orjson.dumps(value), status, media_type="application/json")
+
+
+# Metrics
+
+
+def metrics(front: Front) -> str:
+    """mosec's series, filled from our own numbers."""
+    space = str(front.package.options["namespace"])
+    return "\n".join([*_throughput(front, space), *_durations(front, space), *_tasks(front, space)]) + "\n"
+
+
+def _throughput(front: Front, space: str) -> Iterator[str]:
+    name = f"{space}_throughput_total"
+    yield from _heading(name, "service inference endpoint throughput", "counter")
+    endpoints = {route.name for route in front.contract.routes}
+    for (route, status), count in sorted(front.metrics.requests.items()):
+        if route in endpoints:
+            yield f"{name}{wording({'code': str(status), 'endpoint': route})} {count}"
+
+
+def _durations(front: Front, space: str) -> Iterator[str]:
+    name = f"{space}_process_duration_second"
+    yield from _heading(name, "process duration for each connection in each stage", "histogram")
+    total = Histogram()
+    for histogram in front.metrics.latency.values():
+        total.merge(histogram)
+    for stage, histogram in (*zip(STAGES, front.metrics.stages, strict=True), ("total", total)):
+        yield from _lines(histogram, name, {"stage": stage, "connection": "total"})
+    name = f"{space}_batch_duration_second"
+    yield from _heading(name, "how long requests waited for their batch", "histogram")
+    for pool, counted in front.metrics.pools.items():
+        yield from _lines(counted.queue_time, name, {"stage": pool or "inference", "connection": "total"})
+    name = f"{space}_batch_size"
+    yield from _heading(name, "batch size", "histogram")
+    for pool, counted in front.metrics.pools.items():
+        labels = {"stage": pool or "inference", "connection": "total"}
+        yield from counted.batch_size.lines(name, labels, 0, 11, 1)
+
+
+def _lines(histogram: Histogram, name: str, labels: dict[str, str]) -> Iterator[str]:
+    return histogram.lines(name, labels, 10, 28, 1e-6)
+
+
+def _tasks(front: Front, space: str) -> Iterator[str]:
+    name = f"{space}_remaining_task"
+    yield from _heading(name, "remaining tasks for the whole service", "gauge")
+    found = {gauge: value for gauge, _, _, value in front.engine.gauges()}
+    yield f"{name} {found.get('panglot_requests_in_progress', 0):g}"
+
+
+def _heading(name: str, about: str, kind: str) -> tuple[str, str]:
+    return f"# HELP {name} {about}", f"# TYPE {name} {kind}"

@@ -1,0 +1,74 @@
+"""A package that was recognised: what it is, where it lies, and what it needs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+
+@dataclass(frozen=True)
+class FixedPath:
+    """A path of the platform that a script has hard-coded."""
+
+    text: str
+    file: str
+    line: int
+    root: str
+    """The part of it that can be a link, such as /home/mind/model."""
+    inside: str
+    """What the link leads to, in a folder made by `Package.run_links`."""
+
+
+@dataclass(frozen=True)
+class Package:
+    """What the detector of a dialect says about a path."""
+
+    name: str
+    folder: Path
+    script: Path
+    dialect: str
+    entry: str
+    reasons: tuple[str, ...] = ()
+    problems: tuple[str, ...] = ()
+    config: Path | None = None
+    arguments: tuple[str, ...] = ()
+    """What the script finds in sys.argv."""
+    defaults: Mapping[str, Any] = field(default_factory=dict)
+    """Settings the dialect, or the platform's own configuration, chooses."""
+    options: Mapping[str, Any] = field(default_factory=dict)
+    """What the dialect's worker side needs to know."""
+    environment: Mapping[str, str] = field(default_factory=dict)
+    """Variables the script expects."""
+    facts: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    """What else `panglot inspect` shows: lines by heading."""
+    installs: tuple[tuple[str, ...], ...] = ()
+    """What the platform would install: the arguments of `pip install`, call by call, run in the package's folder."""
+    run_links: Mapping[str, Path] = field(default_factory=dict)
+    """Links, by relative path, in the private folder each worker then runs in; without any it runs in `folder`."""
+    fixed_paths: tuple[FixedPath, ...] = ()
+    tries_elsewhere: int = 0
+    """How often a call is given to another worker when the script's answer asks for that."""
+    runs_to_its_end: bool = False
+    """Whether it serves nothing: its dialect's `alone.run` runs it, and its end is the end of the command."""
+    worker_half: Path | None = None
+    """The folder of the dialect's worker half; None: where our own are."""
+
+    def for_worker(self) -> dict[str, object]:
+        """What a worker is told."""
+        return {
+            "name": self.name,
+            "folder": str(self.folder),
+            "script": str(self.script),
+            "dialect": self.dialect,
+            "dialect_folder": str(self.worker_half or ""),
+            "arguments": list(self.arguments),
+            "options": dict(self.options),
+        }
+
+
+def config_beside(script: Path) -> Path | None:
+    """The panglot.toml in the script's folder, if there is one."""
+    config = script.parent / "panglot.toml"
+    return config if config.is_file() else None

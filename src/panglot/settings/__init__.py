@@ -1,0 +1,7 @@
+"""Every setting, declared once, and how flags, variables and files become one set of them."""
+
+from __future__ import annotations
+
+from panglot.settings.table import Settings, flag, setting, suggestion, table_of, variable
+
+__all__ = ["Settings", "flag", "setting", "suggestion", "table_of", "variable"]

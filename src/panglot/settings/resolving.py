@@ -1,0 +1,167 @@
+"""From flags, variables, `panglot.toml` and the dialect to one set of settings, or one line that says what is wrong."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from dataclasses import Field, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from panglot.errors import StartError
+from panglot.settings import pools, units, variables
+from panglot.settings.table import Settings, flag, suggestion, table_of, variable
+
+
+@dataclass(frozen=True)
+class Scope:
+    """Which settings a package may have, and which belong to packages of other dialects."""
+
+    settings: type[Settings] = Settings
+    dialect: str = ""
+    tables: tuple[str, ...] = ()
+    """Tables of `panglot.toml` that the dialect reads by itself."""
+    others: Mapping[str, str] = field(default_factory=dict)
+    """Settings and tables of other dialects, each with the names of those."""
+
+    def refuse(self, name: str, shown: str, file: str = "", line: int = 0) -> None:
+        """Raise StartError when a setting belongs to packages of other dialects."""
+        if name in self.others:
+            what = f"{shown} is for {self.others[name]} packages, and this is a {self.dialect} package"
+            raise StartError(what, file=file, line=line, fix="leave it out")
+
+
+@dataclass(frozen=True)
+class Resolved:
+    """The settings in force, where each came from, and what was given but has no effect, in sentences."""
+
+    settings: Settings
+    sources: dict[str, str]
+    warnings: tuple[str, ...] = ()
+
+
+def read_toml(path: Path, scope: Scope) -> dict[str, Any]:
+    """The keys of a `panglot.toml`. Raises StartError naming file, line and key."""
+    text = path.read_text(encoding="utf-8")
+    try:
+        content = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        line = getattr(error, "lineno", 0) or _line_in(str(error))
+        raise StartError(f"not valid TOML: {error}", file=str(path), line=line) from None
+    table = table_of(scope.settings)
+    values = {}
+    for key, value in content.items():
+        if key in scope.tables:
+            continue
+        line = _line_of(text, key)
+        scope.refuse(key, f"'{key}'", str(path), line)
+        if key not in table:
+            raise StartError(f"unknown key '{key}'", file=str(path), line=line, fix=suggestion(key, table))
+        values[key] = _typed(table[key], value, str(path), line)
+    return values
+
+
+def _line_in(message: str) -> int:
+    _, _, rest = message.partition("at line ")
+    digits = rest.split(",")[0].strip(" )")
+    return int(digits) if digits.isdigit() else 0
+
+
+def _line_of(text: str, key: str) -> int:
+    for number, line in enumerate(text.splitlines(), 1):
+        if line.strip().strip("[").startswith((key, f'"{key}"')):
+            return number
+    return 0
+
+
+def _typed(about: Field[Any], value: Any, file: str, line: int) -> Any:
+    """A TOML value in the setting's own type; the text form of every kind is accepted too."""
+    kind = about.metadata["kind"]
+    try:
+        if isinstance(value, bool):
+            if kind != "bool":
+                raise ValueError(f"expected {_expected(kind)}, not true or false")
+            return value
+        if isinstance(value, str):
+            if kind == "folder" and value:
+                # From where it is written, not from where the server is started.
+                value = str(Path(file).parent / Path(value).expanduser())
+            return check(about, units.PARSERS[kind](value))
+        if isinstance(value, int | float) and kind in ("int", "float", "seconds", "size"):
+            if kind in ("int", "size") and value != int(value):
+                raise ValueError("expected a whole number")
+            return check(about, int(value) if kind in ("int", "size") else float(value))
+        if isinstance(value, dict) and kind == "pools":
+            return pools.from_table(value)
+        if isinstance(value, list) and kind in ("words", "hosts"):
+            return units.PARSERS[kind](",".join(str(word) for word in value))
+        raise ValueError(f"expected {_expected(kind)}")
+    except ValueError as error:
+        raise StartError(f"{about.name} = {value!r}: {error}", file=file, line=line) from None
+
+
+def _expected(kind: str) -> str:
+    return {
+        "int": "a whole number",
+        "float": "a number",
+        "seconds": "a duration",
+        "size": "a size",
+        "bool": "true or false",
+        "words": "a list of words",
+        "hosts": "a list of hosts",
+        "str": "text",
+        "folder": "the path of a folder",
+        "pools": "a table such as { preprocess = 4 }",
+    }[kind]
+
+
+def check(about: Field[Any], value: Any) -> Any:
+    """The value, if it is in the setting's range. Raises ValueError."""
+    allowed = about.metadata
+    if allowed["choices"] and value not in allowed["choices"]:
+        raise ValueError(f"expected one of {', '.join(allowed['choices'])}")
+    if allowed["least"] is not None and value < allowed["least"]:
+        raise ValueError(f"must be at least {allowed['least']:g}")
+    if allowed["most"] is not None and value > allowed["most"]:
+        raise ValueError(f"must be at most {allowed['most']:g}")
+    return value
+
+
+def parse(about: Field[Any], text: str, where: str) -> Any:
+    """The value that a flag or a variable gives a setting as text. Raises StartError."""
+    try:
+        return check(about, units.PARSERS[about.metadata["kind"]](text))
+    except ValueError as error:
+        raise StartError(f"{where} {text!r}: {error}") from None
+
+
+def from_environment(environ: Mapping[str, str], scope: Scope) -> dict[str, Any]:
+    """The settings that variables give. Raises StartError for a value that is none."""
+    table = table_of(scope.settings)
+    return {name: parse(table[name], text, key) for name, key, text in variables.given(environ) if name in table}
+
+
+def resolve(
+    flags: Mapping[str, Any],
+    environ: Mapping[str, str],
+    file: Path | None = None,
+    dialect: Mapping[str, Any] | None = None,
+    scope: Scope | None = None,
+) -> Resolved:
+    """Put the layers together, the strongest last. Raises StartError."""
+    scope = scope or Scope()
+    layers: list[tuple[str, Mapping[str, Any]]] = [("the dialect", dialect or {})]
+    if file is not None:
+        layers.append((file.name, read_toml(file, scope)))
+    layers.append(("environment", from_environment(environ, scope)))
+    layers.append(("flag", flags))
+    for name in flags:
+        scope.refuse(name, flag(name))
+    values: dict[str, Any] = {}
+    sources = dict.fromkeys(table_of(scope.settings), "default")
+    for source, layer in layers:
+        for name, value in layer.items():
+            values[name] = value
+            sources[name] = variable(name) if source == "environment" else flag(name) if source == "flag" else source
+    unknown = variables.unknown(environ, table_of(scope.settings), scope.others)
+    return Resolved(scope.settings(**values), sources, unknown)

@@ -1,0 +1,309 @@
+"""Every setting, declared once: its flag, variable, `panglot.toml` key, default, unit and help derive from here.
+
+`max_batch` is the flag `--max-batch`, the variable `PANGLOT_MAX_BATCH` and the key `max_batch`. What is given wins in
+this order: flag, variable, `panglot.toml`, the dialect's own configuration, the default below.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+import os
+import resource
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from panglot.settings.hosts import is_loopback
+from panglot.settings.pools import PoolSize
+
+MIB = 1024 * 1024
+
+
+def setting(  # noqa: PLR0913  each is one column of the table below
+    default: Any,
+    help: str,
+    kind: str,
+    *,
+    group: str = "Serving",
+    choices: tuple[str, ...] = (),
+    least: float | None = None,
+    most: float | None = None,
+    metavar: str = "",
+    short: str = "",
+) -> Any:
+    about = {
+        "help": help,
+        "kind": kind,
+        "group": group,
+        "choices": choices,
+        "least": least,
+        "most": most,
+        "metavar": metavar,
+        "short": short,
+    }
+    if isinstance(default, dict):
+        return field(default_factory=dict, metadata=about)
+    return field(default=default, metadata=about)
+
+
+def _connections() -> int:
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return min(1024, int(soft * 0.6)) if soft > 0 else 1024
+
+
+def _held() -> int:
+    """A quarter of the memory this process may use, at most 4 GiB."""
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    try:
+        limit = Path("/sys/fs/cgroup/memory.max").read_text().strip()
+        memory = min(memory, int(limit)) if limit.isdigit() else memory
+    except OSError:
+        pass
+    return min(memory // 4, 4096 * MIB)
+
+
+HTTP = "HTTP limits"
+INPUT = "Input and output limits"
+VIDEO = "Video"
+WORKERS = "Workers"
+BATCHES = "Batches and queue"
+ACCESS = "Access"
+LOGS = "Logs"
+
+
+@dataclass(frozen=True)
+class Settings:
+    """One resolved set of settings."""
+
+    dialect: str = setting("", "say what the package is instead of detecting it", "str")
+    host: str = setting("127.0.0.1", "address to listen on", "str")
+    port: int = setting(8080, "port to listen on; 0 takes a free one", "int", least=0, most=65535)
+    timeout: float = setting(
+        60.0, "a request not answered by then gets 504; a client may lower it with X-Timeout-Ms", "seconds", least=0.001
+    )
+    drain: float = setting(30.0, "how long accepted requests may take to finish after SIGTERM", "seconds", least=0)
+    inline: bool = setting(
+        False, "for debugging: the script on this process's main thread, so that breakpoint() works", "bool"
+    )
+    dev: bool = setting(False, "for development: script tracebacks on the page and in answers' headers", "bool")
+
+    workers: int = setting(
+        0, "worker processes; 0: what the script asks for, else 1", "int", group=WORKERS, least=0, most=1024
+    )
+    pools: Mapping[str, PoolSize] = setting(
+        {}, "stages in processes of their own, such as preprocess=4,inference=2,postprocess=2", "pools",
+        group=WORKERS, metavar="NAME=N,…",
+    )  # fmt: skip
+    handoff_slot: int = setting(
+        8 * MIB, "shared memory for one result between two pools; larger ones go by a socket; 0: all do", "size",
+        group=WORKERS, least=0, most=1024 * MIB,
+    )  # fmt: skip
+    python: str = setting("", "interpreter the script runs in; default: the one Panglot runs in", "str", group=WORKERS)
+    device: str = setting(
+        "", "cpu, or cuda:0,cuda:1 to spread over the workers", "str", group=WORKERS, metavar="DEVICES"
+    )
+    install: bool = setting(
+        False, "install what the package asks for into a cached environment of its own, and run it there", "bool",
+        group=WORKERS,
+    )  # fmt: skip
+    link_paths: bool = setting(
+        False, "make paths of the platform that the script has hard-coded lead to the package", "bool", group=WORKERS
+    )
+    run_timeout: float = setting(
+        0.0, "the longest one script call may take; 5 s later its worker is killed; 0: same as timeout", "seconds",
+        group=WORKERS, least=0,
+    )  # fmt: skip
+    kill_grace: float = setting(
+        5.0, "how far beyond run_timeout a call may go before its worker is killed", "seconds", group=WORKERS, least=0
+    )
+    load_timeout: float = setting(300.0, "how long loading the script may take", "seconds", group=WORKERS, least=0.1)
+    await_threads: bool = setting(
+        True, "threads a script starts while it loads must end before it counts as ready", "bool", group=WORKERS
+    )
+    rerun: bool = setting(True, "run the items of a failed batch again, one by one, once", "bool", group=WORKERS)
+    slots: int = setting(
+        16, "requests an async script may have in flight per worker", "int", group=WORKERS, least=1, most=4096
+    )
+    worker_memory: int = setting(
+        0,
+        "a worker that holds more memory is replaced once a new one is ready; 0: no limit",
+        "size",
+        group=WORKERS,
+        least=0,
+    )
+    worker_max_requests: int = setting(
+        0, "a worker that has served so many requests is replaced; 0: never", "int", group=WORKERS, least=0
+    )
+    reload: bool = setting(False, "load the script anew whenever a file of the package changes", "bool", group=WORKERS)
+    warm_up: str = setting(
+        "warn", "what a failing example() at load means: a warning or a failed load; off: it is not run", "str",
+        group=WORKERS, choices=("warn", "fail", "off"),
+    )  # fmt: skip
+    worker_net: str = setting(
+        "open", "what scripts may connect to: guard: public addresses only, while a request runs; none: nothing", "str",
+        group=WORKERS, choices=("guard", "open", "none"),
+    )  # fmt: skip
+    url_allow: tuple[str, ...] = setting(
+        (), "further hosts that addresses in requests may lead to", "hosts", group=WORKERS, metavar="HOST[:PORT]"
+    )
+    restart_delay: float = setting(
+        0.5, "first pause before a worker is restarted that keeps dying; doubles", "seconds", group=WORKERS, least=0
+    )
+    restart_delay_max: float = setting(30.0, "the longest such pause", "seconds", group=WORKERS, least=0)
+
+    max_batch: int = setting(
+        32, "most items in one script call, for scripts with a batch method", "int", group=BATCHES, least=1, most=65535
+    )
+    max_wait_ms: float = setting(
+        0.0, "how long the oldest item may wait for company, in milliseconds", "float", group=BATCHES, least=0
+    )
+    max_batch_bytes: int = setting(64 * MIB, "most bytes in one script call", "size", group=BATCHES, least=1)
+    queue: int = setting(256, "requests that may wait; beyond it 503", "int", group=BATCHES, least=1)
+    queue_bytes: int = setting(256 * MIB, "bytes that may wait; beyond it 503", "size", group=BATCHES, least=1)
+
+    max_body: int = setting(64 * MIB, "largest request body; beyond it 413", "size", group=HTTP, least=0)
+    max_held: int = setting(
+        _held(),
+        "bytes of bodies, and of answers not yet read, held at once; beyond it 503",
+        "size",
+        group=HTTP,
+        least=1,
+    )
+    max_connections: int = setting(_connections(), "connections at once; beyond it 503", "int", group=HTTP, least=1)
+    max_requests_per_connection: int = setting(
+        1000, "requests on one connection before it is closed", "int", group=HTTP, least=1
+    )
+    max_request_line: int = setting(8192, "longest request line; beyond it 414", "size", group=HTTP, least=64)
+    max_header: int = setting(8192, "longest single header; beyond it 431", "size", group=HTTP, least=64)
+    max_headers: int = setting(32768, "all headers together; beyond it 431", "size", group=HTTP, least=64)
+    max_header_count: int = setting(100, "number of headers; beyond it 431", "int", group=HTTP, least=1)
+    max_chunks: int = setting(65536, "chunks of a chunked body; beyond it 400", "int", group=HTTP, least=1)
+    header_timeout: float = setting(
+        10.0,
+        "from the first moment of a request to the end of its headers; then 408",
+        "seconds",
+        group=HTTP,
+        least=0.05,
+    )
+    keep_alive: float = setting(65.0, "how long an idle connection is kept", "seconds", group=HTTP, least=0.05)
+    body_gap: float = setting(15.0, "longest pause inside a body; then 408", "seconds", group=HTTP, least=0.05)
+    body_timeout: float = setting(120.0, "longest time for a whole body; then 408", "seconds", group=HTTP, least=0.05)
+    body_rate: int = setting(
+        1024, "least bytes per second of a body once body_rate_after has passed; then 408", "size", group=HTTP, least=0
+    )
+    body_rate_after: float = setting(10.0, "when the rate rule begins", "seconds", group=HTTP, least=0.05)
+    write_stall: float = setting(
+        30.0, "how long a client may read nothing of its answer", "seconds", group=HTTP, least=0.05
+    )
+
+    max_json: int = setting(32 * MIB, "largest JSON body; beyond it 413", "size", group=INPUT, least=1)
+    max_json_depth: int = setting(64, "deepest JSON nesting; beyond it 400", "int", group=INPUT, least=1, most=500)
+    max_parts: int = setting(64, "parts of a multipart body", "int", group=INPUT, least=1)
+    max_files: int = setting(32, "files in a multipart body", "int", group=INPUT, least=0)
+    max_text_field: int = setting(MIB, "largest text field of a multipart body", "size", group=INPUT, least=1)
+    max_output: int = setting(64 * MIB, "largest answer of a script", "size", group=INPUT, least=1)
+    max_output_depth: int = setting(64, "deepest nesting of an answer", "int", group=INPUT, least=1, most=500)
+    max_pixels: int = setting(40_000_000, "pixels of one picture", "int", group=INPUT, least=1)
+    nan: str = setting("null", "NaN and Infinity in answers: null, an error, or as the platform wrote them", "str",
+                       group=INPUT, choices=("null", "error", "platform"))  # fmt: skip
+    strict_results: bool = setting(
+        False, "results are encoded as the platform did: numpy values are an error where they were one", "bool",
+        group=INPUT,
+    )  # fmt: skip
+
+    fetch_bytes: int = setting(20 * MIB, "largest answer at an address in a request", "size", group=INPUT, least=1)
+    fetch_connect: float = setting(3.0, "longest time to connect to it", "seconds", group=INPUT, least=0.01)
+    fetch_timeout: float = setting(10.0, "longest time to fetch it, redirects included", "seconds", group=INPUT,
+                                   least=0.01)  # fmt: skip
+    fetch_redirects: int = setting(3, "redirects to follow, each checked anew", "int", group=INPUT, least=0)
+    fetch_urls: int = setting(16, "addresses in one request", "int", group=INPUT, least=0)
+    fetch_at_once: int = setting(16, "addresses fetched at once, for all requests", "int", group=INPUT, least=1)
+
+    video_seconds: float = setting(600.0, "longest video file", "seconds", group=VIDEO, least=0.001)
+    video_frames: int = setting(18_000, "most frames of a video file", "int", group=VIDEO, least=1)
+    video_pixels: int = setting(4096 * 2304, "pixels of one frame", "int", group=VIDEO, least=1, most=1 << 27)
+    video_bytes: int = setting(256 * MIB, "largest video in a request, or at an address", "size", group=VIDEO, least=1)
+    spool_bytes: int = setting(2048 * MIB, "disk for videos in requests; beyond it 507", "size", group=VIDEO, least=1)
+    video_open: float = setting(10.0, "longest time to open a video", "seconds", group=VIDEO, least=0.05)
+    video_stall: float = setting(10.0, "longest time without a frame", "seconds", group=VIDEO, least=0.05)
+    stream_max_s: float = setting(0.0, "longest time a live stream runs; 0: until it is stopped", "seconds",
+                                  group=VIDEO, least=0)  # fmt: skip
+    stream_retries: int = setting(5, "tries in a row to get a live stream back", "int", group=VIDEO, least=0, most=1000)
+    stream_results: int = setting(1000, "results of a stream that are kept", "int", group=VIDEO, least=1)
+    max_streams: int = setting(64, "streams at once; beyond it 503", "int", group=VIDEO, least=1, most=4096)
+
+    no_auth: bool = setting(False, "serve other machines without a token", "bool", group=ACCESS)
+    token_file: str = setting(
+        "", "file that holds the access token; PANGLOT_TOKEN holds it directly", "str", group=ACCESS
+    )
+    tls_cert: str = setting("", "certificate chain to serve HTTPS with", "str", group=ACCESS, metavar="FILE")
+    tls_key: str = setting("", "private key of that certificate", "str", group=ACCESS, metavar="FILE")
+    cors_origin: tuple[str, ...] = setting(
+        (), "web pages of these origins may call the script; none by default", "words", group=ACCESS, metavar="ORIGINS"
+    )
+    allow_host: tuple[str, ...] = setting(
+        (), "further Host names to accept while no token is needed", "words", group=ACCESS, metavar="HOSTS"
+    )
+
+    log_format: str = setting(
+        "human", "human lines or one JSON object per line", "str", group=LOGS, choices=("human", "json")
+    )
+    log_level: str = setting(
+        "info", "least important log line to show", "str", group=LOGS, choices=("debug", "info", "warning", "error")
+    )
+    access_log: float = setting(
+        0.0, "share of the requests to log, from 0 (none) to 1 (all)", "float", group=LOGS, least=0, most=1
+    )
+    otel_endpoint: str = setting(
+        "", "OpenTelemetry collector (OTLP over HTTP) that gets a span per request", "str", group=LOGS, metavar="URL"
+    )
+    log_line: int = setting(16384, "longest line of script output that is logged", "size", group=LOGS, least=80)
+    log_rate: int = setting(
+        MIB, "script output per second and worker; the rest is counted and dropped", "size", group=LOGS, least=1024
+    )
+
+    @property
+    def effective_run_timeout(self) -> float:
+        return self.run_timeout or self.timeout
+
+    def for_worker(self) -> dict[str, Any]:
+        """What a worker is told."""
+        limits = {
+            "json_bytes": self.max_json,
+            "json_depth": self.max_json_depth,
+            "parts": self.max_parts,
+            "files": self.max_files,
+            "text_field": self.max_text_field,
+            "output_bytes": self.max_output,
+            "output_depth": self.max_output_depth,
+        }
+        own: tuple[str, ...] = ("nan", "slots", "rerun", "dev", "warm_up", "max_pixels", "load_timeout")
+        own += ("await_threads", "strict_results", "device", "worker_net", "url_allow", "log_level")
+        video = {
+            "seconds": self.video_seconds, "frames": self.video_frames, "pixels": self.video_pixels,
+            "bytes": self.video_bytes, "open": self.video_open, "stall": self.video_stall,
+            "stream_seconds": self.stream_max_s, "retries": self.stream_retries, "results": self.stream_results,
+            "streams": self.max_streams,
+        }  # fmt: skip
+        more = {"limits": limits, "video": video, "local_only": is_loopback(self.host)}
+        return {**more, **{name: getattr(self, name) for name in own}}
+
+
+def table_of(settings: type[Settings]) -> dict[str, dataclasses.Field[Any]]:
+    """The settings a class declares, by name: all of ours and, for a dialect's own class, those it adds."""
+    return {entry.name: entry for entry in dataclasses.fields(settings)}
+
+
+def flag(name: str) -> str:
+    return "--" + name.replace("_", "-")
+
+
+def variable(name: str) -> str:
+    return "PANGLOT_" + name.upper()
+
+
+def suggestion(word: str, known: Any) -> str:
+    near = difflib.get_close_matches(word, list(known), n=1, cutoff=0.6)
+    return f"did you mean {near[0]}?" if near else ""

@@ -1,0 +1,123 @@
+"""Reading durations, sizes, numbers and switches the way people write them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+from panglot.settings import pools
+
+SECONDS = {"": 1.0, "ms": 0.001, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
+BYTES = {
+    "": 1,
+    "b": 1,
+    "kb": 1000,
+    "mb": 1000**2,
+    "gb": 1000**3,
+    "k": 1024,
+    "m": 1024**2,
+    "g": 1024**3,
+    "kib": 1024,
+    "mib": 1024**2,
+    "gib": 1024**3,
+}
+YES = {"true", "yes", "on", "1"}
+NO = {"false", "no", "off", "0"}
+NUMBER = re.compile(r"\s*([-+]?[0-9]+(?:\.[0-9]+)?(?:e[-+]?[0-9]+)?)\s*([a-z]*)\s*", re.IGNORECASE)
+
+HOST = re.compile(r"([a-z0-9_.-]+|\[[0-9a-f:.]+\])(:(?P<port>[0-9]{1,5}))?", re.ASCII)
+
+
+def _split(text: str, expected: str) -> tuple[float, str]:
+    match = NUMBER.fullmatch(text)
+    if match is None:
+        raise ValueError(f"expected {expected}")
+    return float(match[1]), match[2].lower()
+
+
+def seconds(text: str) -> float:
+    number, unit = _split(text, "a duration such as 30, 30s, 500ms or 2m")
+    if unit not in SECONDS:
+        raise ValueError(f"'{unit}' is no unit of time; use ms, s, m or h")
+    return number * SECONDS[unit]
+
+
+def size(text: str) -> int:
+    number, unit = _split(text, "a size such as 1048576, 64MiB or 10MB")
+    if unit not in BYTES:
+        raise ValueError(f"'{unit}' is no unit of size; use B, kB, MB, GB, KiB, MiB or GiB")
+    return int(number * BYTES[unit])
+
+
+def whole(text: str) -> int:
+    try:
+        return int(text.strip())
+    except ValueError:
+        raise ValueError("expected a whole number") from None
+
+
+def number(text: str) -> float:
+    try:
+        return float(text.strip())
+    except ValueError:
+        raise ValueError("expected a number") from None
+
+
+def switch(text: str) -> bool:
+    word = text.strip().lower()
+    if word in YES:
+        return True
+    if word in NO:
+        return False
+    raise ValueError("expected true or false")
+
+
+def words(text: str) -> tuple[str, ...]:
+    return tuple(part.strip() for part in text.split(",") if part.strip())
+
+
+def hosts(text: str) -> tuple[str, ...]:
+    """Names or addresses with or without a port, in lower case."""
+    found = words(text.lower())
+    for host in found:
+        match = HOST.fullmatch(host)
+        if match is None or not 0 < int(match["port"] or 1) < 65536:
+            raise ValueError(f"'{host}' is no host; write name, name:port or [address]:port")
+    return found
+
+
+def folder(text: str) -> str:
+    """A folder that is there, by its full path; nothing stays nothing."""
+    if not text:
+        return ""
+    found = Path(text).expanduser()
+    if not found.is_dir():
+        raise ValueError("there is no such folder")
+    return str(found.resolve())
+
+
+def show_size(count: float) -> str:
+    for unit in ("B", "KiB", "MiB", "GiB"):
+        if count < 1024 or unit == "GiB":
+            return f"{count:.0f} {unit}" if count == int(count) else f"{count:.1f} {unit}"
+        count /= 1024
+    raise AssertionError
+
+
+def show_seconds(duration: float) -> str:
+    return f"{duration * 1000:g} ms" if 0 < duration < 1 else f"{duration:g} s"
+
+
+PARSERS: dict[str, Callable[[str], object]] = {
+    "seconds": seconds,
+    "size": size,
+    "int": whole,
+    "float": number,
+    "bool": switch,
+    "words": words,
+    "hosts": hosts,
+    "str": str,
+    "folder": folder,
+    "pools": pools.parse,
+}

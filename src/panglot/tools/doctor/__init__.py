@@ -1,0 +1,1 @@
+"""Why serving does not work: what `panglot doctor` looks at."""

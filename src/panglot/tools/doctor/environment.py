@@ -1,0 +1,215 @@
+"""What `panglot doctor` looks at in the worker's interpreter: its version, its packages, what a script lacks there."""
+
+from __future__ import annotations
+
+import ast
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from panglot import dialects
+from panglot.distributions import pip_line
+from panglot.engine import process
+from panglot.errors import StartError, near
+from panglot.package import Package
+from panglot.source import parse
+from panglot.tools.doctor.finding import PROBLEM, WARNING, Finding
+
+WORKER = "worker"
+OTHER_PYTHON = "name one with --python /path/to/venv/bin/python"
+HELPERS = {
+    "orjson": ["orjson"],
+    "numpy": ["numpy"],
+    "PIL": ["pillow", "pillow-simd"],
+    "cv2": [
+        "opencv-python",
+        "opencv-python-headless",
+        "opencv-contrib-python",
+        "opencv-contrib-python-headless",
+    ],
+}
+"""What a worker makes use of when it is there: module to the distributions that hold it."""
+
+FRAMEWORKS = {
+    "torch": ["torch"],
+    "tensorflow": ["tensorflow", "tensorflow-cpu", "tensorflow-gpu", "tensorflow-intel", "tf-nightly"],
+    "paddle": ["paddlepaddle", "paddlepaddle-gpu"],
+    "mindspore": ["mindspore", "mindspore-gpu", "mindspore-ascend"],
+    "onnxruntime": ["onnxruntime", "onnxruntime-gpu"],
+    "megengine": ["MegEngine"],
+    "mxnet": ["mxnet", "mxnet-mkl", "mxnet-cu112", "mxnet-cu110"],
+}
+
+
+@dataclass(frozen=True)
+class Import:
+    """A module that a script imports as soon as it is loaded itself."""
+
+    name: str
+    file: Path
+    line: int
+
+
+@dataclass(frozen=True)
+class Interpreter:
+    """What the probe found."""
+
+    executable: str
+    version: str
+    implementation: str
+    versions: dict[str, str | None]
+    missing: frozenset[str]
+
+
+def probe(python: str, package: Package | None = None, modules: Iterable[str] = ()) -> Interpreter:
+    """Ask an interpreter what it has. Raises StartError when it cannot be asked."""
+    wanted = {"versions": HELPERS | FRAMEWORKS, "modules": sorted(set(modules)), **_search_path(package)}
+    source = (Path(__file__).parent / "probe.py").read_text(encoding="utf-8")
+    done = _run(python, source, json.dumps(wanted))
+    try:
+        found = json.loads(done.stdout)
+        return Interpreter(**found | {"missing": frozenset(found["missing"])})
+    except (ValueError, KeyError, TypeError):
+        version = _run(python, "import sys; sys.stdout.write('Python %d.%d' % sys.version_info[:2])").stdout
+        reason = f"{version}; workers need 3.8 or newer" if version.startswith("Python ") else "no Python interpreter"
+        raise StartError(f"{python} is {reason}", fix=OTHER_PYTHON) from None
+
+
+def _run(python: str, *code: str) -> subprocess.CompletedProcess[str]:
+    command = [python or sys.executable, "-c", *code]
+    try:
+        return subprocess.run(
+            command,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=60,
+            check=False,
+            cwd="/",
+            env=_environment(),
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        reason = getattr(error, "strerror", "") or "it does not answer"
+        raise StartError(f"{python} is no Python interpreter: {reason}", fix=OTHER_PYTHON) from None
+
+
+def _search_path(package: Package | None) -> dict[str, list[str]]:
+    """The folders a worker puts before and after the environment's own."""
+    if package is None:
+        return {"first": [], "last": []}
+    platform = dialects.find(package.dialect).worker_half / "platform"
+    return {"first": [str(package.folder), str(platform / "always")], "last": [str(platform / "fallback")]}
+
+
+def _environment() -> dict[str, str]:
+    return {key: value for key, value in os.environ.items() if not key.startswith("PANGLOT_")}
+
+
+def describe(found: Interpreter) -> list[Finding]:
+    """The interpreter, what a worker uses of it, and the frameworks it has."""
+    python = f"{found.executable} ({found.implementation} {found.version})"
+    findings = [Finding(WORKER, "interpreter", python)]
+    if found.implementation != "CPython":
+        findings = [Finding(WORKER, "interpreter", python, WARNING, "Panglot is tested on CPython only")]
+    findings += [_helper(name, found) for name in HELPERS]
+    frameworks = [f"{name} {found.versions[name]}".rstrip() for name in FRAMEWORKS if found.versions[name] is not None]
+    findings.append(Finding(WORKER, "frameworks", ", ".join(frameworks) or "none found"))
+    return findings
+
+
+def _helper(name: str, found: Interpreter) -> Finding:
+    version = found.versions[name]
+    if version is None and name == "orjson":
+        fix = pip_line(found.executable, name)
+        return Finding(WORKER, name, "not installed; JSON takes longer", WARNING, fix)
+    return Finding(WORKER, name, "not installed" if version is None else version or "found, version unknown")
+
+
+# Processes
+
+
+def worker_process(python: str, patience: float = 5.0) -> Finding:
+    """Start a worker without a package and take its front away from it: it must end."""
+    name = "process"
+    with tempfile.TemporaryDirectory() as folder:
+        started = process.start(python, Path(folder), _environment())
+        try:
+            code = _wait(started.process, 0.5)
+            if code is not None:
+                output = os.read(started.output_fd, 65536).decode(errors="replace").strip().splitlines()
+                os.close(started.life_fd)
+                reason = output[-1] if output else process.cause(code)
+                return Finding(WORKER, name, f"a worker does not start: {reason}", PROBLEM, OTHER_PYTHON)
+            os.close(started.life_fd)
+            began = time.monotonic()
+            if _wait(started.process, patience) is None:
+                value = "a worker outlives a front that is killed"
+                return Finding(WORKER, name, value, WARNING, "after a kill -9, look for leftover workers")
+            return Finding(WORKER, name, f"starts, and ends {(time.monotonic() - began) * 1000:.0f} ms after its front")
+        finally:
+            process.end(started.process)
+            started.process.wait()
+            started.socket.close()
+            os.close(started.output_fd)
+
+
+def _wait(started: subprocess.Popen[bytes], seconds: float) -> int | None:
+    try:
+        return started.wait(seconds)
+    except subprocess.TimeoutExpired:
+        return None
+
+
+# Imports of a script
+
+
+def imports(package: Package) -> list[Import]:
+    """What the script and the modules beside it import at their top level, each name once. Raises StartError."""
+    found: dict[str, Import] = {}
+    waiting = [package.script] if package.script.suffix == ".py" else []
+    seen = set(waiting)
+    while waiting:
+        file = waiting.pop(0)
+        for name, line in _top_level(parse(file)):
+            found.setdefault(name, Import(name, file, line))
+            for own in (package.folder / f"{name}.py", package.folder / name / "__init__.py"):
+                if own.is_file() and own not in seen:
+                    seen.add(own)
+                    waiting.append(own)
+    return [entry for entry in found.values() if entry.name != "panglot_worker"]
+
+
+def _top_level(tree: ast.Module) -> list[tuple[str, int]]:
+    names: list[tuple[str, int]] = []
+    for node in tree.body:
+        if isinstance(node, ast.Import):
+            names += [(alias.name.partition(".")[0], node.lineno) for alias in node.names]
+        elif isinstance(node, ast.ImportFrom) and node.level == 0 and node.module:
+            names.append((node.module.partition(".")[0], node.lineno))
+    return names
+
+
+def missing(wanted: Iterable[Import], found: Interpreter) -> list[Finding]:
+    """One problem for every import that the interpreter does not have."""
+    return [_missing(entry, found) for entry in wanted if entry.name in found.missing]
+
+
+def _missing(entry: Import, found: Interpreter) -> Finding:
+    where = f"{near(str(entry.file))}:{entry.line}"
+    if entry.name in sys.stdlib_module_names:
+        value = f"{where} imports {entry.name}, which Python {found.version} does not have"
+        return Finding("package", "import", value, PROBLEM, "serve with --python of another version")
+    value = f"{where} imports {entry.name}, which is not installed"
+    return Finding("package", "import", value, PROBLEM, pip_line(found.executable, entry.name))
+
+
+def as_loaded(finding: Finding) -> Finding:
+    """A missing import, once the script has loaded all the same."""
+    value = finding.value + " where it was looked for; the script finds it by its own means"
+    return Finding(finding.section, finding.name, value, WARNING)

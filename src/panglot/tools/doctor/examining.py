@@ -1,0 +1,190 @@
+"""`panglot doctor`: looks at everything that serving needs, and says what is wrong and how to mend it."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import platform
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+from panglot import __version__, dialects
+from panglot.errors import StartError
+from panglot.package import Package
+from panglot.settings import Settings
+from panglot.settings.resolving import resolve
+from panglot.tools.doctor import environment, machine, selftest
+from panglot.tools.doctor.finding import PROBLEM, WARNING, Finding
+
+FRONT, PACKAGE = "panglot", "package"
+LIBRARIES = ("uvicorn", "uvloop", "httptools", "orjson", "starlette", "watchfiles")
+SECTIONS = (FRONT, machine.MACHINE, machine.ADDRESS, environment.WORKER, PACKAGE, selftest.SECTION)
+LOG_LINES = 40
+
+Say = Callable[[str], None]
+
+
+@dataclass
+class Report:
+    """All findings in the order they are shown, and the log of a self-test that went wrong."""
+
+    findings: list[Finding] = field(default_factory=list)
+    log: list[str] = field(default_factory=list)
+
+    @property
+    def problems(self) -> int:
+        return sum(finding.state == PROBLEM for finding in self.findings)
+
+    @property
+    def warnings(self) -> int:
+        return sum(finding.state == WARNING for finding in self.findings)
+
+    def as_dict(self) -> dict[str, Any]:
+        return {
+            "panglot": __version__,
+            "ok": not self.problems,
+            "problems": self.problems,
+            "warnings": self.warnings,
+            "findings": [dataclasses.asdict(finding) for finding in self.findings],
+            "log": self.log,
+        }
+
+
+def examine(
+    path: str | None, flags: dict[str, Any], given: dict[str, Any], say: Say, environ: Mapping[str, str] = os.environ
+) -> Report:
+    """Look at everything; with a path also at the package, which is served and asked once.
+
+    `flags` are the settings from the command line, `given` the same as typed. Nothing that is found to be wrong raises.
+    """
+    report = Report(front())
+    package = _discover(path, str(flags.get("dialect", "")), report) if path else None
+    settings = _settings(path, package, flags, environ, report)
+    servable = not report.problems
+    say("looking at the machine")
+    report.findings += machine.examine(settings)
+    say("looking at the worker's interpreter")
+    servable = _worker(settings.python, package, report) and servable
+    if path and package and servable:
+        say(f"serving {package.name} for a moment")
+        _self_test(path, package, settings, given, environ, report)
+    elif path:
+        report.findings.append(Finding(selftest.SECTION, "ready", "not tried: mend the problems above first", WARNING))
+    report.findings.sort(key=lambda finding: SECTIONS.index(finding.section))
+    return report
+
+
+def front() -> list[Finding]:
+    """Panglot itself and what it runs on."""
+    python = f"{sys.executable} ({platform.python_implementation()} {platform.python_version()})"
+    libc = " ".join(platform.libc_ver()).strip()
+    system = " ".join(word for word in (platform.system(), platform.release(), platform.machine(), libc) if word)
+    findings = [Finding(FRONT, "version", __version__), Finding(FRONT, "interpreter", python)]
+    if platform.system() == "Linux":
+        findings.append(Finding(FRONT, "platform", system))
+    else:
+        findings.append(Finding(FRONT, "platform", system, WARNING, "Panglot is tested on Linux only"))
+    versions = {name: _version(name) for name in LIBRARIES}
+    shown = ", ".join(f"{name} {version}" for name, version in versions.items() if version)
+    absent = [name for name, version in versions.items() if not version]
+    if absent:
+        fix = f"{sys.executable} -m pip install --force-reinstall panglot=={__version__}"
+        findings.append(Finding(FRONT, "libraries", f"missing: {', '.join(absent)}", PROBLEM, fix))
+    findings.append(Finding(FRONT, "libraries", shown))
+    return findings
+
+
+def _version(name: str) -> str:
+    try:
+        return metadata.version(name)
+    except metadata.PackageNotFoundError:
+        return ""
+
+
+def _discover(path: str, dialect: str, report: Report) -> Package | None:
+    try:
+        package = dialects.discover(Path(path), dialect)
+    except StartError as error:
+        report.findings.append(Finding(PACKAGE, "package", _where(error), PROBLEM, error.fix))
+        return None
+    value = f"{package.name}: {package.dialect}, {package.entry} in {package.script}"
+    report.findings.append(Finding(PACKAGE, "package", value))
+    report.findings += [Finding(PACKAGE, "package", problem, WARNING) for problem in package.problems]
+    return package
+
+
+def _settings(
+    path: str | None, package: Package | None, flags: dict[str, Any], environ: Mapping[str, str], report: Report
+) -> Settings:
+    """The settings in force; those of the command line alone when the rest cannot be read."""
+    file = package.config if package else Path(path) / "panglot.toml" if path else None
+    try:
+        resolved = resolve(
+            flags, environ, file if file and file.is_file() else None, package.defaults if package else {},
+            dialects.scope(package.dialect) if package else None,
+        )  # fmt: skip
+    except StartError as error:
+        report.findings.append(Finding(FRONT, "settings", _where(error), PROBLEM, error.fix))
+        return Settings(**flags)
+    changed = [
+        f"{name} = {getattr(resolved.settings, name)} ({source})"
+        for name, source in resolved.sources.items()
+        if source != "default"
+    ]
+    report.findings.append(Finding(FRONT, "settings", ", ".join(changed) or "all at their defaults"))
+    report.findings += [Finding(FRONT, "settings", warning, WARNING) for warning in resolved.warnings]
+    return resolved.settings
+
+
+def _where(error: StartError) -> str:
+    """The error without its fix."""
+    return StartError(error.problem, file=error.file, line=error.line).sentence()
+
+
+def _worker(python: str, package: Package | None, report: Report) -> bool:
+    """Whether a worker could start in this interpreter."""
+    wanted: list[environment.Import] = []
+    if package is not None:
+        try:
+            wanted = environment.imports(package)
+        except StartError as error:
+            report.findings.append(Finding(PACKAGE, "import", _where(error), PROBLEM, error.fix))
+    try:
+        found = environment.probe(python, package, [entry.name for entry in wanted])
+    except StartError as error:
+        report.findings.append(Finding(environment.WORKER, "interpreter", _where(error), PROBLEM, error.fix))
+        return False
+    process = environment.worker_process(python)
+    report.findings += [*environment.describe(found), process, *environment.missing(wanted, found)]
+    return process.state != PROBLEM
+
+
+def _self_test(
+    path: str,
+    package: Package,
+    settings: Settings,
+    given: dict[str, Any],
+    environ: Mapping[str, str],
+    report: Report,
+) -> None:
+    from panglot.web import access
+
+    try:
+        token = access.establish(dataclasses.replace(settings, host="127.0.0.1"), environ).token
+    except StartError:
+        return
+    ours = ("host", "port", "log_format", "log_level")
+    flags = selftest.flags_of({name: value for name, value in given.items() if name not in ours})
+    plan = selftest.Plan(path, package.folder, flags, token, settings.load_timeout, settings.timeout, settings.drain)
+    result = selftest.run(plan)
+    if result.loaded:
+        report.findings[:] = [
+            environment.as_loaded(finding) if finding.name == "import" else finding for finding in report.findings
+        ]
+    report.findings += result.findings
+    if any(finding.fix == selftest.SEE_LOG for finding in result.findings):
+        report.log = result.log[-LOG_LINES:]

@@ -1,0 +1,238 @@
+"""What `panglot doctor` looks at on the machine: limits, devices, the address, what the kernel can do."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import mmap
+import os
+import resource
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+from panglot.errors import StartError
+from panglot.settings import Settings
+from panglot.settings.table import MIB, flag
+from panglot.settings.units import show_size
+from panglot.tools.doctor.finding import PROBLEM, WARNING, Finding
+
+MACHINE, ADDRESS = "machine", "address"
+CGROUP = Path("/sys/fs/cgroup")
+PROC = Path("/proc")
+SMALL_MEMORY = 1024 * MIB
+SMALL_DISK = 256 * MIB
+SPARE_FILES = 64
+"""Open files that a front needs besides its connections."""
+
+
+def examine(settings: Settings) -> list[Finding]:
+    """Everything about the machine and the address to serve on."""
+    return [
+        cpus(),
+        memory(),
+        open_files(settings),
+        gpus(settings),
+        shared_memory(),
+        temporary_folder(),
+        *address(settings),
+    ]
+
+
+# Limits
+
+
+def cpus() -> Finding:
+    there = os.cpu_count() or 1
+    usable = float(len(os.sched_getaffinity(0))) if hasattr(os, "sched_getaffinity") else float(there)
+    usable = min([usable, *cpu_quotas()])
+    value = f"{usable:g}" if usable == there else f"{usable:g} of {there} (limited by the container or affinity)"
+    if usable < 1:
+        return Finding(MACHINE, "CPUs", value, WARNING, "give the container at least one CPU")
+    return Finding(MACHINE, "CPUs", value)
+
+
+def cpu_quotas(cgroup: Path = CGROUP, proc: Path = PROC) -> list[float]:
+    """CPUs allowed by each control group this process is in, where one limits them."""
+    found = []
+    for words in _control(cgroup, proc, "cpu.max", "cpu", ("cpu.cfs_quota_us", "cpu.cfs_period_us")):
+        quota, _, period = words.partition(" ")
+        if quota.isdigit() and period.isdigit() and int(period):
+            found.append(int(quota) / int(period))
+    return found
+
+
+def memory() -> Finding:
+    there = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    usable = min([there, *memory_limits()])
+    value = show_size(_rounded(usable))
+    if usable < there:
+        value += f" of {show_size(_rounded(there))} (limited by the container)"
+    free = _free_memory()
+    if free and usable == there:
+        value += f", {show_size(_rounded(free))} free"
+    if min(usable, free or usable) < SMALL_MEMORY:
+        return Finding(
+            MACHINE, "memory", value, WARNING, "a worker that needs more is killed: free or allow more memory"
+        )
+    return Finding(MACHINE, "memory", value)
+
+
+def memory_limits(cgroup: Path = CGROUP, proc: Path = PROC) -> list[int]:
+    """Bytes allowed by each control group this process is in, where one limits them."""
+    words = _control(cgroup, proc, "memory.max", "memory", ("memory.limit_in_bytes",))
+    return [int(word) for word in words if word.isdigit()]
+
+
+def _control(cgroup: Path, proc: Path, file: str, controller: str, old_files: tuple[str, ...]) -> Iterator[str]:
+    """A limit at every level above this process: version 2 from `file`, version 1 from `old_files` put together."""
+    for line in _read(proc / "self" / "cgroup").splitlines():
+        _, controllers, own = line.split(":", 2)
+        if controllers and controller not in controllers.split(","):
+            continue
+        root, files = (cgroup / controllers, old_files) if controllers else (cgroup, (file,))
+        level = root / own.strip("/")
+        while level.is_relative_to(root):
+            words = " ".join(_read(level / name) for name in files)
+            if words.strip():
+                yield words
+            level = level.parent
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text().strip()
+    except (OSError, UnicodeDecodeError):
+        return ""
+
+
+def _free_memory() -> int:
+    for line in _read(PROC / "meminfo").splitlines():
+        name, _, rest = line.partition(":")
+        if name == "MemAvailable":
+            return int(rest.split()[0]) * 1024
+    return 0
+
+
+def _rounded(count: int) -> int:
+    """To a tenth of a GiB, or a MiB: nobody wants to read more digits."""
+    step = 1024 * MIB / 10 if count >= 1024 * MIB else MIB
+    return math.floor(count / step) * int(step)
+
+
+def open_files(settings: Settings) -> Finding:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft == resource.RLIM_INFINITY:
+        return Finding(MACHINE, "open files", f"no limit; at most {settings.max_connections} connections at once")
+    value = f"{soft} allowed; at most {settings.max_connections} connections at once"
+    if settings.max_connections + SPARE_FILES > soft:
+        needed = settings.max_connections + SPARE_FILES
+        allowed = hard == resource.RLIM_INFINITY or hard >= needed
+        fix = f"ulimit -n {needed}, or a lower {flag('max_connections')}" if allowed else "a lower --max-connections"
+        return Finding(MACHINE, "open files", value, WARNING, fix)
+    return Finding(MACHINE, "open files", value)
+
+
+# Devices and features
+
+
+def gpus(settings: Settings) -> Finding:
+    wanted = settings.device.startswith("cuda")
+    state, fix = (PROBLEM, "serve with --device cpu, or install the NVIDIA driver") if wanted else (WARNING, "")
+    program = shutil.which("nvidia-smi")
+    if program is None:
+        return Finding(MACHINE, "GPUs", "none found", *(state, fix) if wanted else ())
+    query = [program, "--query-gpu=name,memory.total,driver_version", "--format=csv,noheader"]
+    try:
+        done = subprocess.run(query, capture_output=True, text=True, errors="replace", timeout=20, check=False)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return Finding(MACHINE, "GPUs", f"nvidia-smi does not answer: {error}", state, fix)
+    lines = done.stdout.strip().splitlines()
+    if done.returncode or not lines:
+        reason = (lines or done.stderr.strip().splitlines() or ["no GPU listed"])[0]
+        return Finding(MACHINE, "GPUs", f"nvidia-smi: {reason}", state, fix)
+    return Finding(MACHINE, "GPUs", "; ".join(_gpu(line) for line in lines))
+
+
+def _gpu(line: str) -> str:
+    """`NVIDIA L4, 23034 MiB, 550.54.15` in words."""
+    name, size, driver = ([part.strip() for part in line.split(",")] + ["", ""])[:3]
+    return f"{name} ({size}, driver {driver})"
+
+
+def shared_memory() -> Finding:
+    """Whether anonymous memory files work: some sandboxes refuse them."""
+    try:
+        fd = os.memfd_create("panglot-doctor")
+        try:
+            os.ftruncate(fd, mmap.PAGESIZE)
+            with mmap.mmap(fd, mmap.PAGESIZE) as shared:
+                shared[:2] = b"ok"
+        finally:
+            os.close(fd)
+    except (OSError, AttributeError) as error:
+        return Finding(MACHINE, "memory files", f"memfd does not work: {error}", WARNING, "use Linux 3.17 or newer")
+    return Finding(MACHINE, "memory files", "memfd works")
+
+
+def temporary_folder() -> Finding:
+    name = "temporary folder"
+    try:
+        folder = tempfile.gettempdir()
+        with tempfile.TemporaryFile(dir=folder) as file:
+            file.write(b"ok")
+        free = shutil.disk_usage(folder).free
+    except OSError as error:
+        return Finding(MACHINE, name, f"cannot be written: {error}", PROBLEM, "set TMPDIR to a folder that can")
+    value = f"{folder} can be written, {show_size(_rounded(free))} free"
+    if free < SMALL_DISK:
+        return Finding(MACHINE, name, value, WARNING, f"free some space, or set TMPDIR; {folder} is nearly full")
+    return Finding(MACHINE, name, value)
+
+
+# The address
+
+
+def address(settings: Settings) -> Iterator[Finding]:
+    from panglot.web import access, server
+
+    try:
+        rules = access.establish(settings)
+    except StartError as error:
+        yield Finding(ADDRESS, "access", error.problem, PROBLEM, error.fix)
+    else:
+        yield Finding(ADDRESS, "access", _access_words(settings, bool(rules.token), access.is_loopback(settings.host)))
+    try:
+        server.bind(settings).close()
+    except StartError as error:
+        holder = _holder(settings.port)
+        yield Finding(ADDRESS, "port", error.problem + (f", by {holder}" if holder else ""), PROBLEM, error.fix)
+    else:
+        free = "any free port will be taken" if settings.port == 0 else f"{settings.host}:{settings.port} is free"
+        yield Finding(ADDRESS, "port", free)
+
+
+def _access_words(settings: Settings, token: bool, loopback: bool) -> str:
+    if token:
+        return "a token is needed"
+    return (
+        "no token; only this machine can ask" if loopback else f"no token; anyone who reaches {settings.host} can ask"
+    )
+
+
+def _holder(port: int) -> str:
+    """The process that listens on a port, as far as this user may know."""
+    inodes = set()
+    for table in ("tcp", "tcp6"):
+        for line in _read(PROC / "net" / table).splitlines()[1:]:
+            fields = line.split()
+            if fields[3] == "0A" and int(fields[1].rpartition(":")[2], 16) == port:
+                inodes.add(f"socket:[{fields[9]}]")
+    for process in PROC.glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            for fd in (process / "fd").iterdir():
+                if os.readlink(fd) in inodes:
+                    return f"process {process.name} ({_read(process / 'comm')})"
+    return ""

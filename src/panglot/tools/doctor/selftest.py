@@ -1,0 +1,219 @@
+"""Serve a package for a moment, as `panglot serve` would, and send it its own example."""
+
+from __future__ import annotations
+
+import contextlib
+import http.client
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from panglot.tools.doctor.finding import PROBLEM, WARNING, Finding
+from panglot.tools.examples import Example, example_of
+
+SECTION = "self-test"
+LISTENING = re.compile(r"listening on http://127\.0\.0\.1:(\d+)")
+SEE_LOG = "the log below says more"
+START_PATIENCE = 30.0
+SPARE = 10.0
+"""Seconds to allow beyond a time limit of the server's own."""
+
+
+@dataclass
+class Plan:
+    """What to serve and how long to wait for it."""
+
+    path: str
+    folder: Path
+    flags: list[str]
+    token: bytes
+    load_timeout: float
+    timeout: float
+    drain: float
+    arguments: tuple[str, ...] = ()
+    """For the script."""
+
+
+@dataclass
+class Result:
+    findings: list[Finding] = field(default_factory=list)
+    loaded: bool = False
+    log: list[str] = field(default_factory=list)
+
+    def add(self, name: str, value: str, state: str = "ok", fix: str = "") -> None:
+        self.findings.append(Finding(SECTION, name, value, state, fix))
+
+
+class Server:
+    """A `panglot serve` process on a free port of this machine."""
+
+    def __init__(self, plan: Plan) -> None:
+        self.plan = plan
+        self.log: list[str] = []
+        ours = ["--host", "127.0.0.1", "--port", "0", "--log-format", "human", "--log-level", "info"]
+        ours += ["--", *plan.arguments] if plan.arguments else []
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "panglot", "serve", os.path.abspath(plan.path), *plan.flags, *ours],
+            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, errors="replace",
+        )  # fmt: skip
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
+
+    def _read(self) -> None:
+        assert self.process.stderr is not None
+        with self.process.stderr as lines:
+            self.log.extend(line.rstrip("\n") for line in lines)
+
+    def port(self) -> int:
+        """The port, once the server listens. Raises ServerGone."""
+        for _ in self._until(START_PATIENCE):
+            for line in list(self.log):
+                found = LISTENING.search(line)
+                if found:
+                    return int(found[1])
+        raise ServerGone("it does not listen")
+
+    def wait_ready(self, port: int) -> None:
+        """Returns when the package answers. Raises ServerGone."""
+        for _ in self._until(self.plan.load_timeout + SPARE):
+            with contextlib.suppress(OSError, http.client.HTTPException):
+                if self.ask(port, "GET", "/v2/health/ready", {}, None, 5).status == 200:
+                    return
+        raise ServerGone("it does not get ready")
+
+    def _until(self, seconds: float) -> Iterator[None]:
+        deadline = time.monotonic() + seconds
+        while time.monotonic() < deadline and self.process.poll() is None:
+            yield
+            time.sleep(0.02)
+
+    def ask(
+        self, port: int, method: str, path: str, headers: dict[str, str], body: bytes | None, patience: float
+    ) -> Reply:
+        if self.plan.token:
+            headers = {**headers, "Authorization": f"Bearer {self.plan.token.decode('latin-1')}"}
+        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=patience)
+        began = time.monotonic()
+        with contextlib.closing(connection):
+            connection.request(method, path, body, headers)
+            response = connection.getresponse()
+            content = response.read()
+            took = time.monotonic() - began
+            return Reply(response.status, response.getheader("Server-Timing") or "", content, took)
+
+    def stop(self) -> int | None:
+        """The exit code after SIGTERM; None when it had to be killed."""
+        if self.process.poll() is None:
+            self.process.send_signal(signal.SIGTERM)
+        try:
+            code: int | None = self.process.wait(self.plan.drain + SPARE)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+            code = None
+        self._reader.join(2)
+        return code
+
+
+class ServerGone(Exception):
+    """The server ended, or did not get as far as it should."""
+
+
+@dataclass(frozen=True)
+class Reply:
+    status: int
+    timing: str
+    body: bytes
+    seconds: float
+
+
+def run(plan: Plan) -> Result:
+    """Serve, wait until ready, ask, stop. What goes wrong is a finding, never an exception."""
+    result = Result()
+    began = time.monotonic()
+    server = Server(plan)
+    try:
+        port = server.port()
+        server.wait_ready(port)
+        result.loaded = True
+        result.add("ready", f"after {time.monotonic() - began:.1f} s")
+        _send_example(server, port, result)
+    except ServerGone as gone:
+        server.stop()
+        result.add("ready", last_words(server) or str(gone), PROBLEM, SEE_LOG)
+    except (OSError, http.client.HTTPException, ValueError) as error:
+        result.add("example", f"no answer: {type(error).__name__}: {error}", PROBLEM, SEE_LOG)
+    finally:
+        stopped = _stop(server)
+    if result.loaded:
+        result.findings.append(stopped)
+    result.log = server.log
+    return result
+
+
+def _stop(server: Server) -> Finding:
+    began = time.monotonic()
+    code = server.stop()
+    if code == 0:
+        return Finding(SECTION, "stop", f"after {time.monotonic() - began:.1f} s")
+    how = "had to be killed" if code is None else f"ended with exit code {code}"
+    return Finding(SECTION, "stop", f"the server {how}", WARNING, SEE_LOG)
+
+
+def last_words(server: Server) -> str:
+    """The line with which the server gave up."""
+    return next((line.removeprefix("error: ") for line in reversed(server.log) if line.startswith("error: ")), "")
+
+
+def _send_example(server: Server, port: int, result: Result) -> None:
+    document = server.ask(port, "GET", "/openapi.json", {}, None, SPARE)
+    if document.status != 200:
+        result.add("example", f"/openapi.json answers {document.status}", WARNING)
+        return
+    example = example_of(json.loads(document.body), server.plan.folder)
+    if example is None:
+        fix = "define example() in the script: it returns one valid request"
+        result.add("example", "the script has none, so nothing was sent", WARNING, fix)
+        return
+    headers = {"Content-Type": example.content_type}
+    reply = server.ask(port, "POST", example.path, headers, example.body, server.plan.timeout + SPARE)
+    _judge(example, reply, result)
+
+
+def _judge(example: Example, reply: Reply, result: Result) -> None:
+    value = f"POST {example.path} with {example.about}: {reply.status} in {reply.seconds * 1000:.1f} ms"
+    if reply.status >= 400:
+        state = WARNING if example.guessed and reply.status < 500 else PROBLEM
+        said = reply.body[:300].decode(errors="replace")
+        fix = SEE_LOG if reply.status >= 500 else "let example() return a request the script accepts"
+        result.add("example", f"{value}: {said}", state, fix)
+    else:
+        result.add("example", value)
+    if reply.timing:
+        result.add("stages", _stages(reply.timing))
+
+
+def _stages(timing: str) -> str:
+    """`queue;dur=0.045, total;dur=0.841` as `queue 0.045, total 0.841 ms`."""
+    return timing.replace(";dur=", " ") + " ms"
+
+
+def flags_of(given: dict[str, Any]) -> list[str]:
+    """Options as they were given on the command line, to be given on."""
+    words = []
+    for name, value in given.items():
+        option = name.replace("_", "-")
+        if isinstance(value, bool):
+            words.append(f"--{option}" if value else f"--no-{option}")
+        elif value is not None:
+            words.append(f"--{option}={value}")
+    return words

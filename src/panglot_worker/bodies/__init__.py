@@ -1,0 +1,1 @@
+"""Request and answer bodies: JSON, forms, and the schemas that describe them."""

@@ -1,0 +1,292 @@
+"""Request bodies to what a script gets, and what a script returns to a response body.
+
+The text formats live in `jsontext` and `multipart`; this file knows media types and the objects of Python,
+numpy, the frameworks and PIL. None of these is imported here: an object can only be there if its library is.
+"""
+
+from __future__ import annotations
+
+import base64
+import dataclasses
+import datetime
+import enum
+import io
+import os
+import re
+import sys
+from typing import Any, Mapping, NamedTuple
+from urllib.parse import unquote_to_bytes
+
+from panglot_worker.bodies import jsontext, multipart
+from panglot_worker.bodies.jsontext import Body
+from panglot_worker.bodies.multipart import Limits
+from panglot_worker.errors import ClientError, EncodeError
+
+__all__ = ["Body", "EncodeError", "Encoded", "File", "Limits", "convert", "decode", "encode"]
+
+JSON = "application/json"
+OCTETS = "application/octet-stream"
+
+_DEFAULT = Limits()
+_BLANK = b" \t\r\n"
+_SCALAR_START = frozenset(b'"-0123456789tfn')
+_BAD_PERCENT = re.compile(rb"%(?![0-9A-Fa-f]{2})")
+_CONTENT_TYPE = re.compile(r"[!-~]+/[ -~]+")
+_PNG_MODES = ("1", "L", "LA", "P", "RGB", "RGBA", "I;16")
+_JPEG_MODES = ("L", "RGB", "CMYK")
+
+
+class File:
+    """An uploaded file, or a body that is neither JSON nor a form.
+
+    `name` is the client's, verbatim ("" for a body): a label chosen by a stranger, never a path. `type` is
+    the media type without parameters.
+    """
+
+    __slots__ = ("bytes", "name", "type")
+
+    def __init__(self, name: str, type: str, bytes: bytes) -> None:
+        self.name = name
+        self.type = type
+        self.bytes = bytes
+
+    def __len__(self) -> int:
+        return len(self.bytes)
+
+    def __bool__(self) -> bool:
+        return True
+
+    def __bytes__(self) -> bytes:
+        return self.bytes
+
+    def __repr__(self) -> str:
+        return f"File(name={self.name!r}, type={self.type!r}, {len(self.bytes)} bytes)"
+
+
+class Encoded(NamedTuple):
+    """A response body. `warning` is "" or says what was changed, for a response header."""
+
+    content_type: str
+    body: bytes
+    warning: str = ""
+
+
+def decode(content_type: str, body: Body, limits: Limits = _DEFAULT) -> Any:
+    """What the script gets for a request body, by its Content-Type.
+
+    - JSON (`application/json`, `*/*+json`): the value, see `jsontext.loads`. Without a Content-Type a body
+      that looks like JSON is JSON.
+    - `multipart/form-data`: a dict of str and File; a field sent more than once is a list, in order.
+    - `application/x-www-form-urlencoded`: a dict of str, lists likewise. A body that starts with a brace or
+      a bracket is JSON, because that is what `curl -d '{"a": 1}'` sends under this type.
+    - anything else: a File without a name.
+
+    Raises ClientError 400 for malformed bodies, 413 beyond a limit, 415 for JSON that is not UTF-8.
+    """
+    if content_type == JSON:
+        return _decode_json(body, limits)
+    if not content_type:
+        return _decode_untyped(body, limits)
+    media, parameters = multipart.parse_header(content_type)
+    if "/" not in media:
+        raise ClientError(f"the Content-Type {media[:80]!r} is not a media type")
+    if media == JSON or media.endswith("+json"):
+        charset = parameters.get("charset", "utf-8").lower()
+        if charset not in ("utf-8", "utf8"):
+            raise ClientError(f"JSON must be UTF-8, not {charset[:40]!r}", 415)
+        return _decode_json(body, limits)
+    if media == "multipart/form-data":
+        parts = multipart.parse(content_type, body, limits)
+        return _gather([(part.name, _field(part)) for part in parts])
+    if media == "application/x-www-form-urlencoded":
+        if bytes(body[:64]).lstrip(_BLANK)[:1] in (b"{", b"["):
+            return _decode_json(body, limits)
+        return _gather(_urlencoded(bytes(body), limits))
+    return File("", media, bytes(body))
+
+
+def _decode_json(body: Body, limits: Limits) -> Any:
+    if len(body) > limits.json_bytes:
+        raise ClientError(f"the JSON body is larger than {limits.json_bytes} bytes", 413)
+    return jsontext.loads(body, limits.json_depth)
+
+
+def _decode_untyped(body: Body, limits: Limits) -> Any:
+    start = bytes(body[:64]).lstrip(_BLANK)[:1]
+    if start in (b"", b"{", b"["):
+        return _decode_json(body, limits)
+    if start[0] in _SCALAR_START:
+        try:
+            return _decode_json(body, limits)
+        except ClientError:
+            pass  # it only looked like JSON
+    return File("", OCTETS, bytes(body))
+
+
+def _field(part: multipart.Part) -> str | File:
+    if part.filename is not None:
+        media = multipart.parse_header(part.content_type)[0] if part.content_type else OCTETS
+        return File(part.filename, media, bytes(part.data))
+    try:
+        return str(part.data, "utf-8")
+    except UnicodeDecodeError as error:
+        where = f"byte {error.start} of text field {part.name!r}"
+        raise ClientError(f"{where} is not UTF-8; send it as a file, with a filename") from None
+
+
+def _urlencoded(body: bytes, limits: Limits) -> list[tuple[str, str | File]]:
+    if len(body) > limits.json_bytes:
+        raise ClientError(f"the form is larger than {limits.json_bytes} bytes", 413)
+    if body.count(b"&") >= limits.form_fields:
+        raise ClientError(f"the form has more than {limits.form_fields} fields", 413)
+    bad = _BAD_PERCENT.search(body)
+    if bad:
+        raise ClientError(f"the form has a % without two hexadecimal digits (byte {bad.start()})")
+    pairs: list[tuple[str, str | File]] = []
+    for field in body.replace(b"+", b" ").split(b"&"):
+        name, _, value = map(unquote_to_bytes, field.partition(b"="))
+        try:
+            if field:
+                pairs.append((name.decode("utf-8"), value.decode("utf-8")))
+        except UnicodeDecodeError:
+            hint = "for raw data, set the Content-Type to its type"
+            raise ClientError(f"form field {len(pairs) + 1} is not UTF-8 text; {hint}") from None
+    return pairs
+
+
+def _gather(fields: list[tuple[str, str | File]]) -> dict[str, Any]:
+    lists: dict[str, list[str | File]] = {}
+    for name, value in fields:
+        lists.setdefault(name, []).append(value)
+    return {name: values[0] if len(values) == 1 else values for name, values in lists.items()}
+
+
+def encode(value: Any, accept: str = "", limits: Limits = _DEFAULT, nan: str = "null") -> Encoded:
+    """The response body for what a script returned.
+
+    Raw: bytes, `(bytes, content_type)`, a File, a PIL image (PNG, or JPEG where `accept` prefers it).
+    Everything else is JSON: numpy arrays and scalars and tensors by their `tolist()` values (a float32 is
+    written with the digits of the double it equals), dataclasses as objects, enums by value, dates in ISO
+    form, paths and UUIDs as text, bytes and Files inside as base64. Sets are refused: they have no order.
+    For `nan` see `jsontext.dumps`.
+
+    Raises EncodeError for anything else, for cycles, and beyond the limits for output.
+    """
+    kind = type(value)
+    if kind is not dict and kind is not list:
+        raw = _raw(value, accept)
+        if raw is not None:
+            if len(raw.body) > limits.output_bytes:
+                raise EncodeError(f"it is larger than {limits.output_bytes} bytes")
+            return raw
+    body, warning = jsontext.dumps(value, convert, nan, limits.output_depth, limits.output_bytes)
+    return Encoded(JSON, body, warning)
+
+
+def _raw(value: Any, accept: str) -> Encoded | None:
+    """What is sent as it is; None for what becomes JSON."""
+    if isinstance(value, (bytes, bytearray, memoryview)):
+        return Encoded(OCTETS, bytes(value))
+    if type(value) is tuple and len(value) == 2 and isinstance(value[1], str):
+        body, content_type = value
+        if isinstance(body, (bytes, bytearray, memoryview)):
+            if not _CONTENT_TYPE.fullmatch(content_type):
+                raise EncodeError(f"{content_type[:80]!r} is not a content type")
+            return Encoded(content_type, bytes(body))
+    if isinstance(value, File):
+        return Encoded(value.type if _CONTENT_TYPE.fullmatch(value.type) else OCTETS, bytes(value.bytes))
+    pillow = sys.modules.get("PIL.Image")
+    if pillow is not None and isinstance(value, pillow.Image):
+        return _picture(value, accept)
+    return None
+
+
+def _picture(image: Any, accept: str) -> Encoded:
+    name, modes = ("JPEG", _JPEG_MODES) if _prefers_jpeg(accept) else ("PNG", _PNG_MODES)
+    buffer = io.BytesIO()
+    try:
+        (image if image.mode in modes else image.convert("RGB")).save(buffer, name)
+    except Exception as error:
+        raise EncodeError(f"the image cannot be written as {name}: {error}") from error
+    return Encoded(f"image/{name.lower()}", buffer.getvalue())
+
+
+def _prefers_jpeg(accept: str) -> bool:
+    weights = {}
+    for choice in accept.lower().split(","):
+        media, *parameters = choice.replace(" ", "").split(";")
+        quality = next((text[2:] for text in parameters if text.startswith("q=")), "1")
+        weights[media] = float(quality) if re.fullmatch(r"[01](\.[0-9]{0,3})?", quality) else 0.0
+    other = weights.get("image/*", weights.get("*/*", 0.0))
+    return weights.get("image/jpeg", other) > weights.get("image/png", other)
+
+
+def convert(value: Any) -> Any:
+    """One step from any object towards JSON. Raises TypeError that names the type where there is none."""
+    if isinstance(value, enum.Enum):
+        return value.value
+    if isinstance(value, (bytes, bytearray, memoryview)):
+        return base64.b64encode(bytes(value)).decode("ascii")
+    if hasattr(value, "dtype") or hasattr(value, "tolist") or hasattr(value, "numpy"):
+        return _from_array(value)
+    if isinstance(value, (datetime.date, datetime.time)):
+        return value.isoformat()
+    if isinstance(value, str):
+        return str.__str__(value)
+    if isinstance(value, int):
+        return int.__index__(value)
+    if isinstance(value, float):
+        return float.__float__(value)
+    if isinstance(value, Mapping):
+        return dict(value)
+    if isinstance(value, (list, tuple)):
+        return list(value)
+    return _convert_rare(value)
+
+
+def _convert_rare(value: Any) -> Any:
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
+    if isinstance(value, os.PathLike):
+        return os.fspath(value)
+    uuid = sys.modules.get("uuid")
+    if uuid is not None and isinstance(value, uuid.UUID):
+        return str(value)
+    if hasattr(type(value), "__bytes__"):
+        return convert(bytes(value))
+    raise TypeError(f"JSON cannot hold a value of type {_type_name(value)}")
+
+
+def _type_name(value: Any) -> str:
+    kind = type(value)
+    return kind.__qualname__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
+
+
+def _from_array(value: Any) -> Any:
+    """The numbers of an array, a tensor or a numpy scalar, as Python lists and scalars."""
+    original = value
+    try:
+        for step in ("detach", "cpu"):
+            value = getattr(value, step)() if hasattr(value, step) else value
+        if not hasattr(value, "tolist"):
+            value = value.numpy()
+        value = _plain_numbers(value)
+        value = value.tolist() if hasattr(value, "tolist") else value
+    except Exception as error:
+        raise TypeError(f"a value of type {_type_name(original)} cannot be made a list: {error}") from error
+    if hasattr(value, "tolist"):
+        raise TypeError(f"a value of type {_type_name(original)} does not become a list by tolist()")
+    return value
+
+
+def _plain_numbers(array: Any) -> Any:
+    """An array whose `tolist()` gives built-in types, for the numpy types where it does not."""
+    dtype: Any = getattr(array, "dtype", None)
+    kind = getattr(dtype, "kind", "")
+    if not kind:
+        return array
+    if dtype.names or kind in "cm":
+        raise TypeError(f"JSON has no form for an array of {dtype}")
+    if kind == "M":
+        return array.astype(str)
+    return array.astype("f8") if kind == "V" or (kind == "f" and dtype.itemsize > 8) else array

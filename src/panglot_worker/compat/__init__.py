@@ -1,0 +1,1 @@
+"""What old scripts need of newer frameworks and other machines."""

@@ -1,0 +1,222 @@
+"""Our own dialect: a function `predict(request)`, or a class `Model` with optional stages."""
+
+from __future__ import annotations
+
+import importlib.util
+import inspect
+import json
+import os
+from typing import TYPE_CHECKING, Any, Callable, Dict, Optional
+
+from panglot_worker.bodies import codec, schema
+from panglot_worker.bodies.codec import File
+from panglot_worker.dialects.base import Answer, Dialect, Package, Request
+from panglot_worker.loading import ScriptError, import_script
+from panglot_worker.results import only_result
+
+if TYPE_CHECKING:
+    import asyncio
+
+EVENT_STREAM = "text/event-stream"
+JSON_LINES = "application/x-ndjson"
+HOOKS = ("load", "preprocess", "predict", "predict_batch", "predict_frame", "postprocess", "example", "close")
+
+
+class Plain(Dialect):
+    def __init__(self, package: Package) -> None:
+        super().__init__(package)
+        self.limits = codec.Limits(**package.settings.get("limits", {}))
+        self.nan: str = package.settings.get("nan", "null")
+        self.hooks: Dict[str, Callable[..., Any]] = {}
+        self.asynchronous = False
+        self.module: Any = None
+        self._event_loop: Optional["asyncio.AbstractEventLoop"] = None
+
+    def load(self, progress: Callable[[str], None]) -> Dict[str, Any]:
+        progress("importing " + os.path.basename(self.package.script))
+        self.module = source = import_script(self.package.script)
+        if isinstance(getattr(source, "Model", None), type):
+            progress("constructing Model")
+            source = source.Model()
+        self.hooks = {name: getattr(source, name) for name in HOOKS if callable(getattr(source, name, None))}
+        self._check()
+        if "load" in self.hooks and self.package.does("inference"):
+            progress("running load()")
+            self._finish(self.hooks["load"]())
+        self._choose()
+        self._check_part()
+        if self.package.options.get("frames") and "predict_frame" in self.hooks:
+            self._take_videos()
+        return self._description(source)
+
+    def _check(self) -> None:
+        if "predict" not in self.hooks and "predict_batch" not in self.hooks:
+            raise ScriptError(
+                "there is no predict in it",
+                self.package.script,
+                fix="define predict(request), or a class Model with predict(item) or predict_batch(items)",
+            )
+        for name in ("preprocess", "predict", "predict_batch", "predict_frame", "postprocess"):
+            if name in self.hooks:
+                takes_one(self.hooks[name], name)
+
+    def _take_videos(self) -> None:
+        if self.batched or self.asynchronous or self.package.part:
+            raise ScriptError("predict_frame needs a script in one process", self.package.script,
+                              fix="leave out --pools")  # fmt: skip
+        if not (importlib.util.find_spec("av") and importlib.util.find_spec("numpy")):
+            raise ScriptError("predict_frame takes frames of videos, which needs PyAV and numpy", self.package.script,
+                              fix="pip install av numpy, or give the function another name")  # fmt: skip
+        from panglot_worker.video import scripted
+
+        scripted.install(self, self.hooks["predict_frame"])
+
+    def _check_part(self) -> None:
+        """A pool for a stage the script does not have is a waste worth a word."""
+        name = self.package.part.get("name", "")
+        if name in ("preprocess", "postprocess") and name not in self.hooks and not self.package.worker:
+            self.warn("the script has no %s: its pool only reads or writes the bodies" % name)
+
+    def _choose(self) -> None:
+        self.batched = "predict_batch" in self.hooks
+        predict = self.hooks["predict_batch" if self.batched else "predict"]
+        self.asynchronous = not self.batched and (is_async(predict) or inspect.isasyncgenfunction(predict))
+        if self.asynchronous:
+            self.slots = int(self.package.settings.get("slots", 16))
+            self.server = "panglot_worker.concurrent:serve"
+        else:
+            self.infer = predict if not is_async(predict) else self._awaiting(predict)  # type: ignore[method-assign]
+            self.infer_batch = self.infer  # type: ignore[method-assign]
+        if not self.asynchronous:
+            for name in ("preprocess", "postprocess"):
+                if name in self.hooks:
+                    hook = self.hooks[name]
+                    setattr(self, name, self._awaiting(hook) if is_async(hook) else hook)
+
+    def _awaiting(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        return lambda value: self._finish(function(value))
+
+    def _finish(self, value: Any) -> Any:
+        return self.event_loop().run_until_complete(value) if inspect.isawaitable(value) else value
+
+    def event_loop(self) -> "asyncio.AbstractEventLoop":
+        """The one loop of this worker, made when first needed."""
+        if self._event_loop is None:
+            import asyncio
+
+            self._event_loop = asyncio.new_event_loop()
+            asyncio.set_event_loop(self._event_loop)
+        return self._event_loop
+
+    def _description(self, source: Any) -> Dict[str, Any]:
+        entry = self.hooks["predict_batch" if self.batched else "predict"]
+        taker = self.hooks.get("preprocess", entry)
+        giver = self.hooks.get("postprocess", entry)
+        request = schema.of_parameter(taker)
+        if self.batched and taker is entry:
+            request = request.get("items", {})
+        result = schema.of_result(giver)
+        if self.batched and giver is entry:
+            result = result.get("items", {})
+        return {
+            "entry": getattr(entry, "__qualname__", "predict"),
+            "stages": [name for name in ("preprocess", "postprocess") if name in self.hooks],
+            "request_schema": request,
+            "response_schema": result,
+            "summary": self._summary(source, entry),
+            "example": self._example(),
+            "streams": inspect.isgeneratorfunction(entry) or inspect.isasyncgenfunction(entry),
+        }
+
+    def _summary(self, source: Any, entry: Any) -> str:
+        """What the author wrote about it: the class, the function, or the script."""
+        written = (schema.documentation(source), schema.documentation(entry), schema.documentation(self.module))
+        return next((text for text in written if text), "")
+
+    def _example(self) -> Optional[Dict[str, Any]]:
+        """The author's example, in a shape that travels as JSON; uploads by name and type only."""
+        value = self.example()
+        if value is None:
+            return None
+        if isinstance(value, File):
+            return {"kind": "file", "type": value.type, "name": value.name}
+        if isinstance(value, dict) and any(isinstance(field, File) for field in value.values()):
+            files = {name: field.type for name, field in value.items() if isinstance(field, File)}
+            names = {name: value[name].name for name in files}
+            fields = [name for name in value if name not in files]
+            return {"kind": "form", "files": files, "names": names, "fields": fields}
+        try:
+            return {"kind": "json", "value": json.loads(codec.encode(value, "", self.limits, self.nan).body)}
+        except (codec.EncodeError, ValueError):
+            return None
+
+    def example(self) -> Any:
+        return self._finish(self.hooks["example"]()) if "example" in self.hooks else None
+
+    def warm_up(self) -> None:
+        value = self.example()
+        if value is None:
+            return
+        if self.asynchronous:
+            self._warm_up_async(value)
+            return
+        value = self.preprocess(value)
+        output = only_result(self.infer_batch([value])) if self.batched else self.infer(value)
+        if inspect.isgenerator(output):
+            next(output, None)
+            output.close()
+            return
+        codec.encode(self.postprocess(output), "", self.limits, self.nan)
+
+    def _warm_up_async(self, value: Any) -> None:
+        if "preprocess" in self.hooks:
+            value = self._finish(self.hooks["preprocess"](value))
+        output = self.hooks["predict"](value)
+        if inspect.isawaitable(output):
+            self._finish(output)
+
+    def decode(self, request: Request) -> Any:
+        return codec.decode(request.head.content_type.decode("latin-1"), request.body, self.limits)
+
+    def encode(self, output: Any, request: Request) -> Answer:
+        content_type, body, warning = codec.encode(output, request.head.accept.decode("latin-1"), self.limits, self.nan)
+        return Answer(content_type, body, 200, ("x-panglot-warning: " + warning,) if warning else ())
+
+    def stream_type(self, request: Request) -> str:
+        accept = request.head.accept.decode("latin-1")
+        return JSON_LINES if "ndjson" in accept or "jsonl" in accept or "json-lines" in accept else EVENT_STREAM
+
+    def encode_part(self, output: Any, content_type: str) -> bytes:
+        body = codec.encode(output, "", self.limits, self.nan).body
+        if content_type == JSON_LINES:
+            return body + b"\n"
+        return b"data: " + body.replace(b"\n", b"\ndata: ") + b"\n\n"
+
+    def close(self) -> None:
+        if "close" in self.hooks:
+            self._finish(self.hooks["close"]())
+
+
+def is_async(function: Callable[..., Any]) -> bool:
+    return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(getattr(function, "__call__", None))  # noqa: B004
+
+
+def takes_one(function: Callable[..., Any], name: str) -> None:
+    """Refuse a hook that cannot be called with exactly one argument."""
+    try:
+        signature = inspect.signature(function)
+    except ValueError:
+        return
+    try:
+        signature.bind(None)
+    except TypeError:
+        code: Any = getattr(inspect.unwrap(function), "__code__", None)
+        raise ScriptError(
+            "%s%s must take exactly one argument" % (name, signature),
+            getattr(code, "co_filename", ""),
+            getattr(code, "co_firstlineno", 0),
+            fix="def %s(%s)" % (name, "self, item" if inspect.ismethod(function) else "request"),
+        ) from None
+
+
+DIALECT = Plain
