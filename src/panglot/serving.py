@@ -26,6 +26,7 @@ from panglot.tracing import Tracing
 from panglot.watching import changes
 from panglot.web import access, app, listeners
 from panglot.web.front import Front
+from panglot.web.room import Room
 from panglot.web.try_line import try_line
 
 log = logging.getLogger("panglot")
@@ -88,8 +89,9 @@ class Serving:
         self.metrics = Metrics()
         self.engine = LocalEngine(package, settings, self.metrics)
         contract = dialects.contract(package, settings)
+        room = Room(settings)
         self.fronts = [
-            Front(package, settings, self.engine, self.metrics, rules, one)
+            Front(package, settings, self.engine, self.metrics, rules, one, room)
             for one in (contract, *(listener.contract for listener in contract.listeners))
         ]
         self.front = self.fronts[0]

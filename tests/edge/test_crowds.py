@@ -155,7 +155,8 @@ def test_f59_many_large_bodies() -> None:
     with serving("function", "--max-held", str(budget)) as server, unharmed(server, 7, {"got": 7}) as before:
         counts, most = asyncio.run(story(server))
         assert counts.keys() == {200, 503}
-        assert counts[200] >= budget // size
+        # An eighth of the budget is for small bodies.
+        assert counts[200] >= budget * 7 // 8 // size
         assert counts[503] > uploads // 2
         assert most - before.memory < budget + (256 << 20)
         assert server.metric("panglot_held_bytes") == 0

@@ -87,5 +87,5 @@ def test_f92_refusals_leave_nothing_behind(server: Server, request_bytes: bytes,
 
 
 def test_f92_refusals_for_want_of_room() -> None:
-    with serving("function", "--max-held", "80000") as server:
-        test_f92_refusals_leave_nothing_behind(server, post(b"", "Content-Length: 90000"), 503)
+    with serving("function", "--max-held", "50000") as server:
+        test_f92_refusals_leave_nothing_behind(server, post(b"", "Content-Length: 60000"), 503)

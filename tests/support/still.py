@@ -14,6 +14,7 @@ from panglot.package import Package
 from panglot.settings import Settings
 from panglot.web.access import Access
 from panglot.web.front import Front
+from panglot.web.room import Room
 
 
 @dataclass
@@ -57,4 +58,5 @@ def still_front(
     package = Package(name=name, folder=folder, script=folder / "model.py", dialect="plain", entry="predict")
     engine = StillEngine({"api": api} if api is not None else {}, state)
     chosen = Settings(**settings)
-    return Front(package, chosen, engine, Metrics(), Access(token, hosts), dialects.contract(package, chosen))
+    contract = dialects.contract(package, chosen)
+    return Front(package, chosen, engine, Metrics(), Access(token, hosts), contract, Room(chosen))

@@ -93,6 +93,10 @@ class Call:
         self.size += size
         return True
 
+    def become(self, body: wire.Buffer) -> None:
+        """What a pool made of the body takes its place, for the next pool of the row."""
+        self.pieces, self.size = (body,), len(body)
+
     def reply(self, reply: wire.Reply) -> None:
         raise NotImplementedError
 

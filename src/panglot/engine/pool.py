@@ -195,7 +195,8 @@ class Pool(Staff):
         if self.next is None:
             raise wire.WireError("the last pool of a row handed a result on")
         call.slot, call.alone, call.killers = slot, False, 0
-        call.pieces, call.size, call.arrived, call.state = (reply.body,), len(reply.body), now, QUEUED
+        call.become(reply.body)
+        call.arrived, call.state = now, QUEUED
         call.place += 1
         self.next.queue.append(call)
         self.next.schedule_pump()

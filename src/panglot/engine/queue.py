@@ -13,6 +13,8 @@ FREE = "free_worker"
 WAITED = "waited"
 ALONE = "alone"
 MANY = 1 << 30
+SKIPPED = 16
+"""Places of calls that left which the queue may keep beyond those of calls that wait."""
 
 
 @dataclass(frozen=True)
@@ -62,8 +64,9 @@ class Queue:
         """A queued call was cancelled or answered elsewhere: count it out. Its state must no longer be QUEUED."""
         self.length -= 1
         self.bytes -= call.size
-        if not self.length:
-            self._calls.clear()
+        if len(self._calls) > 2 * self.length + SKIPPED:
+            # Behind a head that waits for long, the places of those that left would pile up.
+            self._calls = deque(call for call in self._calls if call.state == QUEUED)
 
     def oldest(self) -> Call | None:
         calls = self._calls

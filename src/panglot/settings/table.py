@@ -171,7 +171,16 @@ class Settings:
         group=HTTP,
         least=1,
     )
-    max_connections: int = setting(_connections(), "connections at once; beyond it 503", "int", group=HTTP, least=1)
+    small_body: int = setting(
+        65536, "a body up to this size counts as small: it may use all of max_held", "size", group=HTTP, least=0
+    )
+    small_share: float = setting(
+        0.125, "share of max_held that large bodies cannot take, from 0 to 1", "float", group=HTTP, least=0, most=1
+    )
+    max_connections: int = setting(
+        _connections(), "connections at once; beyond it the longest idle is closed, then 503", "int", group=HTTP,
+        least=1,
+    )  # fmt: skip
     max_requests_per_connection: int = setting(
         1000, "requests on one connection before it is closed", "int", group=HTTP, least=1
     )

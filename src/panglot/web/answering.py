@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import fcntl
+import termios
 import time
 from collections import deque
 
@@ -162,7 +164,7 @@ class Answering(HttpToolsProtocol):
 
     def owe(self, unsent: int) -> None:
         """Note how much of its answers the client has not read."""
-        self.front.held += unsent - self.unsent
+        self.front.room.held += unsent - self.unsent
         self.unsent = unsent
 
     # Ending
@@ -185,6 +187,22 @@ class Answering(HttpToolsProtocol):
         if exchange.id:
             self.front.engine.cancel(exchange)
         exchange.release()
+
+    @property
+    def idle_since(self) -> float:
+        """Since when nothing has been asked on a connection that had its answers; 0 while it is not idle."""
+        return self.since if self.phase == IDLE and self.transport is not None and not self._is_heard() else 0.0
+
+    def _is_heard(self) -> bool:
+        """Whether the kernel has bytes from the client that nobody has read yet."""
+        waiting = bytearray(4)
+        fcntl.ioctl(self.transport.get_extra_info("socket").fileno(), termios.FIONREAD, waiting)
+        return any(waiting)
+
+    def evict(self) -> None:
+        """Make room for a newcomer."""
+        self.front.metrics.refused["idle"] += 1
+        self.transport.close()
 
     def close_if_idle(self, now: float, grace: float) -> None:
         """While draining: close a connection nothing has been asked on for a while, and end what would never end."""

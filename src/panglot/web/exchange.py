@@ -71,21 +71,24 @@ class Exchange(Call):
         """The script is given the path."""
         path = bytes(upload.path)
         self.pieces, self.size = [path], len(path)
-        self.front.held += self.size
+        self.front.room.held += self.size
 
     def release(self) -> None:
-        """Let go of the body."""
-        self.front.held -= self.size
-        self.size = 0
+        """Let go of the body, wherever the call itself is still known."""
+        self.front.room.held -= self.size
+        self.size, self.pieces = 0, []
         if self.upload is not None:
             self.upload.close()
 
     def grow(self, size: int) -> bool:
-        if self.front.held + size > self.front.settings.max_held:
+        if not self.front.room.take(size, self.size + size):
             return False
-        self.front.held += size
         self.size += size
         return True
+
+    def become(self, body: wire.Buffer) -> None:
+        self.front.room.held += len(body) - self.size
+        super().become(body)
 
     # Answers
 

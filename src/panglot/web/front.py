@@ -17,6 +17,7 @@ from panglot.package import Package
 from panglot.settings import Settings
 from panglot.web.access import Access
 from panglot.web.contract import Contract, InferRoute, Words, neutral_error
+from panglot.web.room import Room
 from panglot.web.spool import Spool
 
 ASGI = Callable[[Any, Any, Any], Awaitable[None]]
@@ -31,7 +32,14 @@ class Front:
     """One package behind one listener."""
 
     def __init__(
-        self, package: Package, settings: Settings, engine: Engine, metrics: Metrics, access: Access, contract: Contract
+        self,
+        package: Package,
+        settings: Settings,
+        engine: Engine,
+        metrics: Metrics,
+        access: Access,
+        contract: Contract,
+        room: Room,
     ) -> None:
         self.package = package
         self.settings = settings
@@ -39,6 +47,7 @@ class Front:
         self.metrics = metrics
         self.access = access
         self.contract = contract
+        self.room = room
         self.infer: dict[bytes, InferRoute] = {
             route.path.encode(): route for route in contract.routes if not route.prefix and route.method == "POST"
         }
@@ -49,10 +58,6 @@ class Front:
         self.app: ASGI | None = None
         self.public: frozenset[bytes] = frozenset()
         self.spool = Spool(settings.spool_bytes)
-        self.held = 0
-        """Bytes of request bodies in memory, and of answers that clients are slow to read."""
-        self.reserved: deque[Any] = deque()
-        """Connections beyond the limit that have not asked anything yet, oldest first."""
         self.draining = False
         self.began = time.monotonic()
         self.recent: deque[Recent] = deque(maxlen=RECENT)
@@ -76,7 +81,7 @@ class Front:
 
     def gauges(self) -> list[tuple[str, str, dict[str, str], float]]:
         about = "bytes of request bodies, and of answers that clients are slow to read"
-        return [*self.engine.gauges(), ("panglot_held_bytes", about, {}, self.held)]
+        return [*self.engine.gauges(), ("panglot_held_bytes", about, {}, self.room.held)]
 
     def infer_route(self, path: bytes) -> InferRoute | None:
         """The script's route at a path, if it is one."""

@@ -23,12 +23,11 @@ from panglot.web.front import Front
 from panglot.web.head import Refused, RequestHead
 from panglot.web.spool import Upload
 
-RESERVED = 16
-"""Connections beyond the limit that still get an answer from the public routes: health checks go on under a flood."""
-
 CHUNK_OVERHEAD = 32
 SMALL_BODY = 65536
 """The largest body of a request that is not for the script."""
+
+NO_ROOM = Fault(503, "memory", "the server holds too many request bodies; try again later", 1)
 
 
 class Connection(Answering):
@@ -52,13 +51,7 @@ class Connection(Answering):
 
     def connection_made(self, transport: Any) -> None:
         super().connection_made(transport)
-        if len(self.connections) > self.limits.max_connections:
-            self.reserved = True
-            waiting = self.front.reserved
-            waiting.append(self)
-            if len(waiting) > RESERVED:
-                # Those that came first have had their chance to ask.
-                waiting.popleft().turn_away()
+        self.reserved = not self.front.room.enter(self)
 
     def turn_away(self) -> None:
         """Close a connection beyond the limit, unless its request is being answered."""
@@ -66,8 +59,7 @@ class Connection(Answering):
             self.refuse(too_many_connections(), "connections")
 
     def connection_lost(self, exc: Exception | None) -> None:
-        if self.reserved and self in self.front.reserved:
-            self.front.reserved.remove(self)
+        self.front.room.leave(self)
         entry, self.entry = self.entry, None
         if isinstance(entry, Exchange):
             self.let_go(entry)
@@ -161,14 +153,14 @@ class Connection(Answering):
         if self.front.access.refuses(route.access, self.head.authorization):
             self._stop(Fault(401, "unauthorized", "this server needs a token: Authorization: Bearer ..."), "token")
         length = self.head.content_length
-        most = self.limits.video_bytes if route.spooled else self.limits.max_body
+        most = self.limits.video_bytes if route.spooled else self.front.room.largest_body
         if length > most:
             self._stop(self._too_large(most), "body")
         if route.spooled:
             exchange.upload = self.front.spool.begin()
             exchange.upload.on_room = self.flow.resume_reading
-        elif length > 0:
-            self._hold(exchange, length)
+        elif not self.front.room.fits(length):
+            self._stop(NO_ROOM, "held")
         self.send_continue()
 
     def send_continue(self) -> None:
@@ -188,12 +180,6 @@ class Connection(Answering):
         if not upload.fits or upload.error is not None:
             self._stop(Fault(507, "no_space", "there is no room for the request body; try again later", 10), "spool")
 
-    def _hold(self, exchange: Exchange, size: int) -> None:
-        if self.front.held + size > self.limits.max_held:
-            self._stop(Fault(503, "memory", "the server holds too many request bodies; try again later", 1), "held")
-        self.front.held += size
-        exchange.size += size
-
     def on_body(self, body: bytes) -> None:
         entry = self.entry
         self.body_bytes += len(body)
@@ -201,10 +187,12 @@ class Connection(Answering):
             if entry.upload is not None:
                 self._spool(entry.upload, body)
                 return
-            if self.head.content_length < 0:
-                if self.body_bytes > self.limits.max_body:
-                    self._stop(self._too_large(self.limits.max_body), "body")
-                self._hold(entry, len(body))
+            room = self.front.room
+            if self.body_bytes > room.largest_body:
+                self._stop(self._too_large(room.largest_body), "body")
+            if not room.take(len(body), self.body_bytes):
+                self._stop(NO_ROOM, "held")
+            entry.size = self.body_bytes
             entry.take_in(body)
         elif entry is not None:
             if self.body_bytes > SMALL_BODY:
@@ -224,7 +212,7 @@ class Connection(Answering):
             return
         self.phase = ANSWERING
         if isinstance(entry, Exchange):
-            if entry.size != self.body_bytes and entry.upload is None:
+            if 0 <= self.head.content_length != self.body_bytes:
                 self.entry = entry
                 self._stop(Fault(400, "bad_http", "the body is not as long as the request says"), "http")
             entry.arrived = monotonic()

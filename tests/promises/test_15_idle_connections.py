@@ -1,0 +1,63 @@
+"""The promise: idle connections lock nobody out; the longest idle makes way for a newcomer."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+
+from support.raw import post
+from support.server import serving, wait_until
+from support.wire import Wire
+
+GOOD = post(b"7")
+LIMIT = ("--max-connections", "8")
+
+
+def test_the_longest_idle_makes_way() -> None:
+    with serving("function", *LIMIT) as server, contextlib.ExitStack() as stack:
+        server.client.close()
+        idle = [stack.enter_context(Wire(server)) for _ in range(8)]
+        for client in idle:
+            client.send(GOOD)
+            assert client.reply().status == 200
+            time.sleep(0.01)
+        idle[0].send(GOOD)
+        assert idle[0].reply().status == 200
+        newcomers = [stack.enter_context(Wire(server)) for _ in range(3)]
+        for client in newcomers:
+            client.send(GOOD)
+            assert client.reply().status == 200
+        assert [client.wait_closed(5) for client in idle[1:4]] == [True] * 3
+        for client in (idle[0], *idle[4:], *newcomers):
+            client.send(GOOD)
+            assert client.reply().status == 200
+
+
+def test_a_crowd_of_newcomers_is_served_beside_idle_ones() -> None:
+    """Ten times as many as there is room for, one after the other, each staying open."""
+    with serving("function", *LIMIT) as server, contextlib.ExitStack() as stack:
+        server.client.close()
+        for _ in range(80):
+            client = stack.enter_context(Wire(server))
+            client.send(GOOD)
+            assert client.reply().status == 200
+        server.client = server.new_client()
+        assert server.metric("panglot_connections_refused_total", limit="idle") >= 72
+
+
+def test_who_waits_for_an_answer_is_not_idle() -> None:
+    with serving("edge_echo", *LIMIT, "--workers", "8") as server, contextlib.ExitStack() as stack:
+        server.client.close()
+        clients = [stack.enter_context(Wire(server)) for _ in range(8)]
+        for client in clients:
+            client.send(post(b'{"id": 1, "sleep": 1.5}'))
+        time.sleep(0.5)
+        newcomer = stack.enter_context(Wire(server))
+        newcomer.send(GOOD)
+        assert newcomer.reply().status == 503
+        assert [client.reply().status for client in clients] == [200] * 8
+        late = stack.enter_context(Wire(server))
+        late.send(GOOD)
+        assert late.reply().status == 200
+        server.client = server.new_client()
+        wait_until(lambda: server.client.get("/v2/health/live").status_code == 200)
