@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from support.namespace import unshared
 from support.server import ROOT
 
 HOSTS = """\
@@ -24,8 +24,6 @@ ADDRESSES = (
     "192.0.2.1/32", "203.0.113.5/32", "93.184.216.34/32", "fd00::5/128", "fd00:ec2::254/128", "64:ff9b::7f00:1/128",
     "2002:7f00:1::1/128", "fec0::1/128", "2001::1/128", "2001:db8::5/128", "2606:2800:220:1::1/128",
 )  # fmt: skip
-FLAGS = (["-n", "-m"], ["-U", "-r", "-n", "-m"])
-"""As root, or as root of a user namespace."""
 
 
 @pytest.mark.timeout(180)
@@ -34,16 +32,9 @@ def test_in_a_namespace_with_lo_alone(tmp_path: Path) -> None:
     hosts.write_text(HOSTS)
     set_up = ["ip link set lo up", *(f"ip address add {address} dev lo" for address in ADDRESSES)]
     set_up.append(f"mount --bind {hosts} /etc/hosts")
-    cases = f"{sys.executable} -m pytest -q -p no:cacheprovider tests/fetching/namespace_cases.py"
-    if not shutil.which("unshare") or not shutil.which("ip"):
-        pytest.skip("there is no unshare or no ip on this machine")
-    for flags in FLAGS:
-        if subprocess.run(["unshare", *flags, "true"], capture_output=True).returncode == 0:
-            whole = " && ".join([*set_up, cases])
-            done = subprocess.run(["unshare", *flags, "sh", "-c", whole], capture_output=True, text=True, cwd=ROOT)
-            assert done.returncode == 0, done.stdout[-6000:] + done.stderr[-2000:]
-            found = re.search(r"(\d+) passed", done.stdout)
-            assert found is not None
-            assert int(found[1]) == 5
-            return
-    pytest.skip("this machine lets no process have a network namespace of its own")
+    cases = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "tests/fetching/namespace_cases.py"]
+    done = subprocess.run([*unshared(*set_up, mounts=True), *cases], capture_output=True, text=True, cwd=ROOT)
+    assert done.returncode == 0, done.stdout[-6000:] + done.stderr[-2000:]
+    found = re.search(r"(\d+) passed", done.stdout)
+    assert found is not None
+    assert int(found[1]) == 5

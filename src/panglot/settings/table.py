@@ -206,6 +206,10 @@ class Settings:
     write_stall: float = setting(
         30.0, "how long a client may read nothing of its answer", "seconds", group=HTTP, least=0.05
     )
+    peer_timeout: float = setting(
+        45.0, "a client whose machine answers nothing for so long has gone; at least write_stall", "seconds",
+        group=HTTP, least=1, most=86400,
+    )  # fmt: skip
 
     max_json: int = setting(32 * MIB, "largest JSON body; beyond it 413", "size", group=INPUT, least=1)
     max_json_depth: int = setting(64, "deepest JSON nesting; beyond it 400", "int", group=INPUT, least=1, most=500)

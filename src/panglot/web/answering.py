@@ -42,8 +42,9 @@ class Answering(HttpToolsProtocol):
         """Bytes of answers the client is slow to read; they count as held."""
         self.held_back = False
         """The next request waits until the client has read the last answer."""
-        self.stalled_since = 0.0
-        self.stalled_size = 0
+        self.delivered = 0
+        self.delivered_at = self.since
+        """How many bytes have reached the client, and when it was last seen that none were missing or more had."""
 
     def send_continue(self) -> None:
         """Tell a client that waits for it to send its body."""

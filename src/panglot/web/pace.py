@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from panglot.engine.call import Fault
+from panglot.web import peer
 from panglot.web.answering import BODY, CLOSING, HEADERS, IDLE
 from panglot.web.protocol import Connection
 
@@ -58,13 +59,19 @@ def _finish(connection: Connection, now: float, waited: float) -> None:
 
 
 def _check_stall(connection: Connection, now: float) -> None:
-    """Drop a client that has read nothing of its answers for too long."""
-    size = connection.transport.get_write_buffer_size()
+    """Drop a client to which nothing of its answers has got through for too long.
+
+    Our own buffer says little of that: the kernel takes megabytes in one go, for which a slow reader needs minutes.
+    """
+    transport = connection.transport
+    size = transport.get_write_buffer_size()
     if connection.flow.write_paused:
         connection.owe(size)
-    if not size or not connection.stalled_since or size < connection.stalled_size:
-        connection.stalled_since = now
-    elif now - connection.stalled_since > connection.limits.write_stall:
+    sock = transport.get_extra_info("socket")
+    if not size and not peer.unacknowledged(sock):
+        connection.delivered_at = now
+    elif (delivered := peer.acknowledged(sock)) != connection.delivered:
+        connection.delivered, connection.delivered_at = delivered, now
+    elif now - connection.delivered_at > connection.limits.write_stall:
         connection.front.metrics.refused["write_stall"] += 1
-        connection.transport.abort()
-    connection.stalled_size = size
+        transport.abort()

@@ -18,6 +18,7 @@ from panglot.errors import StartError
 from panglot.settings import Settings
 from panglot.web.front import Front
 from panglot.web.pace import sweep
+from panglot.web.peer import notice_silence
 from panglot.web.protocol import Connection
 
 log = logging.getLogger("panglot.web")
@@ -50,6 +51,7 @@ def bind(settings: Settings) -> socket.socket:
         fix = "choose another --port, or --port 0 for a free one"
         raise StartError(f"{settings.host}:{settings.port}: {why}", fix=fix) from None
     sock.setblocking(False)
+    notice_silence(sock, max(settings.peer_timeout, settings.write_stall))
     return sock
 
 

@@ -1,0 +1,40 @@
+"""What the kernel knows of the machine at the other end: whether it is still there, and how much has arrived."""
+
+from __future__ import annotations
+
+import fcntl
+import math
+import socket
+import struct
+from typing import Any
+
+TCP_USER_TIMEOUT = 18
+SIOCOUTQ = 0x5411
+BYTES_ACKNOWLEDGED = struct.Struct("120xQ")
+"""Where `tcpi_bytes_acked` lies in the kernel's `struct tcp_info`."""
+PROBES = 4
+
+
+def notice_silence(listener: socket.socket, seconds: float) -> None:
+    """Have the kernel end connections to peers that acknowledge nothing for so long; accepted ones inherit it.
+
+    A peer that owes us nothing is probed. The kernel counts one that is there but reads nothing as silent too.
+    """
+    every = max(1, math.ceil(seconds / PROBES))
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, every)
+    listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, every)
+    listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPCNT, PROBES)
+    listener.setsockopt(socket.IPPROTO_TCP, TCP_USER_TIMEOUT, math.ceil(seconds * 1000))
+
+
+def unacknowledged(sock: Any) -> int:
+    """Bytes that were sent, or wait in the kernel to be, and that the peer has not got."""
+    (count,) = struct.unpack("i", fcntl.ioctl(sock.fileno(), SIOCOUTQ, bytes(4)))
+    return int(count)
+
+
+def acknowledged(sock: Any) -> int:
+    """Bytes that have reached the peer since the connection began."""
+    (count,) = BYTES_ACKNOWLEDGED.unpack(sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, BYTES_ACKNOWLEDGED.size))
+    return int(count)
