@@ -9,14 +9,15 @@ from __future__ import annotations
 
 import ctypes
 import errno
-import ipaddress
 import os
 import socket
 import time
-from typing import Any, Callable, Dict, List, Optional, Sequence, Set, Tuple
+from typing import Any, Callable, Dict, List, Sequence, Set, Tuple
 
 from panglot_worker import current, wire
 from panglot_worker.loading import ScriptError
+from panglot_worker.net import addresses
+from panglot_worker.net.hosts import ANY_PORT, Allowed, Refused
 from panglot_worker.port import Frame, Port
 
 TIMEOUT = 10.0
@@ -26,38 +27,6 @@ LINES_PER_CALL = 16
 
 CLONE_NEWUSER, CLONE_NEWNET = 0x10000000, 0x40000000
 
-FORBIDDEN_V4 = [
-    ipaddress.IPv4Network(network)
-    for network in (
-        "0.0.0.0/8", "10.0.0.0/8", "100.64.0.0/10", "127.0.0.0/8", "169.254.0.0/16", "172.16.0.0/12", "192.0.0.0/24",
-        "192.0.2.0/24", "192.88.99.0/24", "192.168.0.0/16", "198.18.0.0/15", "198.51.100.0/24", "203.0.113.0/24",
-        "224.0.0.0/3",
-    )
-]  # fmt: skip
-GLOBAL_V6 = ipaddress.IPv6Network("2000::/3")
-FORBIDDEN_V6 = [ipaddress.IPv6Network(network) for network in ("2001::/23", "2001:db8::/32", "2002::/16", "3fff::/20")]
-NAT64 = ipaddress.IPv6Network("64:ff9b::/96")
-
-
-def is_public(address: str) -> bool:
-    """Whether a numeric address is one of the public internet. IPv4 inside IPv6 counts as what it stands for."""
-    try:
-        found = ipaddress.ip_address(address.partition("%")[0])
-    except ValueError:
-        return False
-    if isinstance(found, ipaddress.IPv6Address):
-        if found in NAT64:
-            found = ipaddress.IPv4Address(int(found) & 0xFFFFFFFF)
-        elif found.ipv4_mapped is not None:
-            found = found.ipv4_mapped
-        else:
-            return found in GLOBAL_V6 and not any(found in network for network in FORBIDDEN_V6)
-    return not any(found in network for network in FORBIDDEN_V4)
-
-
-class Refused(Exception):
-    """The connection must not be made."""
-
 
 class Guard:
     """Stands before `connect`, `connect_ex`, `sendto` and `sendmsg` of Python's sockets while it is active."""
@@ -65,7 +34,7 @@ class Guard:
     def __init__(self, allowed: Sequence[str], refused: Callable[[str, int], None]) -> None:
         self.active = False
         self.refused = refused
-        self.allowed = [_split_port(entry) for entry in allowed]
+        self.allowed = Allowed(allowed)
         self._resolve = socket.getaddrinfo
         self._known: Dict[str, Tuple[float, Set[str]]] = {}
 
@@ -117,7 +86,7 @@ class Guard:
             return address
         found = self._numeric(sock, host, port)
         for candidate in found:
-            if not is_public(candidate[0]) and not self._is_allowed(host, candidate[0], port):
+            if not addresses.is_public(candidate[0]) and not self._is_allowed(host, candidate[0], port):
                 self.refused(candidate[0], port)
                 raise Refused
         if sock.gettimeout() is None:
@@ -126,25 +95,25 @@ class Guard:
 
     def _numeric(self, sock: socket.socket, host: str, port: int) -> List[Any]:
         """What a host stands for. One forbidden address among several spoils all."""
-        number, percent, scope = host.partition("%")
-        if _is_numeric(host):
-            # Spelt anew: what was checked is what is connected to, whatever leading zeros may mean to the C library.
-            return [(str(ipaddress.ip_address(number)) + percent + scope, port)]
+        number, percent, zone = host.partition("%")
+        found = addresses.read(number)
+        if found is not None:
+            # Spelt anew: what was checked is what is connected to.
+            return [(addresses.spelt(found) + percent + zone, port)]
         if host in ("", "<broadcast>"):
             return [("0.0.0.0" if not host else "255.255.255.255", port)]
-        found = self._resolve(host, port, sock.family, sock.type)
-        return [entry[4] for entry in found]
+        return [entry[4] for entry in self._resolve(host, port, sock.family, sock.type)]
 
     def _is_allowed(self, host: str, address: str, port: int) -> bool:
         bare = address.partition("%")[0]
-        for name, only in self.allowed:
-            if only in (None, port) and (name in (host.lower(), bare) or bare in self._addresses(name)):
+        for name, only in self.allowed.entries:
+            if only in (ANY_PORT, port) and (name in (host.lower(), bare) or bare in self._addresses(name)):
                 return True
         return False
 
     def _addresses(self, name: str) -> Set[str]:
         """What an allowed host stands for at present."""
-        if _is_numeric(name):
+        if addresses.read(name) is not None:
             return {name}
         now = time.monotonic()
         until, known = self._known.get(name, (0.0, set()))
@@ -155,21 +124,6 @@ class Guard:
                 known = set()
             self._known[name] = (now + REMEMBERED, known)
         return known
-
-
-def _is_numeric(host: str) -> bool:
-    try:
-        ipaddress.ip_address(host.partition("%")[0])
-    except ValueError:
-        return False
-    return True
-
-
-def _split_port(entry: str) -> Tuple[str, Optional[int]]:
-    host, colon, port = entry.lower().rpartition(":")
-    if not colon or not port.isdigit() or (":" in host and not host.startswith("[")):
-        host, port = entry.lower(), ""
-    return host.strip("[]"), int(port) if port else None
 
 
 class GuardedPort(Port):

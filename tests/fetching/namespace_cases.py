@@ -14,7 +14,7 @@ import pytest
 import uvloop
 
 from panglot.fetching.fetcher import OK, REFUSED, Fetched, Fetcher, Limits
-from panglot.fetching.urls import Allowed
+from panglot_worker.net.hosts import Allowed
 from support.evals import ask, single
 from support.scripted import Scripted, redirect, simple
 from support.server import Server, serving

@@ -13,7 +13,7 @@ import pytest
 import uvloop
 
 from panglot.fetching.fetcher import FAILED, OK, REFUSED, STATUS, TIMEOUT, TOO_LARGE, Fetched, Fetcher, Limits
-from panglot.fetching.urls import Allowed
+from panglot_worker.net.hosts import Allowed
 from support.scripted import Scripted, dripping, endless, redirect, scripted, silent, simple
 
 LIMITS = Limits(bytes=100_000, connect=20.0, total=30.0)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import errno
 import re
-import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from support.alone import run_inside
 from support.server import ROOT, serving
 from support.side_by_side import differs
 from support.tiinfer import last_line, run
@@ -23,26 +23,6 @@ HOSTS = """\
 10.0.0.5 mixed.test
 """
 ADDRESSES = ("10.0.0.5/32", "169.254.169.254/32", "93.184.216.34/32", "fd00::5/128")
-SET_UP = " && ".join(
-    [
-        "ip link set lo up",
-        *(f"ip address add {address} dev lo" for address in ADDRESSES),
-        "mount --bind {hosts} /etc/hosts",
-    ]
-)
-FLAGS = (["-n", "-m"], ["-U", "-r", "-n", "-m"])
-"""As root, or as root of a user namespace."""
-
-
-def in_namespace(hosts: Path, command: str) -> subprocess.CompletedProcess[str] | None:
-    """Run a shell command in a namespace of its own; None where that is not permitted."""
-    if not shutil.which("unshare") or not shutil.which("ip"):
-        return None
-    for flags in FLAGS:
-        if subprocess.run(["unshare", *flags, "true"], capture_output=True).returncode == 0:
-            whole = f"{SET_UP.format(hosts=hosts)} && {command}"
-            return subprocess.run(["unshare", *flags, "sh", "-c", whole], capture_output=True, text=True, cwd=ROOT)
-    return None
 
 
 @pytest.mark.timeout(180)
@@ -51,9 +31,7 @@ def test_in_a_namespace_with_lo_alone(tmp_path: Path) -> None:
     hosts = tmp_path / "hosts"
     hosts.write_text(HOSTS)
     cases = "tests/tiinfer/namespace_cases.py"
-    done = in_namespace(hosts, f"{sys.executable} -m pytest -q -p no:cacheprovider {cases}")
-    if done is None:
-        pytest.skip("this machine lets no process have a network namespace of its own")
+    done = run_inside(f"{sys.executable} -m pytest -q -p no:cacheprovider {cases}", hosts, ADDRESSES)
     assert done.returncode == 0, done.stdout[-6000:] + done.stderr[-2000:]
     found = re.search(r"(\d+) passed", done.stdout)
     assert found is not None

@@ -13,6 +13,8 @@ import pytest
 SOURCE = Path(__file__).resolve().parents[2] / "src"
 FRONT = sorted((SOURCE / "panglot").rglob("*.py"))
 WORKER = [path for path in sorted((SOURCE / "panglot_worker").rglob("*.py")) if "platform" not in path.parts]
+SHARED = ("panglot_worker.wire", "panglot_worker.graphs", "panglot_worker.net")
+"""The frame format, the grammar of graph files, the rules on addresses: each is defined once."""
 OPTIONAL_IN_WORKER = {"orjson", "numpy", "cv2", "PIL", "av", "tomli"}
 
 
@@ -49,18 +51,19 @@ def test_worker_is_valid_syntax_for_python_3_8(path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", [path for path in FRONT if path.name != "inline.py"], ids=module_name)
-def test_front_uses_only_the_wire_and_the_graph_grammar_of_the_worker(path: Path) -> None:
-    allowed = {"panglot_worker", "panglot_worker.wire", "panglot_worker.graphs"}
+def test_front_uses_only_what_it_shares_with_the_worker(path: Path) -> None:
     for name in imports(path):
         if belongs(name, "panglot_worker"):
-            shared = any(belongs(name, f"panglot_worker.{part}") for part in ("wire", "graphs"))
-            assert name in allowed or shared, f"{path} imports {name}"
+            shared = any(belongs(name, part) for part in SHARED)
+            assert name == "panglot_worker" or shared, f"{path} imports {name}"
 
 
-@pytest.mark.parametrize("path", [path for path in WORKER if "graphs" in path.parts], ids=module_name)
-def test_the_graph_grammar_needs_nothing_else_of_the_worker(path: Path) -> None:
-    for name in imports(path):
-        assert not belongs(name, "panglot_worker") or belongs(name, "panglot_worker.graphs"), f"{path} imports {name}"
+@pytest.mark.parametrize("part", SHARED)
+def test_what_is_shared_needs_nothing_else_of_the_worker(part: str) -> None:
+    for path in WORKER:
+        if belongs(module_name(path), part):
+            others = [name for name in imports(path) if belongs(name, "panglot_worker") and not belongs(name, part)]
+            assert not others, f"{path} imports {others}"
 
 
 @pytest.mark.parametrize("path", FRONT, ids=module_name)

@@ -15,10 +15,10 @@ from typing import Any
 
 sys.path[:0] = [str(Path(__file__).resolve().parents[2] / "src"), str(Path(__file__).resolve().parents[1])]
 
+from panglot_worker.net.hosts import Refused  # noqa: E402
 from panglot_worker.video import sources  # noqa: E402
 from panglot_worker.video.frames import Decoder, Ended, Sampling, Source  # noqa: E402
 from panglot_worker.video.limits import Limits, Rules  # noqa: E402
-from panglot_worker.video.urls import Refused  # noqa: E402
 from support.live import LiveServer, whole  # noqa: E402
 
 LIMITS = Limits(open=8, stall=8, results=10)

@@ -8,10 +8,10 @@ from collections.abc import Callable, Sequence
 
 from panglot.engine.call import RUNNING, Call
 from panglot.fetching.fetcher import OK, TOO_LARGE, Fetched, Fetcher, Limits
-from panglot.fetching.urls import Allowed
 from panglot.metrics import Metrics
 from panglot.settings import Settings
 from panglot_worker import wire
+from panglot_worker.net.hosts import Allowed
 
 TOO_MANY, NO_ROOM = "too_many", "no_room"
 

@@ -8,8 +8,9 @@ from typing import Any, NamedTuple
 
 import httptools
 
-from panglot.fetching.addresses import same
-from panglot.fetching.urls import Refused, Target
+from panglot_worker.net.addresses import same
+from panglot_worker.net.hosts import Refused
+from panglot_worker.net.urls import Target
 
 READ = 65536
 MOST_HEADERS = 65536

@@ -11,13 +11,13 @@ from dataclasses import dataclass
 from http import HTTPStatus
 from typing import NamedTuple
 
-from panglot.fetching import urls
-from panglot.fetching.addresses import all_public
 from panglot.fetching.exchange import Broken, Connection, Response, TooLarge, connect
 from panglot.fetching.resolving import look_up
-from panglot.fetching.urls import Allowed, Refused, Target
 from panglot.settings import Settings
 from panglot.text import visible
+from panglot_worker.net import urls
+from panglot_worker.net.hosts import Allowed, Refused
+from panglot_worker.net.urls import Target
 
 log = logging.getLogger("panglot.fetch")
 ATTEMPTS = 4
@@ -103,10 +103,7 @@ class Fetcher:
     async def _connect(self, target: Target) -> Connection:
         """Connect to an address the name stands for now; the one that was checked, not looked up again."""
         addresses = await self._resolve(target.host, target.port)
-        if not addresses:
-            raise Refused("the name leads nowhere")
-        if not target.free and not all_public(addresses):
-            raise Refused(f"{target.host} is not, or not only, in the public internet")
+        urls.check_addresses(target, addresses)
         failure: OSError | None = None
         async with asyncio.timeout(self.limits.connect):
             for address in addresses[:ATTEMPTS]:

@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-import ipaddress
+from panglot_worker.net import addresses
 
 
 def is_loopback(host: str) -> bool:
     """Whether only this machine can reach it."""
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host.strip("[]")).is_loopback
-    except ValueError:
-        return False
+    return host == "localhost" or addresses.is_loopback(host.strip("[]"))

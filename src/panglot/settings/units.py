@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from panglot.settings import pools
+from panglot_worker.net.hosts import Refused, entry
 
 SECONDS = {"": 1.0, "ms": 0.001, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
 BYTES = {
@@ -25,8 +26,6 @@ BYTES = {
 YES = {"true", "yes", "on", "1"}
 NO = {"false", "no", "off", "0"}
 NUMBER = re.compile(r"\s*([-+]?[0-9]+(?:\.[0-9]+)?(?:e[-+]?[0-9]+)?)\s*([a-z]*)\s*", re.IGNORECASE)
-
-HOST = re.compile(r"([a-z0-9_.-]+|\[[0-9a-f:.]+\])(:(?P<port>[0-9]{1,5}))?", re.ASCII)
 
 
 def _split(text: str, expected: str) -> tuple[float, str]:
@@ -81,9 +80,10 @@ def hosts(text: str) -> tuple[str, ...]:
     """Names or addresses with or without a port, in lower case."""
     found = words(text.lower())
     for host in found:
-        match = HOST.fullmatch(host)
-        if match is None or not 0 < int(match["port"] or 1) < 65536:
-            raise ValueError(f"'{host}' is no host; write name, name:port or [address]:port")
+        try:
+            entry(host)
+        except Refused:
+            raise ValueError(f"'{host}' is no host; write name, name:port or [address]:port") from None
     return found
 
 

@@ -16,9 +16,9 @@ import threading
 import time
 from typing import Any, Dict, Iterator, NoReturn, Optional, Tuple
 
+from panglot_worker.net.hosts import Refused
 from panglot_worker.video import memory
 from panglot_worker.video.guarded import TooLarge, Unreachable, opened
-from panglot_worker.video.urls import Refused
 
 FORMATS = (
     "mov,mp4,m4a,3gp,3g2,mj2,matroska,webm,avi,mpegts,mpeg,mpegvideo,m4v,flv,live_flv,h264,hevc,mjpeg,mpjpeg,ogg,asf,"

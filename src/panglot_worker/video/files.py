@@ -6,8 +6,8 @@ import os
 import stat
 from typing import List
 
+from panglot_worker.net.hosts import Refused
 from panglot_worker.video.limits import Rules
-from panglot_worker.video.urls import Refused
 
 FORBIDDEN = ("\0", "\\", "%", "~", "://")
 STEP = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC

@@ -7,11 +7,10 @@ import socket
 import ssl
 from typing import Any, Dict, Optional, Sequence, Tuple
 
-from panglot_worker.netguard import is_public
-from panglot_worker.video import urls
-from panglot_worker.video.urls import Address, Refused
+from panglot_worker.net import urls
+from panglot_worker.net.hosts import Allowed, Refused
+from panglot_worker.net.urls import Target
 
-REDIRECTS = (301, 302, 303, 307, 308)
 MOST_REDIRECTS = 3
 CONNECT = 3.0
 
@@ -24,11 +23,10 @@ class TooLarge(Exception):
     """More bytes than may be read."""
 
 
-def connect(address: Address, timeout: float) -> socket.socket:
+def connect(address: Target, timeout: float) -> socket.socket:
     """A connection to an address the name stands for now. Raises Refused or OSError."""
     found = socket.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM)
-    if not address.free and not all(is_public(str(entry[4][0])) for entry in found):
-        raise Refused("%s is not, or not only, in the public internet" % address.host)
+    urls.check_addresses(address, [str(entry[4][0]) for entry in found])
     failure: Optional[OSError] = None
     for family, kind, protocol, _, where in found[:4]:
         sock = socket.socket(family, kind, protocol)
@@ -47,9 +45,9 @@ class Source:
     """The body of an answer, as a file that is read once. `broken`: it ended before its sender said so."""
 
     def __init__(self, url: str, url_allow: Sequence[str], most: int, timeout: float) -> None:
-        self._allow = url_allow
+        self._allowed = Allowed(url_allow)
         self._timeout = timeout
-        self.address = urls.parse(url, url_allow)
+        self.address = urls.parse(url, self._allowed)
         self._answer = self._get({})
         length = self._answer.getheader("content-length")
         self.size = int(length) if length and length.isdigit() else -1
@@ -82,8 +80,8 @@ class Source:
     def _get(self, headers: Dict[str, str]) -> Any:
         for _ in range(MOST_REDIRECTS + 1):
             answer = self._ask(headers)
-            if answer.status in REDIRECTS:
-                self.address = urls.redirected(self.address, answer.getheader("location", ""), self._allow)
+            if answer.status in urls.REDIRECTS:
+                self.address = urls.redirected(self.address, answer.getheader("location", ""), self._allowed)
                 answer.close()
                 continue
             if answer.status not in (200, 206):

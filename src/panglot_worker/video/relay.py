@@ -12,7 +12,8 @@ import socket
 import threading
 from typing import Any, Sequence
 
-from panglot_worker.video import urls
+from panglot_worker.net.hosts import Allowed
+from panglot_worker.net.urls import parse
 from panglot_worker.video.guarded import connect
 
 STATUS = re.compile(rb"RTSP/\d\.\d (\d{3})")
@@ -30,7 +31,7 @@ class Relay:
     """Connects at once. Raises Refused or OSError. `url` is what FFmpeg is to open."""
 
     def __init__(self, url: str, url_allow: Sequence[str], timeout: float) -> None:
-        address = urls.parse(url, url_allow)
+        address = parse(url, Allowed(url_allow), ("rtsp",))
         self._server = connect(address, timeout)
         self._listener = socket.socket()
         self._listener.bind(("127.0.0.1", 0))

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from panglot_worker.net.hosts import Allowed, Refused
+from panglot_worker.net.urls import parse
 from panglot_worker.video import urls
 from panglot_worker.video.files import open_file
 from panglot_worker.video.frames import Source
 from panglot_worker.video.limits import Rules
-from panglot_worker.video.urls import Refused
 
 CAMERA, FILE = "camera", "file"
 
@@ -18,6 +19,6 @@ def find(text: str, rules: Rules) -> Source:
             raise Refused("cameras may be named only while the server listens on loopback")
         return Source(CAMERA, text, text)
     if urls.is_address(text):
-        scheme = urls.parse(text, rules.url_allow).scheme
+        scheme = parse(text, Allowed(rules.url_allow), urls.SCHEMES).scheme
         return Source("rtsp" if scheme == "rtsp" else "http", text, urls.shown(text))
     return Source(FILE, open_file(text, rules), text)

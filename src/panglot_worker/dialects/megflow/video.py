@@ -16,12 +16,12 @@ from panglot_worker import wire
 from panglot_worker.dialects.base import Answer, Problem, Request
 from panglot_worker.dialects.megflow.streams import Stream, encoded
 from panglot_worker.dialects.megflow.watching import Events, Lines, Watching
+from panglot_worker.net.hosts import Refused
 from panglot_worker.running import cancelled, failed, finished
 from panglot_worker.video import sources
 from panglot_worker.video.frames import Sampling, Source
 from panglot_worker.video.limits import limits_of, rules_for_clients, rules_for_graphs
 from panglot_worker.video.playing import BLOCK, FAILED, OLDEST, STOPPED, Wish
-from panglot_worker.video.urls import Refused
 
 TEXT, JSON, JPEG = "text/plain; charset=utf-8", "application/json", "image/jpeg"
 LIMITS = {"too_long": 413, "too_large": 413}
