@@ -3,21 +3,12 @@
 from __future__ import annotations
 
 import re
-<<<<<<< HEAD
-import subprocess
-=======
->>>>>>> b7b8df6 (One set of rules on addresses, in panglot_worker.net)
 import sys
 from pathlib import Path
 
 import pytest
 
-<<<<<<< HEAD
-from support.namespace import unshared
-from support.server import ROOT
-=======
-from support.alone import run_inside
->>>>>>> b7b8df6 (One set of rules on addresses, in panglot_worker.net)
+from support.namespace import run_inside
 
 HOSTS = """\
 127.0.0.1 localhost alias.test
@@ -37,15 +28,8 @@ ADDRESSES = (
 def test_in_a_namespace_with_lo_alone(tmp_path: Path) -> None:
     hosts = tmp_path / "hosts"
     hosts.write_text(HOSTS)
-<<<<<<< HEAD
-    set_up = ["ip link set lo up", *(f"ip address add {address} dev lo" for address in ADDRESSES)]
-    set_up.append(f"mount --bind {hosts} /etc/hosts")
     cases = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "tests/fetching/namespace_cases.py"]
-    done = subprocess.run([*unshared(*set_up, mounts=True), *cases], capture_output=True, text=True, cwd=ROOT)
-=======
-    cases = f"{sys.executable} -m pytest -q -p no:cacheprovider tests/fetching/namespace_cases.py"
     done = run_inside(cases, hosts, ADDRESSES)
->>>>>>> b7b8df6 (One set of rules on addresses, in panglot_worker.net)
     assert done.returncode == 0, done.stdout[-6000:] + done.stderr[-2000:]
     found = re.search(r"(\d+) passed", done.stdout)
     assert found is not None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shlex
 import sys
 from pathlib import Path
 from typing import Any
@@ -13,7 +12,7 @@ import pytest
 from panglot.errors import StartError
 from panglot.settings.resolving import resolve
 from support.addresses import BAD_URLS, FORBIDDEN, GOOD_URLS, LISTED, NO_ENTRIES, PUBLIC, WITH_A_ZONE
-from support.alone import run_inside
+from support.namespace import run_inside
 from support.server import ROOT
 
 ASKERS = ROOT / "tests" / "support" / "askers.py"
@@ -66,9 +65,9 @@ def test_every_user_of_the_rules_decides_alike(tmp_path: Path) -> None:
     hosts.write_text("127.0.0.1 localhost\n" + "".join(f"{address} {name}\n" for address, name in lines))
     cases = {"urls": url_cases(), "streams": host_cases("rtsp"), "sockets": socket_cases()}
     assert all(len(found) > 100 for found in cases.values())
-    (tmp_path / "cases.json").write_text(json.dumps({name: list(found) for name, found in cases.items()}))
-    words = [f"PYTHONPATH={ROOT}/src:{ROOT}/tests", sys.executable, str(ASKERS)]
-    done = run_inside(f"env {shlex.join(words)} < {tmp_path}/cases.json", hosts)
+    given = json.dumps({name: list(found) for name, found in cases.items()})
+    path = f"PYTHONPATH={ROOT}/src:{ROOT}/tests"
+    done = run_inside(["env", path, sys.executable, str(ASKERS)], hosts, given=given)
     assert done.returncode == 0, done.stderr[-4000:]
     answers = json.loads(done.stdout)
     for user, name in (("fetcher", "urls"), ("video", "urls"), ("camera", "streams"), ("script", "sockets")):

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import shutil
 import subprocess
+from collections.abc import Iterable
+from pathlib import Path
 
 import pytest
+
+from support.server import ROOT
 
 WAYS = (["-n"], ["-U", "-r", "-n"])
 """As root, or as root of a user namespace."""
@@ -23,3 +27,12 @@ def unshared(*set_up: str, mounts: bool = False) -> list[str]:
         if subprocess.run(["unshare", *flags, "true"], capture_output=True).returncode == 0:
             return ["unshare", *flags, "sh", "-c", " && ".join([*set_up, 'exec "$@"']), "sh"]
     pytest.skip("this machine lets no process have a network namespace of its own")
+
+
+def run_inside(
+    command: list[str], hosts: Path, addresses: Iterable[str] = (), given: str = ""
+) -> subprocess.CompletedProcess[str]:
+    """Run a command where `lo` is alone, with more addresses on it, and `hosts` in the place of /etc/hosts."""
+    set_up = ["ip link set lo up", *(f"ip address add {address} dev lo" for address in addresses)]
+    inside = unshared(*set_up, f"mount --bind {hosts} /etc/hosts", mounts=True)
+    return subprocess.run([*inside, *command], input=given, capture_output=True, text=True, cwd=ROOT)

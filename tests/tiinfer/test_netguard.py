@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from support.alone import run_inside
+from support.namespace import run_inside
 from support.server import ROOT, serving
 from support.side_by_side import differs
 from support.tiinfer import last_line, run
@@ -30,8 +30,8 @@ def test_in_a_namespace_with_lo_alone(tmp_path: Path) -> None:
     differs("Addresses in requests")
     hosts = tmp_path / "hosts"
     hosts.write_text(HOSTS)
-    cases = "tests/tiinfer/namespace_cases.py"
-    done = run_inside(f"{sys.executable} -m pytest -q -p no:cacheprovider {cases}", hosts, ADDRESSES)
+    cases = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "tests/tiinfer/namespace_cases.py"]
+    done = run_inside(cases, hosts, ADDRESSES)
     assert done.returncode == 0, done.stdout[-6000:] + done.stderr[-2000:]
     found = re.search(r"(\d+) passed", done.stdout)
     assert found is not None
