@@ -7,13 +7,15 @@ own input or output names. What is left are nodes, shared nodes, and templates t
 from __future__ import annotations
 
 import copy
-from typing import TYPE_CHECKING, Any, Dict, List, NamedTuple, Optional, Set, Union
+import threading
+from typing import TYPE_CHECKING, Any, Callable, Dict, List, NamedTuple, Optional, Set, Tuple, Union
 
 from panglot_worker.dialects.megflow.channels import Discard, Target, fan
+from panglot_worker.dialects.megflow.envelope import current
 from panglot_worker.dialects.megflow.handles import Sender
 from panglot_worker.dialects.megflow.nodes import NodeThread, Placement
 from panglot_worker.dialects.megflow.resources import LazyResource, Scope
-from panglot_worker.dialects.megflow.shared import Hub, Router
+from panglot_worker.dialects.megflow.shared import Hub, Router, lead_ends
 from panglot_worker.graphs.checking import End, find_end, is_graph, templates
 from panglot_worker.graphs.model import Connection, GraphType, Node
 from panglot_worker.graphs.ports import DYNAMIC, INPUT
@@ -62,13 +64,19 @@ class Plan:
         self.inputs: Dict[str, Net] = {}
         self.outputs: Dict[str, Net] = {}
         self.templates: List[Template] = []
+        self.users: List[Tuple[Hub, int]] = []
+        """What it is to the shared nodes it uses."""
 
 
 class Template:
     """A node whose type is a graph, instantiated whenever the node at its dynamic port wants one."""
 
-    def __init__(self, runtime: "Runtime", node: Node, path: str, args: Dict[str, Any], passed: Any) -> None:
+    def __init__(
+        self, runtime: "Runtime", node: Node, path: str, args: Dict[str, Any], passed: Any, hub: Optional[Hub]
+    ) -> None:
         self.runtime = runtime
+        self.hub = hub
+        """That of the shared node it is in."""
         self.node = node
         self.path = path
         self.args = args
@@ -76,29 +84,62 @@ class Template:
         self.targets: Dict[str, Target] = {}
         """Where outputs lead that are connected to ordinary nodes."""
         self.count = 0
+        self._lock = threading.Lock()
+        self._open: Set[Instance] = set()
 
     def open(self, tag: Optional[str] = None, outputs: Optional[Dict[str, Target]] = None) -> "Instance":
         """A new instance, running. `tag` chooses among alternatives. Raises what its nodes' construction raises."""
         name = tag if tag in self.node.types else self.node.types[0]
         graph = self.runtime.config.graphs[str(name)]
-        self.count += 1
-        planner = Planner(self.runtime)
-        plan = planner.plan(graph, "%s.%d" % (self.path, self.count), self.args, self.passed)
+        planner = Planner(self.runtime, self.hub)
+        plan = planner.plan(graph, "%s.%d" % (self.path, self._number()), self.args, self.passed)
         instance = Instance(self.runtime, plan)
+        instance.owner = current.node
+        instance.ended = self._forget
         for port in plan.outputs:
             plan.outputs[port].outer_targets.append({**self.targets, **(outputs or {})}.get(port, Discard()))
         instance.wire(open_inputs=True)
+        if self.hub is not None:
+            lead_ends(self.hub, list(instance.inputs.values()), instance.threads)
+        with self._lock:
+            self._open.add(instance)
         instance.start()
         return instance
 
+    def _number(self) -> int:
+        with self._lock:
+            self.count += 1
+            return self.count
+
+    def _forget(self, instance: "Instance") -> None:
+        with self._lock:
+            self._open.discard(instance)
+
+    def _opened(self) -> "List[Instance]":
+        with self._lock:
+            return list(self._open)
+
+    def end(self, user: int, owner: Any) -> None:
+        """The owner has seen the end of a user of the shared node that all this is in."""
+        for instance in self._opened():
+            if instance.owner is owner:
+                for sender in instance.inputs.values():
+                    sender.end(user)
+
+    def wait(self) -> None:
+        """Until every instance has ended. Nobody makes more."""
+        for instance in self._opened():
+            instance.close()
+            instance.wait()
+
 
 class Planner:
-    def __init__(self, runtime: "Runtime", shared: bool = False) -> None:
+    def __init__(self, runtime: "Runtime", hub: Optional[Hub] = None) -> None:
         self.runtime = runtime
         self.config = runtime.config
         self.types = runtime.types
-        self.shared = shared
-        """Whether all that is planned here belongs to a shared node."""
+        self.hub = hub
+        """That of the shared node all that is planned here belongs to."""
 
     def plan(self, graph: GraphType, path: str, args: Dict[str, Any], passed: Dict[str, LazyResource]) -> Plan:
         """A graph with everything in it. `args` are merged under those of its nodes, `passed` are resources."""
@@ -120,6 +161,7 @@ class Planner:
             net = plan.outputs[connection.name] = Net(connection.cap)
             net.senders = self._ends(graph, connection, inside, users, net)
             plan.nets.append(net)
+        plan.users += [(self.runtime.hubs[name], user) for name, user in users.items()]
         return plan
 
     def _node(
@@ -131,19 +173,19 @@ class Planner:
             return self.place(plan, node, inner, merged_args, scope)
         passed = scope.passed(node.res, self.runtime.global_resources)
         if node.name in dynamic:
-            template = Template(self.runtime, node, inner, merged_args, passed)
+            template = Template(self.runtime, node, inner, merged_args, passed, self.hub)
             plan.templates.append(template)
             return template
         child = self.plan(self.config.graphs[node.types[0]], inner, merged_args, passed)
         plan.placements += child.placements
         plan.templates += child.templates
+        plan.users += child.users
         plan.nets += [net for net in child.nets if net not in [*child.inputs.values(), *child.outputs.values()]]
         return child
 
     def place(self, plan: Plan, node: Node, path: str, args: Dict[str, Any], scope: Scope) -> Placement:
         name = node.types[0]
-        placement = Placement(path, node, self.runtime.classes[name], self.types.nodes[name], args, scope)
-        placement.shared = self.shared
+        placement = Placement(path, node, self.runtime.classes[name], self.types.nodes[name], args, scope, self.hub)
         plan.placements.append(placement)
         return placement
 
@@ -197,7 +239,10 @@ class Instance:
         self.plan = plan
         self.inputs: Dict[str, Sender] = {}
         self.threads: List[NodeThread] = []
-        self._held: List[Target] = []
+        self.owner: Any = None
+        """The node that made it."""
+        self.ended: Callable[[Instance], None] = lambda _: None
+        """Told when it was waited for and has ended."""
 
     def wire(self, open_inputs: bool) -> None:
         """Make the channels. The graph's own inputs are closed at once unless they are to be fed."""
@@ -214,6 +259,8 @@ class Instance:
             self.threads += placement.threads(self.runtime)
         if open_inputs:
             self.inputs = {name: Sender(target, name) for name, target in inputs.items()}
+        for hub, user in self.plan.users:
+            hub.settle(user)
 
     def _target(self, end: AnyEnd, net: Net, order: int) -> Target:
         if isinstance(end, HubEnd):
@@ -233,18 +280,19 @@ class Instance:
         elif isinstance(end, HubEnd):
             end.hub.connect(end.user, (end.port, end.tag), target)
         else:
-            # Instances come and go; until the graph ends, the next one may send.
             end.template.targets[end.port] = target
-            target.add_sender()
-            self._held.append(target)
 
     def start(self) -> None:
         """Construct node after node. Raises what a construction raises, after ending those that were made."""
+        begun = 0
         try:
             for thread in self.threads:
                 self.runtime.add(thread)
+                begun += 1
                 thread.start()
         except BaseException:
+            for thread in self.threads[begun:]:
+                thread.abandon()
             self.close()
             raise
 
@@ -253,26 +301,25 @@ class Instance:
         for sender in self.inputs.values():
             sender.close()
 
-    def release(self) -> None:
-        """The nodes that make instances have ended."""
-        held, self._held = self._held, []
-        for target in held:
-            target.drop_sender()
-
     def wait(self) -> None:
-        """Until all nodes have ended, except those that are connected to nothing."""
-        owners = [thread for thread in self.threads if thread.placement.dynamic]
-        for thread in owners:
-            thread.thread.join()
-        self.release()
+        """Until nothing of it is left anywhere: its nodes have ended, except those that are connected to nothing, so
+        have the instances they made, and what it sent to shared nodes has passed through them."""
+        for thread in self.threads:
+            if thread.placement.dynamic:
+                thread.thread.join()
+        for template in self.plan.templates:
+            template.wait()
         for thread in self.threads:
             if not thread.placement.isolated:
                 thread.thread.join()
+        for hub, user in self.plan.users:
+            hub.wait(user)
+        self.ended(self)
 
 
 def build_hub(runtime: "Runtime", node: Node, hub: Hub) -> Instance:
     """A shared node, or a shared graph, behind its hub."""
-    planner = Planner(runtime, shared=True)
+    planner = Planner(runtime, hub)
     scope = Scope({}, runtime.global_resources)
     if is_graph(runtime.config, node, runtime.types):
         plan = planner.plan(runtime.config.graphs[node.types[0]], node.name, node.args, runtime.global_resources)
@@ -295,7 +342,8 @@ def build_hub(runtime: "Runtime", node: Node, hub: Hub) -> Instance:
         net.outer_targets.append(router)
     instance.wire(open_inputs=True)
     for label, sender in instance.inputs.items():
-        hub.inputs[keys.get(label, (label, None))] = sender.target
+        hub.inputs[keys.get(label, (label, None))] = sender
+    lead_ends(hub, list(hub.inputs.values()), instance.threads)
     return instance
 
 

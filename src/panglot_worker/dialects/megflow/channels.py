@@ -1,11 +1,15 @@
-"""Bounded channels between nodes: closing when the last sender has gone, and flush marks for shared nodes."""
+"""Bounded channels between nodes, and the two ends that travel through them.
+
+A channel closes when its last sender has gone. A shared node goes on when one of its users ends: that user's End is a
+message of its own, behind the last envelope of the user. It overtakes nothing, and no envelope of its user comes after.
+"""
 
 from __future__ import annotations
 
 import threading
 import time
 from collections import deque
-from typing import Any, Callable, Deque, List, Optional, Set
+from typing import Any, Callable, Deque, Dict, List, Optional, Set
 
 from panglot_worker.dialects.megflow.envelope import Contents
 
@@ -19,36 +23,78 @@ class _Mark:
 
 
 CLOSED: Any = _Mark("closed")
-FLUSHED: Any = _Mark("flushed")
 LATE: Any = _Mark("late")
 
 
-class Flush:
-    """A mark in a channel that every reader sees once, and nothing overtakes."""
+class End:
+    """The end of one user of a shared node, in a channel. Every reader sees it once, and nothing overtakes it."""
 
-    __slots__ = ("seen",)
+    __slots__ = ("seen", "user")
 
-    def __init__(self) -> None:
+    def __init__(self, user: int) -> None:
+        self.user = user
         self.seen: Set[Any] = set()
 
 
+class Roll:
+    """Who leads to a place, and which ends each of them has passed on. Whoever holds it guards it with a lock."""
+
+    def __init__(self) -> None:
+        self.members: Set[Any] = set()
+        self.silent: Set[Any] = set()
+        """Members that pass on no ends: what they send is of no user, or has been here before."""
+        self._passed: Dict[int, Set[Any]] = {}
+
+    def add(self, member: Any) -> None:
+        """One more. Of users whose end is on its way nothing comes by a member that is new."""
+        self.members.add(member)
+        for passed in self._passed.values():
+            passed.add(member)
+
+    def drop(self, member: Any) -> List[int]:
+        """One less; the users whose end is whole by that."""
+        self.members.discard(member)
+        self.silent.discard(member)
+        return self._whole()
+
+    def expect(self, user: int) -> List[int]:
+        """This user's end is on its way; the users whose end is whole."""
+        self._passed.setdefault(user, set())
+        return self._whole()
+
+    def passed(self, user: int, member: Any) -> List[int]:
+        """A member has passed on the end of a user; the users whose end is whole, since all have."""
+        if member in self.silent:
+            return []
+        self._passed.setdefault(user, set()).add(member)
+        return self._whole()
+
+    def _whole(self) -> List[int]:
+        awaited = self.members - self.silent
+        found = [user for user, passed in self._passed.items() if awaited <= passed]
+        for user in found:
+            del self._passed[user]
+        return found
+
+
 class Target:
-    """Where a sender's contents go. Everything that is counted here is counted in handles, not in nodes."""
+    """Where contents go. A sender is any object that stands for one handle."""
 
     def put(self, contents: Contents) -> None:
         raise NotImplementedError
 
-    def add_sender(self) -> None:
+    def add_sender(self, sender: Any) -> None:
         """One more handle may put."""
 
-    def drop_sender(self) -> None:
+    def drop_sender(self, sender: Any) -> None:
         """One handle has gone; after the last one the receivers see the end."""
 
-    def flush(self) -> None:
-        """One handle has seen a user of a shared node go."""
+    def end(self, user: int, sender: Any) -> None:
+        """Nothing of this user of a shared node comes by this handle any more."""
 
-    def mark(self) -> None:
-        """Such a user goes here and now, whoever may still send."""
+    def places(self) -> "List[Target]":
+        """The targets this one stands for."""
+        return [self]
 
 
 class Channel(Target):
@@ -57,11 +103,10 @@ class Channel(Target):
     def __init__(self, cap: int) -> None:
         self.cap = cap
         self.items: Deque[Any] = deque()
-        self.senders = 0
-        self.readers = 0
+        self.roll = Roll()
+        self.readers: Set[Any] = set()
         self.ended = False
         """Nobody reads any more: what is put is dropped."""
-        self._flushes = 0
         lock = threading.Lock()
         self._lock = lock
         self._filled = threading.Condition(lock)
@@ -86,7 +131,7 @@ class Channel(Target):
                 self._filled.notify()
 
     def take(self, reader: Any, deadline: Optional[float] = None) -> Any:
-        """The next contents for this reader; FLUSHED, CLOSED, or LATE when the deadline passes first."""
+        """The next contents or End for this reader; CLOSED, or LATE when the deadline passes first."""
         with self._lock:
             items = self.items
             while True:
@@ -98,9 +143,10 @@ class Channel(Target):
                             self._emptied.notify()
                         return head
                     if reader not in head.seen:
-                        self._see(head, reader)
-                        return FLUSHED
-                elif not self.senders:
+                        head.seen.add(reader)
+                        self._pass_ends()
+                        return head
+                elif not self.roll.members:
                     return CLOSED
                 timeout = None
                 if deadline is not None:
@@ -111,37 +157,35 @@ class Channel(Target):
                 self._filled.wait(timeout)
                 self._readers_waiting -= 1
 
-    def _see(self, mark: Flush, reader: Any) -> None:
-        mark.seen.add(reader)
-        if len(mark.seen) >= self.readers:
-            self.items.popleft()
+    def _pass_ends(self) -> None:
+        """Go past the ends that all readers have seen."""
+        items = self.items
+        while items and items[0].__class__ is End and self.readers <= items[0].seen:
+            items.popleft()
             self._filled.notify_all()
             self._emptied.notify()
 
-    def add_sender(self) -> None:
+    def add_sender(self, sender: Any) -> None:
         with self._lock:
-            self.senders += 1
+            self.roll.add(sender)
 
-    def drop_sender(self) -> None:
+    def drop_sender(self, sender: Any) -> None:
         with self._lock:
-            self.senders -= 1
-            if self.senders <= 0:
+            self._append(self.roll.drop(sender))
+            if not self.roll.members:
                 self._filled.notify_all()
 
-    def flush(self) -> None:
+    def end(self, user: int, sender: Any) -> None:
         with self._lock:
-            self._flushes += 1
-            if self._flushes % max(1, self.senders) == 0:
-                self.items.append(Flush())
-                self._filled.notify_all()
+            self._append(self.roll.passed(user, sender))
 
-    def mark(self) -> None:
-        with self._lock:
-            self.items.append(Flush())
+    def _append(self, users: List[int]) -> None:
+        if users and not self.ended:
+            self.items.extend(End(user) for user in users)
             self._filled.notify_all()
 
-    def end(self) -> None:
-        """The last reader has gone: drop what is left, and let senders go on."""
+    def close(self) -> None:
+        """Nobody reads any more: drop what is left, and let senders go on."""
         with self._lock:
             self.ended = True
             dropped = list(self.items)
@@ -149,12 +193,14 @@ class Channel(Target):
             self._emptied.notify_all()
         del dropped
 
-    def drop_reader(self) -> None:
+    def drop_reader(self, reader: Any) -> None:
         with self._lock:
-            self.readers -= 1
-            last = self.readers <= 0
+            self.readers.discard(reader)
+            last = not self.readers
+            if not last:
+                self._pass_ends()
         if last:
-            self.end()
+            self.close()
 
 
 class Discard(Target):
@@ -175,45 +221,30 @@ class Fan(Target):
             target.put(contents.copy(contents.msg))
         self.targets[0].put(contents)
 
-    def add_sender(self) -> None:
+    def add_sender(self, sender: Any) -> None:
         for target in self.targets:
-            target.add_sender()
+            target.add_sender(sender)
 
-    def drop_sender(self) -> None:
+    def drop_sender(self, sender: Any) -> None:
         for target in self.targets:
-            target.drop_sender()
+            target.drop_sender(sender)
 
-    def flush(self) -> None:
+    def end(self, user: int, sender: Any) -> None:
         for target in self.targets:
-            target.flush()
+            target.end(user, sender)
 
-    def mark(self) -> None:
-        for target in self.targets:
-            target.mark()
+    def places(self) -> List[Target]:
+        return [place for target in self.targets for place in target.places()]
 
 
 class Sink(Target):
     """Hands contents to a function in the sender's own thread."""
 
-    def __init__(self, receive: Callable[[Contents], None], ended: Optional[Callable[[], None]] = None) -> None:
+    def __init__(self, receive: Callable[[Contents], None]) -> None:
         self.receive = receive
-        self.ended = ended
-        self.senders = 0
-        self._lock = threading.Lock()
 
     def put(self, contents: Contents) -> None:
         self.receive(contents)
-
-    def add_sender(self) -> None:
-        with self._lock:
-            self.senders += 1
-
-    def drop_sender(self) -> None:
-        with self._lock:
-            self.senders -= 1
-            last = self.senders == 0
-        if last and self.ended is not None:
-            self.ended()
 
 
 def fan(targets: List[Target]) -> Target:

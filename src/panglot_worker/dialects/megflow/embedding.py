@@ -69,7 +69,7 @@ class Graph:
         """Close, drop what comes out, and wait for the end. Raises RuntimeError when a node failed."""
         self.close()
         for receiver in self._outputs.values():
-            receiver.channel.end()
+            receiver.channel.close()
         self._runtime.wait()
         if self._runtime.failures:
             raise RuntimeError("%d call(s) of nodes failed; their tracebacks are above" % self._runtime.failures)

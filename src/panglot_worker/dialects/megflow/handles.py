@@ -3,24 +3,25 @@
 from __future__ import annotations
 
 import time
-from typing import Any, Callable, List, Optional, Tuple
+from collections import deque
+from typing import Any, Callable, Deque, List, Optional, Tuple
 
-from panglot_worker.dialects.megflow.channels import CLOSED, FLUSHED, LATE, Channel, Target
+from panglot_worker.dialects.megflow.channels import CLOSED, LATE, Channel, Target
 from panglot_worker.dialects.megflow.envelope import Contents, Envelope, unwrap, wrap
 
 
 class Receiver:
-    """An input. `closed` once the end was seen; `flushes` counts users of a shared node that have gone."""
+    """An input. `closed` once its end was seen; `ends` are users of a shared node whose end `exec` has seen."""
 
-    __slots__ = ("channel", "closed", "count", "flushes", "port")
+    __slots__ = ("channel", "closed", "count", "ends", "port")
 
     def __init__(self, channel: Channel, port: str) -> None:
         self.channel = channel
         self.port = port
         self.closed = False
         self.count = 0
-        self.flushes = 0
-        channel.readers += 1
+        self.ends: Deque[int] = deque()
+        channel.readers.add(self)
 
     def recv(self) -> Optional[Envelope]:
         """The next envelope; None at the end, or when a user of a shared node has gone."""
@@ -50,19 +51,18 @@ class Receiver:
     def _note(self, mark: Any) -> None:
         if mark is CLOSED:
             self.closed = True
-        elif mark is FLUSHED:
-            self.flushes += 1
+        else:
+            self.ends.append(mark.user)
 
     def leave(self) -> None:
         """The node has ended."""
-        self.channel.drop_reader()
+        self.channel.drop_reader(self)
 
 
 class Unconnected:
     """An input that nothing is connected to: it has ended before it began."""
 
     closed = True
-    flushes = 0
 
     def recv(self) -> None:
         return None
@@ -82,18 +82,19 @@ class Sender:
         self.count = 0
         self.put: Callable[[Contents], None] = target.put
         self._open = True
-        target.add_sender()
+        target.add_sender(self)
 
     def send(self, envelope: Envelope) -> None:
         """Waits while the channel is full. The envelope belongs to its receiver afterwards."""
         self.count += 1
         self.put(unwrap(envelope))
 
-    def flush(self) -> None:
+    def end(self, user: int) -> None:
+        """Nothing of this user comes any more."""
         if self._open:
-            self.target.flush()
+            self.target.end(user, self)
 
     def close(self) -> None:
         if self._open:
             self._open = False
-            self.target.drop_sender()
+            self.target.drop_sender(self)

@@ -11,6 +11,7 @@ from panglot_worker.dialects.megflow.channels import Channel, Sink, Target, fan
 from panglot_worker.dialects.megflow.envelope import current
 from panglot_worker.dialects.megflow.handles import Receiver, Sender, Unconnected
 from panglot_worker.dialects.megflow.resources import Scope
+from panglot_worker.dialects.megflow.shared import Hub
 from panglot_worker.graphs.model import Node
 from panglot_worker.graphs.ports import DICT, DYNAMIC, LIST, UNIT, Ports
 
@@ -24,14 +25,24 @@ Wired = Tuple[Optional[int], int, Any]
 class Placement:
     """A node in its place: what it is made of and what it is connected to. `cloned` threads run it."""
 
-    def __init__(self, path: str, node: Node, cls: Any, ports: Ports, args: Dict[str, Any], scope: Scope) -> None:
+    def __init__(
+        self,
+        path: str,
+        node: Node,
+        cls: Any,
+        ports: Ports,
+        args: Dict[str, Any],
+        scope: Scope,
+        hub: Optional[Hub] = None,
+    ) -> None:
         self.path = path
         self.node = node
         self.cls = cls
         self.ports = ports
         self.args = args
         self.scope = scope
-        self.shared = False
+        self.hub = hub
+        """That of the shared node it is in."""
         self.sink: Optional[Sink] = None
         """For a node that takes what is sent to it in its sender's thread."""
         self.inputs: Dict[str, List[Wired]] = {}
@@ -82,10 +93,15 @@ class NodeThread:
         self.constructed = threading.Event()
         self.receivers: List[Receiver] = []
         self.senders: List[Sender] = []
+        self.holds: List[Sender] = []
+        """Stand for the instances it may make yet: until it ends, the next one may send."""
+        self.carrying: List[Receiver] = []
+        """Its inputs at which ends of users arrive."""
         self.handles = self._connect()
         self.failures = 0
         self.alive = True
-        self._flushed = 0
+        self._ends: Dict[int, int] = {}
+        """At how many inputs the end of a user was seen."""
         self._taken_at_failure = -1
         self.thread = threading.Thread(target=self._run, name=name, daemon=True)
 
@@ -104,7 +120,14 @@ class NodeThread:
             elif kind in (LIST, DICT):
                 found[port] = _handles(kind, wired, lambda target, port=port: self._sender(port, target))
         found.update(place.dynamic)
+        for template in {template for template, _ in place.dynamic.values()}:
+            self.holds += [Sender(target, port) for port, target in template.targets.items()]
         return found
+
+    @property
+    def outlets(self) -> List[Sender]:
+        """Everything by which something may come of what it takes in."""
+        return self.senders + self.holds
 
     def _receiver(self, port: str, channel: Any) -> Any:
         if not isinstance(channel, Channel):
@@ -148,7 +171,7 @@ class NodeThread:
         made = place.cls(place.node.name, self.runtime.copy_args(place.args))
         for port, handle in self.handles.items():
             setattr(made, port, handle)
-        names = place.scope.names() if place.shared else place.node.res
+        names = place.scope.names() if place.hub is not None else place.node.res
         for name in names:
             resource = place.scope.find(name)
             if resource is not None:
@@ -166,23 +189,35 @@ class NodeThread:
             except BaseException as error:
                 self._failed(error)
                 if not receivers or not self._mend():
+                    # What waits for it is lost by that.
+                    current.failing = True
                     return
-            if self.placement.shared:
-                self._pass_on_flushes()
+            if self.carrying:
+                self._pass_on_ends()
             for receiver in receivers:
                 if not receiver.closed:
                     break
             else:
                 return
 
-    def _pass_on_flushes(self) -> None:
-        if not self.receivers:
-            return
-        seen = min(receiver.flushes for receiver in self.receivers)
-        while self._flushed < seen:
-            self._flushed += 1
-            for sender in self.senders:
-                sender.flush()
+    def _pass_on_ends(self) -> None:
+        """Send on the ends that were seen at all inputs: whatever is left of these users was sent before."""
+        for receiver in self.carrying:
+            while receiver.ends:
+                user = receiver.ends.popleft()
+                seen = self._ends.pop(user, 0) + 1
+                if seen < len(self.carrying):
+                    self._ends[user] = seen
+                else:
+                    self._pass_on(user)
+
+    def _pass_on(self, user: int) -> None:
+        for sender in self.outlets:
+            sender.end(user)
+        for template in {template for template, _ in self.placement.dynamic.values()}:
+            template.end(user, self)
+        if self.placement.hub is not None:
+            self.placement.hub.passed(user, self)
 
     # Failing
 
@@ -224,6 +259,10 @@ class NodeThread:
             current.failing = False
         return not receiver.closed
 
+    def abandon(self) -> None:
+        """It will not be started."""
+        self._end()
+
     def _end(self) -> None:
         self.alive = False
         for receiver in self.receivers:
@@ -231,8 +270,10 @@ class NodeThread:
         try:
             self._finalise()
         finally:
-            for sender in self.senders:
+            for sender in self.outlets:
                 sender.close()
+            if self.placement.hub is not None:
+                self.placement.hub.gone(self)
             self.runtime.node_ended(self)
 
     def _finalise(self) -> None:

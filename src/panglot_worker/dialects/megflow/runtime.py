@@ -57,7 +57,7 @@ class Runtime:
         self.servers: List[Any] = []
         """Server nodes, which hold the open requests."""
         self.global_resources = self.resources(config.resources)
-        self.hubs = {node.name: Hub(node.name) for node in config.nodes}
+        self.hubs = {node.name: Hub(node.name, skipped) for node in config.nodes}
         self._hub_instances = {node.name: build_hub(self, node, self.hubs[node.name]) for node in config.nodes}
         planner = Planner(self)
         self.main = Instance(self, planner.plan(config.graphs[config.main], "", {}, self.global_resources))

@@ -97,7 +97,7 @@ class Stream:
         if instance is not None:
             for thread in instance.threads:
                 for receiver in thread.receivers:
-                    receiver.channel.end()
+                    receiver.channel.close()
 
     def _deliver(self, frame: Frame) -> None:
         contents = Contents({"data": frame.array})
