@@ -14,7 +14,7 @@ from megflow.registry import collect, register, res_register
 def _find_worker():
     """The runtime lies beside these files; a program of one's own has not imported it."""
     if "panglot_worker" not in _sys.modules:
-        folder = _os.path.abspath(_os.path.join(_os.path.dirname(__file__), *[_os.pardir] * 4))
+        folder = _os.path.abspath(_os.path.join(_os.path.dirname(__file__), *[_os.pardir] * 5))
         spec = _util.spec_from_file_location(
             "panglot_worker", _os.path.join(folder, "__init__.py"), submodule_search_locations=[folder]
         )
