@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from panglot import printing
 from panglot.cli.options import OnPackage, resolve_package, setting_options, warn
 from panglot.errors import StartError
 
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
     from panglot.tools.bench.levels import Level, Load, Options
     from panglot.tools.bench.target import Target
 
-WIDTH_OF_A_FILE = 160
 OWN = ("host", "port", "inline", "reload", "timeout", "log_format", "log_level", "tls_cert", "tls_key")
 
 
@@ -125,15 +125,11 @@ def _measure(aim: Target, name: str, inputs: int, loads: list[Load], options: Op
 
 
 def _report(done: Bench, own: dict[str, Any], about: dict[str, Any], old: Bench | None) -> int:
-    from rich.console import Console
-
     from panglot.tools.bench import autolog, figures, table
 
-    console = Console(highlight=False)
-    if not console.is_terminal:
-        console = Console(width=WIDTH_OF_A_FILE, highlight=False)
     if not done.levels:
         return 130
+    console = printing.console()
     table.show(console, done)
     changes = figures.compare(old, done) if old else []
     if old:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from panglot import printing
 from panglot.cli.options import OnPackage, all_settings, resolve_package, setting_options, warn
 from panglot.errors import StartError
 
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
     from panglot.tools.check.stagewise import Compared
 
 OWN = ("host", "port", "inline", "reload", "dev")
-WIDTH_OF_A_FILE = 160
 
 
 @click.command(cls=OnPackage)
@@ -68,7 +68,7 @@ def _files(words: tuple[str, ...], tolerance: Tolerance, as_json: bool) -> int:
         rows = [vars(entry) for entry in verdicts]
         click.echo(json.dumps({"agree": not any(row["differs"] for row in rows), "keys": rows}, indent=2))
     else:
-        report.show_keys(_console(), verdicts)
+        report.show_keys(printing.console(), verdicts)
     return 1 if any(verdict.differs for verdict in verdicts) else 0
 
 
@@ -91,7 +91,7 @@ def _sides(
     warn(unknown(os.environ, all_settings(), {}))
     log.configure("human", "critical")
     outcomes: list[Compared] = []
-    console = _console()
+    console = printing.console()
 
     def tell(outcome: Compared) -> None:
         outcomes.append(outcome)
@@ -138,10 +138,3 @@ def _row(outcome: Compared) -> dict[str, Any]:
         for stage in outcome.stages
     }
     return {"input": outcome.name, "first": outcome.first, "problem": outcome.problem, "stages": stages}
-
-
-def _console() -> Any:
-    from rich.console import Console
-
-    console = Console(highlight=False)
-    return console if console.is_terminal else Console(width=WIDTH_OF_A_FILE, highlight=False)

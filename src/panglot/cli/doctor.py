@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from panglot import printing
 from panglot.cli.options import Grouped, parse_flags, setting_options
 
 if TYPE_CHECKING:
@@ -15,7 +16,6 @@ if TYPE_CHECKING:
     from panglot.tools.doctor.finding import Finding
 
 COLOURS = {"ok": "green", "warning": "yellow", "problem": "bold red"}
-WIDTH_OF_A_FILE = 160
 
 
 @click.command(cls=Grouped)
@@ -44,12 +44,9 @@ def doctor(path: str | None, as_json: bool, **given: Any) -> None:
 
 
 def show(report: Report) -> None:
-    from rich.console import Console
     from rich.table import Table
 
-    console = Console()
-    if not console.is_terminal:
-        console = Console(width=WIDTH_OF_A_FILE)
+    console = printing.console(highlight=True)
     table = Table(box=None, show_header=False, padding=(0, 2, 0, 0))
     for overflow in (None, None, "fold"):
         table.add_column(no_wrap=overflow is None, overflow="fold")

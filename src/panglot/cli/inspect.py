@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from panglot import asking, dialects
+from panglot import asking, dialects, printing
 from panglot.asking.curl import curl
 from panglot.asking.sample import sample
 from panglot.cli.options import OnPackage, resolve_package, setting_options, warned
@@ -74,11 +74,10 @@ def try_line(package: Package, resolved: Resolved, path: str) -> str:
 
 
 def show(facts: dict[str, Any]) -> None:
-    from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
-    console = Console()
+    console = printing.console(highlight=True)
     top = Table.grid(padding=(0, 2))
     for name in ("package", "dialect", "entry", "script", "config"):
         if facts[name]:

@@ -7,6 +7,7 @@ import json
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Protocol, TextIO
 
+from panglot import printing
 from panglot.text import visible
 from panglot.tools.run import Result
 from panglot_worker.wire import STAGES
@@ -72,7 +73,7 @@ class CsvWriter:
 
 
 class TableWriter:
-    """Shown at the end, on the width there is."""
+    """Shown at the end."""
 
     def __init__(self, target: TextIO) -> None:
         self.target = target
@@ -82,10 +83,7 @@ class TableWriter:
         self.results.append(result)
 
     def close(self) -> None:
-        from rich.console import Console
-
-        console = Console(file=self.target) if self.target.isatty() else Console(file=self.target, width=140)
-        show(console, self.results)
+        show(printing.console(self.target, highlight=True), self.results)
 
 
 def show(console: Console, results: Sequence[Result]) -> None:

@@ -1,0 +1,20 @@
+"""Where tables are printed."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, TextIO
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+UNBOUNDED = 1_000_000
+"""Columns of what is no terminal: a file or a pipe has no edge that lines would have to be broken at."""
+
+
+def console(target: TextIO | None = None, *, highlight: bool = False) -> Console:
+    """A console on standard output, or on another file; lines are broken at a terminal's edge and nowhere else."""
+    from rich.console import Console
+
+    target = target or sys.stdout
+    return Console(file=target, highlight=highlight, width=None if target.isatty() else UNBOUNDED)
