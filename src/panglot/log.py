@@ -14,6 +14,9 @@ from panglot_worker.wire import STAGES
 LAYOUT = "\n\t"
 """Control characters a log line may hold; all others come from scripts and clients, and are spelt out."""
 
+CONTINUED = "\n" + " " * 9
+"""How a line goes on below itself: under the text, clear of the column of the times."""
+
 EXTRA = ("package", "worker", "request_id", "stages")
 
 
@@ -33,7 +36,8 @@ class Human(logging.Formatter):
         text = f"{who} {level}{record.getMessage()}" if who else f"{level}{record.getMessage()}"
         if record.exc_info:
             text += "\n" + self.formatException(record.exc_info)
-        text = visible(text, LAYOUT)
+        # Lines of a script's or a client's making must not look like lines of this log.
+        text = visible(text, LAYOUT).replace("\n", CONTINUED)
         if not self.colour:
             return f"{clock} {text}"
         tint = "31" if record.levelno >= logging.ERROR else "33" if record.levelno >= logging.WARNING else ""
@@ -78,6 +82,11 @@ class AccessLog:
         self.log.info(message, exchange.route.name, status, total_us / 1000, request_id, shown, extra=extra)
 
 
+def missing_lines(count: int) -> None:
+    """Say that lines are missing at this place."""
+    logging.getLogger("panglot.log").warning("%d log line(s) dropped here: they were not read in time", count)
+
+
 def configure(format: str, level: str) -> None:
     """Send all of Panglot's log lines to stderr."""
     target = logging.StreamHandler(sys.stderr)
@@ -86,7 +95,8 @@ def configure(format: str, level: str) -> None:
     root.handlers[:] = [target]
     root.setLevel(level.upper())
     root.propagate = False
-    uvicorn = logging.getLogger("uvicorn.error")
-    uvicorn.handlers[:] = [target]
-    uvicorn.setLevel(logging.ERROR)
-    uvicorn.propagate = False
+    for name in ("uvicorn.error", "asyncio"):
+        other = logging.getLogger(name)
+        other.handlers[:] = [target]
+        other.setLevel(logging.ERROR)
+        other.propagate = False

@@ -7,7 +7,7 @@ Labels are route templates, stages and reasons from the code, never anything a c
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from panglot_worker.wire import STAGES
 
@@ -82,6 +82,7 @@ class Metrics:
         self.refused: defaultdict[str, int] = defaultdict(int)
         self.fetches: defaultdict[str, int] = defaultdict(int)
         self.log_dropped = 0
+        self.log_lines_dropped: Callable[[], int] = lambda: 0
         self.script: defaultdict[str, float] = defaultdict(float)
 
     def render(self, gauges: Iterable[tuple[str, str, Labels, float]] = ()) -> str:
@@ -108,6 +109,8 @@ class Metrics:
             lines += [f"{name}{wording({label: key})} {count}" for key, count in sorted(values.items())]
         lines += _heading("panglot_log_dropped_bytes_total", "script output dropped by the rate limit", "counter")
         lines.append(f"panglot_log_dropped_bytes_total {self.log_dropped}")
+        lines += _heading("panglot_log_dropped_lines_total", "log lines dropped because nobody read them", "counter")
+        lines.append(f"panglot_log_dropped_lines_total {self.log_lines_dropped()}")
         lines += self._worker_counters()
         lines += self._histograms()
         lines += _gauges(gauges)

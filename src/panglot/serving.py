@@ -16,9 +16,11 @@ from typing import cast
 import uvloop
 
 from panglot import dialects, linking
+from panglot import journal as journals
 from panglot import log as logs
 from panglot.engine.engine import Closing, Engine, LocalEngine
 from panglot.errors import Unanswered
+from panglot.journal import Journal
 from panglot.metrics import Metrics
 from panglot.package import Package
 from panglot.settings import Settings
@@ -36,6 +38,8 @@ WORKER_STOP = 2.0
 
 def serve(package: Package, settings: Settings) -> None:
     """Serve until told to stop. Raises StartError before the first ready, Unanswered when the drain time passes."""
+    journal = journals.begin(settings.log_queue)
+    journal.on_room = logs.missing_lines
     logs.configure(settings.log_format, settings.log_level)
     for problem in package.problems:
         log.warning("%s", problem, extra={"package": package.name})
@@ -49,7 +53,7 @@ def serve(package: Package, settings: Settings) -> None:
 
         settings = dataclasses.replace(settings, python=install.environment(package, settings))
     with linking.fixed_paths(package, settings.link_paths):
-        _run(package, settings, rules, sockets, tls)
+        _run(package, settings, rules, sockets, tls, journal)
 
 
 def _run(
@@ -58,15 +62,16 @@ def _run(
     rules: access.Access,
     sockets: list[socket.socket],
     tls: access.SSLContext | None,
+    journal: Journal,
 ) -> None:
     if settings.inline:
         from panglot.inline import run_inline
 
-        run_inline(lambda: Serving(package, settings, rules, sockets, tls))
+        run_inline(lambda: Serving(package, settings, rules, sockets, tls, journal))
         return
 
     async def run() -> None:
-        serving = Serving(package, settings, rules, sockets, tls)
+        serving = Serving(package, settings, rules, sockets, tls, journal)
         serving.handle_signals()
         await serving.run()
 
@@ -83,10 +88,13 @@ class Serving:
         rules: access.Access,
         sockets: list[socket.socket],
         tls: access.SSLContext | None = None,
+        journal: Journal | None = None,
     ) -> None:
         self.package = package
         self.settings = settings
         self.metrics = Metrics()
+        if journal is not None:
+            self.metrics.log_lines_dropped = lambda: journal.dropped
         self.engine = LocalEngine(package, settings, self.metrics)
         contract = dialects.contract(package, settings)
         room = Room(settings)

@@ -30,6 +30,9 @@ class Server:
         environment = {key: value for key, value in os.environ.items() if not key.startswith("PANGLOT_")}
         environment.update(env or {})
         self.lines: list[str] = []
+        self.log_is_read = threading.Event()
+        """Cleared, nobody reads the log: as when it goes to a pager."""
+        self.log_is_read.set()
         self.process = subprocess.Popen(
             [sys.executable, "-m", "panglot", "serve", str(path), "--port", "0", *flags],
             stderr=subprocess.PIPE,
@@ -53,6 +56,7 @@ class Server:
         assert self.process.stderr is not None
         for line in self.process.stderr:
             self.lines.append(line.rstrip("\n"))
+            self.log_is_read.wait()
 
     def new_client(self) -> httpx.Client:
         return httpx.Client(base_url=self.url, timeout=30, verify=False)
@@ -125,6 +129,7 @@ class Server:
             self.process.kill()
             self.process.wait()
             raise AssertionError(f"the server did not stop within {seconds} s:\n{self.log}") from None
+        self.log_is_read.set()
         self._reader.join(5)
         if self.process.stderr is not None:
             self.process.stderr.close()

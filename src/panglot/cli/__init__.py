@@ -19,8 +19,10 @@ def run(command: Any) -> None:
     import click
 
     from panglot.errors import LoadError, PanglotError
+    from panglot.journal import open_standard_files
     from panglot.text import visible
 
+    open_standard_files()
     try:
         command.main(standalone_mode=False)
     except LoadError as error:

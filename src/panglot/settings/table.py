@@ -276,6 +276,10 @@ class Settings:
     log_rate: int = setting(
         MIB, "script output per second and worker; the rest is counted and dropped", "size", group=LOGS, least=1024
     )
+    log_queue: int = setting(
+        4 * MIB, "log lines that wait for a slow reader; the rest is counted and dropped", "size", group=LOGS,
+        least=4096,
+    )  # fmt: skip
 
     @property
     def effective_run_timeout(self) -> float:
