@@ -8,9 +8,10 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-from panglot.engine.scratch import PREFIX, Scratch, is_abandoned
+from panglot.engine.scratch import PREFIX, Scratch
 from panglot.errors import StartError
 from panglot.package import Package
+from panglot.temporary import is_abandoned
 
 log = logging.getLogger("panglot")
 

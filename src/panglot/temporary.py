@@ -1,0 +1,81 @@
+"""Folders of one server below the system's temporary one, and what servers left there that were killed.
+
+A server holds a lock on its folder as long as it lives, so a folder without one is nobody's. Unlike the number of a
+process, a lock means the same to servers in different containers that share a disk.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import shutil
+import tempfile
+import threading
+from pathlib import Path
+
+UNLOCKED = ".panglot-new-"
+"""How a folder is called before it has its lock: as no sweep looks for it."""
+
+
+class Temporary:
+    """A folder that only its user can read, made when first needed. Any thread may ask for it."""
+
+    def __init__(self, prefix: str) -> None:
+        self.prefix = prefix
+        self._path: Path | None = None
+        self._lock = -1
+        self._making = threading.Lock()
+
+    def path(self) -> Path:
+        """The folder; made again when someone has removed it. Raises OSError."""
+        with self._making:
+            if self._path is None or not self._path.is_dir():
+                self._let_go()
+                self._path = self._made()
+            return self._path
+
+    def _made(self) -> Path:
+        above = Path(tempfile.gettempdir())
+        with contextlib.suppress(FileExistsError):
+            above.mkdir(parents=True)
+        sweep(self.prefix)
+        unlocked = Path(tempfile.mkdtemp(prefix=UNLOCKED, dir=above))
+        self._lock = os.open(unlocked, os.O_RDONLY | os.O_DIRECTORY)
+        fcntl.flock(self._lock, fcntl.LOCK_EX)
+        return unlocked.rename(above / unlocked.name.replace(UNLOCKED, self.prefix))
+
+    def _let_go(self) -> None:
+        if self._lock >= 0:
+            os.close(self._lock)
+            self._lock = -1
+
+    def close(self) -> None:
+        """Remove it with all it holds, if it was ever made."""
+        if self._path is not None:
+            shutil.rmtree(self._path, ignore_errors=True)
+            self._path = None
+        self._let_go()
+
+
+def sweep(prefix: str) -> None:
+    """Remove the folders of that name that are nobody's any more."""
+    for folder in Path(tempfile.gettempdir()).glob(prefix + "*"):
+        with contextlib.suppress(OSError):
+            if folder.lstat().st_uid == os.getuid() and is_abandoned(folder):
+                shutil.rmtree(folder, ignore_errors=True)
+
+
+def is_abandoned(folder: Path) -> bool:
+    """Whether the server that made such a folder has gone. Raises OSError for what cannot be looked at."""
+    try:
+        lock = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    except FileNotFoundError:
+        return True
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    finally:
+        os.close(lock)
+    return True
