@@ -18,6 +18,8 @@ class Busy:
     A request counts as lost when it was sent on an open connection and got neither an answer nor a clean refusal.
     """
 
+    path = "/predict"
+
     def __init__(
         self, server: Server, clients: int = 16, rate: float = 200, *, fresh: int = 2, sleep: float = 0.01
     ) -> None:
@@ -73,7 +75,7 @@ class Busy:
     def _ask(self, connection: http.client.HTTPConnection, number: int) -> bool:
         try:
             body = json.dumps({"id": number, "sleep": self.sleep})
-            connection.request("POST", "/predict", body, {"Content-Type": "application/json"})
+            connection.request("POST", self.path, body, {"Content-Type": "application/json"})
             response = connection.getresponse()
             value = json.loads(response.read())
         except (OSError, http.client.HTTPException) as error:

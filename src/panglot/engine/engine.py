@@ -132,18 +132,19 @@ class LocalEngine:
             before.next, after.previous = after, before
         self.main = next(pool for pool in self.pools if "inference" in pool.plan.stages)
 
-    def _divide(self, pools: list[dict[str, Any]]) -> None:
-        """The script, once imported, asks for a row: begin again with that."""
+    def _divide(self, pools: list[dict[str, Any]]) -> bool:
+        """The script, once imported, asks for a row: begin again with that, unless it serves already."""
         if self.ready.is_set() or len(self.pools) > 1:
-            return
+            return False
         wished = row.wished(pools)
-        log.info("%s asks for pools: %s", self.package.name, ", ".join(f"{p.name} x {p.workers}" for p in wished))
+        log.info("%s asks for pools: %s", self.package.name, row.listed(wished))
         probe = self.pools[0]
         probe.stopping = True
         self._build(wished)
         self._keep = asyncio.get_running_loop().create_task(probe.stop(2.0))
         for pool in self.pools:
             pool.start()
+        return True
 
     # Life
 

@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from panglot.engine import fates
+from panglot.engine import fates, row
 from panglot.engine.call import DONE, QUEUED, RUNNING, Call, Fault, Step
 from panglot.engine.events import heed
 from panglot.engine.fetching import Fetching
@@ -231,7 +231,8 @@ class Pool(Staff):
             request_id = call.request_id.decode("latin-1") if call else ""
             self.hooks.trouble(request_id, str(event.get("message", "")), str(event.get("traceback", "")))
         elif event.get("type") == "row":
-            self.hooks.row(event["pools"])
+            if not self.hooks.row(event["pools"]):
+                worker.failure = {"problem": row.too_late(event["pools"]), "fix": "restart the server"}
         else:
             heed(worker, event, self.metrics, self._about(worker))
 

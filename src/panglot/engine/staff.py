@@ -35,8 +35,8 @@ class Hooks:
     """A script error: request id, one line, traceback."""
     remember: Callable[[str, str], None]
     """Something for the page: one line, and more."""
-    row: Callable[[list[dict[str, Any]]], None]
-    """The script asks for these pools in a row instead of this one."""
+    row: Callable[[list[dict[str, Any]]], bool]
+    """The script asks for these pools in a row instead of this one; False when it is too late for that."""
     new_id: Callable[[], int]
     threads: Callable[[], int]
     """How many workers all pools together want."""
