@@ -9,6 +9,9 @@ from __future__ import annotations
 
 from typing import Any
 
+SCRIPT_ERROR = "the script failed on this request; the server's log says why"
+BAD_RESULT = "the script's result cannot be sent; the server's log says why"
+
 
 class ClientError(Exception):
     """The client is wrong. Scripts may raise it; `message`, as text, and `status` are sent back.

@@ -77,6 +77,8 @@ def work(port: Port, own_process: bool = True) -> int:
     hello = wire.json_object(frame.payload)
     port.generation = int(hello["generation"])
     package = Package(**hello["package"])
+    port.max_body = int(package.settings["limits"]["output_bytes"])
+    port.max_handed = min(port.max_handed, int(package.settings["handed_bytes"]))
     port.tell(wire.HELLO, {"pid": os.getpid(), "python": platform.python_version(), "executable": sys.executable})
     pictures.limit(int(package.settings.get("max_pixels", 40_000_000)))
     loading.enter(package)

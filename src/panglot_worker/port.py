@@ -8,6 +8,7 @@ from collections import deque
 from typing import Any, Deque, Dict, List, NamedTuple, Optional, Sequence, Set
 
 from panglot_worker import wire
+from panglot_worker.errors import BAD_RESULT, EncodeError
 
 READ_SIZE = 262144
 
@@ -31,6 +32,8 @@ class Port:
         self.generation = generation
         self.cancelled: Set[int] = set()
         self.pending: Deque[Frame] = deque()
+        self.max_body = self.max_handed = wire.MAX_FRAME - wire.MAX_HEAD
+        """The most bytes of an answer, and of a result for the next pool."""
         self._rest = b""
         self._send_lock = threading.Lock()
 
@@ -104,7 +107,23 @@ class Port:
                     rest[0] = rest[0][sent:]
 
     def reply(self, *replies: wire.Reply) -> None:
-        self.send(wire.reply_frame(replies, self.generation))
+        """Send answers. One that is too large becomes an error; a part of one raises EncodeError."""
+        buffers = wire.reply_frame(replies, self.generation)
+        if len(buffers) > 1 and any(self._is_too_large(reply) for reply in replies):
+            buffers = wire.reply_frame([self._bounded(reply) for reply in replies], self.generation)
+        self.send(buffers)
+
+    def _is_too_large(self, reply: wire.Reply) -> bool:
+        return len(reply.body) > (self.max_handed if reply.flags & wire.PASS else self.max_body)
+
+    def _bounded(self, reply: wire.Reply) -> wire.Reply:
+        if not self._is_too_large(reply):
+            return reply
+        most = self.max_handed if reply.flags & wire.PASS else self.max_body
+        error = EncodeError("it has %d bytes and may have %d" % (len(reply.body), most))
+        if reply.flags & wire.MORE:
+            raise error
+        return wire.problem(reply.id, 500, "bad_result", BAD_RESULT, "EncodeError: %s" % error, reply.times)
 
     def tell(self, kind: int, value: Optional[Dict[str, Any]] = None) -> None:
         """Send a control frame."""

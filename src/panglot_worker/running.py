@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 import inspect
-import json
 import time
 import traceback
 from typing import Any, Callable, Iterator, List, Optional, Sequence, Tuple, Union
 
 from panglot_worker import current, wire
-from panglot_worker.dialects.base import SCRIPT_ERROR, Answer, Dialect, Problem, Request
-from panglot_worker.errors import described
+from panglot_worker.dialects.base import Answer, Dialect, Problem, Request
+from panglot_worker.errors import SCRIPT_ERROR, described
 from panglot_worker.loading import script_traceback
 from panglot_worker.port import Port
 from panglot_worker.results import one_each, only_result
 
 POLL_EVERY = 0.001
 now = time.perf_counter
-
-Times = Tuple[int, int, int, int, int]
 
 
 class Runner:
@@ -212,7 +209,7 @@ class Runner:
 
     # Failures
 
-    def failed_reply(self, request: Request, error: BaseException, stage: str, times: Times) -> wire.Reply:
+    def failed_reply(self, request: Request, error: BaseException, stage: str, times: wire.Times) -> wire.Reply:
         self._note_broken(error)
         problem, text = self._worded(error, stage, request)
         # A script's frames would keep the item's data until cycles are collected.
@@ -243,7 +240,7 @@ def own_stage(dialect: Dialect, name: str) -> Optional[Callable[[Any], Any]]:
     return None if getattr(stage, "__func__", None) is getattr(Dialect, name) else stage
 
 
-def finished(item_id: int, answer: Answer, times: Times) -> wire.Reply:
+def finished(item_id: int, answer: Answer, times: wire.Times) -> wire.Reply:
     head = answer.content_type.encode("latin-1")
     if answer.headers:
         head = "\0".join((answer.content_type, *answer.headers)).encode("latin-1", "replace")
@@ -255,16 +252,15 @@ def cancelled(item_id: int) -> wire.Reply:
     return wire.Reply(item_id, 499, wire.UNRUN, wire.NO_TIMES, b"", b"")
 
 
-def failed(item_id: int, problem: Problem, traceback: str, times: Times) -> wire.Reply:
-    body = json.dumps({"code": problem.code, "message": problem.message, "traceback": traceback}).encode()
-    return wire.Reply(item_id, problem.status, wire.ERROR, times, b"", body)
+def failed(item_id: int, problem: Problem, traceback: str, times: wire.Times) -> wire.Reply:
+    return wire.problem(item_id, problem.status, problem.code, problem.message, traceback, times)
 
 
 def microseconds(seconds: float) -> int:
     return min(int(seconds * 1e6), 0xFFFFFFFF)
 
 
-def durations(marks: List[float]) -> Times:
+def durations(marks: List[float]) -> wire.Times:
     """Stage times from the moments the stages ended; stages not reached count nothing."""
     times = [min(int((end - start) * 1e6), 0xFFFFFFFF) for start, end in zip(marks, marks[1:])]
     times += [0] * (5 - len(times))

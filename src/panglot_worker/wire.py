@@ -75,10 +75,15 @@ STAGES = ("decode", "preprocess", "inference", "postprocess", "encode")
 """What the five times of a reply stand for, in microseconds."""
 
 MAX_FRAME = 0xFFFFFFFF
+MAX_CONTROL = 64 << 20
+"""The longest frame of a worker that is no REPLY."""
+MAX_HEAD = 1 << 20
+"""What a reply may have besides its body."""
 JOIN_BELOW = 65536
 """Bodies that together are smaller are joined into one buffer: cheaper than a vectored write."""
 
 Buffer = Union[bytes, bytearray, memoryview]
+Times = Tuple[int, int, int, int, int]
 
 
 class WireError(Exception):
@@ -126,7 +131,7 @@ class Reply(NamedTuple):
     id: int
     status: int
     flags: int
-    times: Tuple[int, int, int, int, int]
+    times: Times
     head: bytes
     body: Buffer
 
@@ -188,6 +193,12 @@ def reply_frame(replies: Iterable[Reply], generation: int) -> List[Buffer]:
         bodies.append(body)
         total += size
     return _assemble(REPLY, 0, generation, rows, heads, bodies, total)
+
+
+def problem(item_id: int, status: int, code: str, message: str, traceback: str, times: Times = NO_TIMES) -> Reply:
+    """A reply with ERROR. The message is for the client, the traceback for the log."""
+    body = json.dumps({"code": code, "message": message, "traceback": traceback}).encode()
+    return Reply(item_id, status, ERROR, times, b"", body)
 
 
 def cancel_frame(ids: Sequence[int], generation: int) -> bytes:

@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import asyncio
+import mmap
 from collections.abc import Sequence
 from typing import Protocol, cast
 
 from panglot_worker import wire
 
 ROOM = 262144
+LAZY = 32 * 1024 * 1024
+"""Frames that claim to be longer get memory that is taken only as they arrive; for others that would be slower."""
 
 
 class Owner(Protocol):
     """Who is told what a worker says."""
+
+    def longest(self, kind: int, count: int) -> int:
+        """How many bytes a frame of so many items may have now."""
 
     def on_frame(self, kind: int, count: int, payload: memoryview) -> None: ...
 
@@ -95,7 +101,11 @@ class Link(asyncio.BufferedProtocol):
         self._filled = rest
 
     def _begin_large(self, kind: int, count: int, length: int, start: int) -> None:
-        self._large = memoryview(bytearray(length))
+        longest = self.owner.longest(kind, count)
+        if length > longest:
+            name = wire.NAMES.get(kind, str(kind))
+            raise wire.WireError(f"a {name} frame of {length} bytes, where at most {longest} may come")
+        self._large = memoryview(bytearray(length) if length <= LAZY else mmap.mmap(-1, length, mmap.MAP_PRIVATE))
         self._large_head = (kind, count)
         self._large_filled = self._filled - start
         self._large[: self._large_filled] = self._room[start : self._filled]

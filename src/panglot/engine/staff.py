@@ -19,6 +19,7 @@ from panglot.errors import LoadError
 from panglot.metrics import Metrics
 from panglot.package import Package
 from panglot.settings import Settings
+from panglot_worker import wire
 
 log = logging.getLogger("panglot.engine")
 FRUITLESS = 5
@@ -62,6 +63,7 @@ class Staff:
         self.hooks = hooks
         self.plan = plan
         self.title = f"{plan.name} worker" if plan.name else "worker"
+        self.max_reply = (settings.max_output if plan.last else settings.max_held) + wire.MAX_HEAD
         self.restarts = Restarts(settings.restart_delay, settings.restart_delay_max)
         self.launcher = Launcher(package, settings, metrics, clock, plan, borders)
         self.workers: list[Worker] = []

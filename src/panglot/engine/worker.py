@@ -36,6 +36,8 @@ class Keeper(Protocol):
 
     title: str
     """What its workers are called."""
+    max_reply: int
+    """The most bytes of one reply."""
 
     def on_ready(self, worker: Worker, ready: dict[str, Any]) -> None: ...
 
@@ -146,6 +148,12 @@ class Worker:
         self.link.send([wire.json_frame(wire.HELLO, self.generation, {"generation": self.generation, **hello})])
 
     # What the worker says
+
+    def longest(self, kind: int, count: int) -> int:
+        """What its word is good for: replies to what it holds, each as long as one may be, or a control frame."""
+        if kind != wire.REPLY:
+            return wire.MAX_CONTROL
+        return min(count, len(self.in_flight) + len(self.recalled)) * self.keeper.max_reply
 
     def on_frame(self, kind: int, count: int, payload: memoryview) -> None:
         if kind == wire.REPLY:

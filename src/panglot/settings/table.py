@@ -305,6 +305,7 @@ class Settings:
             "streams": self.max_streams,
         }  # fmt: skip
         more = {"limits": limits, "video": video, "local_only": is_loopback(self.host)}
+        more["handed_bytes"] = self.max_held
         return {**more, **{name: getattr(self, name) for name in own}}
 
 

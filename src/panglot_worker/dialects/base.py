@@ -6,10 +6,9 @@ import os
 from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Union
 
 from panglot_worker import wire
-from panglot_worker.errors import ClientError, words
+from panglot_worker.errors import BAD_RESULT, SCRIPT_ERROR, ClientError, words
 from panglot_worker.port import Port
 
-SCRIPT_ERROR = "the script failed on this request; the server's log says why"
 HERE = os.path.dirname(os.path.abspath(__file__))
 
 
@@ -165,7 +164,7 @@ class Dialect:
         if type(status) is int and 400 <= status <= 499:
             return Problem(status, "bad_request", words(error) or type(error).__name__)
         if stage == "encode":
-            return Problem(500, "bad_result", "the script's result cannot be sent; the server's log says why")
+            return Problem(500, "bad_result", BAD_RESULT)
         return Problem(500, "script_error", SCRIPT_ERROR)
 
     def blames_client(self, error: BaseException, answer: Union[Answer, Problem]) -> bool:
