@@ -52,6 +52,8 @@ class Call:
         "head",
         "id",
         "killers",
+        "kind",
+        "length",
         "parts",
         "pieces",
         "place",
@@ -78,6 +80,9 @@ class Call:
         self.state = QUEUED
         self.alone = False
         self.killers = 0
+        self.kind = b""
+        self.length = 0
+        """What it was, and how long its body, once that was left in the first pool of a row. See `engine/poison.py`."""
         self.retried = 0
         self.parts = 0
         self.worker = 0

@@ -14,6 +14,7 @@ from typing import Any, Protocol
 
 from panglot.engine import row, slots
 from panglot.engine.call import DONE, QUEUED, RUNNING, Call, Fault
+from panglot.engine.poison import Poison
 from panglot.engine.pool import Pool
 from panglot.engine.slots import Borders, Slots
 from panglot.engine.staff import Hooks, Staff
@@ -102,6 +103,7 @@ class LocalEngine:
         self.draining = False
         self.live: set[Call] = set()
         self.ids = itertools.count(1)
+        self.poison = Poison(settings.poison_deaths, settings.poison_time, clock)
         self.pools: list[Pool] = []
         self.slots: list[Slots] = []
         self._build(row.divided({} if settings.inline else settings.pools))
@@ -117,7 +119,7 @@ class LocalEngine:
     def _build(self, plans: Sequence[row.Plan]) -> None:
         hooks = Hooks(
             self._on_ready, self._on_failed, self._on_finished, self.trouble, self._remember, self._divide,
-            self.ids.__next__, lambda: sum(pool.wanted for pool in self.pools),
+            self.ids.__next__, lambda: sum(pool.wanted for pool in self.pools), self.poison, self._on_poison,
         )  # fmt: skip
         between = [slots.create(self.settings.handoff_slot) for _ in plans[1:]]
         self.slots = [created for created in between if created is not None]
@@ -157,6 +159,7 @@ class LocalEngine:
         pause = max(0.05, min(1.0, self.settings.effective_run_timeout / 4, self.settings.load_timeout / 4))
         while True:
             await asyncio.sleep(pause)
+            self.poison.expire()
             for pool in self.pools:
                 pool.tick(self.clock())
             self._rate += 0.3 * ((self._done - self._done_at_tick) / pause - self._rate)
@@ -165,6 +168,7 @@ class LocalEngine:
     def reload(self) -> None:
         """Load the script anew while the old one serves on. Before the first ready there is nothing to replace."""
         if self._first_ready and not self.draining:
+            self.poison.forget()
             for pool in self.pools:
                 pool.reload()
 
@@ -190,6 +194,14 @@ class LocalEngine:
         self.failed = error
         self.ready.set()
 
+    def _on_poison(self, call: Call) -> None:
+        """Say so, and spare the script those of its kind that wait."""
+        line = f"{self.poison.about(call)} are refused for {self.poison.seconds:g} s"
+        log.error("%s", line, extra={"package": self.package.name})
+        self._remember(line, "")
+        for pool in self.pools:
+            pool.refuse_poison()
+
     def trouble(self, request_id: str, message: str, traceback: str) -> None:
         self.troubles.append(Trouble(time.time(), request_id, message, traceback))
         whose = f"request {request_id}: " if request_id else ""
@@ -202,6 +214,8 @@ class LocalEngine:
 
     def submit(self, call: Call) -> Fault | None:
         fault = self._closed()
+        if fault is None and self.poison.lengths:
+            fault = self._poisonous(call)
         if fault is not None:
             return fault
         call.id = next(self.ids)
@@ -223,6 +237,12 @@ class LocalEngine:
                 self.metrics.dropped["back_off"] += 1
                 return Fault(503, "back_off", "the script keeps failing and is being restarted", max(1, wait))
         return None
+
+    def _poisonous(self, call: Call) -> Fault | None:
+        fault = self.poison.refusal(call)
+        if fault is not None:
+            self.metrics.dropped[fault.code] += 1
+        return fault
 
     def _retry_after(self) -> int:
         """How long the queue takes at the present rate."""

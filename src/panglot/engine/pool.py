@@ -139,7 +139,7 @@ class Pool(Staff):
 
     def on_replies(self, worker: Worker, replies: list[wire.Reply]) -> None:
         now = self.clock()
-        in_flight, finished = worker.in_flight, self.hooks.finished
+        in_flight, finished, lengths = worker.in_flight, self.hooks.finished, self.hooks.poison.lengths
         worker.busy_since = now
         for reply in replies:
             if reply.flags & wire.MORE:
@@ -156,6 +156,8 @@ class Pool(Staff):
             if self.borders is not None:
                 reply = self._leave(call, reply, slot, now)
             if not reply.flags & wire.PASS:
+                if lengths:
+                    self.hooks.poison.survived(call)
                 call.state = DONE
                 finished(call)
                 call.reply(reply)
@@ -194,6 +196,7 @@ class Pool(Staff):
             return reply._replace(times=times)
         if self.next is None:
             raise wire.WireError("the last pool of a row handed a result on")
+        self.hooks.poison.hand_on(call)
         call.slot, call.alone, call.killers = slot, False, 0
         call.become(reply.body)
         call.arrived, call.state = now, QUEUED
@@ -259,8 +262,7 @@ class Pool(Staff):
 
     def _again(self, call: Call) -> None:
         """What the call asked for has been fetched: it is the next one."""
-        self.queue.put_back([call])
-        self.schedule_pump()
+        self._run_again([call])
 
     # Leaving
 
@@ -312,14 +314,46 @@ class Pool(Staff):
         # One that retires has finished what it began, unless it runs several calls at once.
         spared = worker.reason == RETIRED and (worker.slots == 1 or self.settings.rerun)
         verdict = fates.judge(lost, 0 if spared else running, self.settings.rerun)
+        if running == 1 and lost and lost[0].state == RUNNING and worker.ended_itself:
+            self._suspect(lost[0])
         self.metrics.reruns["worker_died"] += verdict.suspected
         if self.borders is not None:
             self.borders.died(worker, verdict.again)
         for call in verdict.guilty:
             self._conclude(call, fates.OVERRAN if worker.reason == HUNG else fates.CRASHED)
-        self.queue.put_back(verdict.again)
-        if verdict.again:
+        self._run_again(verdict.again)
+
+    def _suspect(self, call: Call) -> None:
+        """It ran alone when its worker ended itself."""
+        if self.hooks.poison.killed(call):
+            self.hooks.poisonous(call)
+
+    def refuse_poison(self) -> None:
+        """Answer those that wait and must not run any more."""
+        for call in self.queue.waiting():
+            fault = self.hooks.poison.refusal(call)
+            if fault is not None:
+                call.state = DONE
+                self.drop(call)
+                self._refuse(call, fault)
+
+    def _run_again(self, calls: list[Call]) -> None:
+        """Back to the head of the queue, unless it is known by now what they do."""
+        faults = {call: self.hooks.poison.refusal(call) for call in calls} if self.hooks.poison.lengths else {}
+        self.queue.put_back([call for call in calls if faults.get(call) is None])
+        for call, fault in faults.items():
+            if fault is not None:
+                call.state = DONE
+                if self.borders is not None:
+                    self.borders.left(call)
+                self._refuse(call, fault)
+        if calls:
             self.schedule_pump()
+
+    def _refuse(self, call: Call, fault: Fault) -> None:
+        self.metrics.dropped[fault.code] += 1
+        self.hooks.finished(call)
+        call.fail(fault)
 
     def _conclude(self, call: Call, fault: Fault) -> None:
         call.state = DONE

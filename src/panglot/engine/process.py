@@ -27,6 +27,17 @@ main(int(socket_fd), int(life_fd))
 imports are done, so that a script called json.py cannot stand in their way. As `-c` code it leaves `__main__` without a
 file, so that multiprocessing children of a script do not import it again."""
 
+OWN_FAULTS = (
+    signal.SIGSEGV,
+    signal.SIGABRT,
+    signal.SIGBUS,
+    signal.SIGFPE,
+    signal.SIGILL,
+    signal.SIGSYS,
+    signal.SIGTRAP,
+)
+"""Signals that a process raises by what it does. Others, such as SIGKILL and SIGTERM, come from elsewhere."""
+
 THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_NUM_THREADS")
 
 
@@ -115,6 +126,11 @@ def environment(base: Mapping[str, str], *, threads: int, device: str, pixels: i
         found["PANGLOT_DEVICE"] = device
         found["CUDA_VISIBLE_DEVICES"] = device.partition(":")[2] if device.startswith("cuda") else ""
     return found
+
+
+def ended_itself(returncode: int | None) -> bool:
+    """Whether a process is the cause of its own end; one that was killed, also for want of memory, may not be."""
+    return returncode is not None and (returncode >= 0 or -returncode in OWN_FAULTS)
 
 
 def cause(returncode: int | None) -> str:

@@ -68,6 +68,9 @@ class Queue:
             # Behind a head that waits for long, the places of those that left would pile up.
             self._calls = deque(call for call in self._calls if call.state == QUEUED)
 
+    def waiting(self) -> list[Call]:
+        return [call for call in self._calls if call.state == QUEUED]
+
     def oldest(self) -> Call | None:
         calls = self._calls
         while calls and calls[0].state != QUEUED:

@@ -1,10 +1,10 @@
-"""When a dead worker is replaced: at once while the pool is useful, later and later while it is not."""
+"""When a worker that died with nothing to do is replaced: at once the first time, then later and later."""
 
 from __future__ import annotations
 
 
 class Restarts:
-    """Pure bookkeeping of deaths; `delay` is asked once per death."""
+    """Pure bookkeeping of deaths without a culprit, at load or idle; `delay` is asked once per such death."""
 
     def __init__(self, first: float, longest: float) -> None:
         self.first = first

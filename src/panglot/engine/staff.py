@@ -11,6 +11,7 @@ from typing import Any, cast
 from panglot.engine import obituary, process
 from panglot.engine.call import Call
 from panglot.engine.launcher import Launcher
+from panglot.engine.poison import Poison
 from panglot.engine.restarts import Restarts
 from panglot.engine.row import WHOLE, Plan
 from panglot.engine.slots import Borders
@@ -23,6 +24,7 @@ from panglot_worker import wire
 
 log = logging.getLogger("panglot.engine")
 FRUITLESS = 5
+RELOAD = "reload"
 
 
 @dataclass(frozen=True)
@@ -41,6 +43,10 @@ class Hooks:
     new_id: Callable[[], int]
     threads: Callable[[], int]
     """How many workers all pools together want."""
+    poison: Poison
+    """What has killed, in any pool."""
+    poisonous: Callable[[Call], None]
+    """Calls like this one are refused from now on."""
 
 
 class Staff:
@@ -140,20 +146,24 @@ class Staff:
             self.restarts.answered()
             self._succeed(worker.predecessor)
             worker.predecessor = None
+        elif self._to_reload:
+            self._reload_next()
         self.schedule_pump()
 
     # Replacing workers that still serve
 
     def reload(self) -> None:
         """Load the script anew: one worker first; the old ones serve on, and are kept if the new one fails."""
-        self._to_reload = [worker for worker in self.workers if worker.state == READY]
+        self._to_reload = list(self.workers)
         self._reload_next()
 
     def _reload_next(self) -> None:
-        while self._to_reload:
-            worker = self._to_reload.pop(0)
+        """Replace one that is ready. Those still loading, perhaps the old version, have their turn once they are."""
+        self._to_reload = [worker for worker in self._to_reload if worker.state in (STARTING, LOADING, READY)]
+        for worker in self._to_reload:
             if worker.state == READY:
-                self.replace(worker, "reload")
+                self._to_reload.remove(worker)
+                self.replace(worker, RELOAD)
                 return
 
     def replace(self, worker: Worker, why: str) -> None:
@@ -166,6 +176,8 @@ class Staff:
 
     def _succeed(self, old: Worker) -> None:
         """A successor is ready: the old worker finishes what it holds and ends."""
+        if old.why == RELOAD:
+            self.hooks.poison.forget()
         if old.state == READY:
             old.stop(old.why)
         self._reload_next()
@@ -226,7 +238,7 @@ class Staff:
         if self.launcher.inline is not None:
             self.hooks.failed(obituary.load_error(worker, self.package))
             return
-        self._replace_dead(worker)
+        self._replace_dead(worker, culprit=bool(lost))
 
     async def _report(self, worker: Worker, lost: list[Call]) -> None:
         line, more = await obituary.write(worker, lost)
@@ -243,13 +255,14 @@ class Staff:
         if old is not None:
             old.served = 0
 
-    def _replace_dead(self, worker: Worker) -> None:
+    def _replace_dead(self, worker: Worker, culprit: bool) -> None:
+        """Start a successor: at once where a call was running, which is then to blame; else as `Restarts` says."""
         if any(other.predecessor is worker for other in self.workers) or len(self.workers) >= self.wanted:
             for other in self.workers:
                 if other.predecessor is worker:
                     other.predecessor = None
             return
-        delay = 0.0 if worker.reason == RETIRED else self.restarts.delay()
+        delay = 0.0 if culprit or worker.reason == RETIRED else self.restarts.delay()
         if delay:
             self.retry_at = max(self.retry_at, self.clock() + delay)
             log.warning("%s is started again in %g s", worker, delay, extra=self._about(worker))
@@ -274,7 +287,7 @@ class Staff:
 
     @property
     def failing(self) -> bool:
-        """Workers keep dying without one answer between their deaths."""
+        """Workers keep dying, with nothing to do, and without one answer between their deaths."""
         return self.restarts.fruitless >= FRUITLESS
 
     async def stop(self, seconds: float) -> None:

@@ -278,6 +278,12 @@ class Worker:
                 os.close(self._life_fd)
             self.keeper.on_death(self)
 
+    @property
+    def ended_itself(self) -> bool:
+        """Whether what it ran may be why it is dead, and nobody else."""
+        code = self.popen.returncode if self.popen else None
+        return self.reason == DIED and not self.link.doubt and process.ended_itself(code)
+
     def cause(self) -> str:
         """Why it died, in words."""
         if self.why:

@@ -149,9 +149,15 @@ class Settings:
         (), "further hosts that addresses in requests may lead to", "hosts", group=WORKERS, metavar="HOST[:PORT]"
     )
     restart_delay: float = setting(
-        0.5, "first pause before a worker is restarted that keeps dying; doubles", "seconds", group=WORKERS, least=0
-    )
+        0.5, "first pause before a worker is restarted that keeps dying with nothing to do; doubles", "seconds",
+        group=WORKERS, least=0,
+    )  # fmt: skip
     restart_delay_max: float = setting(30.0, "the longest such pause", "seconds", group=WORKERS, least=0)
+    poison_deaths: int = setting(
+        3, "a request that has ended so many workers, running alone, is refused with 422; 0: never", "int",
+        group=WORKERS, least=0,
+    )  # fmt: skip
+    poison_time: float = setting(600.0, "for how long such a request is refused", "seconds", group=WORKERS, least=0.05)
 
     max_batch: int = setting(
         32, "most items in one script call, for scripts with a batch method", "int", group=BATCHES, least=1, most=65535

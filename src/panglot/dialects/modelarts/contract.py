@@ -56,7 +56,7 @@ def _error_words(raw: bool) -> ErrorWords:
             return _json(503, _gateway(*UNAVAILABLE.get(fault.code, BROKEN_BACKEND)))
         if fault.status == 500:
             return _json(500, failed)
-        if fault.code == "bad_request":
+        if fault.code in ("bad_request", "poisonous"):
             return _json(fault.status, unusable)
         return page(fault)
 

@@ -10,7 +10,7 @@ from panglot.package import Package
 from panglot.settings import Settings
 from panglot.web.contract import Contract, InferRoute, Words, neutral_error
 
-NUMBERS = {"timeout": 6000, "bad_request": 5000, "body_too_large": 5000}
+NUMBERS = {"timeout": 6000, "bad_request": 5000, "body_too_large": 5000, "poisonous": 5000}
 """Paddle Serving's error numbers by fault; 10000 for all others."""
 AS_200 = ("timeout", "bad_request", "script_error", "bad_result", "worker_died")
 """Faults that the platform answers with 200 and an error number."""
