@@ -11,7 +11,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +26,14 @@ LISTENING = re.compile(r"listening on (https?)://\S+:(\d+)")
 class Server:
     """Started with `--port 0`; its log is collected as lines."""
 
-    def __init__(self, path: Path | str, *flags: str, env: dict[str, str] | None = None, largest_file: int = 0) -> None:
+    def __init__(
+        self,
+        path: Path | str,
+        *flags: str,
+        env: dict[str, str] | None = None,
+        largest_file: int = 0,
+        before: Sequence[str] = (),
+    ) -> None:
         environment = {key: value for key, value in os.environ.items() if not key.startswith("PANGLOT_")}
         environment.update(env or {})
         self.lines: list[str] = []
@@ -34,7 +41,7 @@ class Server:
         """Cleared, nobody reads the log: as when it goes to a pager."""
         self.log_is_read.set()
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "panglot", "serve", str(path), "--port", "0", *flags],
+            [*before, sys.executable, "-m", "panglot", "serve", str(path), "--port", "0", *flags],
             stderr=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
             stdin=subprocess.DEVNULL,
@@ -139,10 +146,16 @@ class Server:
 
 @contextlib.contextmanager
 def serving(
-    path: Path | str, *flags: str, env: dict[str, str] | None = None, ready: bool = True, largest_file: int = 0
+    path: Path | str,
+    *flags: str,
+    env: dict[str, str] | None = None,
+    ready: bool = True,
+    largest_file: int = 0,
+    before: Sequence[str] = (),
 ) -> Iterator[Server]:
-    """A server for the length of a test; it must not leave a process behind."""
-    server = Server(path if isinstance(path, Path) else PACKAGES / path, *flags, env=env, largest_file=largest_file)
+    """A server for the length of a test; it must not leave a process behind. `before` is put before its command."""
+    where = path if isinstance(path, Path) else PACKAGES / path
+    server = Server(where, *flags, env=env, largest_file=largest_file, before=before)
     family: list[psutil.Process] = []
     try:
         if ready:

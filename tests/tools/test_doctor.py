@@ -13,7 +13,7 @@ from typing import Any
 import psutil
 import pytest
 
-from panglot.tools.doctor import machine
+from panglot import cgroups
 from panglot.tools.doctor.finding import Finding
 from panglot.tools.doctor.selftest import flags_of
 from panglot.tools.examples import example_of
@@ -259,8 +259,8 @@ def test_the_limits_of_a_container_count(tmp_path: Path) -> None:
     (cgroup / "outer" / "inner" / "cpu.max").write_text("max 100000\n")
     (cgroup / "outer" / "inner" / "memory.max").write_text("1073741824\n")
     (cgroup / "outer" / "memory.max").write_text("max\n")
-    assert machine.cpu_quotas(cgroup, proc) == [0.5]
-    assert machine.memory_limits(cgroup, proc) == [1073741824]
+    assert cgroups.cpu_quotas(cgroup, proc) == [0.5]
+    assert cgroups.memory_limits(cgroup, proc) == [1073741824]
 
 
 def test_the_limits_of_an_old_container_count(tmp_path: Path) -> None:
@@ -274,8 +274,8 @@ def test_the_limits_of_an_old_container_count(tmp_path: Path) -> None:
     ):
         (cgroup / folder).mkdir(parents=True, exist_ok=True)
         (cgroup / folder / file).write_text(text + "\n")
-    assert machine.cpu_quotas(cgroup, proc) == [1.5]
-    assert machine.memory_limits(cgroup, proc) == [2147483648]
+    assert cgroups.cpu_quotas(cgroup, proc) == [1.5]
+    assert cgroups.memory_limits(cgroup, proc) == [2147483648]
 
 
 # The request it sends

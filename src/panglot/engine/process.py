@@ -106,16 +106,6 @@ def memory(pid: int) -> int:
         return 0
 
 
-def out_of_memory_kills() -> int:
-    """How often the kernel has killed in our control group for want of memory; 0 where it does not say."""
-    try:
-        group = Path("/proc/self/cgroup").read_text().strip().rpartition(":")[2]
-        events = Path(f"/sys/fs/cgroup{group}/memory.events").read_text()
-        return int(dict(line.split() for line in events.splitlines()).get("oom_kill", 0))
-    except (OSError, ValueError):
-        return 0
-
-
 def environment(base: Mapping[str, str], *, threads: int, device: str, pixels: int) -> dict[str, str]:
     """What a worker's script sees: ours without the server's own variables and secrets."""
     found = {key: value for key, value in base.items() if not key.startswith("PANGLOT_")}

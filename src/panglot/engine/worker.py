@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, Protocol
 
+from panglot import cgroups
 from panglot.engine import process
 from panglot.engine.call import RUNNING, Call
 from panglot.engine.link import Link
@@ -97,7 +98,7 @@ class Worker:
         self.output: Output | None = None
         self._life_fd = -1
         self._pidfd = -1
-        self._out_of_memory_before = process.out_of_memory_kills()
+        self._out_of_memory_before = cgroups.out_of_memory_kills()
         self._exited = False
         self._link_lost = False
 
@@ -291,7 +292,7 @@ class Worker:
         if self.link.doubt:
             return f"broke the protocol: {self.link.doubt}"
         code = self.popen.returncode if self.popen else None
-        if code == -signal.SIGKILL and process.out_of_memory_kills() > self._out_of_memory_before:
+        if code == -signal.SIGKILL and cgroups.out_of_memory_kills() > self._out_of_memory_before:
             return "was killed by the kernel: out of memory"
         return process.cause(code)
 

@@ -12,9 +12,9 @@ import os
 import resource
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
+from panglot.cgroups import memory_limits
 from panglot.settings.hosts import is_loopback
 from panglot.settings.pools import PoolSize
 
@@ -45,6 +45,9 @@ def setting(  # noqa: PLR0913  each is one column of the table below
     }
     if isinstance(default, dict):
         return field(default_factory=dict, metadata=about)
+    if callable(default):
+        # Looked up on the machine when settings are made, not when this file is imported.
+        return field(default_factory=default, metadata=about)
     return field(default=default, metadata=about)
 
 
@@ -56,12 +59,7 @@ def _connections() -> int:
 def _held() -> int:
     """A quarter of the memory this process may use, at most 4 GiB."""
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    try:
-        limit = Path("/sys/fs/cgroup/memory.max").read_text().strip()
-        memory = min(memory, int(limit)) if limit.isdigit() else memory
-    except OSError:
-        pass
-    return min(memory // 4, 4096 * MIB)
+    return min(min([memory, *memory_limits()]) // 4, 4096 * MIB)
 
 
 HTTP = "HTTP limits"
@@ -171,8 +169,8 @@ class Settings:
 
     max_body: int = setting(64 * MIB, "largest request body; beyond it 413", "size", group=HTTP, least=0)
     max_held: int = setting(
-        _held(),
-        "bytes of bodies, and of answers not yet read, held at once; beyond it 503",
+        _held,
+        "bytes of bodies, and of answers not yet read, held at once; then 503 [a quarter of memory, at most 4 GiB]",
         "size",
         group=HTTP,
         least=1,
@@ -184,8 +182,8 @@ class Settings:
         0.125, "share of max_held that large bodies cannot take, from 0 to 1", "float", group=HTTP, least=0, most=1
     )
     max_connections: int = setting(
-        _connections(), "connections at once; beyond it the longest idle is closed, then 503", "int", group=HTTP,
-        least=1,
+        _connections, "connections at once; then the longest idle is closed, or 503 [1024, or 60 % of the open files]",
+        "int", group=HTTP, least=1,
     )  # fmt: skip
     max_requests_per_connection: int = setting(
         1000, "requests on one connection before it is closed", "int", group=HTTP, least=1

@@ -13,6 +13,7 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
+from panglot.cgroups import cpu_quotas, memory_limits
 from panglot.errors import StartError
 from panglot.settings import Settings
 from panglot.settings.table import MIB, flag
@@ -20,7 +21,6 @@ from panglot.settings.units import show_size
 from panglot.tools.doctor.finding import PROBLEM, WARNING, Finding
 
 MACHINE, ADDRESS = "machine", "address"
-CGROUP = Path("/sys/fs/cgroup")
 PROC = Path("/proc")
 SMALL_MEMORY = 1024 * MIB
 SMALL_DISK = 256 * MIB
@@ -54,16 +54,6 @@ def cpus() -> Finding:
     return Finding(MACHINE, "CPUs", value)
 
 
-def cpu_quotas(cgroup: Path = CGROUP, proc: Path = PROC) -> list[float]:
-    """CPUs allowed by each control group this process is in, where one limits them."""
-    found = []
-    for words in _control(cgroup, proc, "cpu.max", "cpu", ("cpu.cfs_quota_us", "cpu.cfs_period_us")):
-        quota, _, period = words.partition(" ")
-        if quota.isdigit() and period.isdigit() and int(period):
-            found.append(int(quota) / int(period))
-    return found
-
-
 def memory() -> Finding:
     there = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     usable = min([there, *memory_limits()])
@@ -78,27 +68,6 @@ def memory() -> Finding:
             MACHINE, "memory", value, WARNING, "a worker that needs more is killed: free or allow more memory"
         )
     return Finding(MACHINE, "memory", value)
-
-
-def memory_limits(cgroup: Path = CGROUP, proc: Path = PROC) -> list[int]:
-    """Bytes allowed by each control group this process is in, where one limits them."""
-    words = _control(cgroup, proc, "memory.max", "memory", ("memory.limit_in_bytes",))
-    return [int(word) for word in words if word.isdigit()]
-
-
-def _control(cgroup: Path, proc: Path, file: str, controller: str, old_files: tuple[str, ...]) -> Iterator[str]:
-    """A limit at every level above this process: version 2 from `file`, version 1 from `old_files` put together."""
-    for line in _read(proc / "self" / "cgroup").splitlines():
-        _, controllers, own = line.split(":", 2)
-        if controllers and controller not in controllers.split(","):
-            continue
-        root, files = (cgroup / controllers, old_files) if controllers else (cgroup, (file,))
-        level = root / own.strip("/")
-        while level.is_relative_to(root):
-            words = " ".join(_read(level / name) for name in files)
-            if words.strip():
-                yield words
-            level = level.parent
 
 
 def _read(path: Path) -> str:
