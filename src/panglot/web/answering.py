@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import asyncio
-import fcntl
-import termios
 import time
 from collections import deque
+from typing import cast
 
 from uvicorn.config import Config
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 from uvicorn.server import ServerState
 
 from panglot.engine.call import Fault
+from panglot.web import peer
 from panglot.web.exchange import Exchange
 from panglot.web.front import Front
+from panglot.web.half_closed import Begun
 
 IDLE, HEADERS, BODY, ANSWERING, CLOSING = "idle", "headers", "body", "answering", "closing"
+GONE_WITHIN = 0.01
+"""When to look first whether a client that has sent its last byte has gone; the sweep looks again."""
 
 monotonic = time.monotonic
 Entry = Exchange | RequestResponseCycle
@@ -42,6 +45,8 @@ class Answering(HttpToolsProtocol):
         """Bytes of answers the client is slow to read; they count as held."""
         self.held_back = False
         """The next request waits until the client has read the last answer."""
+        self.ended = False
+        """The client has sent its last byte."""
         self.delivered = 0
         self.delivered_at = self.since
         """How many bytes have reached the client, and when it was last seen that none were missing or more had."""
@@ -115,6 +120,8 @@ class Answering(HttpToolsProtocol):
         elif self.phase == CLOSING:
             self.transport.write(self.last_answer)
             self.close_after_writing(unread=True)
+        elif self.ended:
+            self.close_after_writing()
         else:
             self.flow.resume_reading()
             if self.phase == ANSWERING:
@@ -140,6 +147,9 @@ class Answering(HttpToolsProtocol):
         TLS knows no half-close. There the sweep closes, once all is written and unread input has had its moment.
         """
         self.phase, self.since = CLOSING, monotonic()
+        if self.ended:
+            self.transport.close()
+            return
         self.flow.resume_reading()
         if self.transport.can_write_eof():
             self.transport.write_eof()
@@ -170,6 +180,25 @@ class Answering(HttpToolsProtocol):
 
     # Ending
 
+    def eof_received(self) -> bool:  # type: ignore[override]
+        """The client sends no more: answer what has come whole, if it still listens. TLS has no such state.
+
+        Who stops sending in the midst of an answer in parts has gone: that could not be told until the next part.
+        """
+        exchange = self.current if isinstance(self.current, Exchange) else None
+        if self.current is None or self.scheme == "https" or (exchange is not None and exchange.started):
+            return False
+        self.ended = True
+        if exchange is not None:
+            self.transport = cast(asyncio.Transport, Begun(self.transport))
+            self.loop.call_later(GONE_WITHIN, self.drop_if_gone)
+        return True
+
+    def drop_if_gone(self) -> None:
+        """End a connection whose client has sent its last byte and does not listen either."""
+        if self.ended and self.transport is not None and peer.has_reset(self.transport.get_extra_info("socket")):
+            self.transport.abort()
+
     def connection_lost(self, exc: Exception | None) -> None:
         self.phase = CLOSING
         self.owe(0)
@@ -195,10 +224,8 @@ class Answering(HttpToolsProtocol):
         return self.since if self.phase == IDLE and self.transport is not None and not self._is_heard() else 0.0
 
     def _is_heard(self) -> bool:
-        """Whether the kernel has bytes from the client that nobody has read yet."""
-        waiting = bytearray(4)
-        fcntl.ioctl(self.transport.get_extra_info("socket").fileno(), termios.FIONREAD, waiting)
-        return any(waiting)
+        """Whether the client has asked something that was not read yet."""
+        return peer.unread(self.transport.get_extra_info("socket")) > 0
 
     def evict(self) -> None:
         """Make room for a newcomer."""

@@ -44,6 +44,7 @@ class RequestHead:
         "trace",
         "transfer_encoding",
         "url",
+        "whole",
     )
 
     def __init__(self) -> None:
@@ -64,6 +65,8 @@ class RequestHead:
         self.trace = b""
         self.last_event_id = b""
         self.expects_continue = False
+        self.whole = 0
+        """How many headers there were when all had come; those after them are trailers."""
 
     def add(self, name: bytes, value: bytes, limits: Settings) -> None:
         """Take in one header. Raises Refused when there are too many or they are too large."""
@@ -92,8 +95,15 @@ class RequestHead:
 
     def check(self, front: Front, minor: int) -> None:
         """Refuse what no route accepts. Raises Refused."""
-        if self.transfer_encoding and not minor:
-            raise Refused(Fault(400, "bad_http", "HTTP/1.0 has no chunked bodies"), "http")
+        if self.transfer_encoding:
+            if not minor:
+                raise Refused(Fault(400, "bad_http", "HTTP/1.0 has no chunked bodies"), "http")
+            if self.transfer_encoding.lower() != b"chunked":
+                message = "the only transfer encoding this server takes is chunked"
+                raise Refused(Fault(501, "transfer_encoding", message), "encoding")
+        if not minor:
+            self.expects_continue = False
+        self.whole = len(self.headers)
         if self.hosts > 1 or (minor and not self.hosts):
             raise Refused(Fault(400, "bad_host", "a request needs exactly one Host header"), "host")
         if self.hosts and not front.access.knows(self.host):
@@ -108,6 +118,13 @@ class RequestHead:
     def _is_welcome(self, front: Front) -> bool:
         """Whether a browser's page comes from this server, or from an origin that was allowed."""
         return self.origin.partition(b"://")[2] == self.host or self.origin in front.origins
+
+    def check_trailers(self) -> None:
+        """Refuse what came behind the body and would have meant something before it. Raises Refused."""
+        for name, _ in self.headers[self.whole :]:
+            if name in KEEP:
+                message = f"{name.decode('latin-1')} may not come behind the body"
+                raise Refused(Fault(400, "bad_trailer", message), "http")
 
     def request_id(self, front: Front) -> bytes:
         """The client's own id if it is harmless, else a new one."""
@@ -156,6 +173,11 @@ def _host(head: RequestHead, value: bytes) -> None:
     head.host = value
 
 
+def _transfer_encoding(head: RequestHead, value: bytes) -> None:
+    """Several lines of it are one list."""
+    head.transfer_encoding = b"%b, %b" % (head.transfer_encoding, value) if head.transfer_encoding else value
+
+
 def _other_id(head: RequestHead, value: bytes) -> None:
     """A platform's own name for the id; ours wins."""
     head.given_id = head.given_id or value
@@ -179,7 +201,7 @@ KEEP: dict[bytes, Callable[[RequestHead, bytes], None]] = {
     b"x-timeout-ms": _field("given_timeout"),
     b"host": _host,
     b"content-encoding": _field("encoding"),
-    b"transfer-encoding": _field("transfer_encoding"),
+    b"transfer-encoding": _transfer_encoding,
     b"expect": _expect,
     b"origin": _field("origin"),
     b"traceparent": _field("trace"),

@@ -15,6 +15,7 @@ def sweep(connection: Connection, now: float) -> None:
     """End what takes too long."""
     if connection.transport is None:
         return
+    connection.drop_if_gone()
     _check_stall(connection, now)
     if connection.flow.read_paused:
         # What does not arrive is not the client's fault.

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import math
 import socket
 import struct
+import termios
 from typing import Any
 
 TCP_USER_TIMEOUT = 18
@@ -13,6 +15,7 @@ SIOCOUTQ = 0x5411
 BYTES_ACKNOWLEDGED = struct.Struct("120xQ")
 """Where `tcpi_bytes_acked` lies in the kernel's `struct tcp_info`."""
 PROBES = 4
+TCP_CLOSE = 7
 
 
 def notice_silence(listener: socket.socket, seconds: float) -> None:
@@ -38,3 +41,16 @@ def acknowledged(sock: Any) -> int:
     """Bytes that have reached the peer since the connection began."""
     (count,) = BYTES_ACKNOWLEDGED.unpack(sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, BYTES_ACKNOWLEDGED.size))
     return int(count)
+
+
+def unread(sock: Any) -> int:
+    """Bytes that came from the peer and lie in the kernel."""
+    (count,) = struct.unpack("i", fcntl.ioctl(sock.fileno(), termios.FIONREAD, bytes(4)))
+    return int(count)
+
+
+def has_reset(sock: Any) -> bool:
+    """Whether the peer has reset the connection. Where nobody reads, nobody else would notice."""
+    with contextlib.suppress(OSError):
+        return bool(sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 1)[0] == TCP_CLOSE)
+    return False

@@ -27,6 +27,7 @@ CHUNK_OVERHEAD = 32
 SMALL_BODY = 65536
 """The largest body of a request that is not for the script."""
 
+NOT_SPOKEN = Fault(505, "bad_version", "this server speaks HTTP/1.1 and HTTP/1.0")
 NO_ROOM = Fault(503, "memory", "the server holds too many request bodies; try again later", 1)
 
 
@@ -46,6 +47,8 @@ class Connection(Answering):
         """Bytes that came after the piece of data in which the request, then its body, began."""
         self.body_bytes = 0
         self.chunks = 0
+        self.line = b""
+        """The beginning of a request line that has not come whole."""
 
     # Transport
 
@@ -72,6 +75,10 @@ class Connection(Answering):
         if self.phase == IDLE:
             self.phase, self.since, self.arrived = HEADERS, self.last_data, 0
         self.arrived += len(data)
+        if (not self.begun or self.line) and self._is_rtsp(data):
+            self.head = RequestHead()
+            self.refuse(NOT_SPOKEN, "http")
+            return
         try:
             self.parser.feed_data(data)
         except httptools.HttpParserUpgrade:
@@ -86,6 +93,13 @@ class Connection(Answering):
                 self.refuse(Fault(400, "bad_http", "this is not a valid HTTP/1.1 request"), "http")
         else:
             self._check_overhead()
+
+    def _is_rtsp(self, data: bytes) -> bool:
+        """Whether the request line is one of RTSP, which the parser takes as well and does not tell apart."""
+        line = (self.line + data).lstrip(b"\r\n")
+        end = line.find(b"\r\n")
+        self.line = b"" if end >= 0 else line[: self.limits.max_request_line]
+        return end >= 0 and line.startswith(b" RTSP/", line.rfind(b" ", 0, end))
 
     def _check_overhead(self) -> None:
         """Bound what the parser swallows without a word: heads not yet whole, and extensions of chunks."""
@@ -120,7 +134,10 @@ class Connection(Answering):
         head, parser = self.head, self.parser
         self.arrived = 0
         self.count += 1
-        minor = 0 if parser.get_http_version() == "1.0" else 1
+        version = parser.get_http_version()
+        minor = 1 if version == "1.1" else 0
+        if not minor and version != "1.0":
+            self._stop(NOT_SPOKEN if version != "0.9" else NOT_SPOKEN._replace(status=400), "http")
         if parser.should_upgrade():
             self._stop(Fault(400, "no_upgrade", "this server does not change protocols"), "upgrade")
         head.check(self.front, minor)
@@ -165,7 +182,7 @@ class Connection(Answering):
 
     def send_continue(self) -> None:
         """Tell a client that waits for it to send its body, once the answers before it are written."""
-        if self.head.expects_continue and self.current is None and not self.waiting:
+        if self.head.expects_continue and not self.is_answering:
             self.head.expects_continue = False
             self.transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
 
@@ -207,14 +224,16 @@ class Connection(Answering):
             self._stop(Fault(400, "too_many_chunks", "the request body has too many chunks"), "chunks")
 
     def on_message_complete(self) -> None:
-        entry, self.entry = self.entry, None
+        entry = self.entry
         if entry is None:
             return
+        if self.chunks:
+            self.head.check_trailers()
+        if 0 <= self.head.content_length != self.body_bytes:
+            self._stop(Fault(400, "bad_http", "the body is not as long as the request says"), "http")
+        self.entry = None
         self.phase = ANSWERING
         if isinstance(entry, Exchange):
-            if 0 <= self.head.content_length != self.body_bytes:
-                self.entry = entry
-                self._stop(Fault(400, "bad_http", "the body is not as long as the request says"), "http")
             entry.arrived = monotonic()
             entry.deadline = entry.arrived + self.head.timeout(self.limits)
         else:
