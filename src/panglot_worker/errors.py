@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from panglot_worker import wire
+
 SCRIPT_ERROR = "the script failed on this request; the server's log says why"
 BAD_RESULT = "the script's result cannot be sent; the server's log says why"
 
@@ -63,9 +65,9 @@ class EncodeError(Exception):
 
 
 def words(error: BaseException) -> str:
-    """What an exception says. One of a script's own may fail even at that: then who it is."""
+    """What an exception says, cut when that is long. One of a script's own may fail even at that: then who it is."""
     try:
-        return str(error)
+        return wire.clipped(str(error), wire.LONGEST_MESSAGE)
     except BaseException as failure:
         return "a %s that cannot say what it is (its __str__ raised %s)" % (
             type(error).__name__,

@@ -12,6 +12,7 @@ import traceback
 from types import ModuleType
 from typing import Any, Dict, Iterator, NamedTuple, Optional
 
+from panglot_worker import wire
 from panglot_worker.compat import devices
 from panglot_worker.dialects.base import Package
 from panglot_worker.errors import described
@@ -113,11 +114,12 @@ def _unquoted(file: str, line: int, folder: str) -> str:
 
 
 def script_traceback(error: BaseException) -> str:
-    """The traceback as the script's author would see it, without our own frames in front."""
+    """The traceback as the script's author would see it, without our own frames in front; cut when it is long."""
     frames = error.__traceback__
     while frames is not None and _is_ours(frames.tb_frame.f_code.co_filename):
         frames = frames.tb_next
-    return "".join(traceback.format_exception(type(error), error, frames or error.__traceback__))
+    text = "".join(traceback.format_exception(type(error), error, frames or error.__traceback__))
+    return wire.clipped(text, wire.LONGEST_TRACEBACK)
 
 
 def _is_ours(filename: str) -> bool:

@@ -126,5 +126,9 @@ class Port:
         return wire.problem(reply.id, 500, "bad_result", BAD_RESULT, "EncodeError: %s" % error, reply.times)
 
     def tell(self, kind: int, value: Optional[Dict[str, Any]] = None) -> None:
-        """Send a control frame."""
-        self.send([wire.json_frame(kind, self.generation, value or {})])
+        """Send a control frame. An event that is too large for anyone to read is told in a sentence."""
+        frame = wire.json_frame(kind, self.generation, value or {})
+        if kind == wire.EVENT and len(frame) > wire.MAX_EVENT:
+            message = "a worker had more to tell (%s, %d bytes) than is read" % ((value or {}).get("type"), len(frame))
+            frame = wire.json_frame(kind, self.generation, {"type": "warning", "message": message})
+        self.send([frame])

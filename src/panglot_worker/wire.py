@@ -74,6 +74,12 @@ ITEM_ID = struct.Struct("<Q")
 STAGES = ("decode", "preprocess", "inference", "postprocess", "encode")
 """What the five times of a reply stand for, in microseconds."""
 
+LONGEST_MESSAGE = 8192
+LONGEST_TRACEBACK = 65536
+"""Characters that are told and kept of an exception, and of its traceback: a script may raise all that it was sent."""
+MAX_EVENT = 1 << 21
+"""Bytes of an EVENT."""
+
 MAX_FRAME = 0xFFFFFFFF
 MAX_CONTROL = 64 << 20
 """The longest frame of a worker that is no REPLY."""
@@ -196,7 +202,8 @@ def reply_frame(replies: Iterable[Reply], generation: int) -> List[Buffer]:
 
 
 def problem(item_id: int, status: int, code: str, message: str, traceback: str, times: Times = NO_TIMES) -> Reply:
-    """A reply with ERROR. The message is for the client, the traceback for the log."""
+    """A reply with ERROR. The message is for the client, the traceback for the log; both are cut when they are long."""
+    message, traceback = clipped(message, LONGEST_MESSAGE), clipped(traceback, LONGEST_TRACEBACK)
     body = json.dumps({"code": code, "message": message, "traceback": traceback}).encode()
     return Reply(item_id, status, ERROR, times, b"", body)
 
@@ -248,6 +255,14 @@ def replies(payload: memoryview, count: int) -> List[Reply]:
     if len(rows) != count or bodies != len(payload):
         raise WireError("a REPLY frame of %d bytes holds replies of %d bytes" % (len(payload), bodies))
     return result
+
+
+def clipped(text: str, most: int) -> str:
+    """The text; of one that is longer than `most`, its beginning and its end."""
+    if len(text) <= most:
+        return text
+    left_out = " ... (%d characters left out) ... " % (len(text) - most)
+    return text[: most // 2] + left_out + text[len(text) - most // 2 :]
 
 
 def item_ids(payload: Buffer) -> Iterator[int]:

@@ -22,6 +22,7 @@ from panglot.errors import LoadError
 from panglot.metrics import Metrics
 from panglot.package import Package
 from panglot.settings import Settings
+from panglot_worker.wire import LONGEST_MESSAGE, LONGEST_TRACEBACK, clipped
 
 LOADING, READY, BACK_OFF, DRAINING = "loading", "ready", "back-off", "draining"
 TROUBLES = 20
@@ -203,12 +204,15 @@ class LocalEngine:
             pool.refuse_poison()
 
     def trouble(self, request_id: str, message: str, traceback: str) -> None:
+        message, traceback = clipped(message, LONGEST_MESSAGE), clipped(traceback, LONGEST_TRACEBACK)
         self.troubles.append(Trouble(time.time(), request_id, message, traceback))
         whose = f"request {request_id}: " if request_id else ""
         log.error("%s%s\n%s", whose, message, traceback.rstrip(), extra={"package": self.package.name})
 
     def _remember(self, message: str, more: str) -> None:
-        self.troubles.append(Trouble(time.time(), "", message, more))
+        self.troubles.append(
+            Trouble(time.time(), "", clipped(message, LONGEST_MESSAGE), clipped(more, LONGEST_TRACEBACK))
+        )
 
     # Calls
 

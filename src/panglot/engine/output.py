@@ -5,8 +5,15 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Callable
+from typing import cast
+
+from panglot.text import visible
 
 TAIL = 40
+LEAST_COST = 100
+"""What a line costs of the rate at least: an empty one is as much work as one of so many bytes."""
+LINES_A_TURN = 100
+"""Lines of one worker that are logged before the loop turns to others."""
 
 
 class Output(asyncio.Protocol):
@@ -30,54 +37,89 @@ class Output(asyncio.Protocol):
         self._used = 0
         self._lost = 0
         self._rest = b""
-        self._overlong = False
+        self._skipping = False
+        """The beginning of this line is logged cut, or dropped: the rest of it goes."""
+        self._paused = False
+        self._transport: asyncio.ReadTransport | None = None
         self.tail: deque[str] = deque(maxlen=TAIL)
         self.ended = asyncio.Event()
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast(asyncio.ReadTransport, transport)
 
     def data_received(self, data: bytes) -> None:
         now = self._clock()
         if now - self._window >= 1.0:
             self._window, self._used = now, 0
             self._tell_lost()
-        self._used += len(data)
-        if self._used > self._rate:
-            self._lost += len(data)
-            self._dropped(len(data))
+        self._rest += data
+        self._take_turn()
+
+    def _take_turn(self) -> None:
+        """Log some lines; while there are more, nothing is read."""
+        self._log_lines(LINES_A_TURN)
+        if self._transport is None or self._transport.is_closing():
             return
-        *lines, self._rest = (self._rest + data).split(b"\n")
-        for line in lines:
+        more = b"\n" in self._rest
+        if more:
+            asyncio.get_running_loop().call_soon(self._take_turn)
+        if more and not self._paused:
+            self._transport.pause_reading()
+        elif self._paused and not more:
+            self._transport.resume_reading()
+        self._paused = more
+
+    def _log_lines(self, most: int) -> None:
+        *lines, self._rest = self._rest.split(b"\n", most)
+        for place, line in enumerate(lines):
+            if not self._afford(len(line) + 1):
+                self._lose(b"\n".join((*lines[place:], self._rest)))
+                return
             self._emit(line)
-        if len(self._rest) > self._longest:
-            self._emit(self._rest)
-            self._rest, self._overlong = b"", True
+        if len(self._rest) > self._longest and b"\n" not in self._rest:
+            if self._afford(len(self._rest)):
+                self._emit(self._rest)
+                self._rest, self._skipping = b"", True
+            else:
+                self._lose(self._rest)
+
+    def _afford(self, size: int) -> bool:
+        self._used += max(size, LEAST_COST)
+        return self._used <= self._rate
+
+    def _lose(self, data: bytes) -> None:
+        """Drop what is here; the line whose beginning this is goes too."""
+        self._lost += len(data)
+        self._dropped(len(data))
+        self._skipping = not data.endswith(b"\n")
+        self._rest = b""
 
     def _emit(self, line: bytes) -> None:
-        if self._overlong:
-            self._overlong = False
+        if self._skipping:
+            self._skipping = False
             self._dropped(len(line))
             return
         if len(line) > self._longest:
             self._dropped(len(line) - self._longest)
             line = line[: self._longest] + b"..."
-        text = visible(line.decode("utf-8", "backslashreplace").rstrip("\r"))
+        text = visible(line.decode("utf-8", "backslashreplace").rstrip("\r"), "\t")
         self.tail.append(text)
         self._line(text)
 
     def _tell_lost(self) -> None:
         if self._lost:
-            self._line(f"... {self._lost} bytes of output dropped (more than {self._rate} bytes in a second)")
+            self._line(
+                f"... {self._lost} bytes of output dropped (more than {self._rate} bytes in a second; "
+                f"a line counts as {LEAST_COST} at least)"
+            )
             self._lost = 0
 
     def connection_lost(self, exc: Exception | None) -> None:
+        self._transport = None
+        while b"\n" in self._rest:
+            self._log_lines(LINES_A_TURN)
         if self._rest:
             self._emit(self._rest)
             self._rest = b""
         self._tell_lost()
         self.ended.set()
-
-
-def visible(text: str) -> str:
-    """The text with control characters made harmless; tabs stay."""
-    if text.isprintable():
-        return text
-    return "".join(c if c.isprintable() or c == "\t" else f"\\x{ord(c):02x}" for c in text)

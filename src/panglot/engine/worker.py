@@ -153,7 +153,7 @@ class Worker:
     def longest(self, kind: int, count: int) -> int:
         """What its word is good for: replies to what it holds, each as long as one may be, or a control frame."""
         if kind != wire.REPLY:
-            return wire.MAX_CONTROL
+            return wire.MAX_EVENT if kind == wire.EVENT else wire.MAX_CONTROL
         return min(count, len(self.in_flight) + len(self.recalled)) * self.keeper.max_reply
 
     def on_frame(self, kind: int, count: int, payload: memoryview) -> None:

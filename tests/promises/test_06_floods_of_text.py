@@ -1,0 +1,107 @@
+"""However much a script says, raised or printed, the log, the memory of the front and its loop stay within bounds."""
+
+from __future__ import annotations
+
+import statistics
+import threading
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+
+from support.server import Server, serving, wait_until
+
+MIB = 1 << 20
+RAISES = """
+class Model:
+    def predict(self, request):
+        raise KeyError(request)
+"""
+RAISES_IN_A_BATCH = """
+class Model:
+    def predict_batch(self, items):
+        raise KeyError(items)
+"""
+REFUSES = """
+from panglot_worker import ClientError
+
+def predict(request):
+    raise ClientError(request)
+"""
+PRINTS = """
+import os, time
+
+def predict(request):
+    if request == "numbers":
+        for number in range(200_000):
+            print(number)
+    if request == "nothing":
+        ends = time.monotonic() + 3
+        while time.monotonic() < ends:
+            os.write(1, b"\\n" * 4096)
+    return request
+"""
+
+
+def package(folder: Path, script: str) -> Path:
+    (folder / "model.py").write_text(script)
+    return folder
+
+
+@pytest.mark.parametrize("script", [RAISES, RAISES_IN_A_BATCH], ids=["alone", "batch"])
+def test_an_exception_that_holds_its_request_is_told_in_part(tmp_path: Path, script: str) -> None:
+    with serving(package(tmp_path, script)) as server:
+        front = psutil.Process(server.process.pid)
+        server.predict("begins" + "ä\n" * 10)
+        before = front.memory_info().rss
+        most = 0
+        for _ in range(3):
+            answer = server.predict("begins" + "ä\n" * 5_000_000 + "ends")
+            assert answer.status_code == 500
+            most = max(most, front.memory_info().rss)
+        server.wait_log(r"(?s)KeyError: .*begins.*characters left out.*ends'")
+        assert len(server.log) < 2 * MIB
+        assert len(server.client.get("/").text) < 4 * MIB
+        # The body itself, in pieces and once more on its way.
+        assert most - before < 100 * MIB
+
+
+def test_a_refusal_in_too_many_words_is_sent_in_part(tmp_path: Path) -> None:
+    with serving(package(tmp_path, REFUSES)) as server:
+        answer = server.predict("begins" + "x" * 5_000_000 + "ends")
+        assert answer.status_code == 400
+        assert len(answer.content) < 20_000
+        message = answer.json()["error"]["message"]
+        assert message.startswith("begins")
+        assert message.endswith("ends")
+
+
+@pytest.mark.parametrize("flood", ["numbers", "nothing"])
+def test_short_lines_do_not_starve_the_others(tmp_path: Path, flood: str) -> None:
+    with serving(package(tmp_path, PRINTS)) as server:
+        quiet = statistics.median(health(server) for _ in range(20))
+        asking = threading.Thread(target=server.predict, args=(flood,))
+        asking.start()
+        times = []
+        while asking.is_alive() and len(times) < 2000:
+            times.append(health(server))
+        asking.join()
+        wait_until(lambda: server.metric("panglot_log_dropped_bytes_total") > 0)
+        # A second's worth of short lines is some thousands; what is asked meanwhile waits for some of them only.
+        assert max(times) < max(0.5, 100 * quiet)
+        assert server.log.count("/0 |") < 60_000
+        server.wait_log(r"bytes of output dropped \(more than 1048576 bytes in a second; a line counts as 100 at least")
+
+
+def health(server: Server) -> float:
+    began = time.perf_counter()
+    assert server.client.get("/v2/health/live").status_code == 200
+    return time.perf_counter() - began
+
+
+def test_the_last_words_before_a_death_are_kept(tmp_path: Path) -> None:
+    script = "import os\n\ndef predict(n):\n    for i in range(n):\n        print('word', i)\n    os._exit(4)\n"
+    with serving(package(tmp_path, script)) as server:
+        assert server.predict(250).status_code == 500
+        server.wait_log(r"(?s)ended with exit code 4.*its last words:.*word 249")
