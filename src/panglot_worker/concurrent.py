@@ -9,7 +9,7 @@ import time
 from typing import Any, Dict, Set
 
 from panglot_worker import wire
-from panglot_worker.dialects.base import Request
+from panglot_worker.dialects.base import Dialect, Request, Stages
 from panglot_worker.dialects.plain import Plain
 from panglot_worker.port import FrontGone, Port
 from panglot_worker.running import Runner, cancelled, durations, finished
@@ -18,10 +18,11 @@ from panglot_worker.running import Runner, cancelled, durations, finished
 class Concurrent:
     """One task per item on the main thread's event loop. Items are answered in any order."""
 
-    def __init__(self, dialect: Plain, port: Port, rerun: bool) -> None:
+    def __init__(self, dialect: Dialect, stages: Stages, port: Port, rerun: bool) -> None:
         self.dialect = dialect
+        self.stages = stages
         self.port = port
-        self.runner = Runner(dialect, port, rerun)
+        self.runner = Runner(dialect, stages, port, rerun)
         self.tasks: Dict[int, "asyncio.Task[None]"] = {}
         self.unwanted: Set[int] = set()
         self.stopping = False
@@ -87,30 +88,30 @@ class Concurrent:
             await self._run_stages(request)
 
     async def _run_stages(self, request: Request) -> None:
-        hooks = self.dialect.hooks
+        stages = self.stages
         now = time.perf_counter
         marks = [now()]
         stage = "decode"
         try:
-            value = self.dialect.decode(request)
+            value = stages.decode(request)
             marks.append(now())
             stage = "preprocess"
-            if "preprocess" in hooks:
-                value = await settled(hooks["preprocess"](value))
+            if stages.preprocess is not None:
+                value = await settled(stages.preprocess(value))
             marks.append(now())
             stage = "inference"
-            output = hooks["predict"](value)
+            output = stages.infer(value)
             if inspect.isasyncgen(output):
                 await self._stream(request, output)
                 return
             output = await settled(output)
             marks.append(now())
             stage = "postprocess"
-            if "postprocess" in hooks:
-                output = await settled(hooks["postprocess"](output))
+            if stages.postprocess is not None:
+                output = await settled(stages.postprocess(output))
             marks.append(now())
             stage = "encode"
-            answer = self.dialect.encode(output, request)
+            answer = stages.encode(output, request)
             marks.append(now())
         except asyncio.CancelledError as error:
             if request.id in self.unwanted:
@@ -130,8 +131,8 @@ class Concurrent:
         content_type = self.dialect.stream_type(request)
         head = content_type.encode("latin-1")
         async for part in parts:
-            if "postprocess" in self.dialect.hooks:
-                part = await settled(self.dialect.hooks["postprocess"](part))
+            if self.stages.postprocess is not None:
+                part = await settled(self.stages.postprocess(part))
             body = self.dialect.encode_part(part, content_type)
             self.port.reply(wire.Reply(request.id, 200, wire.MORE, wire.NO_TIMES, head, body))
         self.port.reply(wire.Reply(request.id, 200, 0, wire.NO_TIMES, head, b""))
@@ -146,5 +147,6 @@ async def settled(value: Any) -> Any:
     return await value if inspect.isawaitable(value) else value
 
 
-def serve(dialect: Plain, port: Port, rerun: bool) -> str:
-    return dialect.event_loop().run_until_complete(Concurrent(dialect, port, rerun).serve())
+def serve(dialect: Plain, stages: Stages, port: Port, rerun: bool) -> str:
+    """Run items until the front says stop, or the script has spoilt the process. Returns why it ended."""
+    return dialect.event_loop().run_until_complete(Concurrent(dialect, stages, port, rerun).serve())

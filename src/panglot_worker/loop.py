@@ -15,11 +15,11 @@ import signal
 import socket
 import sys
 import time
-from typing import Any, Callable, Dict, Optional
+from typing import Any, Callable, Dict, NamedTuple, Optional
 
 from panglot_worker import dialects, loading, wire
 from panglot_worker.compat import pictures
-from panglot_worker.dialects.base import AsksForRow, Dialect, Package
+from panglot_worker.dialects.base import AsksForRow, Dialect, Package, Stages
 from panglot_worker.port import FrontGone, Port
 
 F_SETSIG = 10
@@ -83,10 +83,11 @@ def work(port: Port, own_process: bool = True) -> int:
     pictures.limit(int(package.settings.get("max_pixels", 40_000_000)))
     loading.enter(package)
     port = guarded(port, package, own_process)
-    dialect = load(package, port, own_process)
-    if dialect is None:
+    loaded = load(package, port, own_process)
+    if loaded is None:
         return 3
-    reason = serve_until_stopped(dialect, port, bool(package.settings.get("rerun", True)))
+    dialect, stages, serve = loaded
+    reason = serve(dialect, stages, port, bool(package.settings.get("rerun", True)))
     if reason:
         port.tell(wire.EVENT, {"type": "retire", "reason": reason})
     with contextlib.suppress(Exception):
@@ -94,7 +95,15 @@ def work(port: Port, own_process: bool = True) -> int:
     return 0
 
 
-def load(package: Package, port: Port, own_process: bool) -> Optional[Dialect]:
+class Loaded(NamedTuple):
+    """A script that is ready: its dialect, its stages, and what serves them."""
+
+    dialect: Dialect
+    stages: Optional[Stages]
+    serve: Callable[..., str]
+
+
+def load(package: Package, port: Port, own_process: bool) -> Optional[Loaded]:
     """Bring the script up and say READY, or say FAILED."""
     doing = "loading"
     started = time.monotonic()
@@ -108,15 +117,13 @@ def load(package: Package, port: Port, own_process: bool) -> Optional[Dialect]:
         leave_network(package, own_process)
         dialect = dialects.find(package)(package)
         dialect.port = port
-        description = dialect.load(progress)
+        stages = dialect.load(progress)
+        description = dialect.describe()
         if own_process:
             reset_signals()
-        if package.does("inference"):
-            warm_up(dialect, str(package.settings.get("warm_up", "warn")), port, progress)
-        if package.part:
-            from panglot_worker.parts import Parted
-
-            dialect = Parted(dialect, package.part)
+        if package.does("inference") and stages is not None:
+            stages = warm_up(dialect, stages, port, progress)
+        loaded = arranged(dialect, stages)
     except AsksForRow as wish:
         port.tell(wire.EVENT, {"type": "row", "pools": wish.pools})
         return None
@@ -124,14 +131,28 @@ def load(package: Package, port: Port, own_process: bool) -> Optional[Dialect]:
         flush()
         port.tell(wire.FAILED, loading.as_dict(loading.explain(error, package, doing)))
         return None
-    if package.settings.get("dev"):
-        from panglot_worker import recording
-
-        recording.watch(dialect)
     gc.collect()
     gc.freeze()
-    port.tell(wire.READY, ready(dialect, description, time.monotonic() - started))
-    return dialect
+    port.tell(wire.READY, ready(loaded, description, time.monotonic() - started))
+    return loaded
+
+
+def arranged(dialect: Dialect, stages: Optional[Stages]) -> Loaded:
+    """What this worker does of the script: all of it or its part of a row, recorded where that is wanted."""
+    module, _, name = dialect.server.partition(":")
+    serve: Callable[..., str] = getattr(importlib.import_module(module), name)
+    package = dialect.package
+    if package.part:
+        from panglot_worker.parts import Part
+
+        part = Part(dialect, package.part)
+        serve = part.serve
+        stages = part.of(stages) if stages is not None else None
+    if package.settings.get("dev") and stages is not None:
+        from panglot_worker import recording
+
+        stages = recording.watched(stages, package)
+    return Loaded(dialect, stages, serve)
 
 
 def guarded(port: Port, package: Package, own_process: bool) -> Port:
@@ -157,26 +178,31 @@ def leave_network(package: Package, own_process: bool) -> None:
     netguard.leave_network()
 
 
-def warm_up(dialect: Dialect, rule: str, port: Port, progress: Callable[[str], None]) -> None:
+def warm_up(dialect: Dialect, stages: Stages, port: Port, progress: Callable[[str], None]) -> Stages:
     """Run the script's example. A failure is a warning, or, by setting, a failed load."""
+    rule = str(dialect.package.settings.get("warm_up", "warn"))
     if rule == "off":
-        return
+        return stages
     progress("running its example")
     try:
-        dialect.warm_up()
+        return dialect.warm_up(stages)
     except BaseException as error:
         if rule == "fail" or not isinstance(error, Exception):
             raise
         traceback = loading.script_traceback(error)
         port.tell(wire.EVENT, {"type": "warning", "message": "the script's own example failed", "traceback": traceback})
+        return stages
 
 
-def ready(dialect: Dialect, description: Dict[str, Any], seconds: float) -> Dict[str, Any]:
+def ready(loaded: Loaded, description: Dict[str, Any], seconds: float) -> Dict[str, Any]:
+    """What the front is told once the script can take items."""
+    dialect = loaded.dialect
+    infers = dialect.package.does("inference")
     return {
         "slots": dialect.slots,
-        "batched": dialect.batched,
-        "workers": dialect.workers,
-        "max_batch": dialect.max_batch,
+        "batched": loaded.stages is not None and loaded.stages.infer_batch is not None,
+        "workers": dialect.workers if infers else None,
+        "max_batch": dialect.max_batch if infers else None,
         "seconds": round(seconds, 3),
         "api": description,
     }
@@ -187,13 +213,6 @@ def reset_signals() -> None:
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     faulthandler.enable(file=sys.__stderr__ if sys.__stderr__ else 2)
-
-
-def serve_until_stopped(dialect: Dialect, port: Port, rerun: bool) -> str:
-    """Run the dialect's own server; why it ended, or nothing when the front asked."""
-    module, _, name = dialect.server.partition(":")
-    reason: str = getattr(importlib.import_module(module), name)(dialect, port, rerun)
-    return reason
 
 
 def flush() -> None:

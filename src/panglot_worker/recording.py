@@ -10,7 +10,6 @@ scripts change what they were given. In a row of pools the record travels with t
 
 from __future__ import annotations
 
-import functools
 import inspect
 import json
 import struct
@@ -18,9 +17,8 @@ from contextvars import ContextVar
 from typing import Any, Callable, Dict, List, NamedTuple, Optional
 
 from panglot_worker import current
-from panglot_worker.dialects.base import Answer, Dialect, Request
+from panglot_worker.dialects.base import Answer, Package, Request, Stages
 from panglot_worker.leaves import Leaf, leaves
-from panglot_worker.parts import Parted
 
 STAGES = "application/x-panglot-stages"
 MAGIC = b"PANGLOT-STAGES 1\n"
@@ -59,29 +57,18 @@ _record: "ContextVar[Optional[Record]]" = ContextVar("record", default=None)
 """Of the item whose stages run here; async scripts have several in one process."""
 
 
-def watch(dialect: Dialect) -> None:
-    """Let the stages of a loaded dialect be recorded."""
-    hooks = getattr(dialect, "hooks", None)
-    if getattr(dialect, "asynchronous", False) and isinstance(hooks, dict):
-        for name, stage in (("preprocess", "preprocess"), ("predict", "inference")):
-            if name in hooks:
-                hooks[name] = _awaited(hooks[name], stage)
-    else:
-        for name, stage in (("preprocess", "preprocess"), ("infer", "inference")):
-            method = getattr(dialect, name)
-            if not _is_default(method):
-                setattr(dialect, name, _recorded(method, stage))
-        if not _is_default(dialect.infer_batch):
-            dialect.infer_batch = _each(dialect.infer_batch)  # type: ignore[method-assign,assignment]
-    dialect.decode = _begun(dialect.decode)  # type: ignore[method-assign,assignment]
-    last = not (_is_default(dialect.encode) and isinstance(dialect, Parted))
-    dialect.encode = (_ended if last else _carried)(dialect.encode)  # type: ignore[method-assign,assignment]
-
-
-def _is_default(method: Any) -> bool:
-    """Whether a stage does nothing here: the dialect has none, or another pool does it."""
-    own = getattr(method, "__func__", None)
-    return any(own is vars(kind).get(method.__name__) for kind in (Dialect, Parted)) if own is not None else False
+def watched(stages: Stages, package: Package) -> Stages:
+    """The stages of a loaded script, with what comes out of each taken down for whoever asks."""
+    last = not package.part or bool(package.part["last"])
+    infers = package.does("inference")
+    return Stages(
+        decode=_begun(stages.decode),
+        preprocess=_recorded(stages.preprocess, "preprocess") if stages.preprocess is not None else None,
+        infer=_recorded(stages.infer, "inference") if infers else stages.infer,
+        infer_batch=_each(stages.infer_batch) if stages.infer_batch is not None else None,
+        postprocess=stages.postprocess,
+        encode=(_ended if last else _carried)(stages.encode),
+    )
 
 
 def _begun(decode: Callable[[Request], Any]) -> Callable[[Request], Any]:
@@ -102,31 +89,26 @@ def _begun(decode: Callable[[Request], Any]) -> Callable[[Request], Any]:
     return begin
 
 
-def _recorded(method: Callable[[Any], Any], stage: str) -> Callable[[Any], Any]:
-    @functools.wraps(method)
+def _recorded(stage: Callable[[Any], Any], name: str) -> Callable[[Any], Any]:
+    """The stage, recorded; one whose result is awaited is recorded when that is there."""
+
     def run(value: Any) -> Any:
-        result = method(value)
+        result = stage(value)
         record = _record.get()
-        if record is not None and not inspect.isgenerator(result):
-            record.add(stage, result)
+        if record is None or inspect.isgenerator(result) or inspect.isasyncgen(result):
+            return result
+        if inspect.isawaitable(result):
+            return _awaited(result, record, name)
+        record.add(name, result)
         return result
 
     return run
 
 
-def _awaited(hook: Callable[[Any], Any], stage: str) -> Callable[[Any], Any]:
-    if inspect.isasyncgenfunction(hook):
-        return hook
-
-    async def run(value: Any) -> Any:
-        result = hook(value)
-        result = await result if inspect.isawaitable(result) else result
-        record = _record.get()
-        if record is not None:
-            record.add(stage, result)
-        return result
-
-    return run
+async def _awaited(coming: Any, record: Record, name: str) -> Any:
+    result = await coming
+    record.add(name, result)
+    return result
 
 
 def _each(infer_batch: Callable[[List[Any]], Any]) -> Callable[[List[Any]], Any]:

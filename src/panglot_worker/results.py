@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Sequence
+from typing import Any, Callable, List, Sequence
 
 
 class WrongResults(Exception):
@@ -21,4 +21,10 @@ def one_each(outputs: Any, expected: int) -> Sequence[Any]:
 
 
 def only_result(outputs: Any) -> Any:
+    """The one result of a batch call with one item. Raises WrongResults."""
     return one_each(outputs, 1)[0]
+
+
+def with_one(infer_batch: Callable[[List[Any]], Any]) -> Callable[[Any], Any]:
+    """A batch call as a call with one item."""
+    return lambda value: only_result(infer_batch([value]))

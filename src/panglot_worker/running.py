@@ -5,14 +5,15 @@ from __future__ import annotations
 import inspect
 import time
 import traceback
-from typing import Any, Callable, Iterator, List, Optional, Sequence, Tuple, Union
+from typing import Any, Callable, Iterator, List, Sequence, Tuple, Union
 
 from panglot_worker import current, wire
-from panglot_worker.dialects.base import Answer, Dialect, Problem, Request
+from panglot_worker.dialects.base import Answer, Dialect, Problem, Request, Stages
 from panglot_worker.errors import SCRIPT_ERROR, described
 from panglot_worker.loading import script_traceback
 from panglot_worker.port import Port
-from panglot_worker.results import one_each, only_result
+from panglot_worker.results import one_each
+from panglot_worker.splitting import one_by_one
 
 POLL_EVERY = 0.001
 now = time.perf_counter
@@ -21,24 +22,25 @@ now = time.perf_counter
 class Runner:
     """Runs the frames of one worker whose dialect takes one batch at a time."""
 
-    def __init__(self, dialect: Dialect, port: Port, rerun: bool = True) -> None:
+    def __init__(self, dialect: Dialect, stages: Stages, port: Port, rerun: bool = True) -> None:
         self.dialect = dialect
+        self.decode, self.infer, self.encode, self.preprocess, self.postprocess, self.infer_batch = stages
         self.port = port
         self.rerun = rerun
         self.broken = ""
         self._polled = now()
-        self.preprocess = own_stage(dialect, "preprocess")
-        self.postprocess = own_stage(dialect, "postprocess")
+        part = dialect.package.part
+        self.streams = dialect.streams and (not part or bool(part["last"]))
 
     def run(self, items: List[wire.Item], singly: bool) -> None:
-        if singly or len(items) == 1 or not self.dialect.batched:
+        if singly or len(items) == 1 or self.infer_batch is None:
             for item in items:
                 if self._is_cancelled(item.id):
                     self.port.reply(cancelled(item.id))
                 else:
                     self.run_one(Request(item))
         else:
-            self.run_batch([Request(item) for item in items])
+            self.run_batch([Request(item) for item in items], self.infer_batch)
 
     def _is_cancelled(self, item_id: int) -> bool:
         started = now()
@@ -54,11 +56,10 @@ class Runner:
 
     def run_one(self, request: Request) -> None:
         current.running[:] = (request,)
-        dialect = self.dialect
         marks = [now()]
         stage = "decode"
         try:
-            value = dialect.decode(request)
+            value = self.decode(request)
             marks.append(now())
             if self.preprocess is None:
                 marks.append(marks[1])
@@ -67,8 +68,8 @@ class Runner:
                 value = self.preprocess(value)
                 marks.append(now())
             stage = "inference"
-            output = only_result(dialect.infer_batch([value])) if dialect.batched else dialect.infer(value)
-            if inspect.isgenerator(output) and dialect.streams:
+            output = self.infer(value)
+            if inspect.isgenerator(output) and self.streams:
                 self._stream(request, output, marks)
                 return
             marks.append(now())
@@ -79,7 +80,7 @@ class Runner:
                 output = self.postprocess(output)
                 marks.append(now())
             stage = "encode"
-            answer = dialect.encode(output, request)
+            answer = self.encode(output, request)
             marks.append(now())
         except BaseException as error:
             marks.append(now())
@@ -89,7 +90,7 @@ class Runner:
 
     # A batch
 
-    def run_batch(self, requests: List[Request]) -> None:
+    def run_batch(self, requests: List[Request], infer_batch: Callable[[List[Any]], Sequence[Any]]) -> None:
         """Decode each, call once, encode each. A call that fails is repeated item by item, once."""
         replies: List[wire.Reply] = []
         ready: List[Tuple[Request, Any, int, int]] = []
@@ -104,7 +105,7 @@ class Runner:
             current.running[:] = [request for request, _, _, _ in ready]
             try:
                 values = [value for _, value, _, _ in ready]
-                outputs: Sequence[Any] = one_each(self.dialect.infer_batch(values), len(values))
+                outputs: Sequence[Any] = one_each(infer_batch(values), len(values))
             except BaseException as error:
                 for reply in self._one_by_one(ready, error, started):
                     # Sent at once: what is done stays done, whatever the next item does to this process.
@@ -121,7 +122,7 @@ class Runner:
         started = decoded = now()
         stage = "decode"
         try:
-            value = self.dialect.decode(request)
+            value = self.decode(request)
             decoded = now()
             if self.preprocess is None:
                 return (request, value, microseconds(decoded - started), 0)
@@ -143,29 +144,16 @@ class Runner:
             for request, _, decode, preprocess in ready:
                 yield self.failed_reply(request, error, "inference", (decode, preprocess, took, 0, 0))
             return
-        failures = 0
-        for request, value, decode, preprocess in ready:
-            begun = now()
-            current.running[:] = (request,)
-            try:
-                output = only_result(self.dialect.infer_batch([value]))
-            except BaseException as own:
-                failures += 1
-                took = microseconds(now() - begun)
-                yield self.failed_reply(request, own, "inference", (decode, preprocess, took, 0, 0))
-                continue
-            took = microseconds(now() - begun)
-            yield self._conclude(request, output, (decode, preprocess, took))
-        self.port.tell(
-            wire.EVENT,
-            {
-                "type": "batch_split",
-                "items": len(ready),
-                "failed": failures,
-                "error": "" if failures else script_traceback(error),
-                "message": described(error),
-            },
-        )
+        items = [(request, value) for request, value, _, _ in ready]
+        outcomes = one_by_one(self.infer, items, error, self.port)
+        for (request, _, decode, preprocess), outcome in zip(ready, outcomes):
+            took = microseconds(outcome.seconds)
+            if outcome.error is None:
+                yield self._conclude(request, outcome.output, (decode, preprocess, took))
+            else:
+                yield self.failed_reply(request, outcome.error, "inference", (decode, preprocess, took, 0, 0))
+        # The generator's end tells the front.
+        next(outcomes, None)
 
     def _conclude(self, request: Request, output: Any, so_far: Tuple[int, int, int]) -> wire.Reply:
         started = now()
@@ -176,7 +164,7 @@ class Runner:
                 output = self.postprocess(output)
                 post = microseconds(now() - started)
             stage = "encode"
-            answer = self.dialect.encode(output, request)
+            answer = self.encode(output, request)
         except BaseException as error:
             return self.failed_reply(request, error, stage, (*so_far, post, microseconds(now() - started) - post))
         return finished(request.id, answer, (*so_far, post, microseconds(now() - started) - post))
@@ -234,12 +222,6 @@ class Runner:
             self.broken = "the script raised %s" % described(error)
 
 
-def own_stage(dialect: Dialect, name: str) -> Optional[Callable[[Any], Any]]:
-    """A stage the dialect fills in; None when it is the identity, so that it costs nothing and is not timed."""
-    stage: Callable[[Any], Any] = getattr(dialect, name)
-    return None if getattr(stage, "__func__", None) is getattr(Dialect, name) else stage
-
-
 def finished(item_id: int, answer: Answer, times: wire.Times) -> wire.Reply:
     head = answer.content_type.encode("latin-1")
     if answer.headers:
@@ -267,9 +249,9 @@ def durations(marks: List[float]) -> wire.Times:
     return tuple(times)  # type: ignore[return-value]
 
 
-def serve(dialect: Dialect, port: Port, rerun: bool) -> str:
+def serve(dialect: Dialect, stages: Stages, port: Port, rerun: bool) -> str:
     """Run frames until the front says stop, or the script has spoilt the process. Returns why it ended."""
-    return run_frames(Runner(dialect, port, rerun), port, lambda: None)
+    return run_frames(Runner(dialect, stages, port, rerun), port, lambda: None)
 
 
 def run_frames(runner: Runner, port: Port, after: Callable[[], None]) -> str:

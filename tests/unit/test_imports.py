@@ -162,3 +162,11 @@ def test_no_pickle_outside_the_handoff() -> None:
     for path in [*FRONT, *WORKER]:
         if path.name != "handoff.py":
             assert "pickle" not in {name.partition(".")[0] for name in imports(path)}, path
+
+
+@pytest.mark.parametrize("path", [*FRONT, *WORKER], ids=module_name)
+def test_no_method_is_rebound_at_run_time(path: Path) -> None:
+    """`load` returns the stages, and whoever changes one makes a copy; nobody asks which function a method is."""
+    text = path.read_text()
+    assert "method-assign" not in text
+    assert "__func__" not in text

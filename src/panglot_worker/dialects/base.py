@@ -91,18 +91,32 @@ class AsksForRow(Exception):
         self.pools = pools
 
 
-class Dialect:
-    """A loaded script, stage by stage. Every method runs on the worker's main thread.
+class Stages(NamedTuple):
+    """What a loaded script does with an item. Frozen: whoever wants a stage changed makes a copy with `_replace`.
 
-    `decode` to `encode` get one item each, so that an item's failure is its own. Exceptions are turned into an answer
-    by `failure`. A dialect with `batched` set is given lists by `infer_batch`, and answers one result per item.
+    Every stage gets one item, so that an item's failure is its own. One that is None does not exist: it costs nothing
+    and is not timed.
+    """
+
+    decode: Callable[[Request], Any]
+    infer: Callable[[Any], Any]
+    encode: Callable[[Any, Request], Answer]
+    preprocess: Optional[Callable[[Any], Any]] = None
+    postprocess: Optional[Callable[[Any], Any]] = None
+    infer_batch: Optional[Callable[[List[Any]], Sequence[Any]]] = None
+    """Of scripts that take several items in one call: one result for each. `infer` then does the same with one."""
+
+
+class Dialect:
+    """A convention scripts are written in. Every method, and every stage, runs on the worker's main thread.
+
+    Exceptions of the stages are turned into an answer by `failure`.
     """
 
     slots = 1
     """How many items may be in the worker at once."""
     server = "panglot_worker.running:serve"
-    """What serves it: a function of dialect, port and `rerun`."""
-    batched = False
+    """What serves it: a function of dialect, stages, port and `rerun`."""
     workers: Optional[int] = None
     """How many workers the script itself asks for."""
     max_batch: Optional[int] = None
@@ -125,30 +139,20 @@ class Dialect:
         self.port.tell(wire.EVENT, {"type": "warning", "message": message})
 
     def count(self, series: str, delta: float = 1) -> None:
-        """Add to a counter of `/metrics`; a series is a name of `panglot.metrics.WORKER_COUNTERS`, labels included."""
+        """Add to a counter of `/metrics`: one of the contract's, or of `panglot.metrics`, with its labels."""
         self.port.tell(wire.METRIC, {series: delta})
 
-    def load(self, progress: Callable[[str], None]) -> Dict[str, Any]:
-        """Import and construct; return the description of the API for READY. Raise to fail the load."""
+    def load(self, progress: Callable[[str], None]) -> Optional[Stages]:
+        """Import and construct. Raise to fail the load. None where a server of its own takes items without stages."""
         raise NotImplementedError
 
-    def decode(self, request: Request) -> Any:
+    def describe(self) -> Dict[str, Any]:
+        """The description of the API for READY, asked once, after `load`."""
         raise NotImplementedError
 
-    def preprocess(self, value: Any) -> Any:
-        return value
-
-    def infer(self, value: Any) -> Any:
-        raise NotImplementedError
-
-    def infer_batch(self, values: List[Any]) -> Sequence[Any]:
-        raise NotImplementedError
-
-    def postprocess(self, output: Any) -> Any:
-        return output
-
-    def encode(self, output: Any, request: Request) -> Answer:
-        raise NotImplementedError
+    def warm_up(self, stages: Stages) -> Stages:
+        """Run the script's own example once through all stages, and return them. Raises what the script raises."""
+        return stages
 
     def stream_type(self, request: Request) -> str:
         """The content type of an answer that arrives in parts."""
@@ -170,9 +174,6 @@ class Dialect:
     def blames_client(self, error: BaseException, answer: Union[Answer, Problem]) -> bool:
         """Whether a failure is the client's own, so that the log need not tell it."""
         return 400 <= answer.status <= 499 or is_clients_fault(error)
-
-    def warm_up(self) -> None:
-        """Run the script's own example once through all stages. Raises what the script raises."""
 
     def close(self) -> None:
         """The worker is about to end."""

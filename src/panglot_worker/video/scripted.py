@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 import urllib.parse
-from typing import Any, Callable, Dict, Iterator, NamedTuple
+from typing import Any, Callable, Dict, Iterator, NamedTuple, Optional
 
-from panglot_worker.dialects.base import Dialect, Request
+from panglot_worker.dialects.base import Request, Stages
 from panglot_worker.video.frames import Decoder, Ended, Sampling, Source
 from panglot_worker.video.limits import limits_of, rules_for_clients
 
@@ -33,25 +33,27 @@ class FrameResult(Dict[str, Any]):
     """What came of one frame; no stage of the script is for it."""
 
 
-def install(dialect: Any, predict_frame: Callable[[Any], Any]) -> None:
-    """Let a loaded dialect take videos besides everything else."""
-    decode, infer = dialect.decode, dialect.infer
-    settings = dialect.package.settings
+def with_videos(stages: Stages, predict_frame: Callable[[Any], Any], settings: Dict[str, Any]) -> Stages:
+    """The stages of a script that takes videos besides everything else."""
 
-    def decode_any(request: Request) -> Any:
-        return asked(request) if request.head.route == ROUTE else decode(request)
+    def decode(request: Request) -> Any:
+        return asked(request) if request.head.route == ROUTE else stages.decode(request)
 
-    def infer_any(value: Any) -> Any:
-        return results(value, predict_frame, settings) if isinstance(value, Video) else infer(value)
+    def infer(value: Any) -> Any:
+        return results(value, predict_frame, settings) if isinstance(value, Video) else stages.infer(value)
 
-    dialect.decode, dialect.infer = decode_any, infer_any
-    for name, kind in (("preprocess", Video), ("postprocess", FrameResult)):
-        stage = getattr(dialect, name)
-        if getattr(stage, "__func__", None) is not getattr(Dialect, name):
-            setattr(dialect, name, unless(kind, stage))
+    return stages._replace(
+        decode=decode,
+        infer=infer,
+        preprocess=unless(Video, stages.preprocess),
+        postprocess=unless(FrameResult, stages.postprocess),
+    )
 
 
-def unless(kind: type, stage: Callable[[Any], Any]) -> Callable[[Any], Any]:
+def unless(kind: type, stage: Optional[Callable[[Any], Any]]) -> Optional[Callable[[Any], Any]]:
+    """A stage that leaves values of one kind alone."""
+    if stage is None:
+        return None
     return lambda value: value if isinstance(value, kind) else stage(value)
 
 

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import importlib
 import os
-from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Union
+from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple, Union
 
-from panglot_worker import wire
+from panglot_worker import current, splitting, wire
 from panglot_worker.bodies import codec
-from panglot_worker.dialects.base import Answer, Dialect, Package, Problem, Request
+from panglot_worker.dialects.base import Answer, Dialect, Package, Problem, Request, Stages
 from panglot_worker.dialects.evals import answers, requests, script, uris
 from panglot_worker.dialects.evals.failures import FAILED, Failed, Fetching, WrongShape
 from panglot_worker.dialects.evals.files import Workplace
@@ -51,15 +51,11 @@ class Evals(Dialect):
         self._codes: Dict[int, int] = {}
         self._open = 0
         """Items of the last call that are not answered yet."""
-        self.batched = self.batch_size > 1
         self.max_batch = self.batch_size
-        if not options.get("net_preprocess"):
-            # Not a stage of its own then, and not timed.
-            self.preprocess = super().preprocess  # type: ignore[method-assign]
 
     # Loading
 
-    def load(self, progress: Callable[[str], None]) -> Dict[str, Any]:
+    def load(self, progress: Callable[[str], None]) -> Stages:
         package, options = self.package, self.package.options
         os.chdir(os.path.join(package.run_folder, "serving"))
         progress("importing " + os.path.basename(package.script))
@@ -81,7 +77,16 @@ class Evals(Dialect):
         progress("running create_net" if not self.script.needs_files else "running net_init")
         self.script.create(configs)
         self.measured = Measured(importlib.import_module("evals.utils").REGISTRY)
-        api: Dict[str, Any] = options.get("api", {})
+        return Stages(
+            decode=self.decode,
+            preprocess=self.preprocess if options.get("net_preprocess") else None,
+            infer=self.infer,
+            infer_batch=self.infer_batch if self.batch_size > 1 else None,
+            encode=self.encode,
+        )
+
+    def describe(self) -> Dict[str, Any]:
+        api: Dict[str, Any] = self.package.options.get("api", {})
         return {**api, "entry": "net_inference", "summary": (self.script.module.__doc__ or "").strip()}
 
     def _device(self) -> str:
@@ -111,11 +116,11 @@ class Evals(Dialect):
     def infer_batch(self, values: List[Task]) -> List[Outcome]:
         """Single requests share calls of at most `batch_size`; groups and lists have calls of their own."""
         outcomes: Dict[int, Outcome] = {}
+        running = list(current.running)
         singles = [number for number, task in enumerate(values) if task.kind == SINGLE]
         for start in range(0, len(singles), self.batch_size):
             chosen = singles[start : start + self.batch_size]
-            found = self._together([values[number] for number in chosen])
-            outcomes.update(zip(chosen, found))
+            outcomes.update(zip(chosen, self._together([(running[number], values[number]) for number in chosen])))
         for number, task in enumerate(values):
             if task.kind != SINGLE:
                 outcomes[number] = self._attempt(task)
@@ -140,8 +145,9 @@ class Evals(Dialect):
         )
         return Outcome(outcome.kind, error=Failed(FAILED, words(outcome.error) or type(outcome.error).__name__))
 
-    def _together(self, tasks: List[Task]) -> List[Outcome]:
+    def _together(self, items: List[Tuple[Request, Task]]) -> List[Outcome]:
         """Single requests in one call. If that fails as a whole, each is run alone, to find out whose fault it was."""
+        tasks = [task for _, task in items]
         if len(tasks) == 1:
             return [self._attempt(tasks[0])]
         try:
@@ -151,23 +157,12 @@ class Evals(Dialect):
         except BaseException as error:
             if not self.rerun or not isinstance(error, Exception):
                 return [Outcome(SINGLE, error=error) for _ in tasks]
-            alone = [self._attempt(task) for task in tasks]
-            self._tell_split(error, alone)
-            return alone
+            alone = splitting.one_by_one(self._run, items, error, self.port, _traceback_of_script)
+            return [_outcome(task, outcome) for task, outcome in zip(tasks, list(alone))]
         return [Outcome(SINGLE, [ret]) for ret in rets]
 
-    def _tell_split(self, error: BaseException, alone: List[Outcome]) -> None:
-        failures = sum(outcome.error is not None for outcome in alone)
-        told = "" if failures or isinstance(error, Failed) else script_traceback(error)
-        message = described(error)
-        event = {"type": "batch_split", "items": len(alone), "failed": failures, "error": told, "message": message}
-        self.port.tell(wire.EVENT, event)
-
     def _attempt(self, task: Task) -> Outcome:
-        try:
-            return Outcome(task.kind, self._run(task))
-        except BaseException as error:
-            return Outcome(task.kind, error=error)
+        return _outcome(task, splitting.attempt(self._run, task))
 
     def _run(self, task: Task) -> List[Any]:
         if task.kind != BATCH:
@@ -228,6 +223,15 @@ class Evals(Dialect):
         deltas = self.measured.deltas()
         if deltas:
             self.port.tell(wire.METRIC, deltas)
+
+
+def _outcome(task: Task, outcome: splitting.Outcome) -> Outcome:
+    return Outcome(task.kind, outcome.output or (), outcome.error)
+
+
+def _traceback_of_script(error: BaseException) -> str:
+    """Of a code and a message, which are the script's own words, there is none."""
+    return "" if isinstance(error, Failed) else script_traceback(error)
 
 
 DIALECT = Evals

@@ -33,7 +33,7 @@ class Megflow(Dialect):
         self.doors: Doors
         self.runtime: Runtime
 
-    def load(self, progress: Callable[[str], None]) -> Dict[str, Any]:
+    def load(self, progress: Callable[[str], None]) -> None:
         options = self.package.options
         images.limit(int(self.package.settings.get("max_pixels", 40_000_000)))
         os.chdir(options["working"])
@@ -49,7 +49,6 @@ class Megflow(Dialect):
         for sentence in self.runtime.warnings:
             self.warn(sentence)
         self.runtime.start(open_inputs=False, progress=progress)
-        return self._description()
 
     def _check_libraries(self, config: model.Config) -> None:
         """Refuse to serve pictures without anything to decode them."""
@@ -71,7 +70,7 @@ class Megflow(Dialect):
     def _skipped(self, node: str, what: str) -> None:
         self.warn("node '%s' left out %s" % (node, what))
 
-    def _description(self) -> Dict[str, Any]:
+    def describe(self) -> Dict[str, Any]:
         kinds = {entry["type"] for entry in self.package.options["servers"]}
         return {
             "entry": self.package.options["config"]["main"],
@@ -101,7 +100,7 @@ class Megflow(Dialect):
             thread.thread.join(CLOSE_WITHIN)
 
 
-def serve(dialect: Megflow, port: Port, rerun: bool) -> str:
+def serve(dialect: Megflow, stages: None, port: Port, rerun: bool) -> str:
     """Feed and answer until the front says stop."""
     return dialect.doors.serve(dialect.runtime)
 

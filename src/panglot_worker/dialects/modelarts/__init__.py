@@ -9,7 +9,7 @@ from typing import Any, Callable, Dict, List, Optional, Union
 
 from panglot_worker.bodies import codec
 from panglot_worker.compat import devices, keras, tensorflow1
-from panglot_worker.dialects.base import Answer, Dialect, Package, Problem, Request
+from panglot_worker.dialects.base import Answer, Dialect, Package, Problem, Request, Stages
 from panglot_worker.dialects.modelarts import answers, requests, service
 from panglot_worker.errors import ClientError, described
 from panglot_worker.loading import script_traceback
@@ -40,7 +40,7 @@ class Modelarts(Dialect):
 
     # Loading
 
-    def load(self, progress: Callable[[str], None]) -> Dict[str, Any]:
+    def load(self, progress: Callable[[str], None]) -> Stages:
         began = time.monotonic()
         settings, folder = self.package.settings, self.package.folder
         devices.prepare(os.environ.get("PANGLOT_DEVICE", settings.get("device", "")), self._say)
@@ -58,6 +58,17 @@ class Modelarts(Dialect):
             progress("loading the model")
             service.default_loader(self.service)()
         self._arrange(kind)
+        staged = self.staged
+        return Stages(
+            decode=self.decode,
+            preprocess=self.preprocess if staged else None,
+            infer=self.infer if staged else self.service.inference,
+            postprocess=self.postprocess if staged else None,
+            encode=self.encode,
+        )
+
+    def describe(self) -> Dict[str, Any]:
+        kind = type(self.service)
         api: Dict[str, Any] = self.package.options.get("api", {})
         return {**api, "entry": kind.__name__ + ".inference", "summary": service.summary(kind)}
 
@@ -93,22 +104,16 @@ class Modelarts(Dialect):
         return data if self.input_names is None else requests.inputs(data, self.input_names)
 
     def preprocess(self, value: Any) -> Any:
-        if not self.staged:
-            return value
         self._marks = [time.perf_counter()]
         return self.service._preprocess(value)
 
     def infer(self, value: Any) -> Any:
-        if not self.staged:
-            return self.service.inference(value)
         if not self.package.does("preprocess"):
             self._marks = []
         self._marks.append(time.perf_counter())
         return self.service._inference(value)
 
     def postprocess(self, output: Any) -> Any:
-        if not self.staged:
-            return output
         if not self.package.does("inference"):
             self._marks = []
         self._marks.append(time.perf_counter())

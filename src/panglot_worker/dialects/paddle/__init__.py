@@ -14,7 +14,7 @@ from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Type
 
 from panglot_worker import current
 from panglot_worker.bodies import codec
-from panglot_worker.dialects.base import Answer, Dialect, Package, Problem, Request
+from panglot_worker.dialects.base import Answer, Dialect, Package, Problem, Request, Stages
 from panglot_worker.dialects.paddle import answers, arguments, arrays, batching, contents, describing, requests, signals
 from panglot_worker.dialects.paddle.engine import Driven, Stepped
 from panglot_worker.dialects.paddle.model_files import BadModel
@@ -52,21 +52,28 @@ class Paddle(Dialect):
         self.files = PrivateFiles()
         self._open: Dict[int, Inputs] = {}
         self._hinted: List[str] = []
+        self.kind: Type[Any] = object
         self.source: Union[Stepped, Driven]
 
     # Loading
 
-    def load(self, progress: Callable[[str], None]) -> Dict[str, Any]:
+    def load(self, progress: Callable[[str], None]) -> Stages:
         folder = os.path.dirname(self.package.script)
         if sys.path[0] != folder:
             sys.path.insert(0, folder)
         self.redirection.install()
         with signals.kept(), self._explained():
-            kind = self._build(progress)
-        if self.stepped:
-            self.preprocess = self._preprocess  # type: ignore[method-assign,assignment]
-            self.postprocess = self._postprocess  # type: ignore[method-assign]
-        found = describing.describe(self.package, kind, self.wanted, self.names, self.source.samples(self.wanted))
+            self.kind = self._build(progress)
+        return Stages(
+            decode=self.decode,
+            preprocess=self.preprocess if self.stepped else None,
+            infer=self.infer,
+            postprocess=self.postprocess if self.stepped else None,
+            encode=self.encode,
+        )
+
+    def describe(self) -> Dict[str, Any]:
+        found = describing.describe(self.package, self.kind, self.wanted, self.names, self.source.samples(self.wanted))
         if self.redirection.loaded:
             found["autolog"] = self.redirection.loaded[0].switches
         return found
@@ -101,20 +108,20 @@ class Paddle(Dialect):
         if self.package.worker == 0:
             self.warn(text)
 
-    def warm_up(self) -> None:
+    def warm_up(self, stages: Stages) -> Stages:
         """Run the script's own default input, then see whether requests may share a run of the model."""
         samples = self.source.samples(self.wanted)
         if not self.stepped:
             if samples:
                 self.source.infer(samples)
-            return
+            return stages
         prepared = None
         if samples:
             prepared = self.source.prepare(samples)
             self.source.postprocess(self.infer(prepared))
         elif len(self.wanted) == 1 and self.wanted[0].picture:
             prepared = self._prepared_noise()
-        self.batched = self._may_share(prepared)
+        return stages._replace(infer_batch=self.infer_batch) if self._may_share(prepared) else stages
 
     def _prepared_noise(self) -> Any:
         """What preprocess makes of a picture of ours; None when it does not like it."""
@@ -169,7 +176,7 @@ class Paddle(Dialect):
                 found[one.name] = value
         return found
 
-    def _preprocess(self, inputs: Inputs) -> Any:
+    def preprocess(self, inputs: Inputs) -> Any:
         try:
             with self._blaming(inputs):
                 return self.source.prepare(self._placed(inputs))
@@ -188,7 +195,7 @@ class Paddle(Dialect):
         with self._explaining(values):
             return batching.run(self.source.infer, values)
 
-    def _postprocess(self, output: Any) -> Any:
+    def postprocess(self, output: Any) -> Any:
         return answers.named(self.source.postprocess(output), self.names)
 
     def encode(self, output: Any, request: Request) -> Answer:

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, Callable, Dict, Optional
 
 from panglot_worker.bodies import codec, schema
 from panglot_worker.bodies.codec import File
-from panglot_worker.dialects.base import Answer, Dialect, Package, Request
+from panglot_worker.dialects.base import Answer, Dialect, Package, Request, Stages
 from panglot_worker.loading import ScriptError, import_script
-from panglot_worker.results import only_result
+from panglot_worker.results import with_one
 
 if TYPE_CHECKING:
     import asyncio
@@ -29,10 +29,12 @@ class Plain(Dialect):
         self.nan: str = package.settings.get("nan", "null")
         self.hooks: Dict[str, Callable[..., Any]] = {}
         self.asynchronous = False
+        self.batched = False
         self.module: Any = None
+        self.source: Any = None
         self._event_loop: Optional["asyncio.AbstractEventLoop"] = None
 
-    def load(self, progress: Callable[[str], None]) -> Dict[str, Any]:
+    def load(self, progress: Callable[[str], None]) -> Stages:
         progress("importing " + os.path.basename(self.package.script))
         self.module = source = import_script(self.package.script)
         if isinstance(getattr(source, "Model", None), type):
@@ -43,11 +45,12 @@ class Plain(Dialect):
         if "load" in self.hooks and self.package.does("inference"):
             progress("running load()")
             self._finish(self.hooks["load"]())
-        self._choose()
+        self.source = source
+        stages = self._stages()
         self._check_part()
         if self.package.options.get("frames") and "predict_frame" in self.hooks:
-            self._take_videos()
-        return self._description(source)
+            return self._with_videos(stages)
+        return stages
 
     def _check(self) -> None:
         if "predict" not in self.hooks and "predict_batch" not in self.hooks:
@@ -60,7 +63,7 @@ class Plain(Dialect):
             if name in self.hooks:
                 takes_one(self.hooks[name], name)
 
-    def _take_videos(self) -> None:
+    def _with_videos(self, stages: Stages) -> Stages:
         if self.batched or self.asynchronous or self.package.part:
             raise ScriptError("predict_frame needs a script in one process", self.package.script,
                               fix="leave out --pools")  # fmt: skip
@@ -69,7 +72,7 @@ class Plain(Dialect):
                               fix="pip install av numpy, or give the function another name")  # fmt: skip
         from panglot_worker.video import scripted
 
-        scripted.install(self, self.hooks["predict_frame"])
+        return scripted.with_videos(stages, self.hooks["predict_frame"], self.package.settings)
 
     def _check_part(self) -> None:
         """A pool for a stage the script does not have is a waste worth a word."""
@@ -77,21 +80,29 @@ class Plain(Dialect):
         if name in ("preprocess", "postprocess") and name not in self.hooks and not self.package.worker:
             self.warn("the script has no %s: its pool only reads or writes the bodies" % name)
 
-    def _choose(self) -> None:
+    def _stages(self) -> Stages:
         self.batched = "predict_batch" in self.hooks
         predict = self.hooks["predict_batch" if self.batched else "predict"]
         self.asynchronous = not self.batched and (is_async(predict) or inspect.isasyncgenfunction(predict))
         if self.asynchronous:
             self.slots = int(self.package.settings.get("slots", 16))
             self.server = "panglot_worker.concurrent:serve"
-        else:
-            self.infer = predict if not is_async(predict) else self._awaiting(predict)  # type: ignore[method-assign]
-            self.infer_batch = self.infer  # type: ignore[method-assign]
-        if not self.asynchronous:
-            for name in ("preprocess", "postprocess"):
-                if name in self.hooks:
-                    hook = self.hooks[name]
-                    setattr(self, name, self._awaiting(hook) if is_async(hook) else hook)
+        infer = self._called(predict)
+        return Stages(
+            decode=self.decode,
+            preprocess=self._hook("preprocess"),
+            infer=with_one(infer) if self.batched else infer,
+            infer_batch=infer if self.batched else None,
+            postprocess=self._hook("postprocess"),
+            encode=self.encode,
+        )
+
+    def _hook(self, name: str) -> Optional[Callable[[Any], Any]]:
+        return self._called(self.hooks[name]) if name in self.hooks else None
+
+    def _called(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """The function as a stage: what it returns is awaited here, unless the server of async scripts does that."""
+        return self._awaiting(function) if is_async(function) and not self.asynchronous else function
 
     def _awaiting(self, function: Callable[..., Any]) -> Callable[..., Any]:
         return lambda value: self._finish(function(value))
@@ -108,7 +119,7 @@ class Plain(Dialect):
             asyncio.set_event_loop(self._event_loop)
         return self._event_loop
 
-    def _description(self, source: Any) -> Dict[str, Any]:
+    def describe(self) -> Dict[str, Any]:
         entry = self.hooks["predict_batch" if self.batched else "predict"]
         taker = self.hooks.get("preprocess", entry)
         giver = self.hooks.get("postprocess", entry)
@@ -123,14 +134,14 @@ class Plain(Dialect):
             "stages": [name for name in ("preprocess", "postprocess") if name in self.hooks],
             "request_schema": request,
             "response_schema": result,
-            "summary": self._summary(source, entry),
+            "summary": self._summary(entry),
             "example": self._example(),
             "streams": inspect.isgeneratorfunction(entry) or inspect.isasyncgenfunction(entry),
         }
 
-    def _summary(self, source: Any, entry: Any) -> str:
+    def _summary(self, entry: Any) -> str:
         """What the author wrote about it: the class, the function, or the script."""
-        written = (schema.documentation(source), schema.documentation(entry), schema.documentation(self.module))
+        written = (schema.documentation(self.source), schema.documentation(entry), schema.documentation(self.module))
         return next((text for text in written if text), "")
 
     def _example(self) -> Optional[Dict[str, Any]]:
@@ -153,27 +164,23 @@ class Plain(Dialect):
     def example(self) -> Any:
         return self._finish(self.hooks["example"]()) if "example" in self.hooks else None
 
-    def warm_up(self) -> None:
+    def warm_up(self, stages: Stages) -> Stages:
         value = self.example()
-        if value is None:
-            return
-        if self.asynchronous:
-            self._warm_up_async(value)
-            return
-        value = self.preprocess(value)
-        output = only_result(self.infer_batch([value])) if self.batched else self.infer(value)
-        if inspect.isgenerator(output):
-            next(output, None)
-            output.close()
-            return
-        codec.encode(self.postprocess(output), "", self.limits, self.nan)
+        if value is not None:
+            if stages.preprocess is not None:
+                value = self._finish(stages.preprocess(value))
+            output = stages.infer(value)
+            if inspect.isgenerator(output):
+                next(output, None)
+                output.close()
+            elif not inspect.isasyncgen(output):
+                self._warm_up_answer(self._finish(output), stages)
+        return stages
 
-    def _warm_up_async(self, value: Any) -> None:
-        if "preprocess" in self.hooks:
-            value = self._finish(self.hooks["preprocess"](value))
-        output = self.hooks["predict"](value)
-        if inspect.isawaitable(output):
-            self._finish(output)
+    def _warm_up_answer(self, output: Any, stages: Stages) -> None:
+        if stages.postprocess is not None:
+            output = self._finish(stages.postprocess(output))
+        codec.encode(output, "", self.limits, self.nan)
 
     def decode(self, request: Request) -> Any:
         return codec.decode(request.head.content_type.decode("latin-1"), request.body, self.limits)

@@ -15,7 +15,7 @@ from typing import Any, Callable, Dict, Union
 
 from panglot_worker.bodies import codec
 from panglot_worker.compat import keras
-from panglot_worker.dialects.base import Answer, AsksForRow, Dialect, Package, Problem, Request
+from panglot_worker.dialects.base import Answer, AsksForRow, Dialect, Package, Problem, Request, Stages
 from panglot_worker.dialects.tiinfer import text
 from panglot_worker.dialects.tiinfer.examples import published_example
 from panglot_worker.dialects.tiinfer.model import Service
@@ -39,7 +39,7 @@ class Tiinfer(Dialect):
         self.strict = bool(package.settings.get("strict_results", True))
         self.source: Union[Service, Pipeline]
 
-    def load(self, progress: Callable[[str], None]) -> Dict[str, Any]:
+    def load(self, progress: Callable[[str], None]) -> Stages:
         configure_logging(str(self.package.settings.get("log_level", "info")))
         model_dir = str(self.package.options.get("model_dir") or self.package.folder)
         legacy = keras.Legacy(self.package.folder, model_dir)
@@ -61,7 +61,9 @@ class Tiinfer(Dialect):
         if pools and self.may_ask_for_row:
             raise AsksForRow(pools)
         with legacy.explaining(self.package.script):
-            self.source.load(progress)
+            return self.source.load(progress)
+
+    def describe(self) -> Dict[str, Any]:
         return {
             **self.source.description(),
             "example": published_example(self.package.folder),
@@ -69,8 +71,9 @@ class Tiinfer(Dialect):
             "response_schema": ANYTHING,
         }
 
-    def warm_up(self) -> None:
+    def warm_up(self, stages: Stages) -> Stages:
         self.source.warm_up()
+        return stages
 
     # Bodies
 
@@ -90,7 +93,7 @@ class Tiinfer(Dialect):
     def failure(self, error: BaseException, stage: str, request: Request) -> Union[Answer, Problem]:
         if isinstance(error, text.NoData):
             return Answer(text.PLAIN, text.NO_DATA)
-        return text.problem(error, stage)
+        return self.source.failure(text.problem(error, stage))
 
     def blames_client(self, error: BaseException, answer: Union[Answer, Problem]) -> bool:
         """On a stream a failure is a 200 too, so the status does not tell."""

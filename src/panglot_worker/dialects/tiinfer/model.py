@@ -6,10 +6,12 @@ import importlib
 import inspect
 import logging
 import os
-from typing import TYPE_CHECKING, Any, Callable, Dict, List, Optional, Type
+from typing import TYPE_CHECKING, Any, Callable, Dict, List, Optional, Type, Union
 
 from panglot_worker.bodies import schema
+from panglot_worker.dialects.base import Answer, Problem, Stages
 from panglot_worker.loading import ScriptError
+from panglot_worker.results import with_one
 
 if TYPE_CHECKING:
     from panglot_worker.dialects.tiinfer import Tiinfer
@@ -28,6 +30,7 @@ class Service:
         self.kind = classes[0]
         self.model_dir = model_dir
         self.model: Any = None
+        self.stages: Stages
         if len(classes) > 1:
             others = ", ".join(sorted(kind.__name__ for kind in classes[1:]))
             dialect.warn("several models: %s is served, %s not" % (self.kind.__name__, others))
@@ -49,14 +52,15 @@ class Service:
         pools += [{"name": "postprocess", "workers": after, "stages": AFTER}] if after else []
         return pools
 
-    def load(self, progress: Callable[[str], None]) -> None:
+    def load(self, progress: Callable[[str], None]) -> Stages:
         progress("constructing " + self.kind.__name__)
         self.model = self._construct()
-        self._choose_stages()
+        self.stages = self._choose_stages()
         self.dialect.workers = self._workers()
         if self.dialect.package.does("inference"):
             progress("running load()")
             self._check_loaded(self.model.load())
+        return self.stages
 
     def _construct(self) -> Any:
         try:
@@ -103,7 +107,7 @@ class Service:
 
     # Stages
 
-    def _choose_stages(self) -> None:
+    def _choose_stages(self) -> Stages:
         """Which methods are the dialect's stages, by the counts and the batch size."""
         dialect, model, platform = self.dialect, self.model, self.platform
         size = platform.get_ti_inference_max_batch_size()
@@ -115,26 +119,31 @@ class Service:
         else:
             pre, infer, post = model.preprocess, model.predict, model.postprocess
         if size > 1:
-            dialect.batched, dialect.max_batch = True, size
-            dialect.infer_batch = infer  # type: ignore[method-assign]
-        else:
-            dialect.infer = infer  # type: ignore[method-assign]
-        if pre is not None:
-            dialect.preprocess = pre  # type: ignore[method-assign]
-        if post is not None:
-            dialect.postprocess = post  # type: ignore[method-assign]
+            dialect.max_batch = size
+        return Stages(
+            decode=dialect.decode,
+            preprocess=pre,
+            infer=with_one(infer) if size > 1 else infer,
+            infer_batch=infer if size > 1 else None,
+            postprocess=post,
+            encode=dialect.encode,
+        )
 
     def description(self) -> Dict[str, Any]:
         """The hints of the platform's own methods say nothing, so there is no schema."""
         return {
             "entry": self.kind.__name__,
-            "stages": [name for name in ("preprocess", "postprocess") if name in vars(self.dialect)],
+            "stages": [name for name in ("preprocess", "postprocess") if getattr(self.stages, name) is not None],
             "summary": schema.documentation(self.model) if self.kind.__doc__ else "",
             "streams": False,
         }
 
     def warm_up(self) -> None:
         """The platform has none for these scripts."""
+
+    def failure(self, problem: Problem) -> Union[Answer, Problem]:
+        """How a failed request is answered."""
+        return problem
 
 
 def place(function: Any) -> Any:

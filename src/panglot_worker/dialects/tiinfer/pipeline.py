@@ -7,11 +7,12 @@ import os
 from typing import TYPE_CHECKING, Any, Callable, Dict, List, Sequence, Union
 
 from panglot_worker import current, wire
-from panglot_worker.dialects.base import Answer, Problem, Request
+from panglot_worker.dialects.base import Answer, Problem, Request, Stages
 from panglot_worker.dialects.tiinfer import text
-from panglot_worker.errors import EncodeError, described
-from panglot_worker.loading import ScriptError, script_traceback
-from panglot_worker.results import one_each, only_result
+from panglot_worker.errors import EncodeError
+from panglot_worker.loading import ScriptError
+from panglot_worker.results import one_each, with_one
+from panglot_worker.splitting import one_by_one
 
 if TYPE_CHECKING:
     from panglot_worker.dialects.tiinfer import Tiinfer
@@ -74,7 +75,7 @@ class Pipeline:
             if len(self.stages) > 1
         ]
 
-    def load(self, progress: Callable[[str], None]) -> None:
+    def load(self, progress: Callable[[str], None]) -> Stages:
         """The stage of this pool; without one, all of them, in as many processes as the largest asks for."""
         dialect, index = self.dialect, self.dialect.package.worker
         if self.part:
@@ -96,7 +97,7 @@ class Pipeline:
         self.streaming = last and isinstance(self.workers[-1], self.mosec.SSEWorker)
         if self.streaming:
             self.workers[-1].send_stream_event = self._send_part
-        self._choose_stages()
+        return self._choose_stages()
 
     def _warn_of_clashes(self) -> None:
         """Stages that want one variable to differ cannot have it in one process."""
@@ -108,21 +109,19 @@ class Pipeline:
         if clashing:
             self.dialect.warn("the stages set %s differently; they share one process here" % ", ".join(clashing))
 
-    def _choose_stages(self) -> None:
-        dialect = self.dialect
+    def _choose_stages(self) -> Stages:
         largest = max(worker.max_batch_size for worker in self.workers)
-        dialect.infer = self._one  # type: ignore[method-assign]
-        if largest > 1 or self.streaming:
-            dialect.batched, dialect.max_batch = True, largest
-            dialect.infer_batch = self._batch  # type: ignore[method-assign]
-        dialect.encode = self._encode  # type: ignore[method-assign]
-        if self._overrides(self.workers[0], "deserialize"):
-            dialect.decode = self._decode  # type: ignore[method-assign]
-        if self.streaming:
-            dialect.failure = self._failure  # type: ignore[method-assign]
-        if self.part:
-            dialect.preprocess = self._received  # type: ignore[method-assign]
-            dialect.postprocess = self._handed_on  # type: ignore[method-assign]
+        batched = largest > 1 or self.streaming
+        if batched:
+            self.dialect.max_batch = largest
+        return Stages(
+            decode=self._decode if self._overrides(self.workers[0], "deserialize") else self.dialect.decode,
+            preprocess=self._received if self.part else None,
+            infer=with_one(self._batch) if batched else self._one,
+            infer_batch=self._batch if batched else None,
+            postprocess=self._handed_on if self.part else None,
+            encode=self._encode,
+        )
 
     def _choose_own(self) -> None:
         own = [(number, stage) for number, stage in self.stages if title(number, stage) == self.part["name"]]
@@ -191,27 +190,8 @@ class Pipeline:
         except BaseException as error:
             if len(values) == 1 or not self.rerun or self.streaming:
                 return [Failed(error)] * len(values)
-            outputs = [self._alone(worker, value, request) for value, request in zip(values, requests)]
-            self._tell_split(error, outputs)
-            return outputs
-
-    def _alone(self, worker: Any, value: Any, request: Request) -> Any:
-        current.running[:] = (request,)
-        try:
-            return only_result(worker.forward([value]))
-        except BaseException as error:
-            return Failed(error)
-
-    def _tell_split(self, error: BaseException, outputs: List[Any]) -> None:
-        failures = sum(isinstance(output, Failed) for output in outputs)
-        event = {
-            "type": "batch_split",
-            "items": len(outputs),
-            "failed": failures,
-            "error": "" if failures else script_traceback(error),
-            "message": described(error),
-        }
-        self.dialect.port.tell(wire.EVENT, event)
+            outcomes = one_by_one(with_one(worker.forward), zip(requests, values), error, self.dialect.port)
+            return [Failed(each.error) if each.error is not None else each.output for each in outcomes]
 
     # Bodies
 
@@ -227,7 +207,7 @@ class Pipeline:
             return Answer(EVENTS, b"")
         last = self.workers[-1]
         if not self._overrides(last, "serialize"):
-            return type(self.dialect).encode(self.dialect, output, request)
+            return self.dialect.encode(output, request)
         body = last.serialize(output)
         if not isinstance(body, (bytes, bytearray, memoryview)):
             raise EncodeError("serialize returned %s, not bytes" % type(body).__name__)
@@ -247,11 +227,10 @@ class Pipeline:
             part = wire.Reply(current.running[index].id, 200, wire.MORE, wire.NO_TIMES, EVENTS.encode(), body.encode())
             self.dialect.port.reply(part)
 
-    def _failure(self, error: BaseException, stage: str, request: Request) -> Union[Answer, Problem]:
-        """On a stream the platform's server answers 200, and the failure is an event."""
-        if isinstance(error, text.NoData):
-            return Answer(text.PLAIN, text.NO_DATA)
-        problem = text.problem(error, stage)
+    def failure(self, problem: Problem) -> Union[Answer, Problem]:
+        """How a failed request is answered: on a stream with 200, as the platform does, and an event."""
+        if not self.streaming:
+            return problem
         words = "SSE inference error: %d: %s: %s" % (problem.status, PHRASES.get(problem.status, ""), problem.message)
         self.dialect.count('panglot_answer_errors_total{key="event"}')
         return Answer(EVENTS, ("event: error\ndata: %s\n\n" % words.replace("\n", " ")).encode())
