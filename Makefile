@@ -49,8 +49,8 @@ bench-overhead: $(VENV)/.served
 bench-graph: $(VENV)/.tested
 	$(BIN)/python benchmarks/graph
 
-wheel: $(VENV)/.tested
-	$(BIN)/python -m build --wheel --outdir dist .
+wheel: $(BIN)/python
+	$(PIP) wheel --no-deps --wheel-dir dist .
 
 clean:
 	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis benchmarks/.venv-mosec src/*.egg-info

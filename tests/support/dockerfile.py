@@ -4,7 +4,7 @@ What is different from a real build, and nothing else:
 
 - `/opt`, `/tmp` and `/package` of the image are folders below `root`; a command that names them is given those.
 - The base image is a folder with the `python` that runs the tests, in front of this machine's programs.
-- Build arguments are given as `docker build --build-arg` would; the tests give a wheel of this repository for PANGLOT.
+- Build arguments are given as `docker build --build-arg` would.
 - Everything runs as the user of the tests, not as USER.
 """
 
@@ -27,7 +27,7 @@ INSIDE = re.compile(r"(?<![\w.])/(opt|tmp|package)(?![\w.])")
 class Image:
     """The last stage, as far as it was built; `entrypoint`, `health` and `env` are ready to be run."""
 
-    def __init__(self, dockerfile: Path, context: Path, root: Path, arguments: dict[str, str]) -> None:
+    def __init__(self, dockerfile: Path, context: Path, root: Path, **arguments: str) -> None:
         self.context, self.root, self.arguments = context, root, arguments
         self.ignored = ignored(dockerfile.with_name(dockerfile.name + ".dockerignore"))
         self.before: Path | None = None
@@ -59,7 +59,7 @@ class Image:
     def do_arg(self, rest: str) -> None:
         name, _, default = rest.partition("=")
         if name in self.arguments or default:
-            self.env[name] = self.arguments.get(name, default)
+            self.env[name] = self.mapped(self.arguments.get(name, default))
 
     def do_env(self, rest: str) -> None:
         for word in shlex.split(rest):
@@ -81,15 +81,25 @@ class Image:
         elif (self.context / source).is_dir():
             shutil.copytree(self.context / source, destination, ignore=self._ignore, symlinks=True)
         else:
+            assert not self._is_ignored(source), f"{source} is not in the build context"
             shutil.copy(self.context / source, destination)
 
     def _ignore(self, folder: str, names: list[str]) -> set[str]:
-        found = set()
-        for name in names:
-            path = str((Path(folder) / name).relative_to(self.context))
-            for pattern in self.ignored:
-                if fnmatch.fnmatch(name, pattern.removeprefix("**/")) if pattern.startswith("**/") else path == pattern:
-                    found.add(name)
+        paths = {name: str((Path(folder) / name).relative_to(self.context)) for name in names}
+        return {name for name, path in paths.items() if self._is_ignored(path) and not self._is_needed(path)}
+
+    def _is_needed(self, folder: str) -> bool:
+        """Whether an exception leads below a folder that is ignored."""
+        return any(pattern.startswith(f"!{folder}/") for pattern in self.ignored)
+
+    def _is_ignored(self, path: str) -> bool:
+        """The last pattern that fits it, or a folder it lies in, decides."""
+        found = False
+        above = [path, *map(str, Path(path).parents)]
+        for pattern in self.ignored:
+            plain = pattern.removeprefix("!").removeprefix("**/")
+            fits = any(fnmatch.fnmatch(Path(one).name if "**/" in pattern else one, plain) for one in above)
+            found = not pattern.startswith("!") if fits else found
         return found
 
     def do_workdir(self, rest: str) -> None:

@@ -7,8 +7,6 @@ import os
 import shutil
 import signal
 import socket
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +15,9 @@ import pytest
 import yaml
 
 from panglot import __version__
-from panglot.tools import container
+from panglot.tools import container, wheel
 from support import dockerfile
-from support.server import PACKAGES, ROOT, panglot, wait_until
+from support.server import PACKAGES, panglot, wait_until
 
 TOKEN = "open-sesame"
 
@@ -56,16 +54,28 @@ def test_the_steps_of_the_dockerfile_make_a_server_that_answers(package: Path, t
     text = (package / "model.py").read_text()
     (package / "model.py").write_text(text.replace("import json\n", "import json\nimport tomli_w\n"))
     deploy = write(package)
-    image = dockerfile.Image(deploy / "Dockerfile", package, tmp_path / "root", {"PANGLOT": str(wheel(tmp_path))})
+    image = dockerfile.Image(deploy / "Dockerfile", package, tmp_path / "root")
     assert image.user == "10001:10001"
     assert image.exposed == 8080
     inside = {path.name for path in (tmp_path / "root" / "package").iterdir()}
     assert inside >= {"model.py", "weights.json", "panglot.toml"}
-    assert not inside & {"deploy", ".env", "__pycache__"}
-    assert not (tmp_path / "root" / "tmp" / "requirements.txt").exists()
+    assert not inside & {".env", "__pycache__"}
+    assert {path.name for path in (tmp_path / "root" / "package" / "deploy").iterdir()} == {wheel.NAME}
+    assert list((tmp_path / "root" / "tmp").iterdir()) == []
     check_running(image)
-    made = image.run(["panglot", "new", "plain", str(tmp_path / "again")])
-    assert made.returncode == 0, "the templates are in the wheel"
+    check_origin(image, deploy / wheel.NAME, tmp_path / "again")
+
+
+def check_origin(image: dockerfile.Image, file: Path, folder: Path) -> None:
+    """Panglot came from the wheel and from no index, whole; and what was installed makes the same wheel again."""
+    lines = image.run(["pip", "freeze"]).stdout.splitlines()
+    (line,) = [line for line in lines if line.startswith("panglot")]
+    assert line.startswith("panglot @ file://")
+    assert image.run(["panglot", "--version"]).stdout.split()[1] == __version__
+    assert image.run(["pip", "check"]).returncode == 0
+    assert image.run(["panglot", "new", "plain", str(folder)]).returncode == 0, "the templates are in the wheel"
+    assert image.run(["panglot", "package", str(folder)]).returncode == 0
+    assert (folder / "deploy" / wheel.NAME).read_bytes() == file.read_bytes()
 
 
 def check_running(image: dockerfile.Image) -> None:
@@ -92,18 +102,6 @@ def check_running(image: dockerfile.Image) -> None:
     assert image.run(image.health, env).returncode != 0, "nobody listens any more"
 
 
-def wheel(folder: Path) -> Path:
-    """A wheel of this repository, built from a copy."""
-    source = folder / "source"
-    shutil.copytree(ROOT / "src", source / "src", ignore=shutil.ignore_patterns("*.egg-info", "__pycache__", ".*"))
-    shutil.copy(ROOT / "pyproject.toml", source)
-    (source / "README.md").write_text("Panglot")
-    command = [sys.executable, "-m", "pip", "wheel", "-q", "--no-deps", "-w", str(folder / "wheel"), str(source)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    return next((folder / "wheel").glob("panglot-*.whl"))
-
-
 def test_the_dockerfile_installs_this_version_and_what_the_package_needs(package: Path) -> None:
     (package / "needs.txt").write_text("")
     deploy = write(
@@ -111,13 +109,19 @@ def test_the_dockerfile_installs_this_version_and_what_the_package_needs(package
     )
     found = instructions(deploy / "Dockerfile")
     assert found["FROM"] == ["registry.local:5000/py/x:3.12 AS build", "registry.local:5000/py/x:3.12"]
-    assert f"PANGLOT=panglot=={__version__}" in found["ARG"]
+    assert f"PANGLOT=/tmp/{wheel.NAME}" in found["ARG"]
+    assert f'["deploy/{wheel.NAME}", "/tmp/"]' in found["COPY"]
     assert '["needs.txt", "/tmp/requirements.txt"]' in found["COPY"]
     assert found["RUN"][-1] == 'pip install --no-cache-dir "$PANGLOT" -r /tmp/requirements.txt'
     assert found["ENTRYPOINT"] == ['["panglot", "serve", "/package"]']
     assert "PANGLOT_HOST=0.0.0.0 PANGLOT_PORT=8080" in found["ENV"]
     (package / "requirements.txt").unlink()
     assert "requirements" not in "".join(instructions(write(package) / "Dockerfile")["RUN"])
+
+
+def test_what_the_settings_need_is_installed_too(package: Path) -> None:
+    (package / "panglot.toml").write_text('otel_endpoint = "http://collector:4318"\n')
+    assert f"PANGLOT=/tmp/{wheel.NAME}[otel]" in instructions(write(package) / "Dockerfile")["ARG"]
 
 
 def test_a_script_of_another_name_and_another_entrypoint(package: Path) -> None:
@@ -268,7 +272,7 @@ def test_a_value_is_never_rendered_twice() -> None:
 def test_it_replaces_its_own_files_but_none_that_was_changed(package: Path) -> None:
     deploy = write(package)
     assert "USER 10001" in (write(package, "--port", "81") / "Dockerfile").read_text()
-    before = {path.name: path.read_text() for path in deploy.iterdir()}
+    before = {name: (deploy / name).read_text() for name in container.FILES}
     (deploy / "compose.yaml").write_text(before["compose.yaml"] + "# mine\n")
     done = panglot("package", str(package), "--port", "82")
     assert done.returncode == 3
@@ -283,6 +287,17 @@ def test_it_never_writes_through_a_link(package: Path, tmp_path: Path) -> None:
     assert panglot("package", str(package)).returncode == 3
 
 
+def test_it_replaces_no_wheel_that_it_did_not_write(package: Path) -> None:
+    deploy = write(package)
+    write(package)
+    for body in (b"", b"no wheel"):
+        (deploy / wheel.NAME).write_bytes(body)
+        done = panglot("package", str(package))
+        assert done.returncode == 3
+        assert "panglot package did not write this file" in done.stderr
+        assert (deploy / wheel.NAME).read_bytes() == body
+
+
 def test_the_files_may_lie_elsewhere(package: Path, tmp_path: Path) -> None:
     done = panglot("package", str(package), "--output", str(tmp_path / "out"))
     assert done.returncode == 0
@@ -290,9 +305,12 @@ def test_the_files_may_lie_elsewhere(package: Path, tmp_path: Path) -> None:
     build = compose["services"]["greeter-2"]["build"]
     assert build == {"context": "../Greeter 2", "dockerfile": "../out/Dockerfile"}
     assert "docker build -f" in done.stdout
+    assert os.listdir(package / "deploy") == [wheel.NAME], "a build sees the package's folder alone"
+    assert f'["deploy/{wheel.NAME}", "/tmp/"]' in instructions(tmp_path / "out" / "Dockerfile")["COPY"]
     beside = panglot("package", str(package), "--output", str(package))
     assert beside.returncode == 0
     assert set(container.FILES) < set(dockerfile.ignored(package / container.IGNORE))
+    assert f'["{wheel.NAME}", "/tmp/"]' in instructions(package / "Dockerfile")["COPY"]
 
 
 def test_it_says_what_will_be_different_in_the_image(package: Path, tmp_path: Path) -> None:
@@ -307,9 +325,10 @@ def test_it_says_what_will_be_different_in_the_image(package: Path, tmp_path: Pa
 def test_variables_of_this_machine_are_not_those_of_the_container(package: Path) -> None:
     done = panglot("package", str(package), env={"PANGLOT_PORT": "1234", "PANGLOT_TOKEN": TOKEN})
     assert done.returncode == 0
-    for file in (package / "deploy").iterdir():
-        assert "1234" not in file.read_text().partition("\n")[2]
-        assert TOKEN not in file.read_text()
+    for name in container.FILES:
+        text = (package / "deploy" / name).read_text()
+        assert "1234" not in text.partition("\n")[2]
+        assert TOKEN not in text
 
 
 def test_what_is_no_package_is_refused(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ import click
 @click.option("--requirements", default="", metavar="FILE", help="what to install [requirements.txt of the package]")
 @click.option("--dialect", default="", metavar="NAME", help="say what the package is instead of detecting it")
 def package(path: str, dialect: str, port: int | None, **given: str) -> None:
-    """Write a Dockerfile, a compose file and a Kubernetes Deployment for the package at PATH."""
+    """Write a Dockerfile with this very Panglot, a compose file and a Kubernetes Deployment for the package at PATH."""
     from panglot import dialects
     from panglot.errors import near
     from panglot.tools import container
@@ -26,10 +26,9 @@ def package(path: str, dialect: str, port: int | None, **given: str) -> None:
     # The variables of this machine are not those of the container.
     settings = dialects.resolve(found, {}, {}).settings
     written = container.write(found, settings, container.Choices(path, dialect, port=port or 0, **given))
-    shown = {name: near(str(written.folder / name)) for name in container.FILES}
-    width = max(map(len, shown.values()))
-    for name, about in container.FILES.items():
-        click.echo(f"  {shown[name]:{width}}  {about}")
+    shown = {near(str(file)): about for file, about in written.files.items()}
+    for name, about in shown.items():
+        click.echo(f"  {name:{max(map(len, shown))}}  {about}")
     for note in written.notes:
         click.echo(f"note: {note}")
     click.echo("\nBuild the image, then run it with a token of your choice:")

@@ -13,6 +13,7 @@ import os
 import re
 import shlex
 import unicodedata
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -20,6 +21,7 @@ from panglot import __version__
 from panglot.errors import StartError, near
 from panglot.package import Package
 from panglot.settings import Settings
+from panglot.tools import wheel
 
 TEMPLATES = Path(__file__).parent / "templates" / "container"
 DOCKERFILE, IGNORE, COMPOSE, KUBERNETES = "Dockerfile", "Dockerfile.dockerignore", "compose.yaml", "kubernetes.yaml"
@@ -29,6 +31,7 @@ FILES = {
     COMPOSE: "docker compose",
     KUBERNETES: "a Deployment and a Service",
 }
+DEPLOY = "deploy"
 MARK = "# Written by panglot package "
 BASE_IMAGE = "python:3.11-slim"
 INSIDE = "/package"
@@ -66,7 +69,8 @@ class Choices:
 
 @dataclass(frozen=True)
 class Written:
-    folder: Path
+    files: dict[Path, str]
+    """What was written, and what each is for."""
     name: str
     port: str
     build: str
@@ -76,21 +80,26 @@ class Written:
 
 def write(package: Package, settings: Settings, choices: Choices) -> Written:
     """Write the files, replacing only what an earlier run wrote. Raises StartError before anything is written."""
-    folder = Path(choices.output).resolve() if choices.output else package.folder / "deploy"
-    values = _values(package, settings, choices, folder)
-    texts = {name: signed(render(_template(name), values)) for name in FILES}
-    for name in FILES:
-        _check_replaceable(folder / name)
+    folder = Path(choices.output).resolve() if choices.output else package.folder / DEPLOY
+    # A build sees nothing but the package's folder.
+    own = (folder if folder.is_relative_to(package.folder) else package.folder / DEPLOY) / wheel.NAME
+    values = _values(package, settings, choices, folder, own)
+    bodies = {folder / name: signed(render(_template(name), values)).encode() for name in FILES}
+    for file in bodies:
+        _check_replaceable(file, _is_ours)
+    _check_replaceable(own, wheel.is_ours)
+    bodies[own] = wheel.build()
     try:
-        folder.mkdir(parents=True, exist_ok=True)
-        for name, text in texts.items():
-            (folder / name).write_text(text, encoding="utf-8")
+        for file, body in bodies.items():
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_bytes(body)
     except OSError as error:
         raise StartError(f"cannot be written: {error.strerror}", file=error.filename or str(folder)) from None
     name, port = values["name"], values["port"]
     paths = [shlex.quote(near(str(path))) for path in (folder / DOCKERFILE, package.folder)]
     build = f"docker build -f {paths[0]} -t {name} {paths[1]}"
-    return Written(folder, name, port, build, notes(package, settings))
+    files = {folder / file: about for file, about in FILES.items()} | {own: "Panglot itself, for the image"}
+    return Written(files, name, port, build, notes(package, settings))
 
 
 def render(template: str, values: dict[str, str]) -> str:
@@ -137,8 +146,8 @@ def _links_outside(folder: Path) -> list[Path]:
     return found
 
 
-def _check_replaceable(file: Path) -> None:
-    if file.is_symlink() or (file.exists() and not _is_ours(file)):
+def _check_replaceable(file: Path, is_ours: Callable[[Path], bool]) -> None:
+    if file.is_symlink() or (file.exists() and not is_ours(file)):
         problem = "panglot package did not write this file, or it was changed since"
         raise StartError(problem, file=str(file), fix="move it away, or choose another --output")
 
@@ -154,12 +163,14 @@ def _is_ours(file: Path) -> bool:
 # Values
 
 
-def _values(package: Package, settings: Settings, choices: Choices, folder: Path) -> dict[str, str]:
+def _values(package: Package, settings: Settings, choices: Choices, folder: Path, wheel_file: Path) -> dict[str, str]:
     requirements = _requirements(package, choices.requirements)
     port = choices.port or settings.port or 8080
     own = _relative(folder, package.folder, "--output")
     return {
-        "version": _checked(__version__, re.compile(r"[0-9A-Za-z.+]+"), "the version"),
+        "wheel": _checked(wheel_file.name, re.compile(r"[0-9A-Za-z.+_-]+"), "the version"),
+        "copy_wheel": json.dumps([_relative(wheel_file, package.folder, "--output"), "/tmp/"]),
+        "extras": "[otel]" if settings.otel_endpoint else "",
         "name": _name(package, choices.name),
         "base_image": _checked(choices.base_image or BASE_IMAGE, IMAGE, "--base-image", "such as python:3.11-slim"),
         "entrypoint": _entrypoint(package, choices),
@@ -169,7 +180,7 @@ def _values(package: Package, settings: Settings, choices: Choices, folder: Path
         "copy_requirements": f"COPY {json.dumps([requirements, '/tmp/requirements.txt'])}\n" if requirements else "",
         "install_requirements": " -r /tmp/requirements.txt" if requirements else "",
         "dockerfile_path": shlex.quote(f"{own}/{DOCKERFILE}"),
-        "ignored_output": _ignored(own),
+        "ignored_output": _ignored(own, wheel_file.name),
         "context": json.dumps(_relative(package.folder, folder, "the package's folder")),
         "dockerfile": json.dumps(f"{own}/{DOCKERFILE}"),
         "drain": f"{settings.drain:g}",
@@ -190,11 +201,11 @@ def _relative(path: Path, start: Path, what: str) -> str:
     return _checked(os.path.relpath(path, start), PATH, what, "use letters, digits, spaces and . _ + - only")
 
 
-def _ignored(own: str) -> str:
-    """What to keep out of the image of the files written here."""
+def _ignored(own: str, wheel_name: str) -> str:
+    """What to keep out of the build of the files written here: all but the wheel."""
     if own.split("/")[0] == "..":
         return ""
-    return own if own != "." else "\n".join(FILES)
+    return f"{own}\n!{own}/{wheel_name}" if own != "." else "\n".join(FILES)
 
 
 def _name(package: Package, given: str) -> str:

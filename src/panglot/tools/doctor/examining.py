@@ -5,6 +5,8 @@ from __future__ import annotations
 import dataclasses
 import os
 import platform
+import re
+import shlex
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -92,10 +94,19 @@ def front() -> list[Finding]:
     shown = ", ".join(f"{name} {version}" for name, version in versions.items() if version)
     absent = [name for name, version in versions.items() if not version]
     if absent:
-        fix = f"{sys.executable} -m pip install --force-reinstall panglot=={__version__}"
+        fix = shlex.join([sys.executable, "-m", "pip", "install", *map(_requirement, absent)])
         findings.append(Finding(FRONT, "libraries", f"missing: {', '.join(absent)}", PROBLEM, fix))
     findings.append(Finding(FRONT, "libraries", shown))
     return findings
+
+
+def _requirement(name: str) -> str:
+    """How Panglot asks for a library, with the versions it takes."""
+    try:
+        listed = metadata.requires("panglot") or []
+    except metadata.PackageNotFoundError:
+        listed = []
+    return next((line for line in listed if re.match(rf"{name}\b", line)), name)
 
 
 def _version(name: str) -> str:

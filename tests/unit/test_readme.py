@@ -1,0 +1,30 @@
+"""What the README says of installing is what pyproject.toml says."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+
+from panglot import __version__
+from panglot.tools import wheel
+from support.server import ROOT
+
+README = (ROOT / "README.md").read_text()
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+INSTALLATION = README.partition("## Installation\n")[2].partition("\n## ")[0]
+
+
+def test_it_names_every_extra_and_no_other() -> None:
+    named = re.findall(r"^\| `(\w+)` \|", INSTALLATION, re.MULTILINE)
+    assert set(named) == set(PROJECT["optional-dependencies"]) - {"test"}
+
+
+def test_it_names_the_wheel_of_this_version() -> None:
+    assert f"pip install dist/{wheel.NAME}" in INSTALLATION
+    assert wheel.NAME in (ROOT / "docs" / "tools.md").read_text()
+    assert f"panglot-{__version__}" in wheel.NAME
+
+
+def test_it_names_the_interpreters() -> None:
+    assert f"Panglot itself needs CPython {PROJECT['requires-python'].removeprefix('>=')} or newer" in INSTALLATION
+    assert "of CPython 3.8 or newer" in INSTALLATION
