@@ -50,6 +50,7 @@ bench-graph: $(VENV)/.tested
 	$(BIN)/python benchmarks/graph
 
 wheel: $(BIN)/python
+	@rm -rf build
 	$(PIP) wheel --no-deps --wheel-dir dist .
 
 clean:
