@@ -166,3 +166,20 @@ def test_image_input(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     assert pictures["red"].dtype == np.uint8
     assert tuple(pictures["red"][0, 0]) == (0, 0, 255), "blue, green, red"
     assert "broken.png" in capfd.readouterr().err
+
+
+def test_what_reorder_refuses_costs_nothing_else(capfd: pytest.CaptureFixture[str]) -> None:
+    running = graph(one_node("Reorder"))
+
+    def send() -> None:
+        for place, number in enumerate((0, 3, 3, 0, 2, None, 1)):
+            running.input("inp").send(Envelope.pack((number, place), info={"partial_id": number}))
+        running.close()
+
+    threading.Thread(target=send).start()
+    received = running.output("out")
+    assert [received.recv().msg for _ in range(4)] == [(0, 0), (1, 6), (2, 4), (3, 1)]
+    assert received.recv() is None
+    with pytest.raises(RuntimeError, match=r"3 call\(s\)"):
+        ended(running)
+    assert capfd.readouterr().err.count("partial_id 3 came again") == 1

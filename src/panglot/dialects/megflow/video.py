@@ -38,8 +38,9 @@ def routes(node: str) -> tuple[InferRoute, ...]:
 
 
 SERIES = (
-    ("panglot_stream_frames_total", "frames of a stream, decoded and given to its graph", "counter"),
+    ("panglot_stream_frames_total", "frames of a stream: decoded, and those its graph is done with", "counter"),
     ("panglot_stream_dropped_total", "frames and results of a stream that had to go", "counter"),
+    ("panglot_stream_lost_total", "frames of a stream that got no answer because a node failed", "counter"),
     ("panglot_stream_results_total", "results of a stream", "counter"),
     ("panglot_stream_reconnects_total", "times a live stream was opened again", "counter"),
     ("panglot_stream_frames_per_second", "the same as frames_total, of late", "gauge"),
@@ -61,6 +62,7 @@ def metrics(streams: Iterator[tuple[int, dict[str, Any]]]) -> str:
             add("panglot_stream_frames_per_second", one[f"{stage}_fps"], {**labels, "stage": stage})
         add("panglot_stream_dropped_total", one["dropped"], {**labels, "what": "frames"})
         add("panglot_stream_dropped_total", one["results_dropped"], {**labels, "what": "results"})
+        add("panglot_stream_lost_total", one["lost"], labels)
         add("panglot_stream_results_total", one["results"], labels)
         add("panglot_stream_reconnects_total", one["reconnects"], labels)
         add("panglot_stream_lag_seconds", one["lag"], labels)

@@ -87,8 +87,12 @@ class Template:
         self._lock = threading.Lock()
         self._open: Set[Instance] = set()
 
-    def open(self, tag: Optional[str] = None, outputs: Optional[Dict[str, Target]] = None) -> "Instance":
-        """A new instance, running. `tag` chooses among alternatives. Raises what its nodes' construction raises."""
+    def open(
+        self, tag: Optional[str] = None, outputs: Optional[Dict[str, Target]] = None, origin: Any = None
+    ) -> "Instance":
+        """A new instance, running. `tag` chooses among alternatives; `origin` is what its frames come from, where that
+        is not what those of its owner come from. Raises what its nodes' construction raises.
+        """
         name = tag if tag in self.node.types else self.node.types[0]
         graph = self.runtime.config.graphs[str(name)]
         planner = Planner(self.runtime, self.hub)
@@ -99,6 +103,8 @@ class Template:
         for port in plan.outputs:
             plan.outputs[port].outer_targets.append({**self.targets, **(outputs or {})}.get(port, Discard()))
         instance.wire(open_inputs=True)
+        for thread in instance.threads:
+            thread.origin = origin or current.node.origin
         if self.hub is not None:
             lead_ends(self.hub, list(instance.inputs.values()), instance.threads)
         with self._lock:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from typing import Any, Dict, List
+from typing import Any, Dict, Iterator, List, Optional
 
 from panglot_worker.dialects.megflow.building import Instance, Template
 from panglot_worker.dialects.megflow.envelope import EMPTY, Contents, EnvelopeError, unwrap, wrap
@@ -103,47 +103,75 @@ class DynDemux(BuiltIn):
             instance.close()
 
 
+class Lane:
+    """What one user's envelopes wait for: the number that is next."""
+
+    def __init__(self) -> None:
+        self.next = 0
+        self.waiting: Dict[int, Contents] = {}
+        self._origin: Any = None
+
+    def take(self, contents: Contents) -> None:
+        """Raises EnvelopeError for what has no place in the order."""
+        number = contents.partial_id
+        if number is None:
+            raise EnvelopeError("an envelope without partial_id has no place in the order")
+        if number < self.next or number in self.waiting:
+            raise EnvelopeError("partial_id %d came again, or too late" % number)
+        if contents.token is not None:
+            self._origin = contents.token.origin
+        self.waiting[number] = contents
+
+    def ready(self) -> Iterator[Contents]:
+        """Those whose turn it is, past numbers of which nothing will come."""
+        while self.waiting:
+            if self.next in self.waiting:
+                yield self.waiting.pop(self.next)
+            elif self._origin is None or not self._origin.is_over(self.next):
+                return
+            self.next += 1
+
+    def rest(self) -> Iterator[Contents]:
+        """At the end what waits behind a gap goes on in order: better than to lose it."""
+        for number in sorted(self.waiting):
+            yield self.waiting.pop(number)
+            self.next = number + 1
+
+
 class Reorder(BuiltIn):
-    """Lets envelopes pass in the order of their `partial_id`, from 0 on, past numbers of requests that failed."""
+    """Lets envelopes pass in the order of their `partial_id`, from 0 on, past numbers of requests that failed and of
+    frames that were left out. Every user of a shared one has an order of its own."""
 
     def __init__(self, name: str, args: Dict[str, Any]) -> None:
         super().__init__(name, args)
-        self.next = 0
-        self.waiting: Dict[int, Any] = {}
-        self.runtime: Any = None
+        self.lanes: Dict[Optional[int], Lane] = {}
 
     def panglot_attach(self, thread: Any) -> None:
-        self.runtime = thread.runtime
+        self.thread = thread
+        self.shared = thread.placement.hub is not None
 
     def exec(self) -> None:
-        if self.waiting:
+        if any(lane.waiting for lane in self.lanes.values()):
             envelopes, ended = self.inp.batch_recv(1, LOOK_AGAIN)
         else:
             envelope = self.inp.recv()
             envelopes, ended = ([], True) if envelope is None else ([envelope], False)
         for envelope in envelopes:
-            self._take(unwrap(envelope))
-        while self.waiting and self.next not in self.waiting and self.runtime.is_over(self.next):
-            self.next += 1
-        while self.next in self.waiting:
-            self.out.send(wrap(self.waiting.pop(self.next)))
-            self.next += 1
+            contents = unwrap(envelope)
+            try:
+                self.lanes.setdefault(contents.transfer_addr if self.shared else None, Lane()).take(contents)
+            except EnvelopeError as error:
+                with self.thread.losing(error):
+                    del contents
+        for lane in self.lanes.values():
+            self._send(lane.ready())
         if ended:
-            self._let_go()
+            for user in list(self.lanes) if self.inp.closed else list(self.inp.ends):
+                self._send(self.lanes.pop(user, Lane()).rest())
 
-    def _take(self, contents: Contents) -> None:
-        number = contents.partial_id
-        if number is None:
-            raise EnvelopeError("Reorder '%s' got an envelope without partial_id" % self.name)
-        if number < self.next or number in self.waiting:
-            raise EnvelopeError("Reorder '%s' got partial_id %d again" % (self.name, number))
-        self.waiting[number] = contents
-
-    def _let_go(self) -> None:
-        """At the end what waits behind a gap goes on in order: better than to lose it."""
-        for number in sorted(self.waiting):
-            self.out.send(wrap(self.waiting.pop(number)))
-            self.next = number + 1
+    def _send(self, found: Iterator[Contents]) -> None:
+        for contents in found:
+            self.out.send(wrap(contents))
 
 
 class NoopProducer(BuiltIn):

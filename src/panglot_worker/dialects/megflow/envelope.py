@@ -194,17 +194,21 @@ class Loss(NamedTuple):
 
 
 class Token:
-    """Carried by all that comes of a request. When the last of it is dropped, `lost(record, loss)` is called."""
+    """Carried by all that comes of a request or a frame. When the last of it is dropped, its origin is told.
 
-    __slots__ = ("__weakref__", "lost", "record")
+    The origin is the server node or stream it came in by: `lost(record, loss)` is called by a finaliser, and
+    `is_over(number)` says whether nothing will pass any more of the request or frame with this number.
+    """
 
-    def __init__(self, record: Record, lost: Callable[[Record, Loss], None]) -> None:
+    __slots__ = ("__weakref__", "origin", "record")
+
+    def __init__(self, record: Any, origin: Any) -> None:
         self.record = record
-        self.lost = lost
+        self.origin = origin
 
     def __del__(self) -> None:
         if not self.record.done:
-            self.lost(self.record, current.loss())
+            self.origin.lost(self.record, current.loss())
 
 
 class Current(threading.local):
@@ -221,6 +225,6 @@ current = Current()
 
 
 def open_token(number: int) -> Any:
-    """The token of the open request with this number in the graph whose node runs here, if there is one."""
+    """The token of the open request or frame with this number in the graph whose node runs here, if there is one."""
     node = current.node
-    return node.runtime.open_token(number) if node is not None else None
+    return node.origin.open_token(number) if node is not None else None

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 import threading
 import traceback
-from typing import TYPE_CHECKING, Any, Dict, List, Optional, Tuple
+from typing import TYPE_CHECKING, Any, Dict, Iterator, List, Optional, Tuple
 
 from panglot_worker.dialects.megflow.channels import Channel, Sink, Target, fan
 from panglot_worker.dialects.megflow.envelope import current
@@ -88,6 +89,8 @@ class NodeThread:
         self.runtime = runtime
         self.placement = placement
         self.name = name
+        self.origin: Any = runtime
+        """Where the requests or frames come from that its envelopes are about."""
         self.instance: Any = None
         self.error: Optional[BaseException] = None
         self.constructed = threading.Event()
@@ -223,12 +226,18 @@ class NodeThread:
 
     def _failed(self, error: BaseException) -> None:
         """Tell of it, and let go of all the instance held: the requests among it are answered by that."""
+        with self.losing(error):
+            self.instance = None
+
+    @contextlib.contextmanager
+    def losing(self, error: BaseException) -> Iterator[None]:
+        """Tell of a failure: whatever is let go of meanwhile is lost by it."""
         self.failures += 1
         current.failing = True
         try:
             self.runtime.node_failed(self, error)
             forget_frames(error)
-            self.instance = None
+            yield
         finally:
             current.failing = False
 

@@ -131,17 +131,9 @@ class Runtime:
         self.on_broken()
 
     def open_token(self, number: int) -> Any:
-        """The token of an open request by its number."""
-        for server in self.servers:
-            token = server.open_token(number)
-            if token is not None:
-                return token
-        return None
-
-    def is_over(self, number: int) -> bool:
-        """Whether a request of this number has come and gone, so that nothing of it will pass any more."""
-        over = [server.is_over(number) for server in self.servers]
-        return any(over) and self.open_token(number) is None
+        """The token of an open request by its number, unless several server nodes have one of this number."""
+        tokens = [token for token in (server.open_token(number) for server in self.servers) if token is not None]
+        return tokens[0] if len(tokens) == 1 else None
 
     def figures(self) -> Iterator[Dict[str, Any]]:
         """Every node that runs: messages in and out by port, and how full its channels are."""

@@ -96,7 +96,7 @@ class Server:
             return
         number, self._next = self._next, self._next + 1
         record = Record(request, number)
-        token = Token(record, self._lost)
+        token = Token(record, self)
         record.token = weakref.ref(token)
         marks += [now()] * 2
         record.marks = marks
@@ -123,10 +123,11 @@ class Server:
 
     def answer(self, contents: Contents) -> None:
         """An envelope has come back. Only the first answer to a request counts."""
-        number = contents.partial_id
-        if number is None and contents.token is not None:
-            number = contents.token.record.number
-        record = self._take(number)
+        number, token = contents.partial_id, contents.token
+        if number is None and token is not None:
+            number = token.record.number
+        # What came in by another server node has a number of that one's.
+        record = self._take(number) if token is None or token.origin is self else None
         if record is None:
             self.doors.extra(self.path, number is None)
             return
@@ -153,7 +154,7 @@ class Server:
     def encode(self, contents: Contents, request: Request) -> Answer:
         raise NotImplementedError
 
-    def _lost(self, record: Record, loss: Loss) -> None:
+    def lost(self, record: Record, loss: Loss) -> None:
         """Nothing is left of a request. May be called anywhere at any time, so it only leaves a note."""
         self.doors.lost(self, record, loss)
 

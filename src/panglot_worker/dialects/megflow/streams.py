@@ -5,20 +5,19 @@ from __future__ import annotations
 import contextlib
 import threading
 import time
-from collections import OrderedDict, deque
-from typing import Any, Callable, Deque, Dict, Optional, Set, Tuple
+from collections import deque
+from typing import Any, Callable, Deque, Dict, Optional, Tuple
 
 from panglot_worker.dialects.megflow import images
 from panglot_worker.dialects.megflow.building import Instance, Template
 from panglot_worker.dialects.megflow.channels import Sink
 from panglot_worker.dialects.megflow.envelope import EMPTY, Contents
+from panglot_worker.dialects.megflow.underway import Underway
 from panglot_worker.video.frames import Frame, Source
 from panglot_worker.video.limits import Limits, Rules
 from panglot_worker.video.playing import OVER, RUNNING, Playing, Wish
 from panglot_worker.video.results import Results
 
-REMEMBERED = 256
-"""Frames whose time is kept for the results that will name them."""
 IN_GRAPH = 24
 """Frames whose picture is kept, while somebody looks, until their result comes back: nodes draw into them."""
 WATCHED = 10.0
@@ -39,15 +38,13 @@ class Stream:
         self.number = number
         self.results = Results(limits.results)
         self.playing = Playing(source, wish, limits, rules, self._deliver)
-        self.listeners: Set[int] = set()
-        """Items of the front that are told every result."""
+        self.underway = Underway()
         self.over = threading.Event()
         self.lag = 0.0
-        self.returned = 0
         self._bad = bad
+        self._thread: Optional[threading.Thread] = None
         self._instance: Optional[Instance] = None
         self._sender: Any = None
-        self._sent: "OrderedDict[int, Tuple[float, float]]" = OrderedDict()
         self._counted = (time.monotonic(), 0, 0)
         self._lock = threading.Lock()
         self._watched_until = 0.0
@@ -59,12 +56,18 @@ class Stream:
         """Make the subgraph, then play in a thread. Raises what the construction of nodes raises."""
         template, entrance, exit_ = way
         try:
-            self._instance = template.open(outputs={exit_: Sink(self._result)})
+            self._instance = template.open(outputs={exit_: Sink(self._result)}, origin=self.underway)
         except BaseException:
             self.playing.source.close()
             raise
         self._sender = self._instance.inputs[entrance]
-        threading.Thread(target=self._run, args=(ended,), name="stream %d" % self.number, daemon=True).start()
+        self._thread = threading.Thread(target=self._run, args=(ended,), name="stream %d" % self.number, daemon=True)
+        self._thread.start()
+
+    def wait(self) -> None:
+        """Until it is over, and whoever wanted to know has been told."""
+        if self._thread is not None:
+            self._thread.join()
 
     def _run(self, ended: Callable[["Stream"], None]) -> None:
         instance = self._instance
@@ -77,8 +80,8 @@ class Stream:
             self._instance = self._sender = None
             with self._lock:
                 self._frames.clear()
-            self._sent.clear()
             self._keep_last_picture()
+            self.underway.finish()
             self.over.set()
             ended(self)
 
@@ -100,12 +103,9 @@ class Stream:
                     receiver.channel.close()
 
     def _deliver(self, frame: Frame) -> None:
-        contents = Contents({"data": frame.array})
+        contents = Contents({"data": frame.array}, self.underway.enter(frame.number, frame.seconds))
         contents.from_addr = self.number
         contents.partial_id = frame.number
-        self._sent[frame.number] = (time.monotonic(), frame.seconds)
-        if len(self._sent) > REMEMBERED:
-            self._sent.popitem(last=False)
         self._last = frame.array
         with self._lock:
             if time.monotonic() < self._watched_until:
@@ -120,8 +120,10 @@ class Stream:
         """In the thread of whichever node sends it."""
         if contents.msg is EMPTY or self.playing.stopping:
             return
-        number = contents.partial_id
-        sent, seconds = self._sent.get(number, (None, None)) if number is not None else (None, None)
+        number, token = contents.partial_id, contents.token
+        if number is None and token is not None:
+            number = token.record.number
+        sent, seconds = self.underway.times(number)
         if sent is not None:
             self.lag = time.monotonic() - sent
         message = contents.msg
@@ -130,12 +132,12 @@ class Stream:
             message = message.get("message", "")
         else:
             self._picture = self._frame_of(number)
-        self.returned += 1
         if isinstance(message, str):
             if message or not isinstance(contents.msg, dict):
                 self.results.add(number, seconds, message)
         else:
             self._bad(type(message).__name__)
+        self.underway.answer(number)
 
     def _frame_of(self, number: Optional[int]) -> Any:
         """The frame a result is about, if it is kept; earlier ones need not be any more."""
@@ -158,7 +160,7 @@ class Stream:
 
     def rates(self) -> Dict[str, float]:
         """Frames per second since this was last asked."""
-        now, decoded, analysed = time.monotonic(), self.playing.decoded, self.returned
+        now, decoded, analysed = time.monotonic(), self.playing.decoded, self.underway.figures()["analysed"]
         then, self._counted = self._counted, (now, decoded, analysed)
         seconds = max(now - then[0], 1e-3)
         return {
@@ -170,7 +172,8 @@ class Stream:
         """As `/list` has it."""
         playing = self.playing
         found: Dict[str, Any] = {"id": self.number, "url": playing.source.shown, **playing.figures()}
-        found.update(results=self.results.count, results_dropped=self.results.dropped)
+        found.update(self.underway.figures(), results=self.results.count, results_dropped=self.results.dropped)
+        found["error"] = found["error"] or self.underway.complaint()
         if playing.state in OVER and not self.over.is_set():
             # Its last frames are still in the graph.
             found["state"] = RUNNING

@@ -85,7 +85,7 @@ class VideoServer:
         while True:
             if time.monotonic() >= due:
                 due = time.monotonic() + TICK
-                self.watching.tick(list(self._streams.values()))
+                self.watching.tick(self._running())
             try:
                 request = self._arrivals.get(timeout=max(0.0, due - time.monotonic()))
             except queue.Empty:
@@ -93,8 +93,12 @@ class VideoServer:
             if request is None:
                 break
             self._answer(request)
-        for stream in list(self._streams.values()):
+        for stream in self._running():
             stream.stop()
+
+    def _running(self) -> List[Stream]:
+        with self._lock:
+            return list(self._streams.values())
 
     def _answer(self, request: Request) -> None:
         if self.doors.is_unwanted(request.id):
@@ -132,8 +136,9 @@ class VideoServer:
 
     def _wish(self, request: Request) -> Wish:
         """What a client asks for with a stream, if there is room for one. Raises Rejected."""
-        if len(self._streams) >= self.limits.streams:
-            raise Rejected(503, "too_many_streams", "%d streams run already; stop one first" % len(self._streams))
+        running = len(self._running())
+        if running >= self.limits.streams:
+            raise Rejected(503, "too_many_streams", "%d streams run already; stop one first" % running)
         try:
             return wish_of(self.args, dict(urllib.parse.parse_qsl(request.head.query.decode("latin-1"))))
         except ValueError as error:
@@ -147,7 +152,7 @@ class VideoServer:
             stream.start((self.out[0], self.out[1], self.inp[1]), self._over)
         except Exception as error:
             message = "the subgraph of a stream cannot be made: %s: %s" % (type(error).__name__, error)
-            self.doors.port.tell(wire.EVENT, {"type": "warning", "message": message})
+            self._warn(message)
             raise Rejected(500, "script_error", message) from None
         with self._lock:
             if not stream.over.is_set():
@@ -196,11 +201,16 @@ class VideoServer:
             if stream.number not in self._stopped and stream.playing.source.shown != UPLOAD:
                 keep(self._ended, stream)
         self.watching.over(stream)
-        playing = stream.playing
+        playing, complaint = stream.playing, stream.underway.complaint()
+        which = "stream %d (%s)" % (stream.number, playing.source.shown)
         if playing.state == FAILED:
             detail = " (%s)" % playing.detail if playing.detail else ""
-            message = "stream %d (%s) failed: %s%s" % (stream.number, playing.source.shown, playing.error, detail)
-            self.doors.port.tell(wire.EVENT, {"type": "warning", "message": message})
+            self._warn("%s failed: %s%s" % (which, playing.error, detail))
+        if complaint and playing.state != STOPPED:
+            self._warn("%s: %s" % (which, complaint))
+
+    def _warn(self, message: str) -> None:
+        self.doors.port.tell(wire.EVENT, {"type": "warning", "message": message})
 
     def _find(self, word: str, listed: bool = False) -> Stream:
         if word.isascii() and word.isdigit() and len(word) < 16:
@@ -247,14 +257,11 @@ class VideoServer:
         if not self._warned:
             self._warned = True
             message = "VideoServer '%s' got a message of type %s and dropped it; send a str: use json.dumps (said once)"
-            self.doors.port.tell(wire.EVENT, {"type": "warning", "message": message % (self.path, kind)})
+            self._warn(message % (self.path, kind))
 
     def report(self) -> List[Dict[str, Any]]:
         """Figures of the streams that run, for the front."""
-        return [
-            {"node": self.path, "lag": round(one.lag, 3), **one.rates(), **one.about()}
-            for one in list(self._streams.values())
-        ]
+        return [{"node": self.path, "lag": round(one.lag, 3), **one.rates(), **one.about()} for one in self._running()]
 
 
 def keep(place: "OrderedDict[int, Stream]", stream: Stream) -> None:
@@ -317,12 +324,15 @@ class VideoInput:
                 stream.start(way, self._over)
                 streams.append(stream)
         for stream in streams:
-            stream.over.wait()
+            stream.wait()
 
     def _over(self, stream: Stream) -> None:
         playing = stream.playing
-        if playing.state not in (STOPPED,) and playing.error:
+        if playing.state != STOPPED and playing.error:
             self.runtime.skipped(self.name, "the rest of %s: %s" % (playing.source.shown, playing.error))
+        complaint = stream.underway.complaint()
+        if complaint:
+            self.runtime.skipped(self.name, "a part of %s: %s" % (playing.source.shown, complaint))
 
 
 NODES: Dict[str, Any] = {"VideoServer": VideoServer, "VideoInput": VideoInput}

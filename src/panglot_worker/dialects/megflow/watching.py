@@ -91,15 +91,25 @@ class Watching:
             lambda lost: self._send(item, form.named("dropped", {"results": lost}), form.kind),
         )
         if stream.over.is_set():
-            self._finish(item)
+            self.over(stream)
 
     def over(self, stream: Stream) -> None:
+        self._tell_lost(stream)
         for item, _ in self._of(stream):
             self._finish(item)
-        self._states.pop(stream.number, None)
 
     def _of(self, stream: Stream) -> List[Tuple[int, Listener]]:
-        return [(item, one) for item, one in list(self._listeners.items()) if one.stream is stream]
+        with self._lock:
+            return [(item, one) for item, one in self._listeners.items() if one.stream is stream]
+
+    def _tell(self, stream: Stream, name: str, value: Dict[str, Any]) -> None:
+        for item, one in self._of(stream):
+            self._send(item, one.form.named(name, value), one.form.kind)
+
+    def _tell_lost(self, stream: Stream) -> None:
+        """Frames that got no answer. They are kept while nobody listens."""
+        for lost in stream.underway.take_lost() if self._of(stream) else ():
+            self._tell(stream, "lost", lost._asdict())
 
     def _finish(self, item: int) -> None:
         with self._lock:
@@ -113,18 +123,21 @@ class Watching:
 
     def tick(self, streams: Iterable[Stream]) -> None:
         """Now and then: tell of streams that changed their state, and of being alive; forget who has gone."""
+        states: Dict[int, str] = {}
         for stream in streams:
+            self._tell_lost(stream)
             state = stream.playing.state
-            if state not in (RUNNING, RETRYING):
-                continue
-            if self._states.get(stream.number, RUNNING) != state:
-                for item, one in self._of(stream):
-                    self._send(item, one.form.named("state", state_of(stream)), one.form.kind)
-            self._states[stream.number] = state
+            if state in (RUNNING, RETRYING):
+                if self._states.get(stream.number, RUNNING) != state:
+                    self._tell(stream, "state", state_of(stream))
+                states[stream.number] = state
+        self._states = states
         beats = time.monotonic() - self._beaten > BEAT
         if beats:
             self._beaten = time.monotonic()
-        for item, listener in list(self._listeners.items()):
+        with self._lock:
+            listeners = list(self._listeners.items())
+        for item, listener in listeners:
             if self.doors.is_unwanted(item):
                 self._leave(item, listener)
             elif beats:
@@ -173,7 +186,7 @@ class Watching:
 
 def state_of(stream: Stream) -> Dict[str, Any]:
     about = stream.about()
-    return {key: about[key] for key in ("state", "error", "decoded", "analysed", "dropped", "reconnects")}
+    return {key: about[key] for key in ("state", "error", "decoded", "analysed", "lost", "dropped", "reconnects")}
 
 
 def as_json(result: Result) -> bytes:
