@@ -33,6 +33,7 @@ class Server:
         env: dict[str, str] | None = None,
         largest_file: int = 0,
         before: Sequence[str] = (),
+        python: str = sys.executable,
     ) -> None:
         environment = {key: value for key, value in os.environ.items() if not key.startswith("PANGLOT_")}
         environment.update(env or {})
@@ -41,7 +42,7 @@ class Server:
         """Cleared, nobody reads the log: as when it goes to a pager."""
         self.log_is_read.set()
         self.process = subprocess.Popen(
-            [*before, sys.executable, "-m", "panglot", "serve", str(path), "--port", "0", *flags],
+            [*before, python, "-m", "panglot", "serve", str(path), "--port", "0", *flags],
             stderr=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
             stdin=subprocess.DEVNULL,

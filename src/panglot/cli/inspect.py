@@ -40,6 +40,7 @@ def inspect(path: str, as_json: bool, arguments: tuple[str, ...], **given: Any) 
 
 def gather(package: Package, resolved: Resolved) -> dict[str, Any]:
     contract = dialects.contract(package, resolved.settings)
+    dialect = dialects.find(package.dialect)
     values = vars(resolved.settings) | {"pools": pools.show(resolved.settings.pools)}
     row = divided(resolved.settings.pools)
     return {
@@ -47,6 +48,8 @@ def gather(package: Package, resolved: Resolved) -> dict[str, Any]:
         "folder": str(package.folder),
         "script": str(package.script),
         "dialect": package.dialect,
+        "about": dialect.about,
+        "docs": str(dialect.docs) if dialect.docs else None,
         "entry": package.entry,
         "why": list(package.reasons),
         "routes": [f"{route.method} {route.path}" for route in contract.routes]
@@ -79,7 +82,7 @@ def show(facts: dict[str, Any]) -> None:
 
     console = printing.console(highlight=True)
     top = Table.grid(padding=(0, 2))
-    for name in ("package", "dialect", "entry", "script", "config"):
+    for name in ("package", "dialect", "about", "docs", "entry", "script", "config"):
         if facts[name]:
             top.add_row(f"[dim]{name}[/dim]", str(facts[name]))
     lines = {"why": facts["why"], **facts["facts"]} | {name: facts[name] for name in LINES}

@@ -93,6 +93,12 @@ class Dialect:
         return [folder for folder in folders if folder.is_dir()]
 
     @property
+    def docs(self) -> Path | None:
+        """What it says about itself at length, where that lies in its folder."""
+        file = self.folder / "README.md"
+        return file if file.is_file() else None
+
+    @property
     def about(self) -> str:
         """One sentence: the first of its detector's docstring."""
         module: ModuleType = self.part("detect")

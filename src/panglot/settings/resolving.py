@@ -27,7 +27,7 @@ class Scope:
     def refuse(self, name: str, shown: str, file: str = "", line: int = 0) -> None:
         """Raise StartError when a setting belongs to packages of other dialects."""
         if name in self.others:
-            what = f"{shown} is for {self.others[name]} packages, and this is a {self.dialect} package"
+            what = f"{shown} is for {self.others[name]} packages, and this one is {self.dialect or 'none'}"
             raise StartError(what, file=file, line=line, fix="leave it out")
 
 
