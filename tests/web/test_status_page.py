@@ -84,7 +84,7 @@ def test_needs_the_token(tmp_path: Path) -> None:
 
 
 def test_a_strange_host_is_not_repeated() -> None:
-    with serving("documented_json", "--no-auth") as server:
+    with serving("documented_json", "--host", "0.0.0.0", "--no-auth") as server:
         text = httpx.get(server.url, headers={"host": 'evil"><script>'}).text
         assert "evil" not in text
         assert f"{server.url}/predict" in text

@@ -25,6 +25,7 @@ METAVARS = {
     "float": "NUMBER",
     "words": "NAMES",
     "hosts": "HOSTS",
+    "origins": "ORIGINS",
     "str": "TEXT",
     "pools": "NAME=N,…",
 }
@@ -85,7 +86,7 @@ def _option(name: str, about: Field[Any]) -> Callable[[Any], Any]:
         words = f"{flag(name)}/--no-{name.replace('_', '-')}" if about.default else flag(name)
         return click.option(words, name, is_flag=True, default=None, help=column["help"])
     metavar = column["metavar"] or ("|".join(column["choices"]) if column["choices"] else METAVARS[column["kind"]])
-    several = column["kind"] in ("words", "hosts")
+    several = column["kind"] in ("words", "hosts", "origins")
     return click.option(
         *filter(None, (column["short"], flag(name))),
         name,

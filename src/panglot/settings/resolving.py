@@ -93,7 +93,7 @@ def _typed(about: Field[Any], value: Any, file: str, line: int) -> Any:
             return check(about, int(value) if kind in ("int", "size") else float(value))
         if isinstance(value, dict) and kind == "pools":
             return pools.from_table(value)
-        if isinstance(value, list) and kind in ("words", "hosts"):
+        if isinstance(value, list) and kind in ("words", "hosts", "origins"):
             return units.PARSERS[kind](",".join(str(word) for word in value))
         raise ValueError(f"expected {_expected(kind)}")
     except ValueError as error:
@@ -109,6 +109,7 @@ def _expected(kind: str) -> str:
         "bool": "true or false",
         "words": "a list of words",
         "hosts": "a list of hosts",
+        "origins": "a list of origins",
         "str": "text",
         "folder": "the path of a folder",
         "pools": "a table such as { preprocess = 4 }",

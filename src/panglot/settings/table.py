@@ -251,14 +251,18 @@ class Settings:
     stream_results: int = setting(1000, "results of a stream that are kept", "int", group=VIDEO, least=1)
     max_streams: int = setting(64, "streams at once; beyond it 503", "int", group=VIDEO, least=1, most=4096)
 
-    no_auth: bool = setting(False, "serve other machines without a token", "bool", group=ACCESS)
+    no_auth: bool = setting(False, "serve without a token, other machines too", "bool", group=ACCESS)
     token_file: str = setting(
         "", "file that holds the access token; PANGLOT_TOKEN holds it directly", "str", group=ACCESS
     )
     tls_cert: str = setting("", "certificate chain to serve HTTPS with", "str", group=ACCESS, metavar="FILE")
     tls_key: str = setting("", "private key of that certificate", "str", group=ACCESS, metavar="FILE")
     cors_origin: tuple[str, ...] = setting(
-        (), "web pages of these origins may call the script; none by default", "words", group=ACCESS, metavar="ORIGINS"
+        (),
+        "web pages of these origins may call the script, * for all; none by default",
+        "origins",
+        group=ACCESS,
+        metavar="ORIGINS",
     )
     allow_host: tuple[str, ...] = setting(
         (), "further Host names to accept while no token is needed", "words", group=ACCESS, metavar="HOSTS"

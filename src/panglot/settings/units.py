@@ -26,6 +26,10 @@ BYTES = {
 YES = {"true", "yes", "on", "1"}
 NO = {"false", "no", "off", "0"}
 NUMBER = re.compile(r"\s*([-+]?[0-9]+(?:\.[0-9]+)?(?:e[-+]?[0-9]+)?)\s*([a-z]*)\s*", re.IGNORECASE)
+ORIGIN = re.compile(
+    r"(?P<start>(?P<scheme>https?|[a-z-]+-extension)://(?:[a-z0-9_](?:[a-z0-9_.-]*[a-z0-9_])?|\[[0-9a-f:.]+\]))"
+    r"(?::(?P<port>[0-9]{1,5}))?"
+)
 
 
 def _split(text: str, expected: str) -> tuple[float, str]:
@@ -87,6 +91,21 @@ def hosts(text: str) -> tuple[str, ...]:
     return found
 
 
+def origins(text: str) -> tuple[str, ...]:
+    """Origins of web pages as browsers name them: scheme, host, and a port that is not the usual one."""
+    return tuple(_origin(word) for word in words(text.lower()))
+
+
+def _origin(word: str) -> str:
+    if word in ("*", "null"):
+        return word
+    found = ORIGIN.fullmatch(word)
+    if found is None or not 0 < int(found["port"] or 1) < 65536:
+        raise ValueError(f"'{word}' is no origin; write https://host or https://host:port, or * for all")
+    usual = {"https": "443", "http": "80"}.get(found["scheme"])
+    return found["start"] if found["port"] == usual else word
+
+
 def folder(text: str) -> str:
     """A folder that is there, by its full path; nothing stays nothing."""
     if not text:
@@ -117,6 +136,7 @@ PARSERS: dict[str, Callable[[str], object]] = {
     "bool": switch,
     "words": words,
     "hosts": hosts,
+    "origins": origins,
     "str": str,
     "folder": folder,
     "pools": pools.parse,

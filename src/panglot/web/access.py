@@ -75,7 +75,7 @@ def establish(settings: Settings, environ: Mapping[str, str] = os.environ) -> Ac
             fix="set PANGLOT_TOKEN or --token-file, or say --no-auth",
         )
     hosts: frozenset[bytes] = frozenset()
-    if loopback and not token and not settings.no_auth:
+    if loopback and not token:
         names = (*LOCAL_NAMES, settings.host, *settings.allow_host)
         hosts = frozenset(f"{name.lower()}{port}".encode() for name in names for port in ("", f":{settings.port}"))
     return Access(token, hosts)

@@ -12,7 +12,7 @@ from starlette.responses import HTMLResponse, Response
 from panglot.engine import engine as states
 from panglot.engine.call import Fault
 from panglot.web.access import challenges
-from panglot.web.contract import ADMIN, PUBLIC, ErrorWords, Page, neutral_error, v2_error
+from panglot.web.contract import ADMIN, PUBLIC, ErrorWords, InferRoute, Page, neutral_error, v2_error
 from panglot.web.front import ASGI, Front
 
 
@@ -111,8 +111,12 @@ class App:
         path, method = scope["path"], scope["method"]
         route, parameters = self._find(path)
         infer = self.front.infer_route(path.encode("utf-8", "replace"))
-        if infer is not None and method == "OPTIONS" and self.front.origins:
-            return infer.name, self._preflight(dict(scope["headers"]).get(b"origin", b""))
+        if method == "OPTIONS" and self.front.origins:
+            called = [
+                one for one in (infer, self.front.asked_route(path.encode("utf-8", "replace"))) if one is not None
+            ]
+            if called:
+                return called[0].name, self._preflight(dict(scope["headers"]).get(b"origin", b""), called)
         if route is None:
             asked = self.front.asked_route(path.encode("utf-8", "replace"))
             if infer is None and asked is not None:
@@ -140,13 +144,12 @@ class App:
         request = Request({**scope, "path_params": parameters})
         return route.path, route.answer(self.front, request)
 
-    def _preflight(self, origin: bytes) -> Response:
-        """A browser asks whether a page of this origin may POST."""
-        headers = {"vary": "origin"}
-        if origin in self.front.origins:
+    def _preflight(self, origin: bytes, called: list[InferRoute]) -> Response:
+        """A browser asks whether a page of this origin may call these routes."""
+        headers = {name.decode(): value.decode("latin-1") for name, value in self.front.origins.grant(origin).items()}
+        if self.front.origins.allow(origin):
             headers |= {
-                "access-control-allow-origin": origin.decode("latin-1"),
-                "access-control-allow-methods": "POST",
+                "access-control-allow-methods": ", ".join(route.method for route in called),
                 "access-control-allow-headers": "authorization, content-type, x-request-id, x-timeout-ms, traceparent",
                 "access-control-max-age": "600",
             }

@@ -258,17 +258,6 @@ def answer_bytes(
     return b"".join(lines)
 
 
-def cors_lines(front: Front, origin: bytes) -> bytes:
-    """Header lines that let a page of an allowed origin read the answer."""
-    if origin not in front.origins:
-        return b""
-    exposed = b"x-request-id, server-timing, retry-after"
-    return b"access-control-allow-origin: %s\r\naccess-control-expose-headers: %s\r\nvary: origin\r\n" % (
-        origin,
-        exposed,
-    )
-
-
 def timing(queued_us: int, times: tuple[int, int, int, int, int], total_us: int, trail: Sequence[Step] = ()) -> bytes:
     """The header line; after a row of pools also what each took."""
     if trail:

@@ -17,6 +17,7 @@ from panglot.package import Package
 from panglot.settings import Settings
 from panglot.web.access import Access
 from panglot.web.contract import Contract, InferRoute, Words, neutral_error
+from panglot.web.origins import Origins
 from panglot.web.room import Room
 from panglot.web.spool import Spool
 
@@ -62,7 +63,7 @@ class Front:
         self.began = time.monotonic()
         self.recent: deque[Recent] = deque(maxlen=RECENT)
         self.date = b""
-        self.origins = frozenset(origin.encode() for origin in settings.cors_origin)
+        self.origins = Origins(settings.cors_origin)
         self.observers: list[Callable[..., None]] = []
         """Told of every answered exchange: exchange, status, stage times, total microseconds."""
         self._prefix = os.urandom(4).hex().encode()

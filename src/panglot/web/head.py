@@ -33,6 +33,7 @@ class RequestHead:
         "content_type",
         "encoding",
         "expects_continue",
+        "foreign",
         "given_id",
         "given_timeout",
         "headers",
@@ -60,6 +61,8 @@ class RequestHead:
         self.host = b""
         self.hosts = 0
         self.origin = b""
+        self.foreign = False
+        """Whether a browser says that a page of another site asks."""
         self.given_id = b""
         self.given_timeout = b""
         self.trace = b""
@@ -117,7 +120,19 @@ class RequestHead:
 
     def _is_welcome(self, front: Front) -> bool:
         """Whether a browser's page comes from this server, or from an origin that was allowed."""
-        return self.origin.partition(b"://")[2] == self.host or self.origin in front.origins
+        return self.origin.partition(b"://")[2] == self.host or front.origins.allow(self.origin)
+
+    def check_foreign(self, front: Front, may_visit: bool) -> None:
+        """Refuse what a page of another site has a browser ask, unless its origin was allowed. Raises Refused.
+
+        A browser names no origin for a picture or a script. Pages of ours may be visited from a link elsewhere.
+        """
+        headers = dict(self.headers)
+        visit = headers.get(b"sec-fetch-mode") == b"navigate" and headers.get(b"sec-fetch-dest") == b"document"
+        welcome = self._is_welcome(front) if self.origin else front.origins.anyone
+        if not (welcome or (visit and may_visit)):
+            message = "pages of other sites may not call this server; see --cors-origin"
+            raise Refused(Fault(403, "cross_site", message), "origin")
 
     def check_trailers(self) -> None:
         """Refuse what came behind the body and would have meant something before it. Raises Refused."""
@@ -178,6 +193,10 @@ def _transfer_encoding(head: RequestHead, value: bytes) -> None:
     head.transfer_encoding = b"%b, %b" % (head.transfer_encoding, value) if head.transfer_encoding else value
 
 
+def _fetch_site(head: RequestHead, value: bytes) -> None:
+    head.foreign = head.foreign or value.lower() == b"cross-site"
+
+
 def _other_id(head: RequestHead, value: bytes) -> None:
     """A platform's own name for the id; ours wins."""
     head.given_id = head.given_id or value
@@ -204,6 +223,7 @@ KEEP: dict[bytes, Callable[[RequestHead, bytes], None]] = {
     b"transfer-encoding": _transfer_encoding,
     b"expect": _expect,
     b"origin": _field("origin"),
+    b"sec-fetch-site": _fetch_site,
     b"traceparent": _field("trace"),
     b"last-event-id": _field("last_event_id"),
 }

@@ -18,7 +18,7 @@ from uvicorn.server import ServerState
 from panglot.engine.call import Fault
 from panglot.web.answering import ANSWERING, BODY, CLOSING, HEADERS, IDLE, Answering, Entry, monotonic
 from panglot.web.contract import InferRoute
-from panglot.web.exchange import Exchange, answer_bytes, cors_lines
+from panglot.web.exchange import Exchange, answer_bytes
 from panglot.web.front import Front
 from panglot.web.head import Refused, RequestHead
 from panglot.web.spool import Upload
@@ -147,6 +147,8 @@ class Connection(Answering):
         route = self.front.infer_route(path) if method == b"POST" else None
         if method == b"GET":
             route = self.front.asked_route(path)
+        if head.foreign:
+            head.check_foreign(self.front, may_visit=route is None and method in (b"GET", b"HEAD"))
         self.phase = BODY
         if self.reserved and not self.front.is_public(path):
             self._stop(too_many_connections(), "connections")
@@ -158,7 +160,7 @@ class Connection(Answering):
         exchange.request_id = head.request_id(self.front)
         exchange.trace = head.trace
         if head.origin and self.front.origins:
-            exchange.lines = cors_lines(self.front, head.origin)
+            exchange.lines = self.front.origins.lines(head.origin)
         if self.front.contract.id_header:
             exchange.lines += b"%s: %s\r\n" % (self.front.contract.id_header, exchange.request_id)
         exchange.head = head.for_worker(exchange.request_id, (route.target or route.path).encode(), path, query)
