@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check -q
 
-.PHONY: serve test check soak bench-overhead bench-graph wheel clean help
+.PHONY: serve test check soak bench-overhead bench-graph wheel pictures clean help
 
 help:
 	@echo "make serve            serve examples/digits on http://127.0.0.1:8080"
@@ -14,6 +14,7 @@ help:
 	@echo "make bench-overhead   what a request costs, beside a bare server and mosec"
 	@echo "make bench-graph      what MegFlow graphs cost, beside bare threads and the plain dialect"
 	@echo "make wheel            build the wheel"
+	@echo "make pictures         take the pictures of the documents anew; needs Chromium"
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
@@ -52,6 +53,9 @@ bench-graph: $(VENV)/.tested
 wheel: $(BIN)/python
 	@rm -rf build
 	$(PIP) wheel --no-deps --wheel-dir dist .
+
+pictures: $(VENV)/.tested
+	$(BIN)/python docs/pictures/take.py
 
 clean:
 	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis benchmarks/.venv-mosec src/*.egg-info

@@ -1,0 +1,205 @@
+"""Take the pictures of the documents anew: `make pictures`, or this file with the names of some of them.
+
+Pages are photographed in Chromium. Commands are run with a terminal for their output; what they write becomes a picture
+by rich, which draws it, and by Chromium, which photographs that.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import math
+import os
+import pty
+import re
+import shutil
+import struct
+import subprocess
+import sys
+import tempfile
+import termios
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from fcntl import ioctl
+from pathlib import Path
+from typing import Any
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parents[1]
+sys.path[:0] = [str(ROOT / "tests")]
+
+import numpy as np  # noqa: E402
+from PIL import Image  # noqa: E402
+from rich.console import Console  # noqa: E402
+from rich.terminal_theme import MONOKAI  # noqa: E402
+from rich.text import Text  # noqa: E402
+
+from support.browser import Browser, browsing  # noqa: E402
+from support.live import LIVE, LiveServer, Part  # noqa: E402
+from support.server import Server, panglot, serving, wait_until  # noqa: E402
+from support.streams import start  # noqa: E402
+from support.videos import made  # noqa: E402
+
+EXAMPLES = ROOT / "examples"
+DIGITS = EXAMPLES / "digits"
+COLUMNS = 132
+WIDTH = 1100
+"""Of pictures of a terminal, in pixels; its lines are as long as COLUMNS."""
+FONT = re.compile(r"@font-face \{.*?\}", re.DOTALL)
+
+
+# Terminals
+
+
+def terminal(browser: Browser, name: str, command: str, folder: Path) -> None:
+    """Photograph what a command says, under the line that a person types."""
+    said = output(command, folder)
+    svg = drawn(Text.assemble(("$ " + command + "\n", "bold green"), Text.from_ansi(said.rstrip())))
+    wide, high = (float(number) for number in re.findall(r'viewBox="0 0 ([\d.]+) ([\d.]+)"', svg)[0])
+    with tempfile.TemporaryDirectory() as place:
+        page = Path(place, "page.html")
+        page.write_text(f"<style>body{{margin:0}}svg{{display:block;width:{WIDTH}px}}</style>{svg}", encoding="utf-8")
+        browser.resize(WIDTH, math.ceil(high * WIDTH / wide))
+        browser.open(page.as_uri())
+        browser.screenshot(HERE / f"{name}.png")
+
+
+def output(command: str, folder: Path) -> str:
+    """What the command writes to a terminal, and below that what it says on stderr, which is none."""
+    ours, theirs = pty.openpty()
+    ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 50, COLUMNS, 0, 0))
+    path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+    env = {**os.environ, "PATH": path, "TERM": "xterm-256color", "COLUMNS": str(COLUMNS)}
+    process = subprocess.Popen(
+        command, shell=True, cwd=folder, stdin=subprocess.DEVNULL, stdout=theirs, stderr=subprocess.PIPE, env=env
+    )
+    os.close(theirs)
+    found = b""
+    # A terminal whose programs have all gone says so by an error.
+    with contextlib.suppress(OSError):
+        while piece := os.read(ours, 65536):
+            found += piece
+    os.close(ours)
+    _, more = process.communicate()
+    return (found + more).decode().replace("\r\n", "\n")
+
+
+def drawn(text: Text) -> str:
+    console = Console(record=True, width=COLUMNS, file=io.StringIO(), force_terminal=True)
+    console.print(text)
+    # The font would come from the internet.
+    return FONT.sub("", console.export_svg(title="", theme=MONOKAI))
+
+
+def take_run(browser: Browser) -> None:
+    terminal(
+        browser, "run", "panglot run digits 'digits/t*.png' digits/nine.png digits/README.md --repeat 20", EXAMPLES
+    )
+
+
+def take_check(browser: Browser) -> None:
+    with tempfile.TemporaryDirectory() as place:
+        folder = Path(place)
+        for name in ("reference", "served-copy"):
+            shutil.copytree(ROOT / "tests" / "packages" / "check_reference", folder / name)
+        script = folder / "served-copy" / "model.py"
+        script.write_text(script.read_text().replace(".transpose(2, 0, 1)", "[:, :, ::-1].transpose(2, 0, 1)"))
+        pixels = np.random.default_rng(3).integers(0, 256, (40, 30, 3), dtype=np.uint8)
+        Image.fromarray(pixels).save(folder / "photo.png")
+        terminal(browser, "check", "panglot check reference photo.png --against served-copy", folder)
+
+
+def take_bench(browser: Browser) -> None:
+    with tempfile.TemporaryDirectory() as place:
+        shutil.copytree(DIGITS, Path(place, "digits"))
+        command = "panglot bench digits 'digits/*.png' --concurrency 1,4,16 --check --no-autolog --html bench.html"
+        terminal(browser, "bench", command, Path(place))
+        browser.resize(1000, 986)
+        browser.open(Path(place, "bench.html").as_uri())
+        browser.screenshot(HERE / "bench-page.png")
+
+
+# Pages
+
+
+def take_status(browser: Browser) -> None:
+    pictures = sorted(DIGITS.glob("*.png")) * 3
+    with serving(DIGITS, "--workers", "2") as server, ThreadPoolExecutor(3) as people:
+        wait_until(lambda: server.metric("panglot_workers", state="ready") == 2, 30)
+        list(people.map(lambda path: server.predict(files={"image": (path.name, path.read_bytes())}), pictures))
+        server.predict(files={"image": ("README.md", b"# No picture", "text/markdown")})
+        browser.resize(1000, 900)
+        browser.open(server.url)
+        browser.wait("document.body.innerText.includes('422')")
+        browser.screenshot(HERE / "status.png")
+
+
+RATE = 25
+
+
+def ball(number: int, width: int, height: int, speed: float) -> Any:
+    """A light ball that goes to and fro before something dark."""
+    frame = np.full((height, width, 3), (72, 48, 28), np.uint8)
+    left, top = (
+        int(abs(number * speed * pace % (2 * room) - room)) for pace, room in ((5, width - 32), (3, height - 32))
+    )
+    frame[top : top + 32, left : left + 32] = (230, 235, 245)
+    return frame
+
+
+def camera(speed: float) -> Iterator[Part]:
+    """Two minutes, as slowly as they pass."""
+    body = made(RATE * 120, width=320, height=180, rate=RATE, picture=lambda *about: ball(*about, speed))
+    yield LIVE
+    size = len(body) // (RATE * 120)
+    for at in range(0, len(body), size):
+        yield body[at : at + size]
+        yield 1 / RATE
+
+
+def take_video(browser: Browser) -> None:
+    speeds = {"/camera-1.ts": 1.0, "/camera-2.ts": 1.7}
+    with tempfile.TemporaryDirectory() as place:
+        folder = Path(place, "ball")
+        assert panglot("new", "megflow", str(folder), "--kind", "video").returncode == 0
+        parts = {path: list(camera(speed)) for path, speed in speeds.items()}
+        with (
+            LiveServer(lambda number, path, head: parts[path]) as web,
+            serving(folder, "--url-allow", "127.0.0.1") as server,
+        ):
+            for path in speeds:
+                start(server, web.url(path))
+            photograph_streams(browser, server)
+
+
+def photograph_streams(browser: Browser, server: Server) -> None:
+    wait_until(lambda: all(stream["analysed"] > 3 * RATE for stream in server.client.get("/list").json()), 60)
+    browser.resize(1100, 640)
+    browser.open(server.url)
+    browser.wait("[...document.images].filter(one => one.naturalWidth).length >= 2", 30)
+    # Rates are of what comes while somebody looks.
+    time.sleep(5)
+    browser.screenshot(HERE / "video.png")
+    for stream in server.client.get("/list").json():
+        server.client.post(f"/stop/{stream['id']}")
+
+
+PICTURES: dict[str, Callable[[Browser], None]] = {
+    "status": take_status,
+    "run": take_run,
+    "check": take_check,
+    "bench": take_bench,
+    "video": take_video,
+}
+
+
+def main(names: list[str]) -> None:
+    for name in names or PICTURES:
+        with browsing() as browser:
+            PICTURES[name](browser)
+        print(f"taken: {name}")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
