@@ -7,7 +7,7 @@ Labels are route templates, stages and reasons from the code, never anything a c
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from panglot_worker.wire import STAGES
 
@@ -15,13 +15,10 @@ FIRST, LAST = 6, 28
 """Buckets run from 64 microseconds to 134 seconds."""
 
 WORKER_COUNTERS = {
-    "panglot_graph_extra_answers_total": "answers of a graph that nobody waited for, by server node",
-    "panglot_graph_node_failures_total": "exceptions of nodes of a graph",
     "panglot_answer_errors_total": "answers with status 200 that say by the platform's convention that they failed",
-    "panglot_item_codes_total": "items answered by scripts of evals, by the code of their result",
     "panglot_worker_net_refused_total": "connections of scripts that worker_net refused",
 }
-"""What workers count, by name."""
+"""What workers of every dialect may count, by name; a contract adds its own."""
 
 Labels = dict[str, str]
 
@@ -85,8 +82,8 @@ class Metrics:
         self.log_lines_dropped: Callable[[], int] = lambda: 0
         self.script: defaultdict[str, float] = defaultdict(float)
 
-    def render(self, gauges: Iterable[tuple[str, str, Labels, float]] = ()) -> str:
-        """The Prometheus text form."""
+    def render(self, gauges: Iterable[tuple[str, str, Labels, float]], counted_by_workers: Mapping[str, str]) -> str:
+        """The Prometheus text form. `counted_by_workers` are the counters of the dialect's own, with their meaning."""
         lines: list[str] = []
         counters: tuple[tuple[str, str, str, dict[str, int]], ...] = (
             (
@@ -111,14 +108,14 @@ class Metrics:
         lines.append(f"panglot_log_dropped_bytes_total {self.log_dropped}")
         lines += _heading("panglot_log_dropped_lines_total", "log lines dropped because nobody read them", "counter")
         lines.append(f"panglot_log_dropped_lines_total {self.log_lines_dropped()}")
-        lines += self._worker_counters()
+        lines += self._worker_counters({**counted_by_workers, **WORKER_COUNTERS})
         lines += self._histograms()
         lines += _gauges(gauges)
         return "\n".join(lines) + "\n"
 
-    def _worker_counters(self) -> list[str]:
+    def _worker_counters(self, counters: Mapping[str, str]) -> list[str]:
         lines: list[str] = []
-        for name, about in WORKER_COUNTERS.items():
+        for name, about in counters.items():
             lines += _heading(name, about, "counter")
             lines += [
                 f"{series} {n:g}" for series, n in sorted(self.script.items()) if series.partition("{")[0] == name

@@ -122,7 +122,8 @@ class Serving:
         await self.web.start()
         await self.engine.start()
         watchers = [asyncio.ensure_future(self._watch())] if self.settings.reload else []
-        watchers += [asyncio.ensure_future(one.contract.beside(one)) for one in self.fronts if one.contract.beside]
+        background = [(front, front.contract.runs_with_server) for front in self.fronts]
+        watchers += [asyncio.ensure_future(run(front)) for front, run in background if run is not None]
         try:
             await self._until_ready()
             if not self.stopped.is_set():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -170,3 +171,23 @@ def test_no_method_is_rebound_at_run_time(path: Path) -> None:
     text = path.read_text()
     assert "method-assign" not in text
     assert "__func__" not in text
+
+
+DIALECTS = sorted(path.name for path in dialects(SOURCE / "panglot/dialects"))
+SPECIFIC = "|".join([*(name for name in DIALECTS if name != "plain"), "mosec", "reqid", "57x"])
+WORDS = re.compile(rf"\b({SPECIFIC})\b", re.IGNORECASE)
+OF_PLAIN = re.compile(r"""["']plain["']|dialects\.plain""")
+FRAMEWORK = {"export.py", "export_probe.py", "autolog.py", "distributions.py", "environment.py"}
+"""Here Paddle is the framework: its module, its files, its log."""
+
+
+def is_generic(path: Path) -> bool:
+    return not any(part in DIALECTS for part in path.parts) and "graphs" not in path.parts
+
+
+@pytest.mark.parametrize("path", [path for path in [*FRONT, *WORKER] if is_generic(path)], ids=module_name)
+def test_nothing_generic_names_a_dialect(path: Path) -> None:
+    for number, line in enumerate(path.read_text().splitlines(), 1):
+        named = {word.lower() for word in WORDS.findall(line)} - ({"paddle"} if path.name in FRAMEWORK else set())
+        assert not named, f"{path}:{number}: {line.strip()}"
+        assert not OF_PLAIN.search(line), f"{path}:{number}: {line.strip()}"

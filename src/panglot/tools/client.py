@@ -51,7 +51,7 @@ class Client:
         return {"Authorization": f"Bearer {self.token}"} if self.token else {}
 
     def describe(self) -> About:
-        """What the server says of itself; a server that is none of ours is asked as plain is, at the path given."""
+        """What the server says of itself; a server that is none of ours is asked for JSON at the path given."""
         status, _, body = self._send("GET", "/openapi.json", {}, b"")
         known: dict[str, Any] = {}
         if status == 200:
@@ -60,7 +60,7 @@ class Client:
         if status == 401:
             raise StartError(f"{self.base} wants a token", fix="set PANGLOT_TOKEN")
         path = self.wanted if self.wanted not in ("", "/") else str(known.get("path") or "/")
-        dialect = self.dialect or str(known.get("dialect") or "plain")
+        dialect = self.dialect or str(known.get("dialect", ""))
         return About(dialect, path, {}, known.get("api") or {}, self.field)
 
     def ask(self, asked: Ask, accept: str) -> Reply:

@@ -28,7 +28,7 @@ def ready(front: Front, request: Request) -> Response:
 
 
 def metrics(front: Front, request: Request) -> Response:
-    text = front.metrics.render(front.gauges())
+    text = front.metrics.render(front.gauges(), front.contract.counters)
     if front.contract.metrics is not None:
         text += front.contract.metrics(front)
     return Response(text, media_type="text/plain; version=0.0.4; charset=utf-8")

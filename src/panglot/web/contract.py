@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Coroutine, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from starlette.requests import Request
@@ -94,26 +94,29 @@ class Listener:
 
 @dataclass(frozen=True)
 class Contract:
-    """The native routes of a dialect and how its platform words an error.
-
-    `pages` come before the neutral routes of the same path. `unknown` words 404 and 405 outside the neutral routes.
-    `metrics` adds the platform's own series to /metrics. `fold_case`: paths are matched in lower case. `id_header`:
-    the platform's name, in lower case, for what others call x-request-id; taken from clients and sent back.
-    `refuses_in_drain`: a request that comes while the server stops gets 503; otherwise it is still answered.
-    `raw_paths`: paths are matched, and handed to the script, without being decoded. `listeners`: further ports.
-    `section`: what the status page shows besides, given the front, as HTML. `beside`: what runs beside the server,
-    given its front, for as long as that does.
-    """
+    """The native routes of a dialect, and how its platform words an error."""
 
     routes: tuple[InferRoute, ...]
     error: ErrorWords
     pages: tuple[Page, ...] = ()
+    """They come before the neutral routes of the same path."""
     unknown: ErrorWords = neutral_error
+    """Words 404 and 405 outside the neutral routes."""
     metrics: Callable[[Any], str] | None = None
+    """The platform's own series for /metrics, given the front."""
+    counters: Mapping[str, str] = field(default_factory=dict)
+    """What the dialect's workers count, by name, with what it means."""
     fold_case: bool = False
+    """Whether paths are matched in lower case."""
     id_header: bytes = b""
+    """The platform's name, in lower case, for what others call x-request-id; taken from clients and sent back."""
     refuses_in_drain: bool = False
+    """Whether a request that comes while the server stops gets 503; otherwise it is still answered."""
     raw_paths: bool = False
+    """Whether paths are matched, and handed to the script, without being decoded."""
     listeners: tuple[Listener, ...] = ()
+    """Further ports."""
     section: Callable[[Any], str] | None = None
-    beside: Callable[[Any], Coroutine[Any, Any, None]] | None = None
+    """What the status page shows besides, as HTML, given the front."""
+    runs_with_server: Callable[[Any], Coroutine[Any, Any, None]] | None = None
+    """What runs for as long as the server does, given the front."""

@@ -142,9 +142,12 @@ class RequestHead:
                 raise Refused(Fault(400, "bad_trailer", message), "http")
 
     def request_id(self, front: Front) -> bytes:
-        """The client's own id if it is harmless, else a new one."""
-        if self.given_id and REQUEST_ID.fullmatch(self.given_id):
-            return self.given_id
+        """The client's own id if it is harmless, else a new one. Under our name for it, or else the platform's."""
+        given = self.given_id
+        if not given and front.contract.id_header:
+            given = next((value for name, value in self.headers if name == front.contract.id_header), b"")
+        if given and REQUEST_ID.fullmatch(given):
+            return given
         return front.new_request_id()
 
     def timeout(self, limits: Settings) -> float:
@@ -197,11 +200,6 @@ def _fetch_site(head: RequestHead, value: bytes) -> None:
     head.foreign = head.foreign or value.lower() == b"cross-site"
 
 
-def _other_id(head: RequestHead, value: bytes) -> None:
-    """A platform's own name for the id; ours wins."""
-    head.given_id = head.given_id or value
-
-
 def _expect(head: RequestHead, value: bytes) -> None:
     head.expects_continue = value.lower() == b"100-continue"
 
@@ -216,7 +214,6 @@ KEEP: dict[bytes, Callable[[RequestHead, bytes], None]] = {
     b"accept": _field("accept"),
     b"authorization": _field("authorization"),
     b"x-request-id": _field("given_id"),
-    b"x-reqid": _other_id,
     b"x-timeout-ms": _field("given_timeout"),
     b"host": _host,
     b"content-encoding": _field("encoding"),

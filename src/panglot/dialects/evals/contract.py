@@ -15,6 +15,7 @@ from panglot.package import Package
 from panglot.settings import Settings
 from panglot.web.contract import ADMIN, PUBLIC, Contract, InferRoute, Page, v2_error
 
+COUNTERS = {"panglot_item_codes_total": "items answered by the script, by the code of their result"}
 RESPONSE_TIME = "ava_serving_eval_response_time"
 
 
@@ -25,6 +26,7 @@ def contract(package: Package, settings: Settings) -> Contract:
         pages=(Page("/health", PUBLIC, health), Page("/configs", ADMIN, configs)),
         unknown=v2_error,
         metrics=measured,
+        counters=COUNTERS,
         fold_case=True,
         id_header=b"x-reqid",
     )

@@ -38,7 +38,7 @@ def contract(package: Package, settings: Settings) -> Contract:
         return found
     from panglot.dialects.megflow import debugger
 
-    return dataclasses.replace(found, beside=lambda front: debugger.serve(front, port))
+    return dataclasses.replace(found, runs_with_server=lambda front: debugger.serve(front, port))
 
 
 def _contract(server: dict[str, Any]) -> Contract:
@@ -61,6 +61,7 @@ def _contract(server: dict[str, Any]) -> Contract:
         pages=(Page("/graph", ADMIN, graph),),
         unknown=error,
         metrics=metrics,
+        counters=COUNTERS,
         section=(lambda front: video.section(_streams(front))) if server["type"] == "VideoServer" else None,
         raw_paths=True,
     )
@@ -115,6 +116,10 @@ def _reports(front: Any) -> Iterator[tuple[int, dict[str, Any]]]:
             yield worker["index"], worker["report"]
 
 
+COUNTERS = {
+    "panglot_graph_extra_answers_total": "answers of a graph that nobody waited for, by server node",
+    "panglot_graph_node_failures_total": "exceptions of nodes of a graph",
+}
 SERIES = (
     ("panglot_graph_messages_total", "messages a node has taken in or sent, by port", "counter"),
     ("panglot_graph_messages_per_second", "the same, of late", "gauge"),

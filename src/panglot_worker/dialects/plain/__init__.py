@@ -70,9 +70,9 @@ class Plain(Dialect):
         if not (importlib.util.find_spec("av") and importlib.util.find_spec("numpy")):
             raise ScriptError("predict_frame takes frames of videos, which needs PyAV and numpy", self.package.script,
                               fix="pip install av numpy, or give the function another name")  # fmt: skip
-        from panglot_worker.video import scripted
+        from panglot_worker.dialects.plain import videos
 
-        return scripted.with_videos(stages, self.hooks["predict_frame"], self.package.settings)
+        return videos.with_videos(stages, self.hooks["predict_frame"], self.package.settings)
 
     def _check_part(self) -> None:
         """A pool for a stage the script does not have is a waste worth a word."""
@@ -86,7 +86,7 @@ class Plain(Dialect):
         self.asynchronous = not self.batched and (is_async(predict) or inspect.isasyncgenfunction(predict))
         if self.asynchronous:
             self.slots = int(self.package.settings.get("slots", 16))
-            self.server = "panglot_worker.concurrent:serve"
+            self.server = "panglot_worker.dialects.plain.concurrent:serve"
         infer = self._called(predict)
         return Stages(
             decode=self.decode,
