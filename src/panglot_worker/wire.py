@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import json
 import struct
-from typing import Any, Dict, Iterable, Iterator, List, NamedTuple, Sequence, Tuple, Union
+from typing import Any, Dict, Iterable, List, NamedTuple, Sequence, Tuple, Union
 
 HELLO = 1
 LOADING = 2
@@ -80,6 +80,18 @@ LONGEST_TRACEBACK = 65536
 MAX_EVENT = 1 << 21
 """Bytes of an EVENT."""
 
+_COUNT = (int, type(None))
+SHAPES: Dict[Any, Dict[str, Any]] = {
+    READY: {"batched": bool, "slots": int, "seconds": (int, float), "max_batch": _COUNT, "workers": _COUNT},
+    FETCH: {"id": int, "uris": list},
+    "failure": {"item": int},
+    "row": {"pools": list},
+    "batch_split": {"items": int, "failed": int, "message": str, "error": str},
+    "report": {"report": dict},
+    "warning": {"message": str},
+}
+"""What the front relies on in a control frame of a worker, by kind; an EVENT by its type."""
+
 MAX_FRAME = 0xFFFFFFFF
 MAX_CONTROL = 64 << 20
 """The longest frame of a worker that is no REPLY."""
@@ -125,7 +137,10 @@ class Head(NamedTuple):
 
     @classmethod
     def unpack(cls, raw: bytes) -> Head:
-        return cls(*raw.split(b"\0"))
+        try:
+            return cls(*raw.split(b"\0"))
+        except TypeError:
+            raise WireError("a head has %d fields too many" % (raw.count(b"\0") + 1 - len(cls._fields))) from None
 
 
 class Reply(NamedTuple):
@@ -265,16 +280,30 @@ def clipped(text: str, most: int) -> str:
     return text[: most // 2] + left_out + text[len(text) - most // 2 :]
 
 
-def item_ids(payload: Buffer) -> Iterator[int]:
-    for (item_id,) in ITEM_ID.iter_unpack(payload):
-        yield item_id
+def item_ids(payload: Buffer) -> List[int]:
+    """The ids of a CANCEL, or a FREE."""
+    if len(payload) % ITEM_ID.size:
+        raise WireError("a frame of %d bytes ends inside an id" % len(payload))
+    return [item_id for (item_id,) in ITEM_ID.iter_unpack(payload)]
 
 
 def json_object(payload: Buffer) -> Dict[str, Any]:
     try:
         value = json.loads(bytes(payload))
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise WireError("a control frame is not JSON: %s" % error) from None
     if not isinstance(value, dict):
         raise WireError("a control frame holds no JSON object")
+    return value
+
+
+def control(kind: int, payload: Buffer) -> Dict[str, Any]:
+    """What a worker tells in a control frame. Raises WireError where something of it is missing, or of another kind."""
+    value = json_object(payload)
+    shape = SHAPES.get(str(value.get("type")) if kind == EVENT else kind, {})
+    if kind == METRIC:
+        shape = dict.fromkeys(value, (int, float))
+    for name, wanted in shape.items():
+        if not isinstance(value.get(name), wanted):
+            raise WireError("a control frame (%s) says %.40r for %.40s" % (NAMES[kind], value.get(name), name))
     return value

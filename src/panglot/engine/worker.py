@@ -163,7 +163,7 @@ class Worker:
         if kind == wire.FREE:
             self.keeper.on_free(self, wire.item_ids(payload))
             return
-        value = wire.json_object(payload)
+        value = wire.control(kind, payload)
         if kind == wire.HELLO:
             self.info = value
         elif kind == wire.LOADING:
