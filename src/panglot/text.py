@@ -20,6 +20,12 @@ def visible(text: str, keep: str = "") -> str:
     )
 
 
+def brief(text: str, most: int = 400) -> str:
+    """The text on one line, without its middle where it is long."""
+    shown = visible(text if len(text) <= most else f"{text[: most // 2]} ... {text[-most // 2 :]}")
+    return shown if len(shown) <= most else f"{shown[:most]} ..."
+
+
 def _is_unseen(character: str) -> bool:
     return unicodedata.category(character) in UNSEEN
 

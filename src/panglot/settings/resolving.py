@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-import tomllib
+import math
+import os
 from collections.abc import Mapping
 from dataclasses import Field, dataclass, field
 from pathlib import Path
 from typing import Any
 
 from panglot.errors import StartError
-from panglot.settings import pools, units, variables
+from panglot.settings import pools, tomlfile, units, variables
 from panglot.settings.table import Settings, flag, suggestion, table_of, variable
+from panglot.text import brief
+
+LISTS = ("words", "hosts", "origins")
+"""Kinds of settings that hold several texts."""
 
 
 @dataclass(frozen=True)
@@ -42,62 +47,41 @@ class Resolved:
 
 def read_toml(path: Path, scope: Scope) -> dict[str, Any]:
     """The keys of a `panglot.toml`. Raises StartError naming file, line and key."""
-    text = path.read_text(encoding="utf-8")
-    try:
-        content = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        line = getattr(error, "lineno", 0) or _line_in(str(error))
-        raise StartError(f"not valid TOML: {error}", file=str(path), line=line) from None
+    file = tomlfile.read(path)
     table = table_of(scope.settings)
     values = {}
-    for key, value in content.items():
+    for key, value in file.table.items():
         if key in scope.tables:
             continue
-        line = _line_of(text, key)
-        scope.refuse(key, f"'{key}'", str(path), line)
+        scope.refuse(key, f"'{key}'", str(path), file.line(key))
         if key not in table:
-            raise StartError(f"unknown key '{key}'", file=str(path), line=line, fix=suggestion(key, table))
-        values[key] = _typed(table[key], value, str(path), line)
+            raise file.error(f"unknown key '{key}'", key, fix=suggestion(key, table))
+        try:
+            values[key] = _typed(table[key], value, path.parent)
+        except ValueError as error:
+            raise file.error(f"{key} = {brief(repr(value), 100)}: {error}", key) from None
     return values
 
 
-def _line_in(message: str) -> int:
-    _, _, rest = message.partition("at line ")
-    digits = rest.split(",")[0].strip(" )")
-    return int(digits) if digits.isdigit() else 0
-
-
-def _line_of(text: str, key: str) -> int:
-    for number, line in enumerate(text.splitlines(), 1):
-        if line.strip().strip("[").startswith((key, f'"{key}"')):
-            return number
-    return 0
-
-
-def _typed(about: Field[Any], value: Any, file: str, line: int) -> Any:
-    """A TOML value in the setting's own type; the text form of every kind is accepted too."""
+def _typed(about: Field[Any], value: Any, base: Path) -> Any:
+    """A TOML value in the setting's own type; the text form of every kind is accepted too. Raises ValueError."""
     kind = about.metadata["kind"]
-    try:
-        if isinstance(value, bool):
-            if kind != "bool":
-                raise ValueError(f"expected {_expected(kind)}, not true or false")
-            return value
-        if isinstance(value, str):
-            if kind == "folder" and value:
-                # From where it is written, not from where the server is started.
-                value = str(Path(file).parent / Path(value).expanduser())
-            return check(about, units.PARSERS[kind](value))
-        if isinstance(value, int | float) and kind in ("int", "float", "seconds", "size"):
-            if kind in ("int", "size") and value != int(value):
-                raise ValueError("expected a whole number")
-            return check(about, int(value) if kind in ("int", "size") else float(value))
-        if isinstance(value, dict) and kind == "pools":
-            return pools.from_table(value)
-        if isinstance(value, list) and kind in ("words", "hosts", "origins"):
-            return units.PARSERS[kind](",".join(str(word) for word in value))
-        raise ValueError(f"expected {_expected(kind)}")
-    except ValueError as error:
-        raise StartError(f"{about.name} = {value!r}: {error}", file=file, line=line) from None
+    if isinstance(value, bool):
+        if kind != "bool":
+            raise ValueError(f"expected {_expected(kind)}, not true or false")
+        return value
+    if isinstance(value, str):
+        if kind == "folder" and value:
+            # From where it is written, not from where the server is started.
+            value = str(base / os.path.expanduser(value))
+        return check(about, units.PARSERS[kind](value))
+    if isinstance(value, int | float) and kind in ("int", "float", "seconds", "size"):
+        return check(about, units.exact(value) if kind in ("int", "size") else units.real(value))
+    if isinstance(value, dict) and kind == "pools":
+        return pools.from_table(value)
+    if isinstance(value, list) and kind in LISTS and all(isinstance(word, str) for word in value):
+        return units.PARSERS[kind](",".join(value))
+    raise ValueError(f"expected {_expected(kind)}")
 
 
 def _expected(kind: str) -> str:
@@ -119,6 +103,8 @@ def _expected(kind: str) -> str:
 def check(about: Field[Any], value: Any) -> Any:
     """The value, if it is in the setting's range. Raises ValueError."""
     allowed = about.metadata
+    if isinstance(value, float) and not math.isfinite(value):
+        raise ValueError("expected a finite number")
     if allowed["choices"] and value not in allowed["choices"]:
         raise ValueError(f"expected one of {', '.join(allowed['choices'])}")
     if allowed["least"] is not None and value < allowed["least"]:

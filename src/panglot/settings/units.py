@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
+import os
 import re
 from collections.abc import Callable
-from pathlib import Path
 
 from panglot.settings import pools
 from panglot_worker.net.hosts import Refused, entry
@@ -50,7 +51,24 @@ def size(text: str) -> int:
     number, unit = _split(text, "a size such as 1048576, 64MiB or 10MB")
     if unit not in BYTES:
         raise ValueError(f"'{unit}' is no unit of size; use B, kB, MB, GB, KiB, MiB or GiB")
+    if math.isinf(number * BYTES[unit]):
+        raise ValueError("no machine has as much")
     return int(number * BYTES[unit])
+
+
+def exact(number: float) -> int:
+    """A number of a TOML file, if it is a whole one."""
+    if isinstance(number, float) and not number.is_integer():
+        raise ValueError("expected a whole number")
+    return int(number)
+
+
+def real(number: float) -> float:
+    """A number of a TOML file, which may be a whole one of any length."""
+    try:
+        return float(number)
+    except OverflowError:
+        raise ValueError("expected a finite number") from None
 
 
 def whole(text: str) -> int:
@@ -110,10 +128,10 @@ def folder(text: str) -> str:
     """A folder that is there, by its full path; nothing stays nothing."""
     if not text:
         return ""
-    found = Path(text).expanduser()
-    if not found.is_dir():
+    found = os.path.expanduser(text)
+    if not os.path.isdir(found):
         raise ValueError("there is no such folder")
-    return str(found.resolve())
+    return os.path.realpath(found)
 
 
 def show_size(count: float) -> str:

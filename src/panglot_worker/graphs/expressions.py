@@ -7,6 +7,7 @@ import re
 from typing import Any, Callable, Dict, Iterable, List, NamedTuple, Optional, Sequence
 
 from panglot_worker.graphs.errors import near
+from panglot_worker.graphs.values import NOTHING, ExpressionError, divided, fitting, joined, shown
 
 _TOKEN = re.compile(
     r"\s*(?:(?P<number>\d+)|(?P<text>\"[^\"]*\"|'[^']*'|`[^`]*`)|(?P<name>[A-Za-z_]\w*)"
@@ -16,12 +17,6 @@ LITERALS = {"true": True, "yes": True, "false": False, "no": False, "null": None
 LEVELS = (("||",), ("&&",), ("==", "!=", "<", "<=", ">", ">="), ("~",), ("+", "-"), ("*", "/", "%"))
 REFUSED = ("file", "env", "script", "command")
 MOST_ITEMS = 100_000
-
-
-class ExpressionError(Exception):
-    def __init__(self, problem: str, fix: str = "") -> None:
-        super().__init__(problem)
-        self.fix = fix
 
 
 class Scope:
@@ -78,23 +73,6 @@ class Expression(NamedTuple):
         if isinstance(found, (list, range)):
             return found
         raise ExpressionError("for needs an array or a map, not %s" % shown(found))
-
-
-def shown(value: Any) -> str:
-    """A value as text in the file."""
-    if value is None or value is NOTHING:
-        return ""
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, (list, range)):
-        return "[%s]" % ", ".join(shown(item) for item in value)
-    if isinstance(value, dict):
-        return "{%s}" % ", ".join("%s: %s" % (key, shown(item)) for key, item in value.items())
-    return str(value)
-
-
-NOTHING = object()
-"""What an assignment prints."""
 
 
 def parse(code: str) -> Expression:
@@ -201,7 +179,7 @@ class _Parser:
         kind, token = self.kind(), self.peek()
         self.at += 1
         if kind == "number":
-            return _constant(int(token))
+            return _constant(fitting(int(token[:20])))
         if kind == "text":
             return _constant(token[1:-1])
         if kind == "name":
@@ -250,8 +228,8 @@ def _item(container: Get, key: Get) -> Get:
         inside, name = container(scope), key(scope)
         if isinstance(inside, dict) and str(name) in inside:
             return inside[str(name)]
-        if isinstance(inside, list) and str(name).isdigit() and int(name) < len(inside):
-            return inside[int(name)]
+        if isinstance(inside, list) and shown(name).isdecimal() and int(shown(name)[:20]) < len(inside):
+            return inside[int(shown(name))]
         raise ExpressionError("%s has no '%s'" % (shown(inside), shown(name)))
 
     return get
@@ -269,8 +247,9 @@ def _call(name: str, arguments: List[Get]) -> Get:
         if not 1 <= len(numbers) <= 3 or (len(numbers) == 3 and numbers[2] == 0):
             raise ExpressionError("range takes an end, a start and an end, or a start, an end and a step")
         found = range(*numbers)
-        if len(found) > MOST_ITEMS:
-            raise ExpressionError("a range of %d is too long" % len(found))
+        # len() cannot count beyond 63 bit.
+        if found[MOST_ITEMS : MOST_ITEMS + 1]:
+            raise ExpressionError("a range of more than %d is too long" % MOST_ITEMS)
         return found
 
     return count
@@ -294,27 +273,34 @@ def _binary(sign: str, left: Get, right: Get) -> Get:
     if sign == "&&":
         return lambda scope: _boolean(left(scope), sign) and _boolean(right(scope), sign)
     if sign == "~":
-        return lambda scope: shown(left(scope)) + shown(right(scope))
+        return lambda scope: joined([shown(left(scope)), shown(right(scope))])
     if sign in ("==", "!="):
-        return lambda scope: (left(scope) == right(scope)) is (sign == "==")
+        return lambda scope: _same(left(scope), right(scope)) is (sign == "==")
 
     def compute(scope: Scope) -> Any:
         a, b = left(scope), right(scope)
         if sign == "+" and isinstance(a, str) and isinstance(b, str):
-            return a + b
+            return joined([a, b])
         a, b = _number(a, sign), _number(b, sign)
         if sign in "/%" and b == 0:
             raise ExpressionError("division by zero")
-        return ARITHMETIC[sign](a, b)
+        return fitting(ARITHMETIC[sign](a, b))
 
     return compute
+
+
+def _same(a: Any, b: Any) -> bool:
+    for value in (a, b):
+        # What cannot be shown is too large to be compared: lists in lists double with every step.
+        shown(value)
+    return bool(a == b)
 
 
 ARITHMETIC: Dict[str, Callable[[int, int], Any]] = {
     "+": lambda a, b: a + b,
     "-": lambda a, b: a - b,
     "*": lambda a, b: a * b,
-    "/": lambda a, b: int(a / b),
+    "/": divided,
     "%": lambda a, b: a % b,
     "<": lambda a, b: a < b,
     "<=": lambda a, b: a <= b,
@@ -359,11 +345,11 @@ FILTERS: Dict[str, Callable[..., Any]] = {
     "trim": lambda value: value.strip(),
     "split": lambda value, mark: value.split(mark),
     "index": lambda value, number: value[number],
-    "join": lambda value, mark="": mark.join(shown(item) for item in value),
+    "join": lambda value, mark="": joined([shown(item) for item in value], mark),
     "string": shown,
     "key": lambda value, name: value[name],
     "escape_html": lambda value: html.escape(shown(value)),
     "e": lambda value: html.escape(shown(value)),
-    "replace": lambda value, old, new: value.replace(old, new),
+    "replace": lambda value, old, new: joined(value.split(old), new),
     "truncate": lambda value, count: value[:count],
 }

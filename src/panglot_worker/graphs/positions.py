@@ -29,6 +29,13 @@ def lines(text: str) -> Dict[Path, int]:
     return _Walk(text).run()
 
 
+def nearest(found: Dict[Path, int], path: Path) -> int:
+    """The line of a path, or of the table it would be in."""
+    while path not in found:
+        path = path[:-1]
+    return found[path]
+
+
 class _Walk:
     def __init__(self, text: str) -> None:
         self.found: Dict[Path, int] = {(): 1}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from typing import Any, Dict, List, NamedTuple, Optional, Tuple
+from typing import Any, Dict, List, NamedTuple, Optional, Pattern, Tuple
 
 from panglot_worker.graphs import positions, template
 from panglot_worker.graphs.errors import GraphError, near
@@ -14,11 +14,13 @@ TOP = ("main", "graphs", "nodes", "resources", "include")
 GRAPH = ("name", "nodes", "resources", "inputs", "outputs", "connections")
 CONNECTION = ("cap", "ports")
 LINE = re.compile(r"\(?at line (\d+)")
+TAG = re.compile(r"[0-9]{1,18}")
+LONG_NUMBER = re.compile(r"[0-9_]{1000,}")
 
 
 def read(path: str, dynamic_path: str = "") -> Config:
     """The configuration at a path, with variables for its template. Raises GraphError."""
-    variables = _variables(_text(dynamic_path), dynamic_path) if dynamic_path else {}
+    variables = _variables(text_of(dynamic_path), dynamic_path) if dynamic_path else {}
     return _Reader(variables).file(os.path.abspath(path), [])
 
 
@@ -28,14 +30,17 @@ def read_text(text: str, dynamic_text: str = "", file: str = "") -> Config:
     return _Reader(variables).text(text, file, [])
 
 
-def _text(path: str) -> str:
+def text_of(path: str) -> str:
+    """The text of a file. Raises GraphError."""
     try:
-        with open(path, encoding="utf-8") as source:
-            return source.read()
+        with open(path, "rb") as source:
+            raw = source.read()
+        return raw.decode("utf-8").replace("\r\n", "\n")
     except OSError as error:
         raise GraphError("%s" % (error.strerror or error), path) from None
     except UnicodeDecodeError as error:
-        raise GraphError("this is no UTF-8 text (byte %d)" % error.start, path) from None
+        line = raw.count(b"\n", 0, error.start) + 1
+        raise GraphError("this is no UTF-8 text (byte %d)" % error.start, path, line) from None
 
 
 def _variables(text: str, file: str) -> Dict[str, Any]:
@@ -58,9 +63,24 @@ def parse_toml(text: str, file: str, line_map: List[int]) -> Dict[str, Any]:
         return table
     except toml.TOMLDecodeError as error:
         found = LINE.search(str(error))
-        line = int(found.group(1)) if found else len(text.splitlines())
+        line = int(found.group(1)) if found else text.rstrip("\n").count("\n") + 1
         said = re.sub(r"\s*\(at (line|end).*\)$", "", str(error))
         raise GraphError("this is not valid TOML: %s" % said, file, mapped(line_map, line)) from None
+    except ValueError:
+        raise GraphError("a number has too many digits", file, mapped(line_map, _line(LONG_NUMBER, text))) from None
+    except RecursionError:
+        raise GraphError("this nests too deeply", file, mapped(line_map, _fullest(text))) from None
+
+
+def _line(pattern: Pattern[str], text: str) -> int:
+    found = pattern.search(text)
+    return text.count("\n", 0, found.start()) + 1 if found else 1
+
+
+def _fullest(text: str) -> int:
+    """The line with the most brackets and dots: where something nests."""
+    counts = [sum(map(line.count, "[{(.!-")) for line in text.split("\n")]
+    return counts.index(max(counts)) + 1
 
 
 def mapped(line_map: List[int], line: int) -> int:
@@ -73,19 +93,16 @@ class _Reader:
         self.variables = variables
 
     def file(self, path: str, trail: List[str]) -> Config:
-        if path in trail:
-            shown = " -> ".join(os.path.basename(one) for one in [*trail, path])
-            raise GraphError("the files include one another: %s" % shown, trail[-1])
-        return self.text(_text(path), path, trail)
+        return self.text(text_of(path), path, trail)
 
     def text(self, text: str, file: str, trail: List[str]) -> Config:
         try:
             rendered = template.render(text, self.variables, file)
             table = parse_toml(rendered.text, file, rendered.lines)
             source = _Source(file, positions.lines(rendered.text), rendered.lines)
+            return self._config(source, table, rendered.text, trail)
         except RecursionError:
-            raise GraphError("this nests too deeply", file) from None
-        return self._config(source, table, rendered.text, trail)
+            raise GraphError("this nests too deeply", file, _fullest(text)) from None
 
     def _config(self, source: "_Source", table: Dict[str, Any], text: str, trail: List[str]) -> Config:
         top = _Table(source, (), table, "the file")
@@ -114,7 +131,11 @@ class _Reader:
         found = next((one for one in tried if os.path.isfile(one)), "")
         if not found:
             raise GraphError("include '%s': there is no such file beside this one" % name, *source.place(path))
-        return self.file(os.path.abspath(found), [*trail, source.file])
+        trail = [*trail, source.file]
+        if os.path.abspath(found) in trail:
+            shown = " -> ".join(os.path.basename(one) for one in [*trail, found])
+            raise GraphError("the files include one another: %s" % shown, *source.place(path))
+        return self.file(os.path.abspath(found), trail)
 
     def _graph(self, table: "_Table") -> GraphType:
         table.only(GRAPH)
@@ -141,9 +162,7 @@ class _Source(NamedTuple):
     line_map: List[int]
 
     def place(self, path: Tuple[Any, ...]) -> Place:
-        while path and path not in self.lines:
-            path = path[:-1]
-        return Place(self.file, mapped(self.line_map, self.lines.get(path, 0)))
+        return Place(self.file, mapped(self.line_map, positions.nearest(self.lines, path)))
 
 
 class _Table:
@@ -236,7 +255,7 @@ def _connection(table: _Table, named: bool) -> Connection:
 
 def _port(table: _Table, word: str, index: int) -> PortRef:
     parts = word.split(":")
-    if len(parts) == 3 and parts[2].isdigit() and all(parts):
+    if len(parts) == 3 and TAG.fullmatch(parts[2]) and all(parts):
         return PortRef(parts[0], parts[1], int(parts[2]))
     if len(parts) != 2 or not all(parts):
         place = table.source.place((*table.path, "ports", index))

@@ -10,12 +10,13 @@ import re
 from typing import Any, Dict, List, NamedTuple, Tuple, Union
 
 from panglot_worker.graphs.errors import GraphError, MissingVariable
-from panglot_worker.graphs.expressions import Expression, ExpressionError, NoVariable, Scope, parse, shown
+from panglot_worker.graphs.expressions import Expression, NoVariable, Scope, parse
+from panglot_worker.graphs.values import MOST_TEXT, ExpressionError, shown
 
 _OPENING = re.compile(r"\{\{-?|\{%-?|\{#-?")
 _CLOSING = {"{{": "}}", "{%": "%}", "{#": "#}"}
-MOST_OUTPUT = 4_000_000
-"""Characters a template may grow to: a loop with a wrong bound must not eat the machine."""
+MOST_ROUNDS = 100_000
+"""How often the loops of a template go round, all together."""
 
 
 class Rendered(NamedTuple):
@@ -211,12 +212,13 @@ class _Printer:
         self.file = file
         self.pieces: List[Tuple[str, int, bool]] = []
         self.size = 0
+        self.rounds = 0
 
     def put(self, text: str, line: int, moves: bool) -> None:
         """Text of the template itself moves on line by line; what an expression says stays where that stands."""
         self.size += len(text)
-        if self.size > MOST_OUTPUT:
-            raise GraphError("template: it grows beyond %d characters" % MOST_OUTPUT, self.file, line)
+        if self.size > MOST_TEXT:
+            raise GraphError("template: it grows beyond %d characters" % MOST_TEXT, self.file, line)
         self.pieces.append((text, line, moves))
 
     def run(self, parts: List[Part], scope: Scope) -> None:
@@ -241,6 +243,9 @@ class _Printer:
                     return
         else:
             for item in part.expression.items(scope):
+                self.rounds += 1
+                if self.rounds > MOST_ROUNDS:
+                    raise ExpressionError("its loops go round more than %d times" % MOST_ROUNDS)
                 inner = scope.inner()
                 inner.declare(part.names, item)
                 self.run(part.body, inner)

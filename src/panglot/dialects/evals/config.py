@@ -6,8 +6,8 @@ Later ones win, except that the platform's file wins over its variables, as it d
 from __future__ import annotations
 
 import json
+import os
 import re
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,10 +15,11 @@ from typing import Any
 
 from panglot.dialects.evals.layout import CONFIG, Found
 from panglot.errors import StartError
-from panglot.settings import suggestion
+from panglot.settings import suggestion, tomlfile
 
 MODEL_FOLDERS = ("model_files", "models")
 CUSTOM_FOLDER = "custom_files"
+FOLDERS = ("model_files", "custom_files")
 FETCHED = re.compile(r"(?:proxy_)?(?:https?|qiniu)://")
 
 KINDS: dict[str, type] = {
@@ -158,12 +159,12 @@ RELEASE = {
 """Names of a release's entries: those of the server, and those its documentation used."""
 
 
-def _kept(name: str, value: Any, file: Path, line: int = 0) -> Any:
+def _kept(name: str, value: Any, file: Path) -> Any:
     """The value, if it is of its kind. Raises StartError."""
     kind = KINDS[name]
     right = isinstance(value, kind) and not (kind is int and isinstance(value, bool))
     if not right or (kind is int and value < 0):
-        raise StartError(f"{name} = {value!r}: expected {WORDS[kind]}", file=str(file), line=line)
+        raise StartError(f"{name} = {value!r}: expected {WORDS[kind]}", file=str(file))
     return value
 
 
@@ -172,7 +173,7 @@ def _resolve(values: dict[str, Any], file: Path) -> None:
     if values.get("tar_file"):
         values["tar_file"] = _path(values["tar_file"], file)
         values.pop("model_files", None)
-    for name in ("model_files", "custom_files"):
+    for name in FOLDERS:
         if name in values:
             values[name] = {key: _path(text, file) for key, text in values[name].items()}
 
@@ -182,10 +183,17 @@ def _path(text: Any, file: Path) -> str:
         raise StartError(f"{text!r}: expected the name of a file", file=str(file))
     if FETCHED.match(text):
         raise StartError(f"{text} is not fetched at start", file=str(file), fix="download it and name the file")
-    path = (file.parent / text.removeprefix("file://")).resolve()
-    if not path.is_file():
+    path = _beside(file, text.removeprefix("file://"))
+    if not os.path.isfile(path):
         raise StartError(f"there is no file {path}", file=str(file))
-    return str(path)
+    return path
+
+
+def _beside(file: Path, name: str) -> str:
+    """A path as the file that names it means it."""
+    if "\0" in name:
+        raise StartError(f"{name!r}: expected the name of a file", file=str(file))
+    return os.path.realpath(file.parent / name)
 
 
 # panglot.toml
@@ -193,28 +201,18 @@ def _path(text: Any, file: Path) -> str:
 
 def _table(file: Path, layers: _Layers) -> None:
     """The table [evals]. Raises StartError for unknown keys and wrong kinds."""
-    text = file.read_text(encoding="utf-8")
-    try:
-        table = tomllib.loads(text).get("evals", {})
-    except tomllib.TOMLDecodeError:
-        return  # whoever reads the settings says so
+    toml = tomlfile.read(file)
+    table = toml.table.get("evals", {})
     if not isinstance(table, dict):
-        raise StartError("evals: expected a table", file=str(file))
+        raise toml.error("evals: expected a table", "evals")
     given = {}
     for key, value in table.items():
-        line = next(
-            (n for n, line in enumerate(text.splitlines(), 1) if re.match(rf"\s*\[?(evals\.)?{key}\b", line)), 0
-        )
-        if key not in KINDS:
-            fix = suggestion(key, KINDS) or f"known are {', '.join(KINDS)}"
-            raise StartError(f"unknown key '{key}' in [evals]", file=str(file), line=line, fix=fix)
-        if key in ("model_files", "custom_files") and isinstance(value, str):
-            folder = (file.parent / value).resolve()
-            if not folder.is_dir():
-                raise StartError(f"{key}: there is no folder {folder}", file=str(file), line=line)
-            value = files_in(folder)
-        given[key] = _kept(key, value, file, line)
-    _resolve(given, file)
+        try:
+            given[key] = _entry(key, value, file)
+        except StartError as error:
+            raise toml.error(error.problem, "evals", key, fix=error.fix) from None
+    if given.get("tar_file"):
+        given.pop("model_files", None)
     if "model_files" in given:
         layers.values.pop("tar_file", None)
     if "tar_file" in given:
@@ -222,6 +220,21 @@ def _table(file: Path, layers: _Layers) -> None:
     layers.values.update(given)
     if given:
         layers.reasons.append(f"{file.name} says {', '.join(given)}")
+
+
+def _entry(key: str, value: Any, file: Path) -> Any:
+    """One value of the table, names of files made paths. Raises StartError."""
+    if key not in KINDS:
+        fix = suggestion(key, KINDS) or f"known are {', '.join(KINDS)}"
+        raise StartError(f"unknown key '{key}' in [evals]", fix=fix)
+    if key in FOLDERS and isinstance(value, str):
+        folder = _beside(file, value)
+        if not os.path.isdir(folder):
+            raise StartError(f"{key}: there is no folder {folder}")
+        return files_in(Path(folder))
+    values = {key: _kept(key, value, file)}
+    _resolve(values, file)
+    return values[key]
 
 
 def shown(values: Mapping[str, Any]) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from panglot.dialects.evals.example import api
 from panglot.dialects.evals.layout import Found
 from panglot.dialects.evals.settings import Settings
 from panglot.package import Package
+from panglot.settings import table_of
 
 LOOKS_FOR = "eval.py with create_net and net_inference, in the folder or its python/evals, or a script of evals.utils"
 
@@ -56,7 +57,8 @@ def _reason(found: Found, start: str) -> str:
 
 
 def _defaults(known: configs.Config, batch_size: int) -> dict[str, Any]:
-    defaults: dict[str, Any] = {"nan": "error", "strict_results": True, "max_batch": batch_size}
+    most = int(table_of(Settings)["max_batch"].metadata["most"])
+    defaults: dict[str, Any] = {"nan": "error", "strict_results": True, "max_batch": min(batch_size, most)}
     return {**defaults, "port": known.port} if known.port else defaults
 
 

@@ -12,6 +12,7 @@ from panglot.dialects.megflow.settings import Settings
 from panglot.dialects.megflow.types import types_of
 from panglot.errors import StartError
 from panglot.package import Package, config_beside
+from panglot.settings.tomlfile import told
 from panglot_worker.graphs import checking, model, picture, reading
 from panglot_worker.graphs.checking import Types
 from panglot_worker.graphs.errors import GraphError, MissingVariable
@@ -93,9 +94,9 @@ def package_of(config_file: Path, plugin: Path, module: str = "", dynamic: str =
     except MissingVariable as error:
         if not checked:
             raise
-        raise start_error(error) from None
+        raise told(error) from None
     except GraphError as error:
-        raise start_error(error) from None
+        raise told(error) from None
     servers = list(server_nodes(config, config.main, ""))
     refuse_same_ports(config, servers)
     working = working_folder(config, plugin, module_path)
@@ -130,10 +131,6 @@ def package_of(config_file: Path, plugin: Path, module: str = "", dynamic: str =
     )
 
 
-def start_error(error: GraphError) -> StartError:
-    return StartError(error.problem, file=error.file, line=error.line, fix=error.fix)
-
-
 def module_path_of(plugin: Path) -> Path:
     """Where imports begin: the current folder when the plugins are below it, else the folder above them.
 
@@ -151,7 +148,7 @@ def working_folder(config: Config, plugin: Path, module_path: Path) -> Path:
     candidates = list(dict.fromkeys((Path.cwd(), module_path, plugin.parent, plugin)))
     named = [text for text in texts(config) if not os.path.isabs(text)]
     for folder in candidates:
-        if any((folder / text).exists() for text in named):
+        if any(os.path.exists(folder / text) for text in named):
             return folder
     return candidates[0]
 

@@ -1,0 +1,41 @@
+"""A `panglot.toml` as it is written: its values, and on which line each stands."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from panglot.errors import StartError
+from panglot.text import brief
+from panglot_worker.graphs import positions, reading
+from panglot_worker.graphs.errors import GraphError
+
+
+@dataclass(frozen=True)
+class TomlFile:
+    path: Path
+    table: dict[str, Any]
+    lines: dict[positions.Path, int]
+
+    def line(self, *keys: str) -> int:
+        """Where the value at these keys stands, or the table it would be in."""
+        return positions.nearest(self.lines, keys)
+
+    def error(self, problem: str, *keys: str, fix: str = "") -> StartError:
+        """One line about the value at these keys."""
+        return StartError(brief(problem), file=str(self.path), line=self.line(*keys), fix=fix)
+
+
+def read(path: Path) -> TomlFile:
+    """Raises StartError, naming the line, for what is no TOML."""
+    try:
+        text = reading.text_of(str(path))
+        return TomlFile(path, reading.parse_toml(text, str(path), []), positions.lines(text))
+    except GraphError as error:
+        raise told(error) from None
+
+
+def told(error: GraphError) -> StartError:
+    """What the grammar found wrong, in one line."""
+    return StartError(brief(error.problem), file=error.file, line=error.line, fix=brief(error.fix))
