@@ -2,15 +2,17 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+SECONDS := 60
 PIP := $(BIN)/python -m pip --disable-pip-version-check -q
 
-.PHONY: serve test check soak bench-overhead bench-graph wheel pictures clean help
+.PHONY: serve test check soak fuzz bench-overhead bench-graph wheel pictures clean help
 
 help:
 	@echo "make serve            serve examples/digits on http://127.0.0.1:8080"
 	@echo "make test             all checks and tests"
 	@echo "make check            ruff, mypy, and where our longest files and functions stand"
 	@echo "make soak             faults, life, edge and pools with their full counts"
+	@echo "make fuzz             each fuzz target for SECONDS=60, or TARGET=http_head alone"
 	@echo "make bench-overhead   what a request costs, beside a bare server and mosec"
 	@echo "make bench-graph      what MegFlow graphs cost, beside bare threads and the plain dialect"
 	@echo "make wheel            build the wheel"
@@ -29,6 +31,10 @@ $(VENV)/.tested: pyproject.toml tests/requirements-frameworks.txt $(VENV)/.serve
 	$(PIP) install --no-deps torchvision==0.28.0 tf-keras==2.21.*
 	@touch $@
 
+$(VENV)/.fuzzed: $(VENV)/.tested
+	$(PIP) install "atheris>=3"
+	@touch $@
+
 serve: $(VENV)/.served
 	$(BIN)/panglot serve examples/digits
 
@@ -40,6 +46,9 @@ check: $(VENV)/.tested
 
 test: check
 	$(BIN)/python tests/all.py
+
+fuzz: $(VENV)/.fuzzed
+	$(BIN)/python tests/fuzz/run.py $(SECONDS) $(TARGET)
 
 soak: $(VENV)/.tested
 	PANGLOT_SOAK=1 $(BIN)/python -m pytest tests/faults tests/life tests/edge tests/pools tests/versions --timeout 7200
@@ -58,4 +67,4 @@ pictures: $(VENV)/.tested
 	$(BIN)/python docs/pictures/take.py
 
 clean:
-	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis benchmarks/.venv-mosec src/*.egg-info
+	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .fuzz benchmarks/.venv-mosec src/*.egg-info
