@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import mmap
 from collections.abc import Sequence
 from typing import Protocol, cast
 
 from panglot_worker import wire
 
+log = logging.getLogger("panglot.engine")
 ROOM = 262144
 LAZY = 32 * 1024 * 1024
 """Frames that claim to be longer get memory that is taken only as they arrive; for others that would be slower."""
@@ -71,6 +73,10 @@ class Link(asyncio.BufferedProtocol):
                 self._split()
         except wire.WireError as error:
             self.doubt = str(error)
+            self.close()
+        except Exception:
+            log.exception("what a worker said could not be dealt with")
+            self.doubt = "the front failed on what it said"
             self.close()
 
     def _fill_large(self, nbytes: int) -> None:

@@ -173,13 +173,22 @@ class Worker:
         elif kind == wire.FAILED:
             self.failure = value
         elif kind == wire.EVENT:
-            self.keeper.on_event(self, value)
+            self._tell_event(value)
         elif kind == wire.METRIC:
             self.keeper.on_metrics(value)
         elif kind == wire.FETCH:
             self.keeper.on_fetch(self, value)
         else:
             raise wire.WireError(f"a worker sent {wire.NAMES.get(kind, kind)}")
+
+    def _tell_event(self, value: dict[str, Any]) -> None:
+        """A failure of ours over it is none of the worker."""
+        try:
+            self.keeper.on_event(self, value)
+        except wire.WireError:
+            raise
+        except Exception:
+            log.exception("an event of %s could not be noted", self)
 
     def _ready(self, value: dict[str, Any]) -> None:
         self.batched, self.slots = bool(value["batched"]), int(value["slots"])

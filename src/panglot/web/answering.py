@@ -71,16 +71,21 @@ class Answering(HttpToolsProtocol):
 
     def _begin(self, entry: Entry) -> None:
         self.current = entry
-        if isinstance(entry, Exchange):
-            if entry.upload is None:
-                self._submit(entry)
-            else:
-                entry.upload.finish(lambda: self._submit_upload(entry))
-        else:
+        if not isinstance(entry, Exchange):
             self._start_asgi_task(entry, self.app)
+        elif entry.upload is None:
+            self._submit(entry)
+        else:
+            entry.upload.finish(lambda: self._submit_upload(entry))
 
     def _submit(self, entry: Exchange) -> None:
-        fault = self.front.engine.submit(entry)
+        try:
+            fault = self.front.engine.submit(entry)
+        except Exception:
+            entry.blunder()
+            if entry.id:
+                self.front.engine.cancel(entry)
+            return
         if fault is not None:
             entry.fail(fault)
 

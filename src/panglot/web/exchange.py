@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import time
 from collections.abc import Sequence
 from http import HTTPStatus
@@ -33,13 +34,19 @@ TIMING_ALL = (
     b"postprocess;dur=%.3f, encode;dur=%.3f, total;dur=%.3f\r\n"
 )
 
+BLUNDER = Fault(500, "internal_error", "the server itself failed on this request; its log says why")
+
+log = logging.getLogger("panglot.web")
 monotonic = time.monotonic
 
 
 class Exchange(Call):
     """Begun by a connection when headers are complete; finished by the engine's reply or a fault."""
 
-    __slots__ = ("began", "connection", "front", "keep_alive", "lines", "minor", "route", "started", "trace", "upload")
+    __slots__ = (
+        "began", "connection", "front", "keep_alive", "lines", "minor", "route", "started", "trace", "upload",
+        "written",
+    )  # fmt: skip
 
     def __init__(self, connection: Connection, front: Front, route: InferRoute, began: float) -> None:
         super().__init__()
@@ -50,6 +57,9 @@ class Exchange(Call):
         self.keep_alive = True
         self.minor = 1
         self.started = False
+        """An answer in parts has begun."""
+        self.written = False
+        """The whole answer is on its way."""
         self.trace = b""
         self.lines = b""
         """Header lines the answer must carry."""
@@ -95,22 +105,54 @@ class Exchange(Call):
     def reply(self, reply: wire.Reply) -> None:
         if self.connection.transport is None:
             return
-        if reply.flags & wire.MORE or self.started:
-            self._stream(reply)
-        elif reply.flags & wire.ERROR:
-            self._script_failed(reply)
-        else:
-            self._send(reply.status, reply.head, reply.body, reply.times)
+        try:
+            if reply.flags & wire.MORE or self.started:
+                self._stream(reply)
+            elif reply.flags & wire.ERROR:
+                self._script_failed(reply)
+            else:
+                self._send(reply.status, reply.head, reply.body, reply.times)
+        except Exception:
+            self.blunder()
 
     def fail(self, fault: Fault) -> None:
         if self.connection.transport is None:
             return
-        if self.started:
-            self._break_off()
-            return
+        try:
+            if self.started:
+                self._break_off()
+            else:
+                self._refuse(fault)
+        except Exception:
+            self.blunder()
+
+    def _refuse(self, fault: Fault) -> None:
         status, content_type, body = self.front.error(self.route, fault, self.request_id)
         extra = b"retry-after: %d\r\n" % fault.retry_after if fault.retry_after else b""
         self._send(status, content_type, body, wire.NO_TIMES, extra)
+
+    def blunder(self) -> None:
+        """The exception being handled is a fault of ours: log it, and answer 500 if nothing has been said yet.
+
+        It must not reach the engine, for which it would be the fault of a worker.
+        """
+        log.exception("request %s: the server itself failed on it", self.request_id.decode("latin-1"))
+        transport = self.connection.transport
+        if transport is None or transport.is_closing():
+            return
+        self.keep_alive = False
+        try:
+            if self.started and not self.written:
+                transport.abort()
+                return
+            if not self.written:
+                self.written = True
+                self.front.metrics.requests[self.route.name, BLUNDER.status] += 1
+                transport.write(answer_bytes(self.front, self.route, BLUNDER, self.request_id, self.lines))
+            self.connection.finished(self)
+        except Exception:
+            log.exception("request %s: its connection ends", self.request_id.decode("latin-1"))
+            transport.abort()
 
     def _script_failed(self, reply: wire.Reply) -> None:
         problem = json.loads(bytes(reply.body))
@@ -168,6 +210,7 @@ class Exchange(Call):
 
     def _done(self, status: int, times: tuple[int, int, int, int, int], total: int) -> None:
         front, route = self.front, self.route
+        self.written = True
         front.metrics.requests[route.name, status] += 1
         front.metrics.latency[route.name].add(total)
         front.recent.append((time.time(), self.request_id, route.name, status, total, self.queued_us, times))
@@ -211,7 +254,6 @@ class Exchange(Call):
             self._done(200, wire.NO_TIMES, int((monotonic() - self.began) * 1e6))
 
     def _open_stream(self, reply: wire.Reply) -> None:
-        self.started = True
         if not self.minor:
             self.keep_alive = False
         lines = (
@@ -225,6 +267,7 @@ class Exchange(Call):
             b"\r\n",
         )
         self.connection.transport.write(b"".join(lines))
+        self.started = True
 
     def _chunk(self, body: wire.Buffer) -> bytes:
         return b"".join((b"%x\r\n" % len(body), body, b"\r\n")) if self.minor else bytes(body)

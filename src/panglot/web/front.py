@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import logging
 import os
 import time
 from collections import deque
@@ -21,6 +22,7 @@ from panglot.web.origins import Origins
 from panglot.web.room import Room
 from panglot.web.spool import Spool
 
+log = logging.getLogger("panglot.web")
 ASGI = Callable[[Any, Any, Any], Awaitable[None]]
 RECENT = 50
 
@@ -111,6 +113,10 @@ class Front:
         return path in self.public
 
     def error(self, route: InferRoute | None, fault: Fault, request_id: bytes) -> Words:
-        """A fault in the words of the route's platform."""
+        """A fault in the words of the route's platform; in our own where those fail."""
         words = neutral_error if route is None else route.error or self.contract.error
-        return words(fault, request_id.decode("latin-1"))
+        try:
+            return words(fault, request_id.decode("latin-1"))
+        except Exception:
+            log.exception("the platform's words for '%s' failed", fault.code)
+            return neutral_error(fault, request_id.decode("latin-1"))

@@ -8,6 +8,7 @@ the server, not armed per request.
 from __future__ import annotations
 
 import asyncio
+import logging
 from typing import Any
 
 import httptools
@@ -18,7 +19,7 @@ from uvicorn.server import ServerState
 from panglot.engine.call import Fault
 from panglot.web.answering import ANSWERING, BODY, CLOSING, HEADERS, IDLE, Answering, Entry, monotonic
 from panglot.web.contract import InferRoute
-from panglot.web.exchange import Exchange, answer_bytes
+from panglot.web.exchange import BLUNDER, Exchange, answer_bytes
 from panglot.web.front import Front
 from panglot.web.head import Refused, RequestHead
 from panglot.web.spool import Upload
@@ -26,6 +27,8 @@ from panglot.web.spool import Upload
 CHUNK_OVERHEAD = 32
 SMALL_BODY = 65536
 """The largest body of a request that is not for the script."""
+
+log = logging.getLogger("panglot.web")
 
 NOT_SPOKEN = Fault(505, "bad_version", "this server speaks HTTP/1.1 and HTTP/1.0")
 NO_ROOM = Fault(503, "memory", "the server holds too many request bodies; try again later", 1)
@@ -89,6 +92,9 @@ class Connection(Answering):
                 # Its frames hold the data and this connection, which holds it: garbage that would pile up.
                 refused.__traceback__ = None
                 self.refuse(refused.fault, refused.limit)
+            elif isinstance(error, httptools.HttpParserCallbackError):
+                log.error("the server itself failed on a request", exc_info=error.__context__)
+                self.refuse(BLUNDER, "blunder")
             else:
                 self.refuse(Fault(400, "bad_http", "this is not a valid HTTP/1.1 request"), "http")
         else:
@@ -233,14 +239,14 @@ class Connection(Answering):
             self.head.check_trailers()
         if 0 <= self.head.content_length != self.body_bytes:
             self._stop(Fault(400, "bad_http", "the body is not as long as the request says"), "http")
-        self.entry = None
-        self.phase = ANSWERING
         if isinstance(entry, Exchange):
             entry.arrived = monotonic()
             entry.deadline = entry.arrived + self.head.timeout(self.limits)
         else:
             entry.more_body = False
             entry.message_event.set()
+        self.entry = None
+        self.phase = ANSWERING
         self.answer(entry)
 
     def _begin_other(self, method: bytes, path: bytes, query: bytes, keep_alive: bool) -> None:
