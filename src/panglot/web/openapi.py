@@ -25,7 +25,7 @@ Faults = dict[str, tuple[str, str]]
 REFUSALS: Faults = {
     "400": ("BadRequest", "The request is not valid HTTP, has not exactly one Host, or its body cannot be decoded."),
     "401": ("Unauthorized", "The token is missing or wrong."),
-    "403": ("Forbidden", "The server does not answer to this host name, or not to pages of that origin."),
+    "403": ("Forbidden", "The server does not answer to this host name, or not to pages of that origin or site."),
     "408": ("TooSlow", "Headers or body took too long to arrive."),
     "413": ("TooLarge", "The request body is too large."),
     "414": ("LineTooLong", "The request line is too long."),
@@ -232,8 +232,6 @@ def _possible(front: Front, access: str, known: Faults) -> Iterator[tuple[str, s
     never = set()
     if not front.access.token or access == PUBLIC:
         never.add("401")
-    if front.access.token and not front.access.hosts:
-        never.add("403")
     for status, (name, about) in known.items():
         if status not in never:
             yield status, name, about

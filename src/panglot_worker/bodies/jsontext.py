@@ -7,12 +7,15 @@ in two ways (`1e+16` or `1e16`, `1e-05` or `0.00001`). It reads back as the same
 
 from __future__ import annotations
 
+import gc
 import json
 import re
-from itertools import accumulate, islice
+from contextlib import contextmanager
+from itertools import islice
 from math import hypot, inf, isfinite
 from typing import Any, Callable, Iterator, Union
 
+from panglot_worker.bodies.jsondepth import SHALLOW, blank_strings, is_flat, too_deep
 from panglot_worker.errors import ClientError, EncodeError
 
 try:
@@ -24,15 +27,10 @@ except (ImportError, AttributeError):
 
 Body = Union[bytes, bytearray, memoryview]
 
-_SHALLOW = 4
 _SAFE = 2.0**63
-_WINDOW = 1 << 16
 _LARGE = 1 << 20
 _NUMBERS = frozenset([float, int, bool])
 _SCALARS = frozenset([float, int, bool, type(None)])
-_NOT_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
-_STEPS = bytes.maketrans(b"[{]}", b"\x01\x01\xff\xff")
-_BRACKET = re.compile(rb"[\[\]{}]")
 _PLACES = bytes.maketrans(b"0123456789[:- \t\r\n", b"0000000000,,,,,,,")
 _NINETEEN_DIGITS = b"," + b"0" * 19
 _EXPONENT = re.compile(rb"[eE]\+?[0-9]{3}")
@@ -56,13 +54,32 @@ def loads(body: Body, depth: int = 64) -> Any:
     Raises ClientError 400, with the byte offset, for anything else and for more than `depth` levels, integers
     outside -2^63 to 2^64-1, numbers beyond a double, NaN and Infinity, lone surrogates, a byte order mark.
     """
+    if len(body) > _LARGE:
+        with _uncollected():
+            return _loads(body, depth)
+    return _loads(body, depth)
+
+
+@contextmanager
+def _uncollected() -> Iterator[None]:
+    """Look for no garbage: a parser makes none, and millions of lists would be looked at over and over."""
+    collecting = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if collecting:
+            gc.enable()
+
+
+def _loads(body: Body, depth: int) -> Any:
     if orjson is None:
         return _standard_loads(bytes(body), depth)
     try:
         value = orjson.loads(body)
     except ValueError:
         return _standard_loads(bytes(body), depth)
-    if depth < _SHALLOW or not _is_plainly_safe(value, len(body)):
+    if depth < SHALLOW or not _is_plainly_safe(value, len(body)):
         text = bytes(body)
         if too_deep(text, depth) >= 0:
             return _standard_loads(text, depth)
@@ -71,7 +88,7 @@ def loads(body: Body, depth: int = 64) -> Any:
     return value
 
 
-def _is_plainly_safe(value: Any, size: int, level: int = _SHALLOW - 1) -> bool:
+def _is_plainly_safe(value: Any, size: int, level: int = SHALLOW - 1) -> bool:
     """True when a short look at a value, whose text has `size` bytes, proves what takes longer to check.
 
     That is: at most `level + 1` levels, built-in types only, every number smaller than 2^63. orjson reads an
@@ -118,7 +135,7 @@ def _standard_loads(text: bytes, depth: int) -> Any:
     try:
         value = _DECODER.decode(string)
     except FloatingPointError as constant:
-        found = _CONSTANT.search(_blank_strings(text))
+        found = _CONSTANT.search(blank_strings(text))
         raise ClientError(f"{constant} is not a JSON value (byte {found.start() if found else 0})") from None
     except json.JSONDecodeError as error:
         raise _syntax_error(text, string, error) from None
@@ -146,76 +163,19 @@ def _decode_utf8(text: bytes) -> str:
         raise ClientError(f"the JSON text is not valid UTF-8 (byte {error.start})") from None
 
 
-def _blank_strings(text: bytes) -> bytes:
-    """The text with the content of its strings zeroed; every other byte keeps its offset."""
-    if b"\\" in text:
-        text = text.replace(b"\\\\", b"  ").replace(b'\\"', b"  ")
-    blank, inside = bytearray(), 0
-    for start in range(0, len(text), _WINDOW):
-        pieces = text[start : start + _WINDOW].split(b'"')
-        pieces[1 - inside :: 2] = map(bytes, map(len, pieces[1 - inside :: 2]))
-        inside ^= len(pieces) % 2 == 0
-        blank += b'"'.join(pieces)
-    return bytes(blank)
-
-
 def _has_long_number(text: bytes) -> bool:
     return (b" " + text).translate(_PLACES).rfind(_NINETEEN_DIGITS) >= 0  # rfind compares the comma first
 
 
 def _refuse_numbers(text: bytes) -> None:
     """Raises ClientError for the first number that 64 bit or a double cannot hold."""
-    for match in _NUMBER.finditer(b" " + _blank_strings(text)):
+    for match in _NUMBER.finditer(b" " + blank_strings(text)):
         token = match.group(1)
         if token.lstrip(b"-").isdigit():
             if len(token) > 20 or not -(2**63) <= int(token) < 2**64:
                 raise ClientError(f"an integer does not fit 64 bit (byte {match.start()})")
         elif not isfinite(float(token)):
             raise ClientError(f"a number is too large for a double (byte {match.start()})")
-
-
-def too_deep(text: bytes, limit: int) -> int:
-    """The offset of the first bracket that opens level `limit + 1` of a JSON text; -1 when there is none."""
-    if (limit >= _SHALLOW and _is_flat(text)) or text.count(b"[") + text.count(b"{") <= limit:
-        return -1
-    if len(text) > _WINDOW and too_deep(text[:_WINDOW], limit) >= 0:
-        return too_deep(text[:_WINDOW], limit)
-    outside = _blank_strings(text)
-    if _folds_away(outside.translate(_STEPS, _NOT_BRACKETS), limit):
-        return -1
-    level = 0
-    for start in range(0, len(outside), _WINDOW):
-        window = outside[start : start + _WINDOW]
-        steps = memoryview(window.translate(_STEPS, _NOT_BRACKETS)).cast("b")
-        levels = list(accumulate(steps, initial=level))
-        if max(levels) > limit:
-            nth = next(index for index, reached in enumerate(levels) if reached > limit)
-            return start + next(islice(_BRACKET.finditer(window), nth - 1, None)).start()
-        level = levels[-1]
-    return -1
-
-
-def _is_flat(text: bytes) -> bool:
-    """True when at most `_SHALLOW` brackets open. Finding a byte is faster than counting it."""
-    left = _SHALLOW
-    for bracket in (b"[", b"{"):
-        at = text.find(bracket)
-        while at >= 0 and left >= 0:
-            left -= 1
-            at = text.find(bracket, at + 1)
-    return left >= 0
-
-
-def _folds_away(steps: bytes, limit: int) -> bool:
-    """True when taking out innermost pairs `limit` times leaves nothing; gives up when that is slow work."""
-    for _ in range(limit):
-        folded = steps.replace(b"\x01\xff", b"")
-        if not folded:
-            return True
-        if len(steps) > 256 and len(folded) * 2 > len(steps):
-            break
-        steps = folded
-    return False
 
 
 def dumps(value: Any, convert: Callable[[Any], Any], nan: str, depth: int, size: int) -> tuple[bytes, str]:
@@ -241,9 +201,9 @@ def _fast_dumps(value: Any, convert: Callable[[Any], Any], depth: int) -> bytes 
         text = orjson.dumps(value, convert, _OPTIONS)
     except TypeError:
         return None
-    if depth >= _SHALLOW:
+    if depth >= SHALLOW:
         is_plain = 117 not in text or not _may_hold_null(text)
-        if (is_plain and (len(text) < 2 * depth or _is_flat(text))) or _is_plainly_safe(value, len(text)):
+        if (is_plain and (len(text) < 2 * depth or is_flat(text))) or _is_plainly_safe(value, len(text)):
             return text
     return None if b"null" in text or too_deep(text, depth) >= 0 else text
 

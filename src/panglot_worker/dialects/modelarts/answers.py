@@ -8,7 +8,8 @@ from http import HTTPStatus
 from math import isfinite
 from typing import Any, Dict, Tuple
 
-from panglot_worker.bodies import codec, jsontext
+from panglot_worker.bodies import codec
+from panglot_worker.bodies.jsondepth import too_deep
 from panglot_worker.bodies.multipart import Limits
 from panglot_worker.dialects.base import Answer
 from panglot_worker.errors import EncodeError
@@ -50,7 +51,7 @@ class Encoder:
         body = text.encode("utf-8")
         if len(body) > self.limits.output_bytes:
             raise EncodeError("it is larger than %d bytes" % self.limits.output_bytes)
-        if jsontext.too_deep(body, self.limits.output_depth) >= 0:
+        if too_deep(body, self.limits.output_depth) >= 0:
             raise EncodeError("it is nested deeper than %d levels" % self.limits.output_depth)
         return body, warning
 

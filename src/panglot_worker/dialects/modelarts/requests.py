@@ -10,6 +10,7 @@ from typing import Any, Dict, Iterable, List, Tuple
 from urllib.parse import unquote_to_bytes
 
 from panglot_worker.bodies import jsontext, multipart
+from panglot_worker.bodies.jsondepth import too_deep
 from panglot_worker.bodies.multipart import Body, Limits
 from panglot_worker.errors import ClientError
 from panglot_worker.wire import Head
@@ -113,7 +114,7 @@ def _overwrite(data: Any, query: Dict[str, str]) -> None:
 def raw(body: Body, limits: Limits) -> Tuple[bytes, Any]:
     """The body as bytes and the JSON value in it, for engines whose scripts read it themselves. Raises NotJson."""
     whole = bytes(body)
-    if jsontext.too_deep(whole, limits.json_depth) >= 0:
+    if too_deep(whole, limits.json_depth) >= 0:
         raise ClientError("the JSON text is nested deeper than %d levels" % limits.json_depth)
     return whole, _json(whole, limits)
 
