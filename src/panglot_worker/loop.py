@@ -17,7 +17,7 @@ import sys
 import time
 from typing import Any, Callable, Dict, NamedTuple, Optional
 
-from panglot_worker import dialects, loading, wire
+from panglot_worker import dialects, loading, printing, wire
 from panglot_worker.compat import pictures
 from panglot_worker.dialects.base import AsksForRow, Dialect, Package, Stages
 from panglot_worker.port import FrontGone, Port
@@ -28,6 +28,7 @@ PR_SET_PDEATHSIG = 1
 
 def main(socket_fd: int, life_fd: int) -> None:
     """Entry point of a worker process."""
+    printing.install()
     die_with_front(life_fd)
     os.set_inheritable(socket_fd, False)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -38,7 +39,7 @@ def main(socket_fd: int, life_fd: int) -> None:
         code = work(Port(sock))
     except (FrontGone, ConnectionError):
         code = 0
-    flush()
+    printing.finish()
     # A script's threads and exit hooks must not keep a worker that is done.
     os._exit(code)
 
@@ -128,7 +129,7 @@ def load(package: Package, port: Port, own_process: bool) -> Optional[Loaded]:
         port.tell(wire.EVENT, {"type": "row", "pools": wish.pools})
         return None
     except BaseException as error:
-        flush()
+        printing.finish()
         port.tell(wire.FAILED, loading.as_dict(loading.explain(error, package, doing)))
         return None
     gc.collect()
@@ -213,9 +214,3 @@ def reset_signals() -> None:
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     faulthandler.enable(file=sys.__stderr__ if sys.__stderr__ else 2)
-
-
-def flush() -> None:
-    for stream in (sys.stdout, sys.stderr):
-        with contextlib.suppress(Exception):
-            stream.flush()

@@ -24,8 +24,6 @@ sys.modules["panglot_worker"] = module = util.module_from_spec(spec)
 spec.loader.exec_module(module)
 from panglot_worker.dialects.megflow.alone import main
 code = main(work)
-sys.stdout.flush()
-sys.stderr.flush()
 import os
 os._exit(code)
 """

@@ -7,7 +7,7 @@ import os
 import sys
 from typing import Any
 
-from panglot_worker import loading
+from panglot_worker import loading, printing
 from panglot_worker.compat import pictures
 from panglot_worker.dialects.base import Package
 from panglot_worker.dialects.megflow import images, plugins
@@ -18,6 +18,14 @@ from panglot_worker.graphs.errors import GraphError
 
 def main(folder: str) -> int:
     """Run what `request.json` in the folder says. A failed load is written to `failure.json`; the exit code."""
+    printing.install()
+    try:
+        return run(folder)
+    finally:
+        printing.finish()
+
+
+def run(folder: str) -> int:
     with open(os.path.join(folder, "request.json"), encoding="utf-8") as source:
         package = Package(**json.load(source))
     doing = "loading"
@@ -37,6 +45,8 @@ def main(folder: str) -> int:
         runtime.wait()
     except KeyboardInterrupt:
         return 0
+    if runtime.reason:
+        print(runtime.reason, file=sys.stderr)
     if runtime.failures:
         print("%d call(s) of nodes failed; their tracebacks are above" % runtime.failures, file=sys.stderr)
     return 1 if runtime.failures or runtime.reason else 0
@@ -65,7 +75,6 @@ def as_script_error(error: BaseException) -> BaseException:
 def failed(node: str, error: BaseException) -> None:
     """One write, so that what others print does not land in the middle."""
     sys.stderr.write("node '%s' failed:\n%s" % (node, loading.script_traceback(error)))
-    sys.stderr.flush()
 
 
 def skipped(node: str, what: str) -> None:
