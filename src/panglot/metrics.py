@@ -98,15 +98,15 @@ class Metrics:
             ("panglot_fetches_total", "addresses in requests, by what came of fetching them", "outcome", self.fetches),
             ("panglot_connections_refused_total", "connections and requests refused by a limit", "limit", self.refused),
         )
-        lines += _heading("panglot_requests_total", "requests answered", "counter")
+        lines += heading("panglot_requests_total", "requests answered", "counter")
         for (route, status), count in sorted(self.requests.items()):
             lines.append(f"panglot_requests_total{wording({'route': route, 'status': str(status)})} {count}")
         for name, about, label, values in counters:
-            lines += _heading(name, about, "counter")
+            lines += heading(name, about, "counter")
             lines += [f"{name}{wording({label: key})} {count}" for key, count in sorted(values.items())]
-        lines += _heading("panglot_log_dropped_bytes_total", "script output dropped by the rate limit", "counter")
+        lines += heading("panglot_log_dropped_bytes_total", "script output dropped by the rate limit", "counter")
         lines.append(f"panglot_log_dropped_bytes_total {self.log_dropped}")
-        lines += _heading("panglot_log_dropped_lines_total", "log lines dropped because nobody read them", "counter")
+        lines += heading("panglot_log_dropped_lines_total", "log lines dropped because nobody read them", "counter")
         lines.append(f"panglot_log_dropped_lines_total {self.log_lines_dropped()}")
         lines += self._worker_counters({**counted_by_workers, **WORKER_COUNTERS})
         lines += self._histograms()
@@ -116,7 +116,7 @@ class Metrics:
     def _worker_counters(self, counters: Mapping[str, str]) -> list[str]:
         lines: list[str] = []
         for name, about in counters.items():
-            lines += _heading(name, about, "counter")
+            lines += heading(name, about, "counter")
             lines += [
                 f"{series} {n:g}" for series, n in sorted(self.script.items()) if series.partition("{")[0] == name
             ]
@@ -124,24 +124,24 @@ class Metrics:
 
     def _histograms(self) -> list[str]:
         name = "panglot_request_seconds"
-        lines = _heading(name, "from the request's first byte to its answer", "histogram")
+        lines = heading(name, "from the request's first byte to its answer", "histogram")
         for route, histogram in sorted(self.latency.items()):
             lines += histogram.lines(name, {"route": route}, FIRST, LAST, 1e-6)
         name = "panglot_queue_seconds"
-        lines += _heading(name, "waiting for a worker", "histogram")
+        lines += heading(name, "waiting for a worker", "histogram")
         for pool, counted in self.pools.items():
             lines += counted.queue_time.lines(name, _pool(pool), FIRST, LAST, 1e-6)
         if any(self.pools):
             name = "panglot_pool_seconds"
-            lines += _heading(name, "from being sent to a worker of a pool to its reply", "histogram")
+            lines += heading(name, "from being sent to a worker of a pool to its reply", "histogram")
             for pool, counted in self.pools.items():
                 lines += counted.run_time.lines(name, _pool(pool), FIRST, LAST, 1e-6)
         name = "panglot_stage_seconds"
-        lines += _heading(name, "time of each stage in the worker", "histogram")
+        lines += heading(name, "time of each stage in the worker", "histogram")
         for stage, histogram in zip(STAGES, self.stages, strict=True):
             lines += histogram.lines(name, {"stage": stage}, FIRST, LAST, 1e-6)
         name = "panglot_batch_size"
-        lines += _heading(name, "items per script call", "histogram")
+        lines += heading(name, "items per script call", "histogram")
         for pool, counted in self.pools.items():
             lines += counted.batch_size.lines(name, _pool(pool), 0, 12, 1)
         return lines
@@ -156,13 +156,14 @@ def _gauges(gauges: Iterable[tuple[str, str, Labels, float]]) -> list[str]:
     seen = ""
     for name, about, labels, value in gauges:
         if name != seen:
-            lines += _heading(name, about, "gauge")
+            lines += heading(name, about, "gauge")
             seen = name
         lines.append(f"{name}{wording(labels)} {value:g}")
     return lines
 
 
-def _heading(name: str, about: str, kind: str) -> list[str]:
+def heading(name: str, about: str, kind: str) -> list[str]:
+    """The two lines that stand above the values of a series."""
     return [f"# HELP {name} {about}", f"# TYPE {name} {kind}"]
 
 

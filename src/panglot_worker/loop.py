@@ -26,8 +26,13 @@ F_SETSIG = 10
 PR_SET_PDEATHSIG = 1
 
 
+def start(socket_fd: str, life_fd: str) -> None:
+    """Entry point of a worker process, from its command line."""
+    main(int(socket_fd), int(life_fd))
+
+
 def main(socket_fd: int, life_fd: int) -> None:
-    """Entry point of a worker process."""
+    """A worker's life, with its end of the socket and of the pipe that tells of the front's death."""
     printing.install()
     die_with_front(life_fd)
     os.set_inheritable(socket_fd, False)

@@ -29,7 +29,8 @@ from panglot.tools.bench.levels import Level
 from panglot.tools.bench.levels import Load as Asked
 from panglot.tools.bench.load import Load, Outcome, Plan, as_good
 from panglot.tools.bench.target import Batches
-from panglot.tools.bench.watching import listener, tree
+from panglot.tools.bench.watching import tree
+from panglot.tools.listening import listener
 from support.browser import browsing
 from support.server import PACKAGES, ROOT, Server, panglot, serving
 

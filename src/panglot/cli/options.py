@@ -147,6 +147,20 @@ def warned(package: Package, resolved: Resolved, *notes: str) -> Package:
     return dataclasses.replace(package, problems=(*package.problems, *resolved.warnings, *notes))
 
 
+def at_platform_address(resolved: Resolved, environ: Mapping[str, str], host: str) -> tuple[Settings, tuple[str, ...]]:
+    """The settings with the platform's own address where access is settled; and what to say where it is not."""
+    settings = resolved.settings
+    if resolved.sources["host"] != "default":
+        return settings, ()
+    if environ.get("PANGLOT_TOKEN", "").strip() or settings.token_file or settings.no_auth:
+        return dataclasses.replace(settings, host=host), ()
+    note = (
+        f"listening on {settings.host} only: set PANGLOT_TOKEN, or PANGLOT_NO_AUTH=1, "
+        f"to listen on the platform's {host}"
+    )
+    return settings, (note,)
+
+
 def check_interpreter(python: str) -> None:
     """Refuse what is no CPython that a worker can run on."""
     import subprocess

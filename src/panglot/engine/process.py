@@ -12,20 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-LOADER = """\
-import sys
-sys.path[:] = [entry for entry in sys.path if entry]
-from importlib import util
-folder, socket_fd, life_fd = sys.argv[1:4]
-spec = util.spec_from_file_location("panglot_worker", folder + "/__init__.py", submodule_search_locations=[folder])
-sys.modules["panglot_worker"] = module = util.module_from_spec(spec)
-spec.loader.exec_module(module)
-from panglot_worker.loop import main
-main(int(socket_fd), int(life_fd))
-"""
-"""Registers panglot_worker by its location and adds nothing to sys.path; the current folder leaves it until our own
-imports are done, so that a script called json.py cannot stand in their way. As `-c` code it leaves `__main__` without a
-file, so that multiprocessing children of a script do not import it again."""
+from panglot_worker import loader
 
 OWN_FAULTS = (
     signal.SIGSEGV,
@@ -38,6 +25,7 @@ OWN_FAULTS = (
 )
 """Signals that a process raises by what it does. Others, such as SIGKILL and SIGTERM, come from elsewhere."""
 
+WORKER = loader.code("panglot_worker.loop", "start")
 THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_NUM_THREADS")
 
 
@@ -75,7 +63,7 @@ def start(python: str, folder: Path, environment: Mapping[str, str], files: tupl
         on_failure.callback(os.close, output_read)
         given_away.callback(os.close, output_write)
         process = subprocess.Popen(
-            [python or sys.executable, "-u", "-c", LOADER, worker_folder(), str(theirs.fileno()), str(life_read)],
+            [python or sys.executable, "-u", "-c", WORKER, worker_folder(), str(theirs.fileno()), str(life_read)],
             cwd=folder,
             env=dict(environment),
             stdin=subprocess.DEVNULL,

@@ -17,7 +17,7 @@ import sys
 from typing import Any, Mapping, NamedTuple
 from urllib.parse import unquote_to_bytes
 
-from panglot_worker.bodies import jsontext, multipart
+from panglot_worker.bodies import accepting, jsontext, multipart
 from panglot_worker.bodies.jsontext import Body
 from panglot_worker.bodies.multipart import Limits
 from panglot_worker.errors import ClientError, EncodeError
@@ -27,6 +27,7 @@ __all__ = ["Body", "EncodeError", "Encoded", "File", "Limits", "convert", "decod
 JSON = "application/json"
 OCTETS = "application/octet-stream"
 
+JSON_HAS = (str, int, float, dict, list, tuple)
 _DEFAULT = Limits()
 _BLANK = b" \t\r\n"
 _SCALAR_START = frozenset(b'"-0123456789tfn')
@@ -212,13 +213,9 @@ def _picture(image: Any, accept: str) -> Encoded:
 
 
 def _prefers_jpeg(accept: str) -> bool:
-    weights = {}
-    for choice in accept.lower().split(","):
-        media, *parameters = choice.replace(" ", "").split(";")
-        quality = next((text[2:] for text in parameters if text.startswith("q=")), "1")
-        weights[media] = float(quality) if re.fullmatch(r"[01](\.[0-9]{0,3})?", quality) else 0.0
-    other = weights.get("image/*", weights.get("*/*", 0.0))
-    return weights.get("image/jpeg", other) > weights.get("image/png", other)
+    wanted = accepting.weights(accept)
+    other = wanted.get("image/*", wanted.get("*/*", 0.0))
+    return wanted.get("image/jpeg", other) > wanted.get("image/png", other)
 
 
 def convert(value: Any) -> Any:
@@ -231,17 +228,20 @@ def convert(value: Any) -> Any:
         return _from_array(value)
     if isinstance(value, (datetime.date, datetime.time)):
         return value.isoformat()
+    if isinstance(value, JSON_HAS):
+        return as_json_has_it(value)
+    return dict(value) if isinstance(value, Mapping) else _convert_rare(value)
+
+
+def as_json_has_it(value: Any) -> Any:
+    """A value of a subclass of JSON_HAS as one of these themselves."""
     if isinstance(value, str):
         return str.__str__(value)
     if isinstance(value, int):
         return int.__index__(value)
     if isinstance(value, float):
         return float.__float__(value)
-    if isinstance(value, Mapping):
-        return dict(value)
-    if isinstance(value, (list, tuple)):
-        return list(value)
-    return _convert_rare(value)
+    return dict(value) if isinstance(value, dict) else list(value)
 
 
 def _convert_rare(value: Any) -> Any:

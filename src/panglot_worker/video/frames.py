@@ -14,20 +14,11 @@ import time
 import weakref
 from typing import Any, Dict, List, NamedTuple, Optional, Set
 
+from panglot_worker import loader
 from panglot_worker.video import memory
 from panglot_worker.video.limits import Limits, Rules
 
-LOADER = """\
-import sys
-sys.path[:] = [entry for entry in sys.path if entry]
-from importlib import util
-folder = sys.argv[1]
-spec = util.spec_from_file_location("panglot_worker", folder + "/__init__.py", submodule_search_locations=[folder])
-sys.modules["panglot_worker"] = module = util.module_from_spec(spec)
-spec.loader.exec_module(module)
-from panglot_worker.video.decoder import main
-main()
-"""
+DECODER = loader.code("panglot_worker.video.decoder")
 LENT = memory.SLOTS - 3
 """Frames of a stream that others may look at where they are; of further ones they get copies."""
 
@@ -93,7 +84,7 @@ class Decoder:
             passed = [file] + ([source.where] if source.kind == "file" else [])
             folder = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
             self._process = subprocess.Popen(
-                [sys.executable, "-c", LOADER, folder], stdin=subprocess.PIPE, stdout=subprocess.PIPE, pass_fds=passed
+                [sys.executable, "-c", DECODER, folder], stdin=subprocess.PIPE, stdout=subprocess.PIPE, pass_fds=passed
             )
         finally:
             os.close(file)

@@ -11,6 +11,7 @@ from starlette.responses import Response
 
 from panglot.dialects.evals.config import KINDS, shown
 from panglot.engine import engine as states
+from panglot.metrics import heading
 from panglot.package import Package
 from panglot.settings import Settings
 from panglot.web.contract import ADMIN, PUBLIC, Contract, InferRoute, Page, v2_error
@@ -58,7 +59,7 @@ def measured(front: Any) -> str:
             sums[series[len(RESPONSE_TIME) + 5 : -1]] = value
     if not buckets:
         return ""
-    lines = [f"# HELP {RESPONSE_TIME} measured by the script", f"# TYPE {RESPONSE_TIME} histogram"]
+    lines = heading(RESPONSE_TIME, "measured by the script", "histogram")
     for labels, counts in sorted(buckets.items()):
         below = 0.0
         for bound in BOUNDS:

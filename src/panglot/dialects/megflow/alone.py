@@ -13,20 +13,9 @@ from panglot.engine.process import worker_folder
 from panglot.errors import LoadError
 from panglot.package import Package
 from panglot.settings import Settings
+from panglot_worker import loader
 
-LOADER = """\
-import sys
-sys.path[:] = [entry for entry in sys.path if entry]
-from importlib import util
-folder, work = sys.argv[1:3]
-spec = util.spec_from_file_location("panglot_worker", folder + "/__init__.py", submodule_search_locations=[folder])
-sys.modules["panglot_worker"] = module = util.module_from_spec(spec)
-spec.loader.exec_module(module)
-from panglot_worker.dialects.megflow.alone import main
-code = main(work)
-import os
-os._exit(code)
-"""
+CODE = loader.code("panglot_worker.dialects.megflow.alone", "run")
 
 
 def run(package: Package, settings: Settings) -> int:
@@ -34,7 +23,7 @@ def run(package: Package, settings: Settings) -> int:
     with tempfile.TemporaryDirectory(prefix="panglot-") as folder:
         request = {**package.for_worker(), "settings": settings.for_worker()}
         Path(folder, "request.json").write_text(json.dumps(request))
-        command = [settings.python or sys.executable, "-c", LOADER, worker_folder(), folder]
+        command = [settings.python or sys.executable, "-c", CODE, worker_folder(), folder]
         try:
             code = subprocess.run(command, env={**os.environ, **package.environment}, check=False).returncode
         except KeyboardInterrupt:

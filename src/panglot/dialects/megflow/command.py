@@ -6,17 +6,22 @@ import dataclasses
 import functools
 import os
 import sys
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import click
 
 from panglot import __version__, dialects
-from panglot.cli.options import Grouped, check_interpreter, parse_flags, setting_options, warn, warned
+from panglot.cli.options import (
+    Grouped,
+    at_platform_address,
+    check_interpreter,
+    parse_flags,
+    setting_options,
+    warn,
+    warned,
+)
 from panglot.errors import StartError, near
-from panglot.settings import Settings
-from panglot.settings.resolving import Resolved
 
 OWN = ("dialect", "config", "plugin", "module", "dynamic", "entry")
 """Settings that the platform's options stand for, or that are of no use here."""
@@ -54,7 +59,7 @@ def megflow_run(
 
         warn(resolved.warnings)
         sys.exit(run(package, resolved.settings))
-    settings, notes = placed(resolved, os.environ)
+    settings, notes = at_platform_address(resolved, os.environ, PLATFORM_HOST)
     options = dict(package.options) if debug is None else {**package.options, "debug_port": debug}
     package = warned(dataclasses.replace(package, options=options), resolved, *notes)
     from panglot.serving import serve
@@ -85,20 +90,6 @@ def draw(package: Any) -> str:
         return picture.write(model.from_json(options["config"]), str(package.script), types)
     except OSError as error:
         raise StartError(f"the picture cannot be written: {error.strerror}", file=str(error.filename)) from None
-
-
-def placed(resolved: Resolved, environ: Mapping[str, str]) -> tuple[Settings, tuple[str, ...]]:
-    """The settings with the platform's address where access is settled; and what to say where it is not."""
-    settings = resolved.settings
-    if resolved.sources["host"] != "default":
-        return settings, ()
-    if environ.get("PANGLOT_TOKEN", "").strip() or settings.token_file or settings.no_auth:
-        return dataclasses.replace(settings, host=PLATFORM_HOST), ()
-    note = (
-        f"listening on {settings.host} only: set PANGLOT_TOKEN, or PANGLOT_NO_AUTH=1, "
-        f"to listen on the platform's {PLATFORM_HOST}"
-    )
-    return settings, (note,)
 
 
 COMMAND = megflow_run

@@ -13,7 +13,7 @@ from starlette.responses import Response
 from panglot.dialects.megflow import video
 from panglot.engine.call import Fault
 from panglot.errors import StartError
-from panglot.metrics import wording
+from panglot.metrics import heading, wording
 from panglot.package import Package
 from panglot.settings import Settings
 from panglot.web.contract import ADMIN, Contract, InferRoute, Listener, Page, Words
@@ -134,10 +134,8 @@ def metrics(front: Any) -> str:
     for index, report in _reports(front):
         for node in report["nodes"]:
             _add(lines, {"worker": str(index), "node": node["name"]}, node)
-    text = ""
-    for name, about, kind in SERIES:
-        text += f"# HELP {name} {about}\n# TYPE {name} {kind}\n" + "".join(line + "\n" for line in lines[name])
-    return text + video.metrics(_streams(front))
+    text = [line for name, about, kind in SERIES for line in (*heading(name, about, kind), *lines[name])]
+    return "\n".join(text) + "\n" + video.metrics(_streams(front))
 
 
 def _streams(front: Any) -> Iterator[tuple[int, dict[str, Any]]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from panglot.metrics import wording
+from panglot.metrics import heading, wording
 from panglot.web.contract import ADMIN, INFER, InferRoute
 from panglot.web.page import NUMBER, WIDE, cell, condition, empty, table
 
@@ -66,10 +66,8 @@ def metrics(streams: Iterator[tuple[int, dict[str, Any]]]) -> str:
         add("panglot_stream_results_total", one["results"], labels)
         add("panglot_stream_reconnects_total", one["reconnects"], labels)
         add("panglot_stream_lag_seconds", one["lag"], labels)
-    return "".join(
-        f"# HELP {name} {about}\n# TYPE {name} {kind}\n" + "".join(line + "\n" for line in lines[name])
-        for name, about, kind in SERIES
-    )
+    text = [line for name, about, kind in SERIES for line in (*heading(name, about, kind), *lines[name])]
+    return "\n".join(text) + "\n"
 
 
 def section(streams: Iterator[tuple[int, dict[str, Any]]]) -> str:

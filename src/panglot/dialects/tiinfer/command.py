@@ -13,13 +13,20 @@ from typing import Any
 import click
 
 from panglot import dialects
-from panglot.cli.options import Grouped, check_interpreter, parse_flags, setting_options, warn, warned
+from panglot.cli.options import (
+    Grouped,
+    at_platform_address,
+    check_interpreter,
+    parse_flags,
+    setting_options,
+    warn,
+    warned,
+)
 from panglot.dialects.tiinfer import mosec_options
 from panglot.dialects.tiinfer.detect import SCRIPT
 from panglot.errors import StartError, near
 from panglot.package import Package
-from panglot.settings import Settings, units
-from panglot.settings.resolving import Resolved
+from panglot.settings import units
 
 OWN = ("dialect", "host", "port", "timeout", "queue", "max_wait_ms", "max_body", "max_json", "log_level")
 """Settings that the platform's options stand for."""
@@ -78,7 +85,9 @@ def tiinfer(package_path: str | None, **given: Any) -> None:
         return
     if resolved.settings.python:
         check_interpreter(resolved.settings.python)
-    settings, note = placed(resolved, os.environ)
+    settings, note = at_platform_address(resolved, os.environ, PLATFORM_HOST)
+    if resolved.sources["port"] == "default":
+        settings = dataclasses.replace(settings, port=PLATFORM_PORT)
     from panglot.serving import serve
 
     serve(warned(package, resolved, *note), settings)
@@ -130,25 +139,6 @@ def named(package: Package, model_dir: str, name: str, chosen: mosec_options.Cho
         options["namespace"] = chosen.namespace
     problems = (*package.problems, *chosen.notes)
     return dataclasses.replace(package, options=options, environment=environment, problems=problems)
-
-
-# Where to listen
-
-
-def placed(resolved: Resolved, environ: Mapping[str, str]) -> tuple[Settings, tuple[str, ...]]:
-    """The settings with the platform's port and, where access is settled, its address; and what to say about it."""
-    settings, note = resolved.settings, ""
-    if resolved.sources["port"] == "default":
-        settings = dataclasses.replace(settings, port=PLATFORM_PORT)
-    if resolved.sources["host"] == "default":
-        if environ.get("PANGLOT_TOKEN", "").strip() or settings.token_file or settings.no_auth:
-            settings = dataclasses.replace(settings, host=PLATFORM_HOST)
-        else:
-            note = (
-                f"listening on {settings.host} only: set PANGLOT_TOKEN, or PANGLOT_NO_AUTH=1, "
-                f"to listen on the platform's {PLATFORM_HOST}"
-            )
-    return settings, (note,) if note else ()
 
 
 COMMAND = tiinfer

@@ -10,7 +10,7 @@ from starlette.responses import Response
 
 from panglot.engine import engine as states
 from panglot.engine.call import Fault
-from panglot.metrics import Histogram, wording
+from panglot.metrics import Histogram, heading, wording
 from panglot.package import Package
 from panglot.settings import Settings
 from panglot.web.contract import PUBLIC, Contract, InferRoute, Page, Words
@@ -83,7 +83,7 @@ def metrics(front: Front) -> str:
 
 def _throughput(front: Front, space: str) -> Iterator[str]:
     name = f"{space}_throughput_total"
-    yield from _heading(name, "service inference endpoint throughput", "counter")
+    yield from heading(name, "service inference endpoint throughput", "counter")
     endpoints = {route.name for route in front.contract.routes}
     for (route, status), count in sorted(front.metrics.requests.items()):
         if route in endpoints:
@@ -92,18 +92,18 @@ def _throughput(front: Front, space: str) -> Iterator[str]:
 
 def _durations(front: Front, space: str) -> Iterator[str]:
     name = f"{space}_process_duration_second"
-    yield from _heading(name, "process duration for each connection in each stage", "histogram")
+    yield from heading(name, "process duration for each connection in each stage", "histogram")
     total = Histogram()
     for histogram in front.metrics.latency.values():
         total.merge(histogram)
     for stage, histogram in (*zip(STAGES, front.metrics.stages, strict=True), ("total", total)):
         yield from _lines(histogram, name, {"stage": stage, "connection": "total"})
     name = f"{space}_batch_duration_second"
-    yield from _heading(name, "how long requests waited for their batch", "histogram")
+    yield from heading(name, "how long requests waited for their batch", "histogram")
     for pool, counted in front.metrics.pools.items():
         yield from _lines(counted.queue_time, name, {"stage": pool or "inference", "connection": "total"})
     name = f"{space}_batch_size"
-    yield from _heading(name, "batch size", "histogram")
+    yield from heading(name, "batch size", "histogram")
     for pool, counted in front.metrics.pools.items():
         labels = {"stage": pool or "inference", "connection": "total"}
         yield from counted.batch_size.lines(name, labels, 0, 11, 1)
@@ -115,10 +115,6 @@ def _lines(histogram: Histogram, name: str, labels: dict[str, str]) -> Iterator[
 
 def _tasks(front: Front, space: str) -> Iterator[str]:
     name = f"{space}_remaining_task"
-    yield from _heading(name, "remaining tasks for the whole service", "gauge")
+    yield from heading(name, "remaining tasks for the whole service", "gauge")
     found = {gauge: value for gauge, _, _, value in front.engine.gauges()}
     yield f"{name} {found.get('panglot_requests_in_progress', 0):g}"
-
-
-def _heading(name: str, about: str, kind: str) -> tuple[str, str]:
-    return f"# HELP {name} {about}", f"# TYPE {name} {kind}"

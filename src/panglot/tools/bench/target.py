@@ -10,10 +10,10 @@ from dataclasses import dataclass, field
 from panglot import asking
 from panglot.asking.base import About, Ask, Given
 from panglot.errors import StartError
-from panglot.tools.bench.watching import listener
 from panglot.tools.client import Client
 from panglot.tools.doctor import selftest
 from panglot.tools.inputs import Input, Unreadable
+from panglot.tools.listening import listener
 
 BATCH = re.compile(r'panglot_batch_size_bucket\{(?:[^}]*,)?le="([^"]+)"\} (\S+)')
 TOTAL = re.compile(r"panglot_batch_size_(sum|count)(?:\{[^}]*\})? (\S+)")

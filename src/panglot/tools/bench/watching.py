@@ -111,19 +111,3 @@ def tree(root: int, proc: Path = PROC) -> dict[int, tuple[int, int, int]]:
         family |= more
         grown = bool(more)
     return {pid: everyone[pid] for pid in family}
-
-
-def listener(port: int, proc: Path = PROC) -> int | None:
-    """The process of this machine that listens on a port, if we may see it."""
-    inodes = set()
-    for table in ("net/tcp", "net/tcp6"):
-        with contextlib.suppress(OSError):
-            for line in (proc / table).read_text().splitlines()[1:]:
-                words = line.split()
-                if words[3] == "0A" and int(words[1].rpartition(":")[2], 16) == port:
-                    inodes.add(f"socket:[{words[9]}]")
-    for entry in sorted((entry for entry in proc.iterdir() if entry.name.isdigit()), key=lambda entry: int(entry.name)):
-        with contextlib.suppress(OSError):
-            if any(os.readlink(descriptor) in inodes for descriptor in (entry / "fd").iterdir()):
-                return int(entry.name)
-    return None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import math
 import mmap
 import os
@@ -19,6 +18,7 @@ from panglot.settings import Settings
 from panglot.settings.table import MIB, flag
 from panglot.settings.units import show_size
 from panglot.tools.doctor.finding import PROBLEM, WARNING, Finding
+from panglot.tools.listening import listener
 
 MACHINE, ADDRESS = "machine", "address"
 PROC = Path("/proc")
@@ -192,16 +192,6 @@ def _access_words(settings: Settings, token: bool, loopback: bool) -> str:
 
 
 def _holder(port: int) -> str:
-    """The process that listens on a port, as far as this user may know."""
-    inodes = set()
-    for table in ("tcp", "tcp6"):
-        for line in _read(PROC / "net" / table).splitlines()[1:]:
-            fields = line.split()
-            if fields[3] == "0A" and int(fields[1].rpartition(":")[2], 16) == port:
-                inodes.add(f"socket:[{fields[9]}]")
-    for process in PROC.glob("[0-9]*"):
-        with contextlib.suppress(OSError):
-            for fd in (process / "fd").iterdir():
-                if os.readlink(fd) in inodes:
-                    return f"process {process.name} ({_read(process / 'comm')})"
-    return ""
+    """The process that listens on a port, in words, as far as this user may know."""
+    pid = listener(port)
+    return f"process {pid} ({_read(PROC / str(pid) / 'comm')})" if pid is not None else ""

@@ -16,6 +16,15 @@ from panglot_worker.graphs import model
 from panglot_worker.graphs.errors import GraphError
 
 
+def run(folder: str) -> None:
+    """Entry point of such a process, from its command line."""
+    code = main(folder)
+    sys.stdout.flush()
+    sys.stderr.flush()
+    # Threads of the graph's plugins must not keep a process that is done.
+    os._exit(code)
+
+
 def main(folder: str) -> int:
     """Run what `request.json` in the folder says. A failed load is written to `failure.json`; the exit code."""
     printing.install()

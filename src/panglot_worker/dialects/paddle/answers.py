@@ -5,9 +5,9 @@ from __future__ import annotations
 import base64
 import io
 import json
-from typing import Any, Dict, List, Optional, Sequence, Tuple
+from typing import Any, List, Optional, Sequence, Tuple
 
-from panglot_worker.bodies import codec
+from panglot_worker.bodies import accepting, codec
 from panglot_worker.dialects.base import Answer
 
 JSON = "application/json"
@@ -46,14 +46,7 @@ def picture_wanted(accept: str) -> str:
     """PNG or JPEG where a client prefers a picture to JSON, else nothing."""
     if "image/" not in accept:
         return ""
-    weights: Dict[str, float] = {}
-    for choice in accept.lower().split(","):
-        media, *parameters = choice.replace(" ", "").split(";")
-        quality = next((text[2:] for text in parameters if text.startswith("q=")), "1")
-        try:
-            weights[media] = float(quality)
-        except ValueError:
-            weights[media] = 0.0
+    weights = accepting.weights(accept)
     text = max(weights.get(JSON, 0.0), weights.get("application/*", 0.0))
     other = weights.get("image/*", 0.0)
     png, jpeg = weights.get("image/png", other), weights.get("image/jpeg", other)

@@ -67,16 +67,8 @@ def convert(value: Any) -> Any:
     """One step towards JSON for subclasses of what JSON has; arrays, tensors, bytes and sets are not among them."""
     if isinstance(value, enum.Enum):
         return value.value
-    if isinstance(value, str):
-        return str.__str__(value)
-    if isinstance(value, int):
-        return int.__index__(value)
-    if isinstance(value, float):
-        return float.__float__(value)
-    if isinstance(value, dict):
-        return dict(value)
-    if isinstance(value, (list, tuple)):
-        return list(value)
+    if isinstance(value, codec.JSON_HAS):
+        return codec.as_json_has_it(value)
     if type(value).__name__ == "UUID":
         return str(value)
     raise TypeError("JSON cannot hold a value of type %s" % type(value).__name__)

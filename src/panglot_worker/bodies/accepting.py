@@ -1,0 +1,18 @@
+"""What a client says it would like to have: the header Accept."""
+
+from __future__ import annotations
+
+import re
+from typing import Dict
+
+QUALITY = re.compile(r"[01](\.[0-9]{0,3})?")
+
+
+def weights(accept: str) -> Dict[str, float]:
+    """Every media type the header names, with its weight; a weight that makes no sense is none."""
+    found = {}
+    for choice in accept.lower().split(","):
+        media, *parameters = choice.replace(" ", "").split(";")
+        quality = next((text[2:] for text in parameters if text.startswith("q=")), "1")
+        found[media] = float(quality) if QUALITY.fullmatch(quality) else 0.0
+    return found

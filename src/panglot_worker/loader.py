@@ -1,0 +1,25 @@
+"""How a process of ours starts in a script's interpreter, whoever starts it: the front or a worker."""
+
+from __future__ import annotations
+
+CODE = """\
+import sys
+sys.path[:] = [entry for entry in sys.path if entry]
+from importlib import util
+folder = sys.argv[1]
+spec = util.spec_from_file_location("panglot_worker", folder + "/__init__.py", submodule_search_locations=[folder])
+sys.modules["panglot_worker"] = module = util.module_from_spec(spec)
+spec.loader.exec_module(module)
+from {module} import {function} as main
+main(*sys.argv[2:])
+"""
+
+
+def code(module: str, function: str = "main") -> str:
+    """What to run with `-c`: the folder of panglot_worker is its first argument, the others are the function's.
+
+    It registers panglot_worker by its location and adds nothing to sys.path; the current folder leaves it until our own
+    imports are done, so that a script called json.py cannot stand in their way. As `-c` code it leaves `__main__`
+    without a file, so that multiprocessing children of a script do not import it again.
+    """
+    return CODE.format(module=module, function=function)
