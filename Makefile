@@ -12,7 +12,7 @@ help:
 	@echo "make test             all checks and tests"
 	@echo "make check            ruff, mypy, and where our longest files and functions stand"
 	@echo "make coverage         the tests again, with the branches of src/ they take: at least 90 % "
-	@echo "make soak             faults, life, edge and pools with their full counts"
+	@echo "make soak             faults, promises, life, edge and pools with their full counts"
 	@echo "make fuzz             each fuzz target for SECONDS=60, or TARGET=http_head alone"
 	@echo "make bench-overhead   what a request costs, beside a bare server and mosec"
 	@echo "make bench-graph      what MegFlow graphs cost, beside bare threads and the plain dialect"
@@ -57,7 +57,7 @@ coverage: $(VENV)/.tested
 	$(BIN)/coverage report
 
 soak: $(VENV)/.tested
-	PANGLOT_SOAK=1 $(BIN)/python -m pytest tests/faults tests/life tests/edge tests/pools tests/versions --timeout 7200
+	PANGLOT_SOAK=1 $(BIN)/python -m pytest tests/faults tests/life tests/edge tests/pools tests/promises tests/versions --timeout 7200
 
 bench-overhead: $(VENV)/.served
 	$(BIN)/python benchmarks/overhead/run.py
