@@ -15,7 +15,7 @@ from panglot.package import Package
 from panglot.settings import Settings
 from panglot_worker import loader
 
-CODE = loader.code("panglot_worker.dialects.megflow.alone", "run")
+CODE = loader.code("panglot_worker.dialects.megflow.alone")
 
 
 def run(package: Package, settings: Settings) -> int:

@@ -16,25 +16,20 @@ from panglot_worker.graphs import model
 from panglot_worker.graphs.errors import GraphError
 
 
-def run(folder: str) -> None:
-    """Entry point of such a process, from its command line."""
-    code = main(folder)
-    sys.stdout.flush()
-    sys.stderr.flush()
-    # Threads of the graph's plugins must not keep a process that is done.
-    os._exit(code)
-
-
-def main(folder: str) -> int:
-    """Run what `request.json` in the folder says. A failed load is written to `failure.json`; the exit code."""
+def main(folder: str) -> None:
+    """Entry point of such a process, from its command line: run what the folder says, and end with its exit code."""
     printing.install()
+    code = 1
     try:
-        return run(folder)
+        code = run(folder)
     finally:
         printing.finish()
+        # Threads of the graph's plugins must not keep a process that is done.
+        os._exit(code)
 
 
 def run(folder: str) -> int:
+    """Run what `request.json` in the folder says. A failed load is written to `failure.json`; the exit code."""
     with open(os.path.join(folder, "request.json"), encoding="utf-8") as source:
         package = Package(**json.load(source))
     doing = "loading"
