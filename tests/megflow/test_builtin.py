@@ -183,3 +183,28 @@ def test_what_reorder_refuses_costs_nothing_else(capfd: pytest.CaptureFixture[st
     with pytest.raises(RuntimeError, match=r"3 call\(s\)"):
         ended(running)
     assert capfd.readouterr().err.count("partial_id 3 came again") == 1
+
+
+TALLIES = """
+main = "g"
+[[graphs]]
+name = "sub"
+inputs = [{ name = "inp", cap = 2, ports = ["t:inp"] }]
+outputs = [{ name = "out", cap = 2, ports = ["t:out"] }]
+nodes = [{ name = "t", ty = "Tally", total = 0 }]
+[[graphs]]
+name = "g"
+inputs = [{ name = "inp", cap = 2, ports = ["demux:inp"] }]
+outputs = [{ name = "out", cap = 2, ports = ["each:out"] }]
+connections = [{ cap = 2, ports = ["demux:out", "each:inp"] }]
+nodes = [{ name = "demux", ty = "DynDemux" }, { name = "each", ty = "sub" }]
+"""
+
+
+def test_an_envelope_without_an_address_costs_other_addresses_nothing() -> None:
+    running = graph(TALLIES)
+    for info in ({"to_addr": 1}, {}, {"to_addr": 1}):
+        running.input("inp").send(Envelope.pack(5, info=info))
+    assert [running.output("out").recv().msg[1] for _ in range(2)] == [5, 10]
+    with pytest.raises(RuntimeError, match=r"1 call\(s\)"):
+        ended(running)

@@ -363,3 +363,52 @@ def test_a_batch_in_a_shared_node_mixes_its_users() -> None:
     assert sorted(running.output("out").recv().msg["user"] for _ in range(4)) == [0, 1, 2, 3]
     assert nodes.seen["in_place"] == [4], "one call for the four of them, and each answer went back to its own"
     ended(running)
+
+
+def test_what_a_shared_node_sends_too_late_is_told(capfd: pytest.CaptureFixture[str]) -> None:
+    running = graph(SHARED.format(ty="Tardy", args="x = 1", word=word()))
+    for address in (1, 2):
+        for message in (address, None):
+            running.input("inp").send(Envelope.pack(message, info={"to_addr": address}))
+    ended(running)
+    said = "node 'shared' left out an envelope that was sent after its user had ended"
+    assert capfd.readouterr().err.count(said) == 1
+
+
+HALF_MADE = """
+main = "g"
+nodes = [{{ name = "shared", ty = "Transform" }}]
+[[graphs]]
+name = "user"
+inputs = [{{ name = "inp", cap = 2, ports = ["before:inp"] }}]
+outputs = [{{ name = "out", cap = 2, ports = ["last:out"] }}]
+connections = [
+    {{ cap = 2, ports = ["before:out", "shared:inp"] }},
+    {{ cap = 2, ports = ["shared:out", "half:inp"] }},
+    {{ cap = 2, ports = ["half:out", "last:inp"] }},
+]
+nodes = [
+    {{ name = "before", ty = "Transform" }}, {{ name = "half", ty = "FirstFails", word = "{word}" }},
+    {{ name = "last", ty = "Transform" }},
+]
+[[graphs]]
+name = "g"
+inputs = [{{ name = "inp", cap = 2, ports = ["demux:inp"] }}]
+outputs = [{{ name = "out", cap = 2, ports = ["t:out"] }}]
+connections = [{{ cap = 2, ports = ["demux:out", "t:inp"] }}]
+nodes = [{{ name = "demux", ty = "DynDemux" }}, {{ name = "t", ty = "user" }}]
+"""
+
+
+def test_a_subgraph_that_could_be_made_by_half_leaves_nothing_behind() -> None:
+    before = threading.active_count()
+    running = graph(HALF_MADE.format(word=word()))
+    for address in range(4):
+        running.input("inp").send(Envelope.pack(address, info={"to_addr": address}))
+    assert sorted(running.output("out").recv().msg for _ in range(3)) == [1, 2, 3]
+    with pytest.raises(RuntimeError, match=r"1 call\(s\)"):
+        ended(running)
+    deadline = time.monotonic() + 10
+    while threading.active_count() > before and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert threading.active_count() <= before

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -196,3 +197,49 @@ def test_a_node_that_cannot_be_made_anew_takes_its_worker_along() -> None:
         server.wait_log("failed, and so did its replacement: RuntimeError: spoilt")
         wait_until(lambda: [worker.pid for worker in server.workers()] not in ([pid], []), 20)
         wait_until(lambda: server.client.post("/analyze/bytes", content=b"x").status_code == 200, 20)
+
+
+TWO_SERVERS = """
+main = "g"
+[[graphs]]
+name = "g"
+connections = [
+    { cap = 4, ports = ["a:out", "b:out", "upper:inp"] },
+    { cap = 4, ports = ["upper:out", "a:inp", "b:inp"] },
+]
+nodes = [
+    { name = "a", ty = "BytesServer", port = 8086 },
+    { name = "b", ty = "BytesServer", port = 8087 },
+    { name = "upper", ty = "Upper" },
+]
+"""
+UPPER = """
+import time
+from megflow import register
+
+@register(inputs=["inp"], outputs=["out"])
+class Upper:
+    def __init__(self, name, args):
+        pass
+    def exec(self):
+        envelope = self.inp.recv()
+        if envelope is not None:
+            time.sleep(0.02)
+            self.out.send(envelope)
+"""
+
+
+def test_an_answer_reaches_the_server_node_its_request_came_in_by(tmp_path: Path) -> None:
+    """Requests of two server nodes have the same numbers, and here every answer is sent to both nodes."""
+    (tmp_path / "two.toml").write_text(TWO_SERVERS)
+    (tmp_path / "upper.py").write_text(UPPER)
+    with serving(tmp_path / "two.toml", "-p", str(tmp_path)) as server:
+        (other,) = re.findall(r"listening on (http://\S+) too", server.log)
+        urls = {"a": server.url, "b": other}
+
+        def one(word: str) -> str:
+            return httpx.post(f"{urls[word[0]]}/analyze/bytes", content=word.encode(), timeout=30).text
+
+        words = [f"{name}{number}" for number in range(12) for name in "ab"]
+        with ThreadPoolExecutor(6) as pool:
+            assert list(pool.map(one, words)) == words

@@ -269,3 +269,33 @@ def in_place(msgs: list[Any]) -> None:
     note("in_place", len(msgs))
     for msg in msgs:
         msg["seen"] = True
+
+
+@register(inputs=["inp"], outputs=["out"])
+class Tardy:
+    """Keeps what it gets, whoever ends, and sends it with what comes next."""
+
+    def __init__(self, name: str, args: dict[str, Any]) -> None:
+        self.kept: list[Any] = []
+
+    def exec(self) -> None:
+        envelope = self.inp.recv()
+        if envelope is not None:
+            for kept in self.kept:
+                self.out.send(kept)
+            self.kept = [envelope]
+
+
+@register(inputs=["inp"], outputs=["out"])
+class FirstFails:
+    """Cannot be made the first time."""
+
+    def __init__(self, name: str, args: dict[str, Any]) -> None:
+        note(args["word"], name)
+        if len(seen[args["word"]]) == 1:
+            raise RuntimeError("the first time")
+
+    def exec(self) -> None:
+        envelope = self.inp.recv()
+        if envelope is not None:
+            self.out.send(envelope)

@@ -312,12 +312,12 @@ class Instance:
         have the instances they made, and what it sent to shared nodes has passed through them."""
         for thread in self.threads:
             if thread.placement.dynamic:
-                thread.thread.join()
+                thread.join()
         for template in self.plan.templates:
             template.wait()
         for thread in self.threads:
             if not thread.placement.isolated:
-                thread.thread.join()
+                thread.join()
         for hub, user in self.plan.users:
             hub.wait(user)
         self.ended(self)

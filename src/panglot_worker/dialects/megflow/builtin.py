@@ -64,6 +64,9 @@ class DynDemux(BuiltIn):
         super().__init__(name, args)
         self.instances: Dict[Any, Instance] = {}
 
+    def panglot_attach(self, thread: Any) -> None:
+        self.thread = thread
+
     def exec(self) -> None:
         envelope = self.inp.recv()
         if envelope is None:
@@ -71,6 +74,14 @@ class DynDemux(BuiltIn):
                 self._close_all()
             return
         contents = unwrap(envelope)
+        try:
+            self._pass(contents)
+        except Exception as error:
+            # The instances of other addresses go on.
+            with self.thread.losing(error):
+                del contents
+
+    def _pass(self, contents: Contents) -> None:
         address = contents.to_addr
         if address is None:
             raise EnvelopeError("DynDemux '%s' got an envelope without to_addr" % self.name)

@@ -153,6 +153,11 @@ class NodeThread:
         if self.error is not None:
             raise self.error
 
+    def join(self) -> None:
+        """Until it has ended, if it ever began."""
+        if self.thread.ident is not None:
+            self.thread.join()
+
     def _run(self) -> None:
         current.node = self
         try:
