@@ -145,11 +145,11 @@ async def talk(front: Front, config: Config, pieces: Iterable[bytes]) -> Talk:
     connection.connection_made(pipe)
     for piece in pieces:
         if pipe.paused:
-            await settled(connection)
+            await settled(connection, pipe)
         assert not pipe.paused or pipe.closing
         if not pipe.closing:
             connection.data_received(piece)
-    await settled(connection)
+    await settled(connection, pipe)
     closed = pipe.half or pipe.closing
     connection.connection_lost(None)
     await asyncio.sleep(0)
@@ -160,10 +160,10 @@ async def talk(front: Front, config: Config, pieces: Iterable[bytes]) -> Talk:
     return Talk(found, engine.bodies, closed)
 
 
-async def settled(connection: Connection) -> None:
-    """Wait until every request that came whole is answered."""
+async def settled(connection: Connection, pipe: Pipe) -> None:
+    """Wait until every request that came whole is answered, unless an answer said that it is the last."""
     for _ in range(TURNS):
-        if connection.current is None and not connection.waiting:
+        if connection.current is None and (pipe.half or pipe.closing or not connection.waiting):
             return
         await asyncio.sleep(0)
     raise AssertionError("a request is never answered")
