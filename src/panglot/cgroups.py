@@ -35,6 +35,17 @@ def out_of_memory_kills(cgroup: Path = CGROUP, proc: Path = PROC) -> int:
     return 0
 
 
+def own_group(cgroup: Path = CGROUP, proc: Path = PROC) -> Path | None:
+    """The folder of the group this process is in, in version 2; None where that is not in use."""
+    for line in _read(proc / "self" / "cgroup").splitlines():
+        if line.startswith("0::"):
+            for root in (cgroup, cgroup / "unified"):
+                own = root / line[3:].strip("/")
+                if (own / "cgroup.procs").exists() and (root / "cgroup.controllers").exists():
+                    return own
+    return None
+
+
 def _at_every_level(cgroup: Path, proc: Path, file: str, controller: str, old_files: tuple[str, ...]) -> Iterator[str]:
     """What is written at every level, ours first: version 2 in `file`, version 1 in `old_files` put together."""
     for line in _read(proc / "self" / "cgroup").splitlines():

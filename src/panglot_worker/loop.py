@@ -67,6 +67,13 @@ def die_with_front(life_fd: int) -> None:
             os._exit(0)
 
 
+def enter_group(group: str) -> None:
+    """Be in a control group of its own, so that whatever the script starts ends with this worker."""
+    if group:
+        with contextlib.suppress(OSError), open(os.path.join(group, "cgroup.procs"), "w") as members:
+            members.write("0")
+
+
 def be_expendable() -> None:
     """No core dumps, and when memory runs out the kernel takes a worker before the front."""
     with contextlib.suppress(ValueError, OSError):
@@ -82,6 +89,7 @@ def work(port: Port, own_process: bool = True) -> int:
         raise wire.WireError("expected HELLO, got %s" % wire.NAMES.get(frame.kind, frame.kind))
     hello = wire.json_object(frame.payload)
     port.generation = int(hello["generation"])
+    enter_group(str(hello.get("group", "")))
     package = Package(**hello["package"])
     port.max_body = int(package.settings["limits"]["output_bytes"])
     port.max_handed = min(port.max_handed, int(package.settings["handed_bytes"]))

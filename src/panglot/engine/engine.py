@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from panglot.engine import row, slots
+from panglot.engine import family, row, slots
 from panglot.engine.call import DONE, QUEUED, RUNNING, Call, Fault
 from panglot.engine.poison import Poison
 from panglot.engine.pool import Pool
@@ -106,6 +106,8 @@ class LocalEngine:
         self.ids = itertools.count(1)
         self.poison = Poison(settings.poison_deaths, settings.poison_time, clock)
         self.pools: list[Pool] = []
+        self._former: list[Pool] = []
+        """Pools that a row has taken the place of; their workers end."""
         self.slots: list[Slots] = []
         self._build(row.divided({} if settings.inline else settings.pools))
         self._next_deadline = math.inf
@@ -143,6 +145,7 @@ class LocalEngine:
         log.info("%s asks for pools: %s", self.package.name, row.listed(wished))
         probe = self.pools[0]
         probe.stopping = True
+        self._former.append(probe)
         self._build(wished)
         self._keep = asyncio.get_running_loop().create_task(probe.stop(2.0))
         for pool in self.pools:
@@ -152,6 +155,9 @@ class LocalEngine:
     # Life
 
     async def start(self) -> None:
+        if not self.settings.inline:
+            family.adopt_orphans()
+            self._sweeping = asyncio.get_running_loop().run_in_executor(None, family.sweep)
         for pool in self.pools:
             pool.start()
         self._ticker = asyncio.get_running_loop().create_task(self._tick())
@@ -161,10 +167,16 @@ class LocalEngine:
         while True:
             await asyncio.sleep(pause)
             self.poison.expire()
+            if not self.settings.inline:
+                family.bury_orphans(self._started())
             for pool in self.pools:
                 pool.tick(self.clock())
             self._rate += 0.3 * ((self._done - self._done_at_tick) / pause - self._rate)
             self._done_at_tick = self._done
+
+    def _started(self) -> set[int]:
+        """The processes that others wait for."""
+        return {worker.pid for pool in (*self.pools, *self._former) for worker in pool.workers}
 
     def reload(self) -> None:
         """Load the script anew while the old one serves on. Before the first ready there is nothing to replace."""

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from panglot.engine import process
+from panglot.engine.family import Family
 from panglot.engine.output import Output
 from panglot.engine.row import WHOLE, Plan
 from panglot.engine.scratch import Scratch
@@ -40,6 +41,8 @@ class Launcher:
         self.metrics = metrics
         self.clock = clock
         self.scratch = Scratch(package.run_links)
+        self._ended: list[Family] = []
+        """What came of dead workers; their groups go when the last process has."""
         self.inline: socket.socket | None = None
         """The link to a script that runs in this process, when there is one."""
 
@@ -97,8 +100,12 @@ class Launcher:
         self.metrics.log_dropped += count
 
     def clean_up(self, worker: Worker) -> None:
-        """The worker is dead: its folder goes."""
+        """The worker is dead: its folder goes, and all it started."""
         self.scratch.remove(self._folder(worker))
+        self._ended = [family for family in (*self._ended, worker.family) if not family.remove()]
 
     def close(self) -> None:
         self.scratch.close()
+        for family in self._ended:
+            family.end()
+            family.remove_soon()

@@ -17,6 +17,7 @@ from typing import Any, Protocol
 from panglot import cgroups
 from panglot.engine import process
 from panglot.engine.call import RUNNING, Call
+from panglot.engine.family import MARK, Family
 from panglot.engine.link import Link
 from panglot.engine.output import Output
 from panglot_worker import wire
@@ -101,6 +102,7 @@ class Worker:
         self._out_of_memory_before = cgroups.out_of_memory_kills()
         self._exited = False
         self._link_lost = False
+        self.family = Family()
 
     def __str__(self) -> str:
         return f"{self.keeper.title} {self.index}"
@@ -130,13 +132,13 @@ class Worker:
     ) -> None:
         """Spawn the process and say hello. Raises OSError when it cannot be spawned."""
         loop = asyncio.get_running_loop()
-        started = process.start(python, folder, environment, files)
+        started = process.start(python, folder, {**environment, MARK: self.family.mark}, files)
         self.popen, self._life_fd, self.output = started.process, started.life_fd, output
         self._pidfd = started.pidfd
         loop.add_reader(self._pidfd, self._on_exit)
         await loop.connect_read_pipe(lambda: output, os.fdopen(started.output_fd, "rb", 0))
         await loop.create_unix_connection(lambda: self.link, sock=started.socket)
-        self._greet(hello)
+        self._greet({"group": self.family.found(), **hello})
 
     async def adopt(self, sock: socket.socket, hello: dict[str, Any]) -> None:
         """Speak to a worker that runs in this very process, on its main thread."""
@@ -262,12 +264,13 @@ class Worker:
             process.end(self.popen)
 
     def _on_exit(self) -> None:
-        """The process has ended: take its children along, then wait for the last of its words."""
+        """The process has ended: take all it started along, then wait for the last of its words."""
         asyncio.get_running_loop().remove_reader(self._pidfd)
         os.close(self._pidfd)
         assert self.popen is not None
         process.end(self.popen)
         self.popen.wait()
+        self.family.end()
         self._exited = True
         if self._link_lost:
             self._dead()
