@@ -88,7 +88,9 @@ class Output(asyncio.Protocol):
         return self._used <= self._rate
 
     def _lose(self, data: bytes) -> None:
-        """Drop what is here; the line whose beginning this is goes too."""
+        """Drop what is here; the line whose beginning this is goes too. That it was so much is told soon."""
+        if not self._lost:
+            asyncio.get_running_loop().call_later(1.0, self._tell_lost)
         self._lost += len(data)
         self._dropped(len(data))
         self._skipping = not data.endswith(b"\n")
