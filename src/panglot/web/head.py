@@ -68,8 +68,8 @@ class RequestHead:
         self.trace = b""
         self.last_event_id = b""
         self.expects_continue = False
-        self.whole = 0
-        """How many headers there were when all had come; those after them are trailers."""
+        self.whole: int
+        """How many headers there were when all had come, before a body in chunks; those after them are trailers."""
 
     def add(self, name: bytes, value: bytes, limits: Settings) -> None:
         """Take in one header. Raises Refused when there are too many or they are too large."""
@@ -104,9 +104,7 @@ class RequestHead:
             if self.transfer_encoding.lower() != b"chunked":
                 message = "the only transfer encoding this server takes is chunked"
                 raise Refused(Fault(501, "transfer_encoding", message), "encoding")
-        if not minor:
-            self.expects_continue = False
-        self.whole = len(self.headers)
+            self.whole = len(self.headers)
         if self.hosts > 1 or (minor and not self.hosts):
             raise Refused(Fault(400, "bad_host", "a request needs exactly one Host header"), "host")
         if self.hosts and not front.access.knows(self.host):

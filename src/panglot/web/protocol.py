@@ -24,6 +24,7 @@ from panglot.web.front import Front
 from panglot.web.head import Refused, RequestHead
 from panglot.web.spool import Upload
 
+USUAL_END = len(b" HTTP/1.1")
 CHUNK_OVERHEAD = 32
 SMALL_BODY = 65536
 """The largest body of a request that is not for the script."""
@@ -78,10 +79,13 @@ class Connection(Answering):
         if self.phase == IDLE:
             self.phase, self.since, self.arrived = HEADERS, self.last_data, 0
         self.arrived += len(data)
-        if (not self.begun or self.line) and self._is_rtsp(data):
-            self.head = RequestHead()
-            self.refuse(NOT_SPOKEN, "http")
-            return
+        if not self.begun or self.line:
+            # Where the first line ends in HTTP/1.1, as nearly always, there is nothing to look at.
+            usual = data.find(b"\r\n") - data.find(b" HTTP/1.1\r\n") == USUAL_END
+            if (self.line or not usual) and self._is_rtsp(data):
+                self.head = RequestHead()
+                self.refuse(NOT_SPOKEN, "http")
+                return
         try:
             self.parser.feed_data(data)
         except httptools.HttpParserUpgrade:
@@ -140,10 +144,7 @@ class Connection(Answering):
         head, parser = self.head, self.parser
         self.arrived = 0
         self.count += 1
-        version = parser.get_http_version()
-        minor = 1 if version == "1.1" else 0
-        if not minor and version != "1.0":
-            self._stop(NOT_SPOKEN if version != "0.9" else NOT_SPOKEN._replace(status=400), "http")
+        minor = 1 if parser.get_http_version() == "1.1" else self._check_version()
         if parser.should_upgrade():
             self._stop(Fault(400, "no_upgrade", "this server does not change protocols"), "upgrade")
         head.check(self.front, minor)
@@ -173,6 +174,14 @@ class Connection(Answering):
         self.entry = exchange
         self._admit(exchange, route)
 
+    def _check_version(self) -> int:
+        """The minor version of a request that is not HTTP/1.1: 0, and no other is spoken."""
+        version = self.parser.get_http_version()
+        if version != "1.0":
+            self._stop(NOT_SPOKEN if version != "0.9" else NOT_SPOKEN._replace(status=400), "http")
+        self.head.expects_continue = False
+        return 0
+
     def _admit(self, exchange: Exchange, route: InferRoute) -> None:
         """Everything that can be said before the body is read."""
         if self.front.access.refuses(route.access, self.head.authorization):
@@ -184,7 +193,7 @@ class Connection(Answering):
         if route.spooled:
             exchange.upload = self.front.spool.begin()
             exchange.upload.on_room = self.flow.resume_reading
-        elif not self.front.room.fits(length):
+        elif self.front.room.held + length > self.front.room.most_for_large and not self.front.room.fits(length):
             self._stop(NO_ROOM, "held")
         self.send_continue()
 
@@ -213,10 +222,9 @@ class Connection(Answering):
                 self._spool(entry.upload, body)
                 return
             room = self.front.room
-            if self.body_bytes > room.largest_body:
-                self._stop(self._too_large(room.largest_body), "body")
             if not room.take(len(body), self.body_bytes):
-                self._stop(NO_ROOM, "held")
+                too_large = self.body_bytes > room.largest_body
+                self._stop(*((self._too_large(room.largest_body), "body") if too_large else (NO_ROOM, "held")))
             entry.size = self.body_bytes
             entry.take_in(body)
         elif entry is not None:

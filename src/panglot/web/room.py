@@ -34,7 +34,7 @@ class Room:
     def __init__(self, settings: Settings) -> None:
         self.held = 0
         """Bytes of request bodies in memory, and of answers that clients are slow to read."""
-        self.small = settings.small_body
+        self.small = min(settings.small_body, settings.max_body)
         self.most_held = settings.max_held
         self.most_for_large = int(settings.max_held * (1 - settings.small_share))
         self.largest_body = min(settings.max_body, max(self.small, self.most_for_large))
@@ -48,9 +48,11 @@ class Room:
     # Bytes
 
     def take(self, size: int, whole: int) -> bool:
-        """Hold so many bytes more of a body that comes to `whole` with them; False when there is no room."""
+        """Hold so many bytes more of a body that comes to `whole` with them; False: too large, or no room for it."""
         held = self.held + size
-        if held > (self.most_held if whole <= self.small else self.most_for_large):
+        if held > self.most_held:
+            return False
+        if whole > self.small and (held > self.most_for_large or whole > self.largest_body):
             return False
         self.held = held
         return True
