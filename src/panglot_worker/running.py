@@ -13,6 +13,7 @@ from panglot_worker.errors import SCRIPT_ERROR, described
 from panglot_worker.loading import script_traceback
 from panglot_worker.port import Port
 from panglot_worker.results import one_each
+from panglot_worker.sickness import Sickness
 from panglot_worker.splitting import one_by_one
 
 POLL_EVERY = 0.001
@@ -28,6 +29,8 @@ class Runner:
         self.port = port
         self.rerun = rerun
         self.broken = ""
+        """Why this process must not go on."""
+        self.sickness = Sickness(port, int(dialect.package.settings.get("sick_after", 0)))
         self._polled = now()
         part = dialect.package.part
         self.streams = dialect.streams and (not part or bool(part["last"]))
@@ -35,6 +38,9 @@ class Runner:
     def run(self, items: List[wire.Item], singly: bool) -> None:
         if singly or len(items) == 1 or self.infer_batch is None:
             for item in items:
+                if self.broken:
+                    # The front gives what has not begun to the next process.
+                    return
                 if self._is_cancelled(item.id):
                     self.port.reply(cancelled(item.id))
                 else:
@@ -86,6 +92,7 @@ class Runner:
             marks.append(now())
             self.port.reply(self.failed_reply(request, error, stage, durations(marks)))
             return
+        self.sickness.alike = 0
         self.port.reply(finished(request.id, answer, durations(marks)))
 
     # A batch
@@ -136,7 +143,7 @@ class Runner:
     def _one_by_one(
         self, ready: List[Tuple[Request, Any, int, int]], error: BaseException, started: float
     ) -> Iterator[wire.Reply]:
-        """The batch failed as one: find out whose fault it was."""
+        """The batch failed as one: find out whose fault it was, unless nothing can succeed here any more."""
         self._note_broken(error)
         alone = len(ready) == 1
         if alone or not self.rerun:
@@ -144,7 +151,8 @@ class Runner:
             for request, _, decode, preprocess in ready:
                 yield self.failed_reply(request, error, "inference", (decode, preprocess, took, 0, 0))
             return
-        items = [(request, value) for request, value, _, _ in ready]
+        sick = self._note_sick(error)
+        items = [(request, value) for request, value, _, _ in ready if not sick]
         outcomes = one_by_one(self.infer, items, error, self.port)
         for (request, _, decode, preprocess), outcome in zip(ready, outcomes):
             took = microseconds(outcome.seconds)
@@ -152,6 +160,8 @@ class Runner:
                 yield self._conclude(request, outcome.output, (decode, preprocess, took))
             else:
                 yield self.failed_reply(request, outcome.error, "inference", (decode, preprocess, took, 0, 0))
+                if self.sickness.certain:
+                    return
         # The generator's end tells the front.
         next(outcomes, None)
 
@@ -167,6 +177,7 @@ class Runner:
             answer = self.encode(output, request)
         except BaseException as error:
             return self.failed_reply(request, error, stage, (*so_far, post, microseconds(now() - started) - post))
+        self.sickness.alike = 0
         return finished(request.id, answer, (*so_far, post, microseconds(now() - started) - post))
 
     # Streams
@@ -193,6 +204,7 @@ class Runner:
         except BaseException as error:
             self.port.reply(self.failed_reply(request, error, "inference", durations([*marks, now()])))
             return
+        self.sickness.alike = 0
         self.port.reply(wire.Reply(request.id, 200, 0, durations([*marks, now()]), head, b""))
 
     # Failures
@@ -200,6 +212,8 @@ class Runner:
     def failed_reply(self, request: Request, error: BaseException, stage: str, times: wire.Times) -> wire.Reply:
         self._note_broken(error)
         problem, text = self._worded(error, stage, request)
+        if text and stage != "decode":
+            self._note_sick(error)
         # A script's frames would keep the item's data until cycles are collected.
         traceback.clear_frames(error.__traceback__)
         if isinstance(problem, Answer):
@@ -220,6 +234,11 @@ class Runner:
     def _note_broken(self, error: BaseException) -> None:
         if not isinstance(error, Exception) or isinstance(error, MemoryError):
             self.broken = "the script raised %s" % described(error)
+
+    def _note_sick(self, error: BaseException) -> bool:
+        if not self.sickness.certain:
+            self.broken = self.sickness.noted(error) or self.broken
+        return self.sickness.certain
 
 
 def finished(item_id: int, answer: Answer, times: wire.Times) -> wire.Reply:

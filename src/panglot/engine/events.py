@@ -16,7 +16,10 @@ def heed(worker: Worker, event: dict[str, Any], metrics: Metrics, about: dict[st
     """Note an event of a worker in its state, the metrics and the log."""
     event = {name: clipped(said, LONGEST_TRACEBACK) if isinstance(said, str) else said for name, said in event.items()}
     kind = event.get("type")
-    if kind == "retire":
+    if kind == "sick":
+        worker.sick = True
+        worker.retire(str(event["message"]))
+    elif kind == "retire" and not worker.sick:
         worker.retire(str(event.get("reason", "")))
         log.warning("%s is replaced: %s", worker, worker.why, extra=about)
     elif kind == "batch_split":

@@ -16,7 +16,7 @@ from panglot.engine.retries import Retries
 from panglot.engine.row import WHOLE, Plan
 from panglot.engine.slots import Borders
 from panglot.engine.staff import Hooks, Staff
-from panglot.engine.worker import HUNG, READY, RETIRED, Worker
+from panglot.engine.worker import HUNG, READY, RETIRED, SICK, Worker
 from panglot.metrics import Metrics
 from panglot.package import Package
 from panglot.settings import Settings
@@ -233,6 +233,8 @@ class Pool(Staff):
             call = worker.in_flight.get(int(event.get("item", 0)))
             request_id = call.request_id.decode("latin-1") if call else ""
             self.hooks.trouble(request_id, str(event.get("message", "")), str(event.get("traceback", "")))
+        elif event.get("type") == "sick" and not event["certain"]:
+            self.cure(worker, str(event["message"]))
         elif event.get("type") == "row":
             if not self.hooks.row(event["pools"]):
                 worker.failure = {"problem": row.too_late(event["pools"]), "fix": "restart the server"}
@@ -311,8 +313,9 @@ class Pool(Staff):
     def sort_out(self, worker: Worker, lost: list[Call]) -> None:
         """Give each call a dead worker held its fate."""
         running = len(lost) if worker.batched or worker.slots > 1 else 1
-        # One that retires has finished what it began, unless it runs several calls at once.
+        # One that retires has finished what it began, unless it runs several calls at once, or is sick.
         spared = worker.reason == RETIRED and (worker.slots == 1 or self.settings.rerun)
+        spared = spared or (worker.reason == SICK and not worker.batched and worker.slots == 1)
         verdict = fates.judge(lost, 0 if spared else running, self.settings.rerun)
         if running == 1 and lost and lost[0].state == RUNNING and worker.ended_itself:
             self._suspect(lost[0])

@@ -12,10 +12,10 @@ from panglot.engine import obituary, process
 from panglot.engine.call import Call
 from panglot.engine.launcher import Launcher
 from panglot.engine.poison import Poison
-from panglot.engine.restarts import Restarts
+from panglot.engine.restarts import Pace, Restarts
 from panglot.engine.row import WHOLE, Plan
 from panglot.engine.slots import Borders
-from panglot.engine.worker import DEAD, LOADING, READY, RETIRED, RETIRING, STARTING, Keeper, Worker
+from panglot.engine.worker import DEAD, LOADING, READY, RETIRED, RETIRING, SICK, STARTING, Keeper, Worker
 from panglot.errors import LoadError
 from panglot.metrics import Metrics
 from panglot.package import Package
@@ -71,6 +71,8 @@ class Staff:
         self.title = f"{plan.name} worker" if plan.name else "worker"
         self.max_reply = (settings.max_output if plan.last else settings.max_held) + wire.MAX_HEAD
         self.restarts = Restarts(settings.restart_delay, settings.restart_delay_max)
+        self.broken_devices = Pace(settings.restart_delay, settings.restart_delay_max)
+        self.cures = Pace(settings.restart_delay_max, 16 * settings.restart_delay_max)
         self.launcher = Launcher(package, settings, metrics, clock, plan, borders)
         self.workers: list[Worker] = []
         self.wanted = self._size(None)
@@ -174,6 +176,15 @@ class Staff:
         worker.why = why
         self._spawn(worker.index, worker)
 
+    def cure(self, worker: Worker, why: str) -> None:
+        """All its calls fail in the same way: perhaps a new process is well. Seldom, since perhaps it is the calls."""
+        now = self.clock()
+        if worker.state == READY and not self.cures.wait(now):
+            self.cures.done(now)
+            log.error("%s: %s", worker, why, extra=self._about(worker))
+            self.hooks.remember(f"{worker}: {why}", "")
+            self.replace(worker, why)
+
     def _succeed(self, old: Worker) -> None:
         """A successor is ready: the old worker finishes what it holds and ends."""
         if old.why == RELOAD:
@@ -256,19 +267,28 @@ class Staff:
             old.served = 0
 
     def _replace_dead(self, worker: Worker, culprit: bool) -> None:
-        """Start a successor: at once where a call was running, which is then to blame; else as `Restarts` says."""
+        """Start a successor, unless there is one."""
         if any(other.predecessor is worker for other in self.workers) or len(self.workers) >= self.wanted:
             for other in self.workers:
                 if other.predecessor is worker:
                     other.predecessor = None
             return
-        delay = 0.0 if culprit or worker.reason == RETIRED else self.restarts.delay()
+        delay = self._delay(worker, culprit)
         if delay:
             self.retry_at = max(self.retry_at, self.clock() + delay)
-            log.warning("%s is started again in %g s", worker, delay, extra=self._about(worker))
+            log.warning("%s is started again in %.2g s", worker, delay, extra=self._about(worker))
             asyncio.get_running_loop().call_later(delay, self._respawn, worker.index)
         else:
             self._respawn(worker.index)
+
+    def _delay(self, worker: Worker, culprit: bool) -> float:
+        """How long to wait before a dead worker's successor starts."""
+        if worker.reason == SICK:
+            now = self.clock()
+            wait = self.broken_devices.wait(now)
+            self.broken_devices.done(now)
+            return wait
+        return 0.0 if culprit or worker.reason == RETIRED else self.restarts.delay()
 
     def _respawn(self, index: int) -> None:
         if not self.stopping and len(self.workers) < self.wanted:

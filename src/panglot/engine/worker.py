@@ -23,8 +23,9 @@ from panglot.engine.output import Output
 from panglot_worker import wire
 
 STARTING, LOADING, READY, RETIRING, DEAD = "starting", "loading", "ready", "retiring", "dead"
-DIED, HUNG, RETIRED = "died", "hung", "retired"
-"""Why a worker ends: by itself, killed by us because it took too long, or because it is replaced on purpose."""
+DIED, HUNG, RETIRED, SICK = "died", "hung", "retired", "sick"
+"""Why a worker ends: by itself, killed by us because it took too long, replaced on purpose, or because it says that
+nothing can succeed in it any more."""
 
 KILL_AFTER = 2.0
 LINGER = 0.5
@@ -94,6 +95,8 @@ class Worker:
         self.reason = DIED
         self.why = ""
         self.paused = False
+        self.sick = False
+        """Whether it has said that nothing can succeed in it any more."""
         self.popen: subprocess.Popen[bytes] | None = None
         self.link = Link(self, generation)
         self.output: Output | None = None
@@ -244,8 +247,9 @@ class Worker:
             self.link.send([wire.frame(wire.STOP, self.generation)])
 
     def retire(self, why: str) -> None:
-        """It takes no more work and ends on purpose."""
-        self.state, self.reason, self.why, self.since = RETIRING, RETIRED, why, self.clock()
+        """It takes no more work and ends on purpose, or because it is sick."""
+        self.state, self.why, self.since = RETIRING, why, self.clock()
+        self.reason = SICK if self.sick else RETIRED
 
     def kill(self, why: str) -> None:
         """End a worker that hangs: abort first, for the stack traces it writes, then for good."""
@@ -300,7 +304,7 @@ class Worker:
     def cause(self) -> str:
         """Why it died, in words."""
         if self.why:
-            return self.why
+            return f"is replaced: {self.why}" if self.sick else self.why
         if self.link.doubt:
             return f"broke the protocol: {self.link.doubt}"
         code = self.popen.returncode if self.popen else None

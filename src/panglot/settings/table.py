@@ -151,6 +151,10 @@ class Settings:
         group=WORKERS, least=0,
     )  # fmt: skip
     restart_delay_max: float = setting(30.0, "the longest such pause", "seconds", group=WORKERS, least=0)
+    sick_after: int = setting(
+        20, "a worker whose calls fail so often in a row with the same exception is replaced; 0: never", "int",
+        group=WORKERS, least=0,
+    )  # fmt: skip
     poison_deaths: int = setting(
         3, "a request that has ended so many workers, running alone, is refused with 422; 0: never", "int",
         group=WORKERS, least=0,
@@ -304,7 +308,7 @@ class Settings:
             "output_bytes": self.max_output,
             "output_depth": self.max_output_depth,
         }
-        own: tuple[str, ...] = ("nan", "slots", "rerun", "dev", "warm_up", "max_pixels", "load_timeout")
+        own: tuple[str, ...] = ("sick_after", "nan", "slots", "rerun", "dev", "warm_up", "max_pixels", "load_timeout")
         own += ("await_threads", "strict_results", "device", "worker_net", "url_allow", "log_level")
         video = {
             "seconds": self.video_seconds, "frames": self.video_frames, "pixels": self.video_pixels,

@@ -125,6 +125,7 @@ class Concurrent:
             marks.append(now())
             self._failed(request, error, stage, marks)
             return
+        self.runner.sickness.alike = 0
         self.port.reply(finished(request.id, answer, durations(marks)))
 
     async def _stream(self, request: Request, parts: Any) -> None:
@@ -135,6 +136,7 @@ class Concurrent:
                 part = await settled(self.stages.postprocess(part))
             body = self.dialect.encode_part(part, content_type)
             self.port.reply(wire.Reply(request.id, 200, wire.MORE, wire.NO_TIMES, head, body))
+        self.runner.sickness.alike = 0
         self.port.reply(wire.Reply(request.id, 200, 0, wire.NO_TIMES, head, b""))
 
     def _failed(self, request: Request, error: BaseException, stage: str, marks: Any) -> None:
