@@ -118,6 +118,7 @@ class Runner:
                     # Sent at once: what is done stays done, whatever the next item does to this process.
                     self.port.reply(reply)
                 traceback.clear_frames(error.__traceback__)
+                error.__traceback__ = None
             else:
                 took = microseconds(now() - started)
                 for (request, _, decode, preprocess), output in zip(ready, outputs):
@@ -160,6 +161,8 @@ class Runner:
                 yield self._conclude(request, outcome.output, (decode, preprocess, took))
             else:
                 yield self.failed_reply(request, outcome.error, "inference", (decode, preprocess, took, 0, 0))
+                # Its frames lead back to this one, which holds it, and the values of the whole batch.
+                outcome.error.__traceback__ = None
                 if self.sickness.certain:
                     return
         # The generator's end tells the front.
