@@ -27,6 +27,7 @@ LIMITS: dict[str, Any] = {
 TURNS = 200
 """Of the loop, within which every request is answered."""
 REFUSALS = frozenset((501, 505))
+TOO_LATE = 504
 
 WORDS = [
     *rb"""GET POST HEAD OPTIONS PUT / /predict /v2/health/live /metrics /openapi.json http://localhost/predict""".split(),
@@ -169,8 +170,8 @@ async def settled(connection: Connection, pipe: Pipe) -> None:
     raise AssertionError("a request is never answered")
 
 
-def statuses(data: bytes) -> list[int]:
-    """Of all answers; each is well formed, as long as it says, or without a body."""
+def statuses(data: bytes, allowed: frozenset[int] = REFUSALS) -> list[int]:
+    """Of all answers; each is well formed, as long as it says, or without a body, and below 500 or allowed."""
     found = []
     while data:
         head, end, data = data.partition(b"\r\n\r\n")
@@ -178,7 +179,7 @@ def statuses(data: bytes) -> list[int]:
         version, status, _ = line.split(" ", 2)
         assert end
         assert version == "HTTP/1.1"
-        assert int(status) < 500 or int(status) in REFUSALS, head
+        assert int(status) < 500 or int(status) in allowed, head
         headers = {name.lower(): value.strip() for name, _, value in (one.partition(":") for one in fields)}
         length = int(headers.get("content-length", 0))
         if not data.startswith(b"HTTP/1.1 ") and data:

@@ -37,4 +37,6 @@ def check(server: Server, data: bytes, guide: Callable[[bytes], None]) -> None:
         client.shutdown(socket.SHUT_WR)
         while part := client.recv(65536):
             heard += part
-    http_head.statuses(bytes(heard))
+    # A client may give its request no time at all.
+    hurried = b"x-timeout-ms" in data.lower()
+    http_head.statuses(bytes(heard), http_head.REFUSALS | ({http_head.TOO_LATE} if hurried else set()))
