@@ -152,8 +152,9 @@ class Runner:
             for request, _, decode, preprocess in ready:
                 yield self.failed_reply(request, error, "inference", (decode, preprocess, took, 0, 0))
             return
-        sick = self._note_sick(error)
-        items = [(request, value) for request, value, _, _ in ready if not sick]
+        if self._note_sick(error):
+            return
+        items = [(request, value) for request, value, _, _ in ready]
         outcomes = one_by_one(self.infer, items, error, self.port)
         for (request, _, decode, preprocess), outcome in zip(ready, outcomes):
             took = microseconds(outcome.seconds)
