@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+import traceback
 from typing import Any
 
 from panglot_worker import loading, printing
@@ -19,13 +20,14 @@ from panglot_worker.graphs.errors import GraphError
 def main(folder: str) -> None:
     """Entry point of such a process, from its command line: run what the folder says, and end with its exit code."""
     printing.install()
-    code = 1
     try:
         code = run(folder)
-    finally:
-        printing.finish()
-        # Threads of the graph's plugins must not keep a process that is done.
-        os._exit(code)
+    except BaseException:
+        traceback.print_exc()
+        code = 1
+    printing.finish()
+    # Threads of the graph's plugins must not keep a process that is done.
+    os._exit(code)
 
 
 def run(folder: str) -> int:
