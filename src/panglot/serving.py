@@ -11,14 +11,13 @@ import socket
 import sys
 import time
 from collections.abc import Callable
-from typing import cast
 
 import uvloop
 
 from panglot import dialects, linking
 from panglot import journal as journals
 from panglot import log as logs
-from panglot.engine.engine import Closing, Engine, LocalEngine
+from panglot.engine.engine import LocalEngine
 from panglot.errors import Unanswered
 from panglot.journal import Journal
 from panglot.metrics import Metrics
@@ -202,7 +201,7 @@ class Serving:
         for front in self.fronts:
             front.draining = True
             if front.contract.refuses_in_drain:
-                front.engine = cast(Engine, Closing(self.engine))
+                self.engine.closed = True
         log.info("stopping; %d request(s) to finish", self.web.unanswered())
         draining = asyncio.ensure_future(self.web.drain())
         forced = asyncio.ensure_future(self.forced.wait())

@@ -8,12 +8,11 @@ RUN and REPLY payloads hold `count` items: a table of fixed rows, then all heads
 short fields joined by NUL (HTTP allows no NUL in any of them). CANCEL and FREE hold item ids. Every other payload is a
 JSON object. Reading is exact, and the end of the stream is the death of the peer.
 
-FETCH gives an item back, `{"id": ..., "uris": [...]}`: the front fetches what they lead to and runs the item again,
-with the bytes behind its body and `Head.fetched` telling which is which. The item's own reply, which follows, is
-ignored.
+A reply with FETCH gives an item back, with a list of URIs: the front fetches what they lead to and runs the item again,
+with the bytes behind its body and `Head.fetched` telling which is which.
 
     front -> worker   HELLO  RUN  CANCEL  STOP
-    worker -> front   HELLO  LOADING  READY | FAILED  REPLY  FREE  FETCH  METRIC  EVENT
+    worker -> front   HELLO  LOADING  READY | FAILED  REPLY  FREE  METRIC  EVENT
 """
 
 from __future__ import annotations
@@ -29,7 +28,6 @@ FAILED = 4
 RUN = 5
 REPLY = 6
 CANCEL = 7
-FETCH = 8
 METRIC = 9
 EVENT = 10
 STOP = 11
@@ -43,7 +41,6 @@ NAMES = {
     RUN: "RUN",
     REPLY: "REPLY",
     CANCEL: "CANCEL",
-    FETCH: "FETCH",
     METRIC: "METRIC",
     EVENT: "EVENT",
     STOP: "STOP",
@@ -65,6 +62,8 @@ UNRUN = 16
 """Flag of a reply: the item was cancelled before anything of it was looked at."""
 RETRY = 32
 """Flag of a reply: another worker may have more luck. It is the answer if there is none, or no more try."""
+FETCH = 64
+"""Flag of a reply: no answer yet. The body is a JSON list of URIs; the item is wanted again with what they lead to."""
 
 HEADER = struct.Struct("<IBBHI")
 RUN_ROW = struct.Struct("<QfIII")
@@ -83,7 +82,6 @@ MAX_EVENT = 1 << 21
 _COUNT = (int, type(None))
 SHAPES: Dict[Any, Dict[str, Any]] = {
     READY: {"batched": bool, "slots": int, "seconds": (int, float), "max_batch": _COUNT, "workers": _COUNT},
-    FETCH: {"id": int, "uris": list},
     "failure": {"item": int},
     "row": {"pools": list},
     "batch_split": {"items": int, "failed": int, "message": str, "error": str},
@@ -307,3 +305,14 @@ def control(kind: int, payload: Buffer) -> Dict[str, Any]:
         if not isinstance(value.get(name), wanted):
             raise WireError("a control frame (%s) says %.40r for %.40s" % (NAMES[kind], value.get(name), name))
     return value
+
+
+def uris(body: Buffer) -> List[str]:
+    """What a reply with FETCH asks for. Raises WireError."""
+    try:
+        wanted = json.loads(bytes(body))
+    except ValueError:
+        wanted = None
+    if not isinstance(wanted, list) or not all(isinstance(uri, str) for uri in wanted):
+        raise WireError("a reply with FETCH holds no list of URIs")
+    return wanted

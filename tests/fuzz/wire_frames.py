@@ -26,11 +26,11 @@ WORDS = [
     wire.json_frame(wire.HELLO, GENERATION, {"python": "3.11"}),
     wire.json_frame(wire.READY, GENERATION, READY),
     wire.json_frame(wire.EVENT, GENERATION, {"type": "failure", "item": 1, "message": "m", "traceback": "t"}),
-    wire.json_frame(wire.FETCH, GENERATION, {"id": 1, "uris": ["http://a/"]}),
     wire.json_frame(wire.METRIC, GENERATION, {"a": 1.5}),
     wire.ids_frame(wire.FREE, [1, 2], GENERATION),
     wire.cancel_frame([1], GENERATION),
     b"".join(wire.run_frame([(1, 2.5, b"id\0/predict", [b"{}"], 2, 0)], GENERATION)),
+    b"".join(wire.reply_frame([wire.Reply(1, 200, wire.FETCH, wire.NO_TIMES, b"", b'["http://a/"]')], GENERATION)),
     b"".join(wire.reply_frame([wire.Reply(1, 200, 0, wire.NO_TIMES, b"application/json", b"{}")], GENERATION)),
 ]  # fmt: skip
 
@@ -74,9 +74,6 @@ class Told:
 
     def on_metrics(self, deltas: dict[str, float]) -> None:
         self.notes.append(("metrics", deltas))
-
-    def on_fetch(self, worker: Worker, request: dict[str, Any]) -> None:
-        self.notes.append(("fetch", request))
 
     def on_death(self, worker: Worker) -> None:
         self.notes.append("death")

@@ -16,8 +16,8 @@ from panglot.engine import family, row, slots
 from panglot.engine.call import DONE, QUEUED, RUNNING, Call, Fault
 from panglot.engine.poison import Poison
 from panglot.engine.pool import Pool
-from panglot.engine.slots import Borders, Slots
-from panglot.engine.staff import Hooks, Staff
+from panglot.engine.service import Service
+from panglot.engine.slots import PoolMemory, Slots
 from panglot.errors import LoadError
 from panglot.metrics import Metrics
 from panglot.package import Package
@@ -70,19 +70,6 @@ class Engine(Protocol):
         """The workers as the page shows them: index, state, step, pid, served, in_flight, seconds in this state."""
 
 
-class Closing:
-    """An engine that finishes the calls it has, and takes no more."""
-
-    def __init__(self, engine: Engine) -> None:
-        self._engine = engine
-
-    def submit(self, call: Call) -> Fault:
-        return Fault(503, "draining", "the server is stopping", 1)
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._engine, name)
-
-
 class LocalEngine:
     """Workers on this machine."""
 
@@ -93,6 +80,7 @@ class LocalEngine:
         metrics: Metrics,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
+        self.service = Service(package, settings, metrics, clock)
         self.package = package
         self.settings = settings
         self.metrics = metrics
@@ -102,8 +90,10 @@ class LocalEngine:
         self.ready = asyncio.Event()
         self.failed: LoadError | None = None
         self.draining = False
+        self.closed = False
+        """Whether it finishes the calls it has, and takes no more."""
         self.live: set[Call] = set()
-        self.ids = itertools.count(1)
+        self._ids = itertools.count(1)
         self.poison = Poison(settings.poison_deaths, settings.poison_time, clock)
         self.pools: list[Pool] = []
         self._former: list[Pool] = []
@@ -120,36 +110,31 @@ class LocalEngine:
     # The row
 
     def _build(self, plans: Sequence[row.Plan]) -> None:
-        hooks = Hooks(
-            self._on_ready, self._on_failed, self._on_finished, self.trouble, self._remember, self._divide,
-            self.ids.__next__, lambda: sum(pool.wanted for pool in self.pools), self.poison, self._on_poison,
-        )  # fmt: skip
         between = [slots.create(self.settings.handoff_slot) for _ in plans[1:]]
         self.slots = [created for created in between if created is not None]
         sides = [None, *between, None]
         self.metrics.pools.clear()
         self.pools = [
-            Pool(self.package, self.settings, self.metrics, self.clock, hooks, plan,
-                 Borders(sides[place], sides[place + 1]) if len(plans) > 1 else None)
+            Pool(self, self.service, plan, PoolMemory(sides[place], sides[place + 1]) if len(plans) > 1 else None)
             for place, plan in enumerate(plans)
-        ]  # fmt: skip
+        ]
         for before, after in itertools.pairwise(self.pools):
             before.next, after.previous = after, before
         self.main = next(pool for pool in self.pools if "inference" in pool.plan.stages)
 
-    def _divide(self, pools: list[dict[str, Any]]) -> bool:
+    def divide(self, pools: list[dict[str, Any]]) -> bool:
         """The script, once imported, asks for a row: begin again with that, unless it serves already."""
         if self.ready.is_set() or len(self.pools) > 1:
             return False
-        wished = row.wished(pools)
-        log.info("%s asks for pools: %s", self.package.name, row.listed(wished))
+        asked_for = row.asked_for(pools)
+        log.info("%s asks for pools: %s", self.package.name, row.listed(asked_for))
         probe = self.pools[0]
-        probe.stopping = True
+        probe.supervisor.stopping = True
         self._former.append(probe)
-        self._build(wished)
+        self._build(asked_for)
         self._keep = asyncio.get_running_loop().create_task(probe.stop(2.0))
         for pool in self.pools:
-            pool.start()
+            pool.supervisor.start()
         return True
 
     # Life
@@ -159,7 +144,7 @@ class LocalEngine:
             family.adopt_orphans()
             self._sweeping = asyncio.get_running_loop().run_in_executor(None, family.sweep)
         for pool in self.pools:
-            pool.start()
+            pool.supervisor.start()
         self._ticker = asyncio.get_running_loop().create_task(self._tick())
 
     async def _tick(self) -> None:
@@ -170,7 +155,7 @@ class LocalEngine:
             if not self.settings.inline:
                 family.bury_orphans(self._started())
             for pool in self.pools:
-                pool.tick(self.clock())
+                pool.supervisor.tick(self.clock())
             self._rate += 0.3 * ((self._done - self._done_at_tick) / pause - self._rate)
             self._done_at_tick = self._done
 
@@ -183,7 +168,7 @@ class LocalEngine:
         if self._first_ready and not self.draining:
             self.poison.forget()
             for pool in self.pools:
-                pool.reload()
+                pool.supervisor.reload()
 
     async def stop(self, seconds: float = 2.0) -> None:
         if self._ticker is not None:
@@ -193,25 +178,31 @@ class LocalEngine:
             shared.close()
         self.slots = []
 
+    def new_id(self) -> int:
+        return next(self._ids)
+
+    def workers_wanted(self) -> int:
+        return sum(pool.supervisor.wanted for pool in self.pools)
+
     @property
     def _first_ready(self) -> bool:
-        return all(pool.first_ready for pool in self.pools)
+        return all(pool.supervisor.first_ready for pool in self.pools)
 
-    def _on_ready(self, pool: Staff, ready: dict[str, Any]) -> None:
+    def pool_ready(self, pool: Pool, ready: dict[str, Any]) -> None:
         if pool is self.main:
             self.description = ready
         if self._first_ready:
             self.ready.set()
 
-    def _on_failed(self, error: LoadError) -> None:
+    def load_failed(self, error: LoadError) -> None:
         self.failed = error
         self.ready.set()
 
-    def _on_poison(self, call: Call) -> None:
+    def found_poison(self, call: Call) -> None:
         """Say so, and spare the script those of its kind that wait."""
         line = f"{self.poison.about(call)} are refused for {self.poison.seconds:g} s"
         log.error("%s", line, extra={"package": self.package.name})
-        self._remember(line, "")
+        self.remember(line, "")
         for pool in self.pools:
             pool.refuse_poison()
 
@@ -221,7 +212,7 @@ class LocalEngine:
         whose = f"request {request_id}: " if request_id else ""
         log.error("%s%s\n%s", whose, message, traceback.rstrip(), extra={"package": self.package.name})
 
-    def _remember(self, message: str, more: str) -> None:
+    def remember(self, message: str, more: str) -> None:
         self.troubles.append(
             Trouble(time.time(), "", clipped(message, LONGEST_MESSAGE), clipped(more, LONGEST_TRACEBACK))
         )
@@ -234,7 +225,7 @@ class LocalEngine:
             fault = self._poisonous(call)
         if fault is not None:
             return fault
-        call.id = next(self.ids)
+        call.id = next(self._ids)
         call.state = QUEUED
         if not self.pools[0].accept(call):
             self.metrics.dropped["queue_full"] += 1
@@ -245,11 +236,13 @@ class LocalEngine:
         return None
 
     def _closed(self) -> Fault | None:
+        if self.closed:
+            return Fault(503, "draining", "the server is stopping", 1)
         for pool in self.pools:
-            if not pool.first_ready:
+            if not pool.supervisor.first_ready:
                 return Fault(503, "loading", "the model is still loading; try again later", 2)
-            if pool.backing_off:
-                wait = math.ceil(pool.retry_at - self.clock())
+            if pool.supervisor.backing_off:
+                wait = math.ceil(pool.supervisor.retry_at - self.clock())
                 self.metrics.dropped["back_off"] += 1
                 return Fault(503, "back_off", "the script keeps failing and is being restarted", max(1, wait))
         return None
@@ -279,7 +272,7 @@ class LocalEngine:
     def hold(self, call: Call, held: bool) -> bool:
         return self.pools[call.place].hold(call, held)
 
-    def _on_finished(self, call: Call) -> None:
+    def finished(self, call: Call) -> None:
         self._done += 1
         self.live.discard(call)
 
@@ -309,7 +302,7 @@ class LocalEngine:
             self.metrics.dropped["deadline"] += 1
         else:
             self.pools[call.place].forget(call)
-        self._on_finished(call)
+        self.finished(call)
         where = "while waiting for a worker" if queued else "while the script was running"
         call.fail(Fault(504, "timeout", f"not answered in time: the deadline passed {where}"))
 
@@ -319,9 +312,9 @@ class LocalEngine:
     def state(self) -> str:
         if self.draining:
             return DRAINING
-        if any(pool.failing or pool.backing_off for pool in self.pools):
+        if any(pool.supervisor.failing or pool.supervisor.backing_off for pool in self.pools):
             return BACK_OFF
-        return READY if all(pool.is_ready for pool in self.pools) else LOADING
+        return READY if all(pool.supervisor.is_ready for pool in self.pools) else LOADING
 
     def gauges(self) -> list[tuple[str, str, dict[str, str], float]]:
         found: list[tuple[str, str, dict[str, str], float]] = []

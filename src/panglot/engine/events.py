@@ -12,7 +12,7 @@ from panglot_worker.wire import LONGEST_TRACEBACK, clipped
 log = logging.getLogger("panglot.engine")
 
 
-def heed(worker: Worker, event: dict[str, Any], metrics: Metrics, about: dict[str, Any]) -> None:
+def note(worker: Worker, event: dict[str, Any], metrics: Metrics, about: dict[str, Any]) -> None:
     """Note an event of a worker in its state, the metrics and the log."""
     event = {name: clipped(said, LONGEST_TRACEBACK) if isinstance(said, str) else said for name, said in event.items()}
     kind = event.get("type")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import os
 import socket
-from collections.abc import Callable
 from typing import Any
 
 from panglot.engine import process
@@ -13,11 +12,9 @@ from panglot.engine.family import Family
 from panglot.engine.output import Output
 from panglot.engine.row import WHOLE, Plan
 from panglot.engine.scratch import Scratch
-from panglot.engine.slots import Borders
+from panglot.engine.service import Service
+from panglot.engine.slots import PoolMemory
 from panglot.engine.worker import Worker
-from panglot.metrics import Metrics
-from panglot.package import Package
-from panglot.settings import Settings
 
 script_log = logging.getLogger("panglot.script")
 
@@ -25,22 +22,14 @@ script_log = logging.getLogger("panglot.script")
 class Launcher:
     """Starts the workers of one package."""
 
-    def __init__(
-        self,
-        package: Package,
-        settings: Settings,
-        metrics: Metrics,
-        clock: Callable[[], float],
-        plan: Plan = WHOLE,
-        borders: Borders | None = None,
-    ) -> None:
-        self.package = package
+    def __init__(self, service: Service, plan: Plan = WHOLE, memory: PoolMemory | None = None) -> None:
+        self.package = service.package
         self.plan = plan
-        self.borders = borders or Borders(None, None)
-        self.settings = settings
-        self.metrics = metrics
-        self.clock = clock
-        self.scratch = Scratch(package.run_links)
+        self.memory = memory or PoolMemory(None, None)
+        self.settings = service.settings
+        self.metrics = service.metrics
+        self.clock = service.clock
+        self.scratch = Scratch(self.package.run_links)
         self._ended: list[Family] = []
         """What came of dead workers; their groups go when the last process has."""
         self.inline: socket.socket | None = None
@@ -61,7 +50,7 @@ class Launcher:
             device=devices[worker.index % len(devices)] if devices else "",
             pixels=settings.max_pixels,
         )
-        files = tuple(slots.fd for slots in (self.borders.reads, self.borders.writes) if slots is not None)
+        files = tuple(slots.fd for slots in (self.memory.reads, self.memory.writes) if slots is not None)
         await worker.start(settings.python, self.package.folder, environment, hello, self._output(worker), files)
 
     def _about(self, worker: Worker) -> dict[str, Any]:
@@ -75,10 +64,10 @@ class Launcher:
         }
 
     def _part(self) -> dict[str, Any]:
-        part, borders = self.plan.for_worker(), self.borders
+        part, memory = self.plan.for_worker(), self.memory
         if part:
-            part["reads"] = borders.reads.for_worker() if borders.reads is not None else None
-            part["writes"] = borders.writes.for_worker() if borders.writes is not None else None
+            part["reads"] = memory.reads.for_worker() if memory.reads is not None else None
+            part["writes"] = memory.writes.for_worker() if memory.writes is not None else None
         return part
 
     def _folder(self, worker: Worker) -> str:

@@ -4,22 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Any
 
 from panglot.engine import fates, row
 from panglot.engine.call import DONE, QUEUED, RUNNING, Call, Fault, Step
-from panglot.engine.events import heed
+from panglot.engine.events import note
 from panglot.engine.fetching import Fetching
+from panglot.engine.owner import PoolOwner
 from panglot.engine.queue import Policy, Queue
 from panglot.engine.retries import Retries
 from panglot.engine.row import WHOLE, Plan
-from panglot.engine.slots import Borders
-from panglot.engine.staff import Hooks, Staff
+from panglot.engine.service import Service
+from panglot.engine.slots import PoolMemory
+from panglot.engine.supervisor import Supervisor
 from panglot.engine.worker import HUNG, READY, RETIRED, SICK, Worker
-from panglot.metrics import Metrics
-from panglot.package import Package
-from panglot.settings import Settings
 from panglot_worker import wire
 
 RECALL_AFTER = 0.1
@@ -29,32 +28,46 @@ STUCK = 0.005
 """Seconds after which the item at the head of a worker is no longer one of those of about a millisecond."""
 
 
-class Pool(Staff):
-    """A staff of workers and the queue they work on."""
+class Pool:
+    """A queue of calls, and the workers that a supervisor keeps for it."""
 
     def __init__(
-        self,
-        package: Package,
-        settings: Settings,
-        metrics: Metrics,
-        clock: Callable[[], float],
-        hooks: Hooks,
-        plan: Plan = WHOLE,
-        borders: Borders | None = None,
+        self, owner: PoolOwner, service: Service, plan: Plan = WHOLE, memory: PoolMemory | None = None
     ) -> None:
-        super().__init__(package, settings, metrics, clock, hooks, plan, borders)
-        self.borders = borders
+        settings = service.settings
+        self.owner = owner
+        self.settings = settings
+        self.metrics = service.metrics
+        self.clock = service.clock
+        self.plan = plan
+        self.memory = memory
+        """The shared memory on both sides of it, where it is one of a row."""
+        self.title = f"{plan.name} worker" if plan.name else "worker"
+        self.max_reply = (settings.max_output if plan.last else settings.max_held) + wire.MAX_HEAD
         self.next: Pool | None = None
         self.previous: Pool | None = None
-        self.counted = metrics.pools[plan.name]
+        self.counted = service.metrics.pools[plan.name]
         self.queue = Queue(settings.queue, settings.queue_bytes)
-        self.fetching = Fetching(settings, metrics)
-        self.retries = Retries(package.tries_elsewhere)
+        self.fetching = Fetching(settings, service.metrics)
+        self.retries = Retries(service.package.tries_elsewhere)
+        self.supervisor = Supervisor(self, owner, service, memory)
+        self.workers = self.supervisor.workers
         self._pump_scheduled = False
 
     async def stop(self, seconds: float) -> None:
+        """End all workers; those that do not end in time are killed."""
         self.fetching.close()
-        await super().stop(seconds)
+        await self.supervisor.stop(seconds)
+
+    # What becomes of workers
+
+    def on_ready(self, worker: Worker, ready: dict[str, Any]) -> None:
+        self.supervisor.on_ready(worker, ready)
+        self.owner.pool_ready(self, ready)
+        self.schedule_pump()
+
+    def on_death(self, worker: Worker) -> None:
+        self.supervisor.on_death(worker)
 
     # Sending work
 
@@ -95,11 +108,11 @@ class Pool(Staff):
         return sum(len(worker.in_flight) for worker in self.workers)
 
     def appetite(self, coming: int) -> int:
-        """How many more calls the pool before may begin: so many that none of our workers idles, and few more."""
+        """How many more calls the previous pool may start: enough to keep our workers busy, plus a margin."""
         if self.queue.bytes >= self.queue.max_bytes:
             return 0
         batch = max((worker.max_batch if worker.batched else 2 for worker in self.workers), default=1)
-        return max(LEAST_WAITING, 2 * batch * self.wanted) - self.queue.length - coming
+        return max(LEAST_WAITING, 2 * batch * self.supervisor.wanted) - self.queue.length - coming
 
     def _room(self, worker: Worker, now: float) -> int:
         """How many more calls this worker may be given now."""
@@ -131,7 +144,7 @@ class Pool(Staff):
         metrics.released[reason] += 1
         counted = self.counted
         counted.batch_size.add(len(batch) if worker.batched else 1)
-        worker.run(batch, now, not worker.batched, self.borders.lend if self.borders is not None else None)
+        worker.run(batch, now, not worker.batched, self.memory.lend if self.memory is not None else None)
         for call in batch:
             counted.queue_time.add(call.queued_us)
 
@@ -139,44 +152,47 @@ class Pool(Staff):
 
     def on_replies(self, worker: Worker, replies: list[wire.Reply]) -> None:
         now = self.clock()
-        in_flight, finished, lengths = worker.in_flight, self.hooks.finished, self.hooks.poison.lengths
+        in_flight, finished, lengths = worker.in_flight, self.owner.finished, self.owner.poison.lengths
         worker.busy_since = now
         for reply in replies:
             if reply.flags & wire.MORE:
                 self._part(worker, reply, now)
                 continue
             call = in_flight.pop(reply.id, None)
-            slot = self.borders.replied(worker, reply) if self.borders is not None else 0
+            slot = self.memory.replied(worker, reply) if self.memory is not None else 0
             if call is None or call.state != RUNNING:
                 self._unwanted(worker, reply, slot, call)
+                continue
+            if reply.flags & wire.FETCH:
+                self._fetch(call, reply.body)
                 continue
             self._count(worker, reply)
             if reply.flags & wire.RETRY and self._retried(call, worker):
                 continue
-            if self.borders is not None:
+            if self.memory is not None:
                 reply = self._leave(call, reply, slot, now)
             if not reply.flags & wire.PASS:
                 if lengths:
-                    self.hooks.poison.survived(call)
+                    self.owner.poison.survived(call)
                 call.state = DONE
                 finished(call)
                 call.reply(reply)
-        self.restarts.fruitless = 0
+        self.supervisor.restarts.fruitless = 0
         if self.queue.length or self.retries.waiting:
             self.schedule_pump()
 
     def _retried(self, call: Call, worker: Worker) -> bool:
         """Whether the call is given to another worker instead of being answered."""
-        if self.borders is not None or not self.retries.take(call, worker, self.workers):
+        if self.memory is not None or not self.retries.take(call, worker, self.workers):
             return False
-        call.id = self.hooks.new_id()
+        call.id = self.owner.new_id()
         self.metrics.reruns["retried"] += 1
         return True
 
     def _unwanted(self, worker: Worker, reply: wire.Reply, slot: int, call: Call | None) -> None:
         """An answer nobody waits for: its client has gone, or the item was recalled and runs elsewhere."""
-        if self.borders is not None:
-            self.borders.unused(slot)
+        if self.memory is not None:
+            self.memory.unused(slot)
         if call is not None:
             self._count(worker, reply)
         elif reply.id in worker.recalled:
@@ -196,7 +212,7 @@ class Pool(Staff):
             return reply._replace(times=times)
         if self.next is None:
             raise wire.WireError("the last pool of a row handed a result on")
-        self.hooks.poison.hand_on(call)
+        self.owner.poison.hand_on(call)
         call.slot, call.alone, call.killers = slot, False, 0
         call.become(reply.body)
         call.arrived, call.state = now, QUEUED
@@ -218,7 +234,7 @@ class Pool(Staff):
         stages = self.metrics.stages
         stages[0].add(decode)
         stages[4].add(encode)
-        if inference or self.borders is None:
+        if inference or self.memory is None:
             stages[2].add(inference)
         if preprocess:
             stages[1].add(preprocess)
@@ -232,35 +248,29 @@ class Pool(Staff):
         if event.get("type") == "failure":
             call = worker.in_flight.get(int(event.get("item", 0)))
             request_id = call.request_id.decode("latin-1") if call else ""
-            self.hooks.trouble(request_id, str(event.get("message", "")), str(event.get("traceback", "")))
+            self.owner.trouble(request_id, str(event.get("message", "")), str(event.get("traceback", "")))
         elif event.get("type") == "sick" and not event["certain"]:
-            self.cure(worker, str(event["message"]))
+            self.supervisor.cure(worker, str(event["message"]))
         elif event.get("type") == "row":
-            if not self.hooks.row(event["pools"]):
+            if not self.owner.divide(event["pools"]):
                 worker.failure = {"problem": row.too_late(event["pools"]), "fix": "restart the server"}
         else:
-            heed(worker, event, self.metrics, self._about(worker))
+            note(worker, event, self.metrics, self.supervisor.about(worker))
 
     def on_free(self, worker: Worker, items: Iterable[int]) -> None:
-        if self.borders is not None:
+        if self.memory is not None:
             for item_id in items:
-                self.borders.freed(worker, item_id)
+                self.memory.freed(worker, item_id)
 
     def on_metrics(self, deltas: dict[str, float]) -> None:
         for name, delta in deltas.items():
             self.metrics.script[name] += delta
 
-    def on_fetch(self, worker: Worker, request: dict[str, Any]) -> None:
-        """The worker gives an item back, to have it again with what its addresses lead to."""
-        call = worker.in_flight.pop(int(request["id"]), None)
-        if call is None:
-            return
-        # The item's own reply, which follows, ends it for the worker and for nobody else.
-        worker.recalled.add(call.id)
-        if call.state == RUNNING:
-            call.id = self.hooks.new_id()
-            self.fetching.begin(call, request["uris"], self._again)
-        self.schedule_pump()
+    def _fetch(self, call: Call, body: wire.Buffer) -> None:
+        """The worker gives the call back, to have it again with what the addresses in the body lead to."""
+        uris = wire.uris(body)
+        call.id = self.owner.new_id()
+        self.fetching.begin(call, uris, self._again)
 
     def _again(self, call: Call) -> None:
         """What the call asked for has been fetched: it is the next one."""
@@ -271,8 +281,8 @@ class Pool(Staff):
     def drop(self, call: Call) -> None:
         """A call that waits here was answered or given up. Its state must be DONE already."""
         self.queue.remove(call)
-        if self.borders is not None:
-            self.borders.left(call)
+        if self.memory is not None:
+            self.memory.left(call)
 
     def forget(self, call: Call) -> None:
         """The caller has its answer, or has gone: drop the call wherever it is. Its state must be DONE already."""
@@ -303,10 +313,10 @@ class Pool(Staff):
         if any(self._room(other, now) > 0 for other in self.workers if other is not worker):
             calls = worker.recall()
             for call in calls:
-                if self.borders is not None:
-                    self.borders.recalled(worker, call)
+                if self.memory is not None:
+                    self.memory.recalled(worker, call)
                 # A new name: what the worker still says about the old one is ignored.
-                call.id = self.hooks.new_id()
+                call.id = self.owner.new_id()
             self.queue.put_back(calls)
             self.schedule_pump()
 
@@ -320,21 +330,21 @@ class Pool(Staff):
         if running == 1 and lost and lost[0].state == RUNNING and worker.ended_itself:
             self._suspect(lost[0])
         self.metrics.reruns["worker_died"] += verdict.suspected
-        if self.borders is not None:
-            self.borders.died(worker, verdict.again)
+        if self.memory is not None:
+            self.memory.died(worker, verdict.again)
         for call in verdict.guilty:
             self._conclude(call, fates.OVERRAN if worker.reason == HUNG else fates.CRASHED)
         self._run_again(verdict.again)
 
     def _suspect(self, call: Call) -> None:
         """It ran alone when its worker ended itself."""
-        if self.hooks.poison.killed(call):
-            self.hooks.poisonous(call)
+        if self.owner.poison.killed(call):
+            self.owner.found_poison(call)
 
     def refuse_poison(self) -> None:
         """Answer those that wait and must not run any more."""
         for call in self.queue.waiting():
-            fault = self.hooks.poison.refusal(call)
+            fault = self.owner.poison.refusal(call)
             if fault is not None:
                 call.state = DONE
                 self.drop(call)
@@ -342,23 +352,23 @@ class Pool(Staff):
 
     def _run_again(self, calls: list[Call]) -> None:
         """Back to the head of the queue, unless it is known by now what they do."""
-        faults = {call: self.hooks.poison.refusal(call) for call in calls} if self.hooks.poison.lengths else {}
+        faults = {call: self.owner.poison.refusal(call) for call in calls} if self.owner.poison.lengths else {}
         self.queue.put_back([call for call in calls if faults.get(call) is None])
         for call, fault in faults.items():
             if fault is not None:
                 call.state = DONE
-                if self.borders is not None:
-                    self.borders.left(call)
+                if self.memory is not None:
+                    self.memory.left(call)
                 self._refuse(call, fault)
         if calls:
             self.schedule_pump()
 
     def _refuse(self, call: Call, fault: Fault) -> None:
         self.metrics.dropped[fault.code] += 1
-        self.hooks.finished(call)
+        self.owner.finished(call)
         call.fail(fault)
 
     def _conclude(self, call: Call, fault: Fault) -> None:
         call.state = DONE
-        self.hooks.finished(call)
+        self.owner.finished(call)
         call.fail(fault)

@@ -54,14 +54,14 @@ def divided(pools: Mapping[str, PoolSize]) -> list[Plan]:
 
 def too_late(pools: Sequence[Mapping[str, Any]]) -> str:
     """What is said of a script that asks for a row once it serves without one."""
-    return f"the script now asks for pools ({listed(wished(pools))}), which cannot be made while it serves"
+    return f"the script now asks for pools ({listed(asked_for(pools))}), which cannot be made while it serves"
 
 
 def listed(plans: Sequence[Plan]) -> str:
     return ", ".join(f"{plan.name} x {plan.workers}" if plan.workers else plan.name for plan in plans)
 
 
-def wished(pools: Sequence[Mapping[str, Any]]) -> list[Plan]:
+def asked_for(pools: Sequence[Mapping[str, Any]]) -> list[Plan]:
     """The row a script asks for, in the words of its worker."""
     last = len(pools) - 1
     return [

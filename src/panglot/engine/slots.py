@@ -71,8 +71,8 @@ def create(size: int) -> Slots | None:
         return None
 
 
-class Borders:
-    """The slots on both sides of one pool.
+class PoolMemory:
+    """The slots one pool reads its inputs from, and those it writes its results to.
 
     A call holds the slot its input lies in while it waits. A worker holds that slot from the moment it is sent until it
     says FREE, and the slot it may write to until it replies. A dead worker holds nothing: it has been waited for.

@@ -34,8 +34,8 @@ LAST_LINES = 12
 log = logging.getLogger("panglot.worker")
 
 
-class Keeper(Protocol):
-    """Who keeps workers: the pool."""
+class WorkerOwner(Protocol):
+    """Who is told what a worker says: its pool."""
 
     title: str
     """What its workers are called."""
@@ -52,8 +52,6 @@ class Keeper(Protocol):
 
     def on_metrics(self, deltas: dict[str, float]) -> None: ...
 
-    def on_fetch(self, worker: Worker, request: dict[str, Any]) -> None: ...
-
     def on_death(self, worker: Worker) -> None: ...
 
     def schedule_pump(self) -> None: ...
@@ -65,8 +63,8 @@ Lend = Callable[["Worker", Call], int]
 class Worker:
     """Owned by a pool; never reused after death."""
 
-    def __init__(self, keeper: Keeper, index: int, generation: int, clock: Callable[[], float]) -> None:
-        self.keeper = keeper
+    def __init__(self, owner: WorkerOwner, index: int, generation: int, clock: Callable[[], float]) -> None:
+        self.owner = owner
         self.index = index
         self.generation = generation
         self.clock = clock
@@ -108,7 +106,7 @@ class Worker:
         self.family = Family()
 
     def __str__(self) -> str:
-        return f"{self.keeper.title} {self.index}"
+        return f"{self.owner.title} {self.index}"
 
     @property
     def pid(self) -> int:
@@ -159,14 +157,14 @@ class Worker:
         """What its word is good for: replies to what it holds, each as long as one may be, or a control frame."""
         if kind != wire.REPLY:
             return wire.MAX_EVENT if kind == wire.EVENT else wire.MAX_CONTROL
-        return min(count, len(self.in_flight) + len(self.recalled)) * self.keeper.max_reply
+        return min(count, len(self.in_flight) + len(self.recalled)) * self.owner.max_reply
 
     def on_frame(self, kind: int, count: int, payload: memoryview) -> None:
         if kind == wire.REPLY:
-            self.keeper.on_replies(self, wire.replies(payload, count))
+            self.owner.on_replies(self, wire.replies(payload, count))
             return
         if kind == wire.FREE:
-            self.keeper.on_free(self, wire.item_ids(payload))
+            self.owner.on_free(self, wire.item_ids(payload))
             return
         value = wire.control(kind, payload)
         if kind == wire.HELLO:
@@ -180,16 +178,14 @@ class Worker:
         elif kind == wire.EVENT:
             self._tell_event(value)
         elif kind == wire.METRIC:
-            self.keeper.on_metrics(value)
-        elif kind == wire.FETCH:
-            self.keeper.on_fetch(self, value)
+            self.owner.on_metrics(value)
         else:
             raise wire.WireError(f"a worker sent {wire.NAMES.get(kind, kind)}")
 
     def _tell_event(self, value: dict[str, Any]) -> None:
         """A failure of ours over it is none of the worker."""
         try:
-            self.keeper.on_event(self, value)
+            self.owner.on_event(self, value)
         except wire.WireError:
             raise
         except Exception:
@@ -198,12 +194,12 @@ class Worker:
     def _ready(self, value: dict[str, Any]) -> None:
         self.batched, self.slots = bool(value["batched"]), int(value["slots"])
         self.state, self.step, self.since = READY, "", self.clock()
-        self.keeper.on_ready(self, value)
+        self.owner.on_ready(self, value)
 
     def on_paused(self, paused: bool) -> None:
         self.paused = paused
         if not paused:
-            self.keeper.schedule_pump()
+            self.owner.schedule_pump()
 
     # Running
 
@@ -293,7 +289,7 @@ class Worker:
             self.state = DEAD
             if self._life_fd >= 0:
                 os.close(self._life_fd)
-            self.keeper.on_death(self)
+            self.owner.on_death(self)
 
     @property
     def ended_itself(self) -> bool:

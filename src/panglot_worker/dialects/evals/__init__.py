@@ -6,6 +6,7 @@ The names scripts import are in `platforms/evals`; this folder drives them.
 from __future__ import annotations
 
 import importlib
+import json
 import os
 from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple, Union
 
@@ -19,9 +20,6 @@ from panglot_worker.dialects.evals.monitoring import Measured
 from panglot_worker.dialects.evals.requests import BATCH, GROUP, SINGLE, Task
 from panglot_worker.errors import ClientError, described, words
 from panglot_worker.loading import script_traceback
-
-GONE = Answer("", b"", 499)
-"""The end of an item that has gone back to the front to have its URIs fetched; nobody reads it."""
 
 
 class Outcome(NamedTuple):
@@ -100,11 +98,7 @@ class Evals(Dialect):
         if head.fetched:
             body, fetched = uris.split(head.fetched, memoryview(request.body))
         task = requests.parse(head.route.decode("ascii"), head.content_type.decode("latin-1"), body, self.limits)
-        try:
-            self.sources.load(list(requests.sources(task)), fetched)
-        except Fetching as wanted:
-            self.port.tell(wire.FETCH, {"id": request.id, "uris": wanted.uris})
-            raise
+        self.sources.load(list(requests.sources(task)), fetched)
         return task
 
     def preprocess(self, value: Task) -> Task:
@@ -193,7 +187,7 @@ class Evals(Dialect):
 
     def failure(self, error: BaseException, stage: str, request: Request) -> Union[Answer, Problem]:
         if isinstance(error, Fetching):
-            return GONE
+            return Answer("", json.dumps(error.uris).encode("ascii"), flags=wire.FETCH)
         if isinstance(error, ClientError) and stage == "decode":
             return Problem(error.status, "bad_request", error.message)
         # What is said while a request is read, of addresses too, is no code of the script's.

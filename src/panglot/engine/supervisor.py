@@ -4,76 +4,51 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any, Protocol
 
 from panglot.engine import obituary, process
 from panglot.engine.call import Call
 from panglot.engine.launcher import Launcher
-from panglot.engine.poison import Poison
+from panglot.engine.owner import PoolOwner
 from panglot.engine.restarts import Pace, Restarts
-from panglot.engine.row import WHOLE, Plan
-from panglot.engine.slots import Borders
-from panglot.engine.worker import DEAD, LOADING, READY, RETIRED, RETIRING, SICK, STARTING, Keeper, Worker
-from panglot.errors import LoadError
-from panglot.metrics import Metrics
-from panglot.package import Package
-from panglot.settings import Settings
-from panglot_worker import wire
+from panglot.engine.row import Plan
+from panglot.engine.service import Service
+from panglot.engine.slots import PoolMemory
+from panglot.engine.worker import DEAD, LOADING, READY, RETIRED, RETIRING, SICK, STARTING, Worker, WorkerOwner
 
 log = logging.getLogger("panglot.engine")
 FRUITLESS = 5
 RELOAD = "reload"
 
 
-@dataclass(frozen=True)
-class Hooks:
-    """What a pool tells its engine."""
+class Supervised(WorkerOwner, Protocol):
+    """The pool whose workers are looked after."""
 
-    ready: Callable[[Staff, dict[str, Any]], None]
-    failed: Callable[[LoadError], None]
-    finished: Callable[[Call], None]
-    trouble: Callable[[str, str, str], None]
-    """A script error: request id, one line, traceback."""
-    remember: Callable[[str, str], None]
-    """Something for the page: one line, and more."""
-    row: Callable[[list[dict[str, Any]]], bool]
-    """The script asks for these pools in a row instead of this one; False when it is too late for that."""
-    new_id: Callable[[], int]
-    threads: Callable[[], int]
-    """How many workers all pools together want."""
-    poison: Poison
-    """What has killed, in any pool."""
-    poisonous: Callable[[Call], None]
-    """Calls like this one are refused from now on."""
+    plan: Plan
+
+    def relieve(self, worker: Worker, now: float) -> None:
+        """Take from a worker that is busy for long what others could do."""
+
+    def sort_out(self, worker: Worker, lost: list[Call]) -> None:
+        """Give each call a dead worker held its fate."""
 
 
-class Staff:
-    """The base of a pool. Everything here runs on the event loop's thread."""
+class Supervisor:
+    """Keeps as many workers as are wanted. Everything here runs on the event loop's thread."""
 
-    def __init__(
-        self,
-        package: Package,
-        settings: Settings,
-        metrics: Metrics,
-        clock: Callable[[], float],
-        hooks: Hooks,
-        plan: Plan = WHOLE,
-        borders: Borders | None = None,
-    ) -> None:
-        self.package = package
+    def __init__(self, pool: Supervised, owner: PoolOwner, service: Service, memory: PoolMemory | None) -> None:
+        settings = service.settings
+        self.pool = pool
+        self.owner = owner
+        self.package = service.package
         self.settings = settings
-        self.metrics = metrics
-        self.clock = clock
-        self.hooks = hooks
-        self.plan = plan
-        self.title = f"{plan.name} worker" if plan.name else "worker"
-        self.max_reply = (settings.max_output if plan.last else settings.max_held) + wire.MAX_HEAD
+        self.metrics = service.metrics
+        self.clock = service.clock
+        self.plan = pool.plan
         self.restarts = Restarts(settings.restart_delay, settings.restart_delay_max)
         self.broken_devices = Pace(settings.restart_delay, settings.restart_delay_max)
         self.cures = Pace(settings.restart_delay_max, 16 * settings.restart_delay_max)
-        self.launcher = Launcher(package, settings, metrics, clock, plan, borders)
+        self.launcher = Launcher(service, pool.plan, memory)
         self.workers: list[Worker] = []
         self.wanted = self._size(None)
         self.first_ready = False
@@ -82,20 +57,6 @@ class Staff:
         self._generation = 0
         self._tasks: set[asyncio.Task[None]] = set()
         self._to_reload: list[Worker] = []
-
-    # What the pool does with calls
-
-    def schedule_pump(self) -> None:
-        """A worker may have room."""
-        raise NotImplementedError
-
-    def relieve(self, worker: Worker, now: float) -> None:
-        """Take from a worker that is busy for long what others could do."""
-        raise NotImplementedError
-
-    def sort_out(self, worker: Worker, lost: list[Call]) -> None:
-        """Give each call a dead worker held its fate."""
-        raise NotImplementedError
 
     # Starting workers
 
@@ -110,7 +71,7 @@ class Staff:
 
     def _spawn(self, index: int, predecessor: Worker | None = None) -> None:
         self._generation += 1
-        worker = Worker(cast(Keeper, self), index, self._generation, self.clock)
+        worker = Worker(self.pool, index, self._generation, self.clock)
         worker.predecessor = predecessor
         self.workers.append(worker)
         self._keep(asyncio.get_running_loop().create_task(self._start(worker)))
@@ -121,20 +82,21 @@ class Staff:
 
     async def _start(self, worker: Worker) -> None:
         try:
-            await self.launcher.launch(worker, self.hooks.threads())
+            await self.launcher.launch(worker, self.owner.workers_wanted())
         except OSError as error:
             worker.state = DEAD
             worker.failure = {"problem": f"a worker could not be started: {error}"}
             self.on_death(worker)
 
-    def _about(self, worker: Worker) -> dict[str, Any]:
+    def about(self, worker: Worker) -> dict[str, Any]:
         about = {"package": self.package.name, "worker": worker.index}
         return {**about, "pool": self.plan.name} if self.plan.name else about
 
     def on_ready(self, worker: Worker, ready: dict[str, Any]) -> None:
+        """A worker has loaded the script: the first says how many there are to be, a successor takes over."""
         seconds, python = ready["seconds"], worker.info.get("python", "?")
         message = "%s ready after %.1f s (pid %d, Python %s)"
-        log.info(message, worker, seconds, worker.pid, python, extra=self._about(worker))
+        log.info(message, worker, seconds, worker.pid, python, extra=self.about(worker))
         most = self.plan.max_batch or self.settings.max_batch
         worker.max_batch = min(most, ready["max_batch"] or most)
         if not self.first_ready:
@@ -142,7 +104,6 @@ class Staff:
             self.wanted = self._size(ready["workers"])
             for index in range(1, self.wanted):
                 self._spawn(index)
-        self.hooks.ready(self, ready)
         self.retry_at = 0.0
         if worker.predecessor is not None:
             self.restarts.answered()
@@ -150,7 +111,6 @@ class Staff:
             worker.predecessor = None
         elif self._to_reload:
             self._reload_next()
-        self.schedule_pump()
 
     # Replacing workers that still serve
 
@@ -172,7 +132,7 @@ class Staff:
         """Start a successor; the worker serves until that is ready."""
         if any(other.predecessor is worker for other in self.workers):
             return
-        log.info("%s is being replaced: %s", worker, why, extra=self._about(worker))
+        log.info("%s is being replaced: %s", worker, why, extra=self.about(worker))
         worker.why = why
         self._spawn(worker.index, worker)
 
@@ -181,14 +141,14 @@ class Staff:
         now = self.clock()
         if worker.state == READY and not self.cures.wait(now):
             self.cures.done(now)
-            log.error("%s: %s", worker, why, extra=self._about(worker))
-            self.hooks.remember(f"{worker}: {why}", "")
+            log.error("%s: %s", worker, why, extra=self.about(worker))
+            self.owner.remember(f"{worker}: {why}", "")
             self.replace(worker, why)
 
     def _succeed(self, old: Worker) -> None:
         """A successor is ready: the old worker finishes what it holds and ends."""
         if old.why == RELOAD:
-            self.hooks.poison.forget()
+            self.owner.poison.forget()
         if old.state == READY:
             old.stop(old.why)
         self._reload_next()
@@ -209,7 +169,7 @@ class Staff:
                 if not worker.in_flight:
                     worker.destroy()
             elif worker.state == READY:
-                self.relieve(worker, now)
+                self.pool.relieve(worker, now)
                 self._check_wear(worker)
                 if now - worker.since > self.settings.restart_delay_max:
                     self.restarts.answered()
@@ -229,15 +189,16 @@ class Staff:
     # Deaths
 
     def on_death(self, worker: Worker) -> None:
+        """A worker has ended and been waited for: give its calls their fates, and start another."""
         if worker in self.workers:
             self.workers.remove(worker)
         self.launcher.clean_up(worker)
         lost = list(worker.in_flight.values())
         worker.in_flight.clear()
         if not self.first_ready and not self.stopping:
-            self.hooks.failed(obituary.load_error(worker, self.package))
+            self.owner.load_failed(obituary.load_error(worker, self.package))
             return
-        self.sort_out(worker, lost)
+        self.pool.sort_out(worker, lost)
         if self.stopping:
             return
         if worker.predecessor is not None:
@@ -247,14 +208,14 @@ class Staff:
         if worker.reason != RETIRED:
             self._keep(asyncio.get_running_loop().create_task(self._report(worker, lost)))
         if self.launcher.inline is not None:
-            self.hooks.failed(obituary.load_error(worker, self.package))
+            self.owner.load_failed(obituary.load_error(worker, self.package))
             return
         self._replace_dead(worker, culprit=bool(lost))
 
     async def _report(self, worker: Worker, lost: list[Call]) -> None:
         line, more = await obituary.write(worker, lost)
-        log.error("%s%s", line, f"; {more}" if more else "", extra=self._about(worker))
-        self.hooks.remember(line, more)
+        log.error("%s%s", line, f"; {more}" if more else "", extra=self.about(worker))
+        self.owner.remember(line, more)
 
     def _failed_successor(self, worker: Worker) -> None:
         error = obituary.load_error(worker, self.package)
@@ -262,7 +223,7 @@ class Staff:
         self._to_reload.clear()
         self.metrics.restarts["failed_reload"] += 1
         log.error("the new worker failed, the old one serves on: %s\n%s", error.sentence(), error.traceback.rstrip(),
-                  extra=self._about(worker))  # fmt: skip
+                  extra=self.about(worker))  # fmt: skip
         if old is not None:
             old.served = 0
 
@@ -276,7 +237,7 @@ class Staff:
         delay = self._delay(worker, culprit)
         if delay:
             self.retry_at = max(self.retry_at, self.clock() + delay)
-            log.warning("%s is started again in %.2g s", worker, delay, extra=self._about(worker))
+            log.warning("%s is started again in %.2g s", worker, delay, extra=self.about(worker))
             asyncio.get_running_loop().call_later(delay, self._respawn, worker.index)
         else:
             self._respawn(worker.index)

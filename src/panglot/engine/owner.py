@@ -1,0 +1,46 @@
+"""What the pools of a row expect of the engine they belong to."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Protocol
+
+from panglot.engine.call import Call
+from panglot.engine.poison import Poison
+from panglot.errors import LoadError
+
+if TYPE_CHECKING:
+    from panglot.engine.pool import Pool
+
+
+class PoolOwner(Protocol):
+    """The engine, as its pools know it."""
+
+    poison: Poison
+    """What has killed workers, in any pool."""
+
+    def new_id(self) -> int:
+        """A number that no item has had."""
+
+    def workers_wanted(self) -> int:
+        """How many workers all pools together are to have."""
+
+    def pool_ready(self, pool: Pool, ready: dict[str, Any]) -> None:
+        """A worker of a pool is ready and has said so in these words."""
+
+    def load_failed(self, error: LoadError) -> None:
+        """A script did not load, and there was none before it to go on with."""
+
+    def finished(self, call: Call) -> None:
+        """A call leaves the engine: it has its answer."""
+
+    def trouble(self, request_id: str, message: str, traceback: str) -> None:
+        """A script failed: note it in the log and for the page."""
+
+    def remember(self, message: str, more: str) -> None:
+        """Something for the page: one line, and more."""
+
+    def divide(self, pools: list[dict[str, Any]]) -> bool:
+        """The script asks for these pools in a row instead of one; False when it is too late for that."""
+
+    def found_poison(self, call: Call) -> None:
+        """Calls like this one are refused from now on."""

@@ -1,0 +1,21 @@
+"""What all parts of an engine share: what is served, how, what is counted, and what time it is."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from panglot.metrics import Metrics
+from panglot.package import Package
+from panglot.settings import Settings
+
+
+@dataclass(frozen=True)
+class Service:
+    """One package as it is served by this process."""
+
+    package: Package
+    settings: Settings
+    metrics: Metrics
+    clock: Callable[[], float] = time.monotonic
