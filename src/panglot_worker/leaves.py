@@ -39,6 +39,9 @@ def leaves(value: Any, path: str = "", depth: int = 0) -> Iterator[Leaf]:
     if value is None or type(value) in (bool, int, float, str):
         yield Leaf(path, value=value)
         return
+    if type(value) in (dict, list, tuple) and not value:
+        yield Leaf(path, value={} if type(value) is dict else [])
+        return
     whole = _bytes(value)
     if whole is not None:
         yield _bounded(Leaf(path, "|u1", (len(whole),), whole, note=type(value).__name__))

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from panglot.tools import npy
+from panglot.tools import arrays
 from support.server import PACKAGES, ROOT, Server, panglot, serving
 
 REFERENCE = PACKAGES / "check_reference"
@@ -149,7 +149,7 @@ def test_a_command_line_is_a_side_too(tmp_path: Path, picture: str) -> None:
     line = f"{script} {{output}} {tmp_path / 'right.npy'} {{input}}"
     done = panglot("check", str(REFERENCE), picture, "--against", line)
     assert done.returncode == 0, done.stdout + done.stderr
-    value = {name: list(array.values()) for name, array in npy.read(tmp_path / "right.npy").items()}
+    value = {name: array.tolist() for name, array in arrays.read(tmp_path / "right.npy").items()}
     answer = {"class": value["class"][0], "score": value["score"][0] + 0.1, "shares": value["shares"]}
     script.write_text(f"print('loading')\nprint({json.dumps(answer)!r})\n")
     done = panglot("check", str(REFERENCE), picture, "--against", f"{sys.executable} {script} {{input}}")
@@ -159,6 +159,47 @@ def test_a_command_line_is_a_side_too(tmp_path: Path, picture: str) -> None:
     done = panglot("check", str(REFERENCE), picture, "--against", f"{script} {{input}}")
     assert "exit code 1: no weights" in done.stdout
     assert done.returncode == 1
+
+
+def test_a_command_line_runs_in_the_interpreter_that_was_named(tmp_path: Path, picture: str) -> None:
+    """--against-python, else that of the package: by --python, or by its panglot.toml."""
+    package = tmp_path / "package"
+    package.mkdir()
+    (package / "model.py").write_text("import sys\ndef predict(file):\n    return {'which': sys.executable}\n")
+    script = tmp_path / "predict.py"
+    script.write_text("import json, sys\nprint(json.dumps({'which': sys.executable}))\n")
+    pythons = []
+    for name in ("one", "two"):
+        pythons.append(str(tmp_path / name / "bin" / "python"))
+        subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(tmp_path / name)], check=True)
+
+    def check(*flags: str) -> int:
+        done = panglot("check", str(package), picture, "--against", f"{script} {{input}}", "--json", *flags)
+        [outcome] = outcomes(done)
+        assert outcome["problem"] == "", outcome
+        return done.returncode
+
+    assert check("--python", pythons[0]) == 0
+    assert check("--python", pythons[0], "--against-python", pythons[1]) == 1
+    (package / "panglot.toml").write_text(f"python = {pythons[1]!r}\n")
+    assert check() == 0
+    assert check("--against-python", pythons[0]) == 1
+
+
+def test_another_name_or_shape_is_a_difference(tmp_path: Path) -> None:
+    for name, answer in (("cat", "{'cat': 3}"), ("dog", "{'dog': [3]}")):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "model.py").write_text(f"def predict(request):\n    return {answer}\n")
+    words = ("check", str(tmp_path / "cat"), "{}", "--against", str(tmp_path / "dog"))
+    done = panglot(*words)
+    assert done.returncode == 1
+    assert "cat: key: it is missing on the right" in done.stdout
+    assert "dog: key: it is missing on the left" in done.stdout
+    assert panglot(*words, "--lenient").returncode == 0
+    (tmp_path / "dog" / "model.py").write_text("def predict(request):\n    return {'cat': [3]}\n")
+    done = panglot(*words)
+    assert done.returncode == 1
+    assert "shape: [] against [1]" in done.stdout
 
 
 @pytest.mark.parametrize(

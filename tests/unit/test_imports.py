@@ -74,10 +74,32 @@ def test_what_is_shared_needs_nothing_else_of_the_worker(part: str) -> None:
             assert not others, f"{path} imports {others}"
 
 
+ARRAYS = "panglot.tools.arrays"
+"""The one module that may import numpy and pickle, for `check` and `run --save`; its docstring says why."""
+
+
 @pytest.mark.parametrize("path", FRONT, ids=module_name)
 def test_front_never_imports_frameworks_or_image_libraries(path: Path) -> None:
     forbidden = {"numpy", "PIL", "cv2", "torch", "tensorflow", "paddle", "onnxruntime", "pickle"}
+    if module_name(path) == ARRAYS:
+        forbidden -= {"numpy", "pickle"}
     assert not forbidden & {name.partition(".")[0] for name in imports(path)}
+
+
+def test_only_tools_reach_the_module_of_arrays() -> None:
+    users = {module_name(path) for path in FRONT if ARRAYS in imports(path)} - {ARRAYS}
+    tools = {name for name in users if belongs(name, "panglot.tools")}
+    assert users - tools == {"panglot.cli.bench", "panglot.cli.check", "panglot.cli.run"}
+    assert {"numpy", "pickle"} <= set(imports(SOURCE / "panglot" / "tools" / "arrays.py"))
+
+
+def test_a_server_never_loads_numpy() -> None:
+    """Nor does a tool before it is used."""
+    modules = [module_name(path) for path in FRONT if not belongs(module_name(path), "panglot.tools.check")]
+    modules = [name for name in modules if name not in (ARRAYS, "panglot.__main__")]
+    loaded = loaded_by("import " + ", ".join(modules))
+    assert "panglot.web.app" in loaded
+    assert not {"numpy", ARRAYS} & loaded
 
 
 @pytest.mark.parametrize("path", [path for path in FRONT if "web" in parts(path)], ids=module_name)
@@ -160,8 +182,9 @@ def test_importing_the_worker_does_nothing() -> None:
 
 
 def test_no_pickle_outside_the_handoff() -> None:
+    """But for files of arrays, whose pickles are read without running anything in them."""
     for path in [*FRONT, *WORKER]:
-        if path.name != "handoff.py":
+        if path.name != "handoff.py" and module_name(path) != ARRAYS:
             assert "pickle" not in {name.partition(".")[0] for name in imports(path)}, path
 
 
@@ -182,7 +205,7 @@ FRAMEWORK = {"export.py", "export_probe.py", "autolog.py", "distributions.py", "
 
 
 def is_generic(path: Path) -> bool:
-    return not any(part in DIALECTS for part in path.parts) and "graphs" not in path.parts
+    return not any(part in DIALECTS for part in parts(path)) and "graphs" not in parts(path)
 
 
 @pytest.mark.parametrize("path", [path for path in [*FRONT, *WORKER] if is_generic(path)], ids=module_name)

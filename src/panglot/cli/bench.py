@@ -54,6 +54,8 @@ def bench(target: str, inputs: tuple[str, ...], arguments: tuple[str, ...], **gi
     own = {name: given.pop(name) for name in names}
     numbers = ("duration", "warmup", "even", "connections", "timeout", "check")
     options = Options(**{name: given.pop(name) for name in numbers})
+    if options.check:
+        import panglot.tools.arrays  # noqa: F401  it says what to install, before anything is asked
     loads = _loads(own["concurrency"], own["rate"])
     old = figures.read(own["compare"]) if own["compare"] else None
     found = gather(inputs)

@@ -29,6 +29,7 @@ OWN = ("host", "port", "inline", "reload", "dev")
 @click.option("--atol", type=click.FloatRange(0), default=1e-6, metavar="NUMBER", help="absolute tolerance [1e-6]")
 @click.option("--rtol", type=click.FloatRange(0), default=1e-5, metavar="NUMBER", help="relative tolerance [1e-5]")
 @click.option("--any-dtype", is_flag=True, help="float32 against float64 is no difference")
+@click.option("--lenient", is_flag=True, help="an only value needs no key, and a number is an array of one")
 @click.option("--field", default="", metavar="NAME", help="the field files go to, where a package does not say")
 @click.option("--against-dialect", default="", metavar="TEXT", help="the dialect of OTHER")
 @click.option("--against-python", default="", metavar="TEXT", help="the interpreter of OTHER")
@@ -38,12 +39,13 @@ def check(words: tuple[str, ...], against: str | None, arguments: tuple[str, ...
     """Compare two saved results, or a package with another one stage by stage.
 
     The stages are the decoded input, preprocess, the raw output and the final answer. They can be seen in packages
-    that run here, and in a server with --dev; elsewhere the final answer is compared. Numbers agree when they are at
-    most atol + rtol * |right| apart. The exit code is 1 when something differs.
+    that run here, and in a server with --dev; elsewhere the final answer is compared. Keys, shapes and types must be
+    the same. Numbers agree when they are at most atol + rtol * |right| apart, whole numbers when at most atol. The exit
+    code is 1 when something differs.
     """
     from panglot.tools.check.compare import Tolerance
 
-    tolerance = Tolerance(given.pop("atol"), given.pop("rtol"), not given.pop("any_dtype"))
+    tolerance = Tolerance(given.pop("atol"), given.pop("rtol"), not given.pop("any_dtype"), given.pop("lenient"))
     own = {name: given.pop(name) for name in ("field", "against_dialect", "against_python", "as_json")}
     if against is None:
         sys.exit(_files(words, tolerance, own["as_json"]))
@@ -53,17 +55,17 @@ def check(words: tuple[str, ...], against: str | None, arguments: tuple[str, ...
 
 
 def _files(words: tuple[str, ...], tolerance: Tolerance, as_json: bool) -> int:
-    from panglot.tools import npy
+    from panglot.tools import arrays
     from panglot.tools.check import report
-    from panglot.tools.check.compare import compare_keys
+    from panglot.tools.check.compare import compare, flat
 
     if len(words) != 2 or not all(word.endswith(".npy") for word in words):
         fix = "panglot check A.npy B.npy, or panglot check PATH INPUT... --against OTHER"
         raise StartError("there are not two .npy files, and nothing to check against", fix=fix)
-    left, right = (npy.read(Path(word)) for word in words)
-    verdicts = compare_keys(left, right, tolerance)
-    if not verdicts:
+    left, right = (arrays.read(Path(word)) for word in words)
+    if not left and not right:
         raise StartError(f"{words[0]} and {words[1]} hold nothing to compare")
+    verdicts = compare(dict(flat(left)), dict(flat(right)), tolerance)
     if as_json:
         rows = [vars(entry) for entry in verdicts]
         click.echo(json.dumps({"agree": not any(row["differs"] for row in rows), "keys": rows}, indent=2))
@@ -84,10 +86,11 @@ def _sides(
     if own["against_python"]:
         other["python"] = own["against_python"]
     inputs = gather(words[1:])
-    pairs = (
-        (words[0], _where(words[0], given, arguments, own["field"])),
-        (against, _where(against, other, arguments, own["field"])),
-    )
+    left = _where(words[0], given, arguments, own["field"])
+    if isinstance(left, tuple) and not other["python"]:
+        # Of panglot.toml, or of a variable: a command line runs in the package's interpreter too.
+        other["python"] = left[1].python
+    pairs = ((words[0], left), (against, _where(against, other, arguments, own["field"])))
     warn(unknown(os.environ, all_settings(), {}))
     log.configure("human", "critical")
     outcomes: list[Compared] = []
@@ -107,13 +110,13 @@ def _sides(
 
 
 def _where(word: str, given: dict[str, Any], arguments: tuple[str, ...], field: str) -> Where:
-    from panglot.tools.check.sides import INPUT
+    from panglot.tools.check.sides import INPUT, Command
     from panglot.tools.client import Client, is_url
 
     if is_url(word):
         return Client(word, str(given.get("dialect") or ""), field)
     if INPUT in word:
-        return word
+        return Command(word, str(given.get("python") or ""))
     try:
         package, resolved = resolve_package(word, given, arguments)
     except StartError as error:

@@ -42,6 +42,8 @@ def run(path: str, inputs: tuple[str, ...], arguments: tuple[str, ...], save: Pa
     from panglot.tools.inputs import gather
     from panglot.tools.run import Plan
 
+    if save is not None:
+        import panglot.tools.arrays  # noqa: F401  it says what to install, before anything is run
     package, resolved = resolve_package(path, given, arguments)
     warn(resolved.warnings)
     found = gather(inputs)
@@ -82,12 +84,13 @@ def _run(
 
 
 def _save(path: Path, done: list[Result]) -> None:
-    from panglot.tools import npy
+    from panglot.tools.arrays import write
     from panglot.tools.run import arrays
 
-    found = arrays(done)
-    npy.write(path, found)
-    click.echo(f"{len(found)} array(s) saved to {path}", err=True)
+    found, others = arrays(done)
+    write(path, found)
+    left_out = f"; no arrays, and left out: {', '.join(others)}" if others else ""
+    click.echo(f"{len(found)} array(s) saved to {path}{left_out}", err=True)
 
 
 def _show_failure(done: list[Result]) -> None:

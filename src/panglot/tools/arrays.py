@@ -1,113 +1,194 @@
-"""Arrays without numpy: a type, a shape and bytes, as `.npy` files and workers give them."""
+"""Arrays of results: read from `.npy` files, written to them, and compared. The extra `arrays` brings numpy for it.
+
+Of all the front and the tools this module alone imports numpy, which nobody else needs, and pickle, because
+`reprod_log` saves a dictionary of arrays as one. `check` and `run --save` import it when they are used; a server never
+does. A pickle is a program that may call whatever it names: here its names lead to the few functions below and to
+nothing else, so that reading a file runs nothing of it, and nothing of numpy that would trust it.
+"""
 
 from __future__ import annotations
 
-import math
-import re
-import struct
-from collections.abc import Sequence
+import io
+import pickle
+import pickletools
+from collections import OrderedDict
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from pathlib import Path
+from typing import Any, BinaryIO
 
-CODES = {
-    "b1": "?", "i1": "b", "i2": "h", "i4": "i", "i8": "q", "u1": "B", "u2": "H", "u4": "I", "u8": "Q",
-    "f2": "e", "f4": "f", "f8": "d",
-}  # fmt: skip
-"""numpy's type codes in the words of `struct`."""
-_DTYPE = re.compile(r"([<>=|])([a-zA-Z])(\d*)(\[.*\])?")
+from panglot.errors import StartError
+
+try:
+    import numpy as np
+except ModuleNotFoundError:
+    raise StartError("comparing and saving arrays needs numpy", fix="pip install 'panglot[arrays]'") from None
+
+Array = np.ndarray
+MAGIC = b"\x93NUMPY"
+ZIP = b"PK\x03\x04"
+LONGEST = 60
+PLAIN = "biufcSUVmM"
+"""Kinds of numpy's types whose bytes are all there is to them."""
 
 
-@dataclass(frozen=True)
-class Array:
-    """`dtype` is numpy's, such as `<f4`. Bytes are in the order of C unless `fortran`."""
+def read(path: Path) -> dict[str, Any]:
+    """What a file holds, by key; the key of an array that stands alone is empty. Raises StartError."""
+    try:
+        with path.open("rb") as file:
+            return _read(file)
+    except OSError as error:
+        raise StartError(f"{path} cannot be read: {error.strerror or error}", fix="name a .npy file") from None
+    except Refused as error:
+        raise StartError(f"no .npy file of arrays: {error}", file=str(path)) from None
+    except Exception as error:
+        # Whatever a damaged pickle or header makes of its reader: there are a dozen types of it.
+        raise StartError(f"no .npy file of arrays: it is damaged ({type(error).__name__})", file=str(path)) from None
 
-    dtype: str
-    shape: tuple[int, ...]
-    data: bytes
-    fortran: bool = False
 
-    @property
-    def size(self) -> int:
-        return math.prod(self.shape)
+def _read(file: BinaryIO) -> dict[str, Any]:
+    start = file.read(len(MAGIC) + 2)
+    if start.startswith(ZIP):
+        raise Refused("it is an .npz archive; save its arrays as .npy")
+    if not start.startswith(MAGIC):
+        raise Refused("it does not begin as one")
+    version = (start[-2], start[-1])
+    if version < (3, 0):
+        form = np.lib.format
+        head = form.read_array_header_1_0 if version == (1, 0) else form.read_array_header_2_0
+        if head(file)[2].hasobject:
+            return _dictionary(Unpickler(file).load())
+    file.seek(0)
+    return {"": np.load(file, allow_pickle=False)}
 
-    @property
-    def is_number(self) -> bool:
-        return self.dtype[1:] in CODES or self.dtype[1:] in ("c8", "c16")
 
-    def values(self) -> Sequence[Any]:
-        """The elements in the order of C: numbers and texts, and bytes for types that are neither.
+def _dictionary(value: Any) -> dict[str, Any]:
+    found = finished(value)
+    if not isinstance(found, dict):
+        raise Refused(f"it holds a {type(found).__name__} of objects, not a dictionary of arrays")
+    return {str(key): entry for key, entry in found.items()}
 
-        Raises ValueError when the bytes do not fit the type and shape.
-        """
-        found = _DTYPE.fullmatch(self.dtype)
+
+# Pickles
+
+
+class Refused(ValueError):
+    """The file holds something other than plain values and arrays."""
+
+
+class Dtype:
+    """A type on its way: its code, and the order of bytes that its state brings."""
+
+    def __init__(self, code: Any, *_: Any) -> None:
+        self.code = code.decode("latin-1") if isinstance(code, bytes) else str(code)
+        self.order: Any = "="
+
+    def __setstate__(self, state: Any) -> None:
+        self.order = str(state[1]).replace("|", "=")
+
+    def numpy(self) -> Any:
+        """Raises Refused for what is more than bytes, such as objects and records."""
+        found = np.dtype(self.code)
+        if found.kind not in PLAIN or found.names or found.subdtype:
+            raise Refused(f"it holds an array of type {self.code}")
+        return found.newbyteorder(self.order)
+
+
+class Unfinished:
+    """An array between its making and its state: an array, or for one of objects what it holds."""
+
+    value: Any = None
+
+    def __setstate__(self, state: Any) -> None:
+        _, shape, dtype, fortran, data = state
+        if isinstance(data, list):
+            self.value = data[0] if shape == () else data
+        else:
+            self.value = _array(data, dtype, shape, "F" if fortran else "C")
+
+
+def _array(data: Any, dtype: Dtype, shape: Any, order: str = "C") -> Any:
+    # Python 2 wrote bytes as text.
+    content = data.encode("latin-1") if isinstance(data, str) else data
+    return np.frombuffer(content, dtype.numpy()).reshape(shape, order=order)
+
+
+def _scalar(dtype: Dtype, data: Any) -> Any:
+    return _array(data, dtype, ())
+
+
+def _encoded(text: str, _: str = "") -> bytes:
+    return text.encode("latin-1")
+
+
+KNOWN = {
+    "numpy.dtype": Dtype,
+    "numpy.ndarray": Unfinished,
+    "numpy.core.multiarray._reconstruct": lambda *_: Unfinished(),
+    "numpy.core.multiarray.scalar": _scalar,
+    "numpy.core.numeric._frombuffer": _array,
+    "_codecs.encode": _encoded,
+    "__builtin__.bytes": lambda *_: b"",
+    "collections.OrderedDict": OrderedDict,
+}
+
+
+class Unpickler(pickle.Unpickler):
+    """Builds Python's own containers, numbers and texts, and arrays."""
+
+    def find_class(self, module: str, name: str) -> Any:
+        """What a name leads to. Raises Refused for every name but those of arrays."""
+        found = KNOWN.get(f"{module}.{name}".replace("numpy._core.", "numpy.core.", 1))
         if found is None:
-            raise ValueError(f"the type {self.dtype!r} is none of numpy's")
-        flat = _elements(found[2] + found[3], ">" if found[1] == ">" else "<", self.data, self.size)
-        if len(flat) != self.size:
-            raise ValueError(f"{len(flat)} elements for the shape {self.shape}")
-        return _c_order(flat, self.shape) if self.fortran and len(self.shape) > 1 else flat
-
-    def place(self, index: int) -> str:
-        """An element's index in the flat order of C, as `[1, 0, 4]`."""
-        where = []
-        for length in reversed(self.shape):
-            index, rest = divmod(index, length)
-            where.append(rest)
-        return str(list(reversed(where)))
-
-    def __str__(self) -> str:
-        return f"{name(self.dtype)}{list(self.shape)}"
+            raise Refused(f"it would import {module}.{name}")
+        return found
 
 
-NAMES = {"b": "bool", "i": "int", "u": "uint", "f": "float", "c": "complex", "U": "text", "S": "bytes", "V": "raw"}
+def finished(value: Any) -> Any:
+    """The value with every array in its final form."""
+    if isinstance(value, Unfinished):
+        return finished(value.value)
+    if isinstance(value, dict):
+        return {key: finished(entry) for key, entry in value.items()}
+    if isinstance(value, list | tuple):
+        return [finished(entry) for entry in value]
+    if isinstance(value, type | Dtype) or callable(value):
+        raise Refused("it holds a type where a value should be")
+    return value
 
 
-def name(dtype: str) -> str:
-    """`float32` for `<f4`."""
-    found = _DTYPE.fullmatch(dtype)
-    if found is None:
-        return dtype
-    kind, width = found[2], found[3]
-    if kind in "iufc" and width:
-        return f"{NAMES[kind]}{int(width) * 8}"
-    return NAMES.get(kind, dtype)
+def write(path: Path, arrays: Mapping[str, Any]) -> None:
+    """Save a dictionary of arrays as `reprod_log` would. Raises StartError when the file cannot be written."""
+    whole: Any = np.empty((), dtype=object)
+    whole[()] = dict(arrays)
+    head = io.BytesIO()
+    np.lib.format.write_array_header_1_0(head, {"descr": "|O", "fortran_order": False, "shape": ()})
+    try:
+        path.write_bytes(head.getvalue() + _portable(pickle.dumps(whole, protocol=3)))
+    except OSError as error:
+        raise StartError(f"{path} cannot be written: {error.strerror}", fix="name another file") from None
 
 
-def _elements(code: str, order: str, data: bytes, count: int) -> Sequence[Any]:
-    if code in ("c8", "c16"):
-        halves = _unpacked(order, "f" if code == "c8" else "d", data)
-        return [complex(real, imaginary) for real, imaginary in zip(halves[::2], halves[1::2], strict=True)]
-    if code in CODES:
-        return _unpacked(order, CODES[code], data)
-    if code[0] in "mM":
-        return _unpacked(order, "q", data)
-    width = len(data) // count if count else 0
-    pieces = [data[start : start + width] for start in range(0, width * count, width)] if width else [b""] * count
-    if code[0] == "U":
-        return [piece.decode("utf-32-le" if order == "<" else "utf-32-be").rstrip("\0") for piece in pieces]
-    return [piece.rstrip(b"\0") for piece in pieces] if code[0] == "S" else pieces
+def _portable(pickled: bytes) -> bytes:
+    """The pickle with the names that numpy 1 gave its core: numpy 2 knows those too, and old ones no others."""
+    parts, at = [], 0
+    for opcode, argument, position in pickletools.genops(pickled):
+        if opcode.name == "GLOBAL" and str(argument).startswith("numpy._core."):
+            parts += [pickled[at:position], b"cnumpy.core."]
+            at = int(position or 0) + len(b"cnumpy._core.")
+    return b"".join([*parts, pickled[at:]])
 
 
-def _unpacked(order: str, code: str, data: bytes) -> tuple[Any, ...]:
-    count, rest = divmod(len(data), struct.calcsize(order + code))
-    if rest:
-        raise ValueError(f"{len(data)} bytes do not hold whole elements")
-    return struct.unpack(f"{order}{count}{code}", data)
+# Values
 
 
-def _c_order(flat: Sequence[Any], shape: tuple[int, ...]) -> list[Any]:
-    strides, step = [], 1
-    for length in shape:
-        strides.append(step)
-        step *= length
-    places = [0]
-    for length, stride in zip(shape, strides, strict=True):
-        places = [place + index * stride for place in places for index in range(length)]
-    return [flat[place] for place in places]
+def of_bytes(dtype: str, shape: Any, data: bytes) -> Any:
+    """An array as a worker sends it. Raises ValueError when the bytes do not fit."""
+    return np.frombuffer(data, dtype).reshape(shape)
 
 
-def of_value(value: Any) -> Array | None:
-    """A JSON value as an array: one number or text as an array of one; None for what has no array's shape."""
+def of_value(value: Any) -> Any:
+    """A JSON value as an array, of no dimension for a single number or text; None for what has no array's shape."""
     shape: list[int] = []
     flat = [value]
     while flat and all(isinstance(entry, list) for entry in flat):
@@ -116,21 +197,103 @@ def of_value(value: Any) -> Array | None:
             return None
         shape.append(lengths.pop())
         flat = [element for entry in flat for element in entry]
-    if not flat:
-        return Array("<f8", tuple(shape), b"")
-    return _packed(flat, tuple(shape) or (1,))
-
-
-def _packed(flat: list[Any], shape: tuple[int, ...]) -> Array | None:
     kinds = {type(entry) for entry in flat}
-    if kinds == {bool}:
-        return Array("|b1", shape, bytes(flat))
-    if kinds == {int} and all(-(2**63) <= entry < 2**63 for entry in flat):
-        return Array("<i8", shape, struct.pack(f"<{len(flat)}q", *flat))
-    if kinds in ({float}, {int, float}):
-        return Array("<f8", shape, struct.pack(f"<{len(flat)}d", *flat))
-    if kinds == {str}:
-        width = max(1, *(len(entry) for entry in flat)) if len(flat) > 1 else max(1, len(flat[0]))
-        data = b"".join(entry.ljust(width, "\0").encode("utf-32-le", "surrogatepass") for entry in flat)
-        return Array(f"<U{width}", shape, data)
-    return None
+    if not kinds <= {int, float} and kinds not in ({bool}, {str}):
+        return None
+    try:
+        dtype = np.int64 if kinds == {int} else np.float64 if not kinds or float in kinds else None
+        return np.array(flat, dtype).reshape(shape)
+    except OverflowError:
+        return None
+
+
+def as_saved(value: Any) -> Any:
+    """A value as scripts give it to `reprod_log`, a single one as an array of one; None when it is no array."""
+    found = value if isinstance(value, Array) else of_value(value)
+    return found.reshape(1) if found is not None and found.ndim == 0 else found
+
+
+def name(dtype: Any) -> str:
+    """`float32` for any order of bytes, `text` for any length."""
+    return {"U": "text", "S": "bytes", "V": "raw"}.get(dtype.kind, str(dtype.newbyteorder("=")))
+
+
+def described(array: Any) -> str:
+    return f"{name(array.dtype)}{list(array.shape)}"
+
+
+# Differences
+
+
+@dataclass(frozen=True)
+class Difference:
+    """Where two arrays of one shape differ. `count` is 0 when they agree; then `gap` is the largest that is allowed."""
+
+    count: int = 0
+    nans: int = 0
+    """How many are NaN on one side only."""
+    place: tuple[int, ...] = ()
+    """Of the largest gap, of the first NaN, or of the first element that is no number."""
+    gap: float = 0.0
+    allowed: float = 0.0
+
+
+def is_number(array: Any) -> bool:
+    return array.dtype.kind in "biufc"
+
+
+def difference(left: Any, right: Any, atol: float, rtol: float) -> Difference:
+    """Compare two arrays of one shape: numbers by `atol + rtol * |right|`, all others exactly."""
+    shape, left, right = left.shape, left.ravel(), right.ravel()
+    if not is_number(left) or not is_number(right):
+        places = np.flatnonzero(_unequal(left, right))
+        return Difference(len(places), place=_place(places[0], shape)) if len(places) else Difference()
+    places = np.flatnonzero(left != right)
+    if not len(places):
+        return Difference()
+    one, other = left[places], right[places]
+    no_number, neither = np.isnan(one), np.isnan(other)
+    gaps = np.where(no_number & neither, 0.0, _gaps(one, other))
+    alone = np.flatnonzero(no_number != neither)
+    if len(alone):
+        return Difference(len(alone), len(alone), _place(places[alone[0]], shape))
+    allowed = atol + rtol * np.where(np.isfinite(other), np.abs(other.astype(_wide(other))), 0.0)
+    worst = gaps.argmax()
+    outside = int((gaps > allowed).sum())
+    return Difference(outside, 0, _place(places[worst], shape), float(gaps[worst]), float(allowed[worst]))
+
+
+def _gaps(one: Any, other: Any) -> Any:
+    if one.dtype.kind in "biu" and other.dtype.kind in "biu":
+        # Exact for all 64 bits: a difference that wraps around is right again when it is read as unsigned.
+        wrapped = one.astype(np.int64) - other.astype(np.int64)
+        return np.where(one > other, wrapped, -wrapped).view(np.uint64).astype(np.float64)
+    with np.errstate(invalid="ignore", over="ignore"):
+        found = np.abs(one.astype(_wide(one)) - other.astype(_wide(other)))
+    return np.where(np.isnan(found), np.inf, found)
+
+
+def _wide(array: Any) -> Any:
+    return np.promote_types(array.dtype, np.float64)
+
+
+def _unequal(left: Any, right: Any) -> Any:
+    if left.dtype.kind != right.dtype.kind:
+        return np.ones(left.shape, bool)
+    if left.dtype.kind not in "mMV":
+        return left != right
+    if left.dtype.itemsize != right.dtype.itemsize:
+        return np.ones(left.shape, bool)
+    raw = f"V{left.dtype.itemsize}"
+    return left.view(raw) != right.view(raw)
+
+
+def _place(index: Any, shape: tuple[int, ...]) -> tuple[int, ...]:
+    return tuple(int(number) for number in np.unravel_index(index, shape))
+
+
+def shown(array: Any, place: tuple[int, ...]) -> str:
+    """One element in words."""
+    value = array[place]
+    text = f"{value:.9g}" if array.dtype.kind in "iufc" else repr(value.item() if hasattr(value, "item") else value)
+    return text if len(text) <= LONGEST else text[: LONGEST - 3] + "..."

@@ -148,15 +148,17 @@ def _medians(replies: list[Reply]) -> dict[str, float]:
     return {stage: round(value, 3) for stage, value in times.items()}
 
 
-def arrays(results: Sequence[Result]) -> dict[str, Any]:
-    """The final values of all results by key, for `--save`: `prob`, or `cat.png/prob` when there are several inputs."""
-    from panglot.tools.arrays import Array, of_value
+def arrays(results: Sequence[Result]) -> tuple[dict[str, Any], list[str]]:
+    """The final values of all results by key, for `--save`, and the keys of those that are no arrays.
 
-    found: dict[str, Array] = {}
+    A key is `prob`, or `cat.png/prob` when there are several inputs.
+    """
+    from panglot.tools.arrays import as_saved
+
+    found: dict[str, Any] = {}
     for result in results:
         start = f"{result.name}/" if len(results) > 1 else ""
-        for path, leaf in result.stages.get("final", {}).items():
-            made = leaf if isinstance(leaf, Array) else of_value(leaf)
-            if made is not None:
-                found[start + (path or "output")] = made
-    return found
+        found |= {start + (path or "output"): as_saved(leaf) for path, leaf in result.stages.get("final", {}).items()}
+    return {key: array for key, array in found.items() if array is not None}, [
+        key for key, array in found.items() if array is None
+    ]

@@ -7,8 +7,6 @@ import struct
 from dataclasses import dataclass
 from typing import Any
 
-from panglot.tools.arrays import Array
-
 STAGES = "application/x-panglot-stages"
 MAGIC = b"PANGLOT-STAGES 1\n"
 ORDER = ("decode", "preprocess", "inference", "final")
@@ -39,7 +37,7 @@ class Recorded:
 
 
 def parse(body: bytes) -> Recorded:
-    """Raises ValueError for what is no record."""
+    """The record in a reply. Raises ValueError for what is none, StartError where numpy is missing."""
     if not body.startswith(MAGIC):
         raise ValueError("this is no record of stages")
     try:
@@ -63,5 +61,7 @@ def parse(body: bytes) -> Recorded:
 
 def _leaf(row: dict[str, Any], data: bytes) -> Any:
     if "dtype" in row:
-        return Array(row["dtype"], tuple(row["shape"]), data)
+        from panglot.tools import arrays
+
+        return arrays.of_bytes(row["dtype"], row["shape"], data)
     return Opaque(row["note"]) if row["note"] else row["value"]

@@ -22,7 +22,6 @@ from typing import Any
 
 from panglot.tools.bench.answers import Parser
 from panglot.tools.bench.ticking import Ticker
-from panglot.tools.check.compare import Tolerance, compare_keys, flat
 
 MOST_TIMINGS = 200_000
 MOST_VARIANTS = 1000
@@ -311,11 +310,13 @@ class Load:
 
 def as_good(body: bytes, expected: bytes) -> bool:
     """Whether two bodies of JSON hold the same, up to the last digits of numbers, which change with the batch."""
+    from panglot.tools.check.compare import Tolerance, compare, flat
+
     try:
         left, right = (dict(flat(json.loads(text))) for text in (body, expected))
     except ValueError:
         return False
-    return not any(verdict.differs for verdict in compare_keys(left, right, Tolerance(types=False)))
+    return not any(verdict.differs for verdict in compare(left, right, Tolerance(types=False)))
 
 
 def _cpu() -> float:

@@ -28,6 +28,7 @@ def show_keys(console: Console, verdicts: Sequence[Verdict]) -> None:
     table.add_column(overflow="fold")
     for verdict in verdicts:
         agree = f"agree, at most {verdict.gap:.3g} apart" if verdict.gap else "equal"
+        agree = agree if verdict.compared else "not compared: it can only be named"
         outcome = Text(visible(verdict.differs), "red") if verdict.differs else Text(agree, "green")
         table.add_row(Text(visible(verdict.key or "the array")), Text(verdict.what), outcome)
     console.print(table)
@@ -58,7 +59,12 @@ def _show_stage(console: Console, stage: Stage, is_first: bool) -> None:
         return
     if not stage.differs:
         gap = max(verdict.gap for verdict in stage.verdicts)
-        console.print(line.append(f"agrees, at most {gap:.3g} apart" if gap else "equal", "green"))
+        hidden = [verdict.what for verdict in stage.verdicts if not verdict.compared]
+        if len(hidden) < len(stage.verdicts):
+            line.append(f"agrees, at most {gap:.3g} apart" if gap else "equal", "green")
+        if hidden:
+            line.append(f" (not compared, since it can only be named: {hidden[0]})", "dim")
+        console.print(line)
         return
     found = [verdict for verdict in stage.verdicts if verdict.differs]
     worst = stage.worst()

@@ -20,7 +20,7 @@ from panglot.asking.base import Given
 from panglot.errors import StartError
 from panglot.package import Package
 from panglot.settings import Settings
-from panglot.tools import npy, stages
+from panglot.tools import arrays, stages
 from panglot.tools.check.compare import flat
 from panglot.tools.client import Client
 from panglot.tools.offline import RESULTS, Offline, Reply, offline
@@ -36,8 +36,8 @@ class Answer:
     final: Mapping[str, Any] = field(default_factory=dict)
     stages: Mapping[str, stages.Leaves] = field(default_factory=dict)
     error: str = ""
-    typed: bool = False
-    """Whether `final` has the types of arrays, which JSON has not."""
+    saved: bool = False
+    """Whether `final` was read from a file of arrays, which has types, and single values as arrays of one."""
 
 
 class Side(Protocol):
@@ -85,17 +85,17 @@ class Remote:
 
 
 class Command:
-    """A command line with `{input}` in it, such as a training framework's own predict script.
+    """A command line with `{input}` in it, such as a training framework's own predict script, run by `python`.
 
     Its answer is the .npy it writes to `{output}` or to the folder it runs in, or else the last line of JSON it prints.
     """
 
     dialect = ""
 
-    def __init__(self, line: str) -> None:
+    def __init__(self, line: str, python: str) -> None:
         self.name = line
         words = shlex.split(line)
-        self.words = [sys.executable, *words] if words[0].endswith(".py") else words
+        self.words = [python or sys.executable, *words] if words[0].endswith(".py") else words
 
     async def answer(self, given: Given) -> Answer:
         return await asyncio.to_thread(self._run, given)
@@ -118,7 +118,7 @@ class Command:
             written = [file for file, when in _saved().items() if before.get(file) != when]
             for file in (output, *written):
                 if file.exists():
-                    return Answer(npy.read(file), typed=True)
+                    return Answer(dict(flat(arrays.read(file))), saved=True)
         for line in reversed(done.stdout.splitlines()):
             with contextlib.suppress(ValueError):
                 return Answer(dict(flat(json.loads(line))))
@@ -130,7 +130,7 @@ def _saved() -> dict[Path, int]:
     return {file: file.stat().st_mtime_ns for file in Path.cwd().glob("*.npy")}
 
 
-Where = Client | str | tuple[Package, Settings]
+Where = Client | Command | tuple[Package, Settings]
 """A server, a command line, or a package with its settings."""
 
 
@@ -139,8 +139,8 @@ async def opened(name: str, where: Where, field: str) -> AsyncIterator[Side]:
     """A side, ready to answer. Raises StartError when the package does not load or the server is not there."""
     if isinstance(where, Client):
         yield Remote(where)
-    elif isinstance(where, str):
-        yield Command(where)
+    elif isinstance(where, Command):
+        yield where
     else:
         async with offline(*where) as running:
             yield Local(name, running, field)

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from panglot.errors import StartError
+from panglot.tools import arrays
 from panglot.tools.check.compare import Tolerance, Verdict, compare
 from panglot.tools.check.sides import Answer, Side
 from panglot.tools.inputs import Input, Unreadable
-from panglot.tools.stages import ORDER
+from panglot.tools.stages import ORDER, Opaque
 
 NAMES = {"decode": "decoded input", "preprocess": "preprocess", "inference": "raw output", "final": "final"}
 
@@ -77,11 +79,25 @@ def _compared(name: str, left: Side, right: Side, answers: list[Answer], toleran
 
 
 def _finals(one: Answer, other: Answer, tolerance: Tolerance) -> tuple[Verdict, ...]:
-    """Answers as arrays where both sides have them so, else as JSON, which knows numbers and no types of them."""
-    values = [answer.final if answer.typed else answer.stages.get("final") for answer in (one, other)]
-    if values[0] and values[1]:
-        return tuple(compare(values[0], values[1], tolerance))
-    return tuple(compare(one.final, other.final, dataclasses.replace(tolerance, types=False)))
+    """Answers as arrays where both sides have them so, else as JSON, which knows numbers and no types of them.
+
+    Against a file of arrays a value counts as `panglot run --save` would have written it.
+    """
+    values = [answer.final if answer.saved else answer.stages.get("final", {}) for answer in (one, other)]
+    untyped = not all(values) or any(isinstance(leaf, Opaque) for leaves in values for leaf in leaves.values())
+    if untyped:
+        values = [one.final, other.final]
+        tolerance = dataclasses.replace(tolerance, types=False)
+    if one.saved != other.saved:
+        values = [
+            value if answer.saved else _as_saved(value) for value, answer in zip(values, (one, other), strict=True)
+        ]
+    return tuple(compare(values[0], values[1], tolerance))
+
+
+def _as_saved(values: Mapping[str, Any]) -> dict[str, Any]:
+    made = {key or "output": (arrays.as_saved(value), value) for key, value in values.items()}
+    return {key: value if array is None else array for key, (array, value) in made.items()}
 
 
 def _stage(name: str, one: Answer, other: Answer, same_dialect: bool, tolerance: Tolerance) -> Stage:
@@ -89,6 +105,8 @@ def _stage(name: str, one: Answer, other: Answer, same_dialect: bool, tolerance:
         return Stage(name, note="neither side has this stage")
     if name not in one.stages or name not in other.stages:
         return Stage(name, note=f"only the {'left' if name in one.stages else 'right'} side has this stage")
+    if name == "final":
+        return Stage(name, _finals(one, other, tolerance))
     if name == "decode" and not same_dialect:
         return Stage(name, note="the dialects hand it to scripts in different forms")
     return Stage(name, tuple(compare(one.stages[name], other.stages[name], tolerance)))
