@@ -93,7 +93,11 @@ class Server:
         raise AssertionError(f"{pattern!r} not in the log within {seconds} s:\n{self.log}")
 
     def wait_ready(self, seconds: float = 30) -> Server:
-        wait_until(lambda: self.ready() == 200, seconds, lambda: f"not ready:\n{self.log}")
+        def is_ready() -> bool:
+            assert self.process.poll() is None, f"ended instead of getting ready:\n{self.log}"
+            return self.ready() == 200
+
+        wait_until(is_ready, seconds, lambda: f"not ready:\n{self.log}")
         return self
 
     def ready(self) -> int:
