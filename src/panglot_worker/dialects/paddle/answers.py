@@ -36,7 +36,12 @@ def encode(value: Any, accept: str, limits: codec.Limits, nan: str, bgr: bool) -
         if picture is not None:
             return Answer("image/" + form.lower(), written(picture, form))
     content_type, body, warning = codec.encode(_without_pictures(value), JSON, limits, nan)
-    return Answer(content_type, body, 200, ("x-panglot-warning: " + warning,) if warning else ())
+    return Answer(content_type, body, 200, _warned(warning))
+
+
+def _warned(warning: str) -> Sequence[str]:
+    """The header that says what was changed in a result, if anything was."""
+    return ("x-panglot-warning: " + warning,) if warning else ()
 
 
 # Pictures
@@ -114,11 +119,10 @@ def _without_pictures(value: Any) -> Any:
 def serving(value: Any, limits: codec.Limits, nan: str) -> Answer:
     """A named result in the answer of a pipeline: names, and values as text."""
     keys, values = _pairs(value)
-    texts = []
-    for one in values:
-        plain = json.loads(codec.encode(_without_pictures(one), JSON, limits, nan).body)
-        texts.append(plain if isinstance(plain, str) else str(plain))
-    return serving_answer(OK, "", keys, texts)
+    encoded = codec.encode([_without_pictures(value) for value in values], JSON, limits, nan)
+    texts = [plain if isinstance(plain, str) else str(plain) for plain in json.loads(encoded.body)]
+    answer = serving_answer(OK, "", keys, texts)
+    return answer._replace(headers=_warned(encoded.warning))
 
 
 def _pairs(value: Any) -> Tuple[List[str], List[Any]]:
