@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import importlib
-import json
 import os
 from typing import Any, Callable, Dict
 
 from panglot_worker.dialects.acme.bodies import question_of
 
+from panglot_worker.bodies import codec
 from panglot_worker.dialects.base import Answer, Dialect, Request, Stages
 from panglot_worker.loading import ScriptError, import_script
 
@@ -31,8 +31,10 @@ class Acme(Dialect):
         return question_of(bytes(request.body))
 
     def encode(self, output: Any, request: Request) -> Answer:
-        body = {"answer": output, "signed": self.package.settings["signature"]}
-        return Answer("application/json", json.dumps(body).encode())
+        settings = self.package.settings
+        body = {"answer": output, "signed": settings["signature"]}
+        content_type, text, warning = codec.encode(body, "", codec.Limits(**settings["limits"]), settings["nan"])
+        return Answer(content_type, text, 200, ("x-panglot-warning: " + warning,) if warning else ())
 
 
 DIALECT = Acme

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
+from panglot_worker.bodies import jsontext
 from panglot_worker.errors import ClientError
 
 
 def question_of(body: bytes) -> Any:
-    try:
-        return json.loads(body)["question"]
-    except (ValueError, KeyError, TypeError):
-        raise ClientError('send {"question": ...}') from None
+    """The question of a request. Raises ClientError where there is none."""
+    sent = jsontext.loads(body)
+    if not isinstance(sent, dict) or "question" not in sent:
+        raise ClientError('send {"question": ...}')
+    return sent["question"]
