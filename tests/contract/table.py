@@ -1,0 +1,348 @@
+"""The table of expectations: one row per platform. A new dialect adds its row, and a package beside the others."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from contract.platform import TEXT, Asked, Form, Order, Platform, Some, as_json, neutral
+
+JSON, HTML, PLAIN = "application/json", "text/html; charset=utf-8", "text/plain; charset=utf-8"
+WARNED = {"x-panglot-warning": Some("nan: .*")}
+RETRY = {"retry-after": Some("[0-9]+")}
+ACME = Path(__file__).parents[1] / "distributions" / "acme"
+
+
+def result(number: Any, twice: Any) -> dict[str, Any]:
+    return {"id": number, "twice": twice}
+
+
+# plain
+
+
+PLAIN_DIALECT = Platform(
+    name="plain",
+    package="plain",
+    ask=lambda order: Asked("/predict", as_json(order)),
+    answer=lambda number, twice: Form(200, JSON, result(number, twice)),
+    batches=True,
+    broken=Asked("/predict", b"{"),
+    undecodable=neutral(400, "bad_request"),
+    unauthorized=neutral(401, "unauthorized"),
+    too_large=neutral(413, "body_too_large"),
+    timeout=neutral(504, "timeout"),
+    failed=neutral(500, "script_error"),
+    died=neutral(500, "worker_died"),
+    poisonous=neutral(422, "poisonous"),
+    nan=Form(200, JSON, result(1, None), WARNED),
+    unknown=neutral(404, "not_found"),
+    wrong_method=neutral(405, "method_not_allowed"),
+    loading=neutral(503, "loading"),
+    queue_full=neutral(503, "queue_full"),
+)
+
+
+# tiinfer
+
+
+def mosec(status: int, text: str) -> Form:
+    return Form(status, PLAIN, text)
+
+
+TIINFER = Platform(
+    name="tiinfer",
+    package="tiinfer",
+    env={"TI_INFERENCE_MAX_BATCH_SIZE": "8"},
+    ask=lambda order: Asked("/inference", as_json(order)),
+    other_paths=("/v1/models/m:predict", "/tione/inference", "/tione/v1/models/m:predict"),
+    answer=lambda number, twice: Form(200, JSON, result(number, twice)),
+    batches=True,
+    credentials={"authorization": "eyJhbGciOiJIUzI1NiJ9.e30.c2ln"},
+    health={
+        "/": mosec(200, "MOSEC service"),
+        "/v1/models": Form(200, JSON, ["m"]),
+        "/v1/models/m": Form(200, JSON, {"name": "m", "ready": True}),
+    },
+    not_ready={"/v1/models/m": Form(503, JSON, {"name": "m", "ready": False})},
+    leaving={"/": mosec(503, "gracefully shutting down")},
+    broken=Asked("/inference", b"{"),
+    undecodable=mosec(400, Some("decoding error: .+")),
+    unauthorized=mosec(401, TEXT),
+    too_large=mosec(413, "request body is too large"),
+    timeout=mosec(408, "inference timeout"),
+    failed=mosec(500, "inference internal error"),
+    died=mosec(500, "inference internal error"),
+    poisonous=mosec(422, TEXT),
+    nan=Form(200, JSON, result(1, None), WARNED),
+    unknown=mosec(404, Some(".*POST /inference")),
+    wrong_method=mosec(405, Some(".*POST")),
+    loading=mosec(503, TEXT),
+    queue_full=mosec(429, "too many request: task queue is full"),
+    draining=mosec(503, "gracefully shutting down"),
+)
+
+
+# modelarts
+
+
+def gateway(status: int, code: str, message: str) -> Form:
+    return Form(status, JSON, {"error_code": code, "error_msg": message})
+
+
+def recognition(status: int, number: str, message: str) -> Form:
+    return Form(status, JSON, {"erno": number, "msg": message, "words_result": {}})
+
+
+def prediction(status: int, number: str, message: str, info: str) -> Form:
+    return Form(status, JSON, {"erno": number, "msg": message, "error_info": info})
+
+
+def flask(status: int, phrase: str) -> Form:
+    page = f"<!doctype html>\n<title>{status} {phrase}</title>\n<h1>{phrase}</h1>\n<p>.+</p>\n"
+    return Form(status, "text/html", Some(page))
+
+
+OF_THE_GATEWAY: dict[str, Any] = {
+    "credentials": {"x-auth-token": "MIIZ"},
+    "health": {"/health": Form(200, HTML, {"status": "OK"})},
+    "not_ready": {"/health": Form(503, HTML, {"status": "NOT READY"}, RETRY)},
+    "unauthorized": gateway(401, "APIG.0301", "Incorrect IAM authentication information"),
+    "too_large": gateway(413, "APIG.0201", "Request entity too large"),
+    "timeout": gateway(504, "APIG.0203", "Backend timeout"),
+    "unknown": flask(404, "Not Found"),
+    "wrong_method": flask(405, "Method Not Allowed"),
+    "loading": gateway(503, "ModelArts.4302", "The model is still loading"),
+    "queue_full": gateway(503, "ModelArts.4206", "Too many requests are waiting"),
+}
+
+MODELARTS = Platform(
+    name="modelarts",
+    package="modelarts",
+    ask=lambda order: Asked("/", as_json(order)),
+    answer=lambda number, twice: Form(200, JSON, result(number, twice)),
+    broken=Asked("/", b"{"),
+    undecodable=flask(400, "Bad Request"),
+    failed=recognition(500, "MR.0105", "Recognition failed"),
+    died=recognition(500, "MR.0105", "Recognition failed"),
+    poisonous=recognition(422, "MR.0101", "The input parameter is invalid"),
+    nan=Form(200, JSON, result(1, None), WARNED),
+    **OF_THE_GATEWAY,
+)
+
+
+def row_of(order: Order) -> Asked:
+    row = {"id": order["id"], "op": order.get("op", "echo"), "gate": order.get("gate", "")}
+    return Asked("/", as_json({"data": {"req_data": [row]}}))
+
+
+def rows(number: Any, twice: Any, **options: Any) -> Form:
+    return Form(200, JSON, {"data": {"resp_data": [{"predictresult": result(number, twice)}]}}, **options)
+
+
+MODELARTS_ROWS = Platform(
+    name="modelarts_rows",
+    package="modelarts_rows",
+    ask=row_of,
+    answer=rows,
+    tells_why=True,
+    broken=Asked("/", b"{"),
+    undecodable=prediction(500, "PY.0101", "The input data is invalid", TEXT),
+    failed=prediction(500, "PY.0105", "Predict failed", "ValueError: a secret of the script"),
+    died=prediction(500, "PY.0105", "Predict failed", ""),
+    poisonous=prediction(422, "PY.0101", "The input data is invalid", ""),
+    nan=rows(1, None, headers=WARNED),
+    **OF_THE_GATEWAY,
+)
+
+
+# evals
+
+
+def ava(status: int, message: str = TEXT, **options: Any) -> Form:
+    return Form(status, JSON, {"error": message}, **options)
+
+
+def eval_request(order: Order) -> Asked:
+    data = {"uri": "data:application/octet-stream;base64,aGVsbG8="}
+    return Asked("/v1/eval", as_json({"data": data, "params": order}))
+
+
+EVALS = Platform(
+    name="evals",
+    package="evals",
+    ask=eval_request,
+    other_paths=("/V1/Eval",),
+    answer=lambda number, twice: Form(200, JSON, {"code": 0, "message": "", "result": result(number, twice)}),
+    batches=True,
+    tells_why=True,
+    id_header="x-reqid",
+    credentials={"authorization": "QiniuStub uid=1&ut=4"},
+    health={"/health": Form(200, PLAIN, "ok orders")},
+    not_ready={"/health": Form(503, PLAIN, "not ready", RETRY)},
+    broken=Asked("/v1/eval", b"{"),
+    undecodable=ava(400, "parse task request failed"),
+    unauthorized=ava(401),
+    too_large=ava(413),
+    timeout=ava(504),
+    failed=ava(599, "a secret of the script"),
+    died=ava(500),
+    poisonous=ava(422),
+    nan=ava(599),
+    unknown=ava(404),
+    wrong_method=ava(405),
+    loading=ava(503),
+    queue_full=ava(503),
+)
+
+
+# paddle
+
+
+def of_text(order: Order) -> Asked:
+    return Asked("/predict", as_json({"text": json.dumps(order)}))
+
+
+PADDLE = Platform(
+    name="paddle",
+    package="paddle",
+    ask=of_text,
+    answer=lambda number, twice: Form(200, JSON, result(number, twice)),
+    broken=Asked("/predict", b"{"),
+    undecodable=neutral(400, "bad_request"),
+    unauthorized=neutral(401, "unauthorized"),
+    too_large=neutral(413, "body_too_large"),
+    timeout=neutral(504, "timeout"),
+    failed=neutral(500, "script_error"),
+    died=neutral(500, "worker_died"),
+    poisonous=neutral(422, "poisonous"),
+    nan=Form(200, JSON, result(1, None), WARNED),
+    unknown=neutral(404, "not_found"),
+    wrong_method=neutral(405, "method_not_allowed"),
+    loading=neutral(503, "loading"),
+    queue_full=neutral(503, "queue_full"),
+)
+
+
+def serving_request(order: Order) -> Asked:
+    return Asked("/paddle/prediction", as_json({"key": ["text"], "value": [json.dumps(order)]}))
+
+
+def serving_answer(number: Any, twice: Any, **options: Any) -> Form:
+    pairs = {"key": ["id", "twice"], "value": [str(number), str(twice)]}
+    return Form(200, JSON, {"err_no": 0, "err_msg": "", **pairs, "tensors": []}, **options)
+
+
+def serving_error(number: int, status: int = 200) -> Form:
+    return Form(status, JSON, {"err_no": number, "err_msg": TEXT, "key": [], "value": [], "tensors": []})
+
+
+PADDLE_SERVING = Platform(
+    name="paddle_serving",
+    package="paddle",
+    ask=serving_request,
+    answer=serving_answer,
+    broken=Asked("/paddle/prediction", b"{"),
+    undecodable=serving_error(5000),
+    unauthorized=serving_error(10000, 401),
+    too_large=serving_error(5000, 413),
+    timeout=serving_error(6000),
+    failed=serving_error(10000),
+    died=serving_error(10000),
+    poisonous=serving_error(5000, 422),
+    nan=serving_answer(1, None, headers=WARNED),
+    unknown=neutral(404, "not_found"),
+    wrong_method=neutral(405, "method_not_allowed"),
+    loading=serving_error(10000, 503),
+    queue_full=serving_error(10000, 503),
+)
+
+
+# megflow
+
+
+PIXEL = bytes.fromhex(
+    "89504e470d0a1a0a0000000d4948445200000001000000010802000000907753de"
+    "0000000c49444154789c63f8ffff3f0005fe02fe0def46b80000000049454e44ae426082"
+)
+OCTETS = "application/octet-stream"
+
+
+def warp(status: int, text: str = TEXT) -> Form:
+    return Form(status, PLAIN, text)
+
+
+OF_GRAPHS: dict[str, Any] = {
+    "unauthorized": warp(401),
+    "too_large": warp(413),
+    "timeout": warp(504),
+    "failed": warp(500, Some("node 'does' failed on this request.*")),
+    "died": warp(500),
+    "poisonous": warp(422),
+    "unknown": Form(404, "", ""),
+    "wrong_method": warp(405),
+    "loading": warp(503),
+    "queue_full": warp(503),
+}
+
+MEGFLOW_IMAGE = Platform(
+    name="megflow_image",
+    package="graph",
+    file="image.toml",
+    ask=lambda order: Asked("/analyze/" + quote(json.dumps(order), safe=""), PIXEL, "image/*"),
+    answer=lambda number, twice: Form(200, JSON, json.dumps(result(number, twice))),
+    broken=Asked("/analyze/any", b"no picture", "image/*"),
+    undecodable=warp(500, Some("Unhandled rejection: .*")),
+    # The graph's own text, as it is.
+    nan=Form(200, JSON, '{"id": 1, "twice": NaN}'),
+    **OF_GRAPHS,
+)
+MEGFLOW_BYTES = Platform(
+    name="megflow_bytes",
+    package="graph",
+    file="bytes.toml",
+    ask=lambda order: Asked("/analyze/bytes", as_json(order), OCTETS),
+    answer=lambda number, twice: Form(200, OCTETS, json.dumps(result(number, twice))),
+    nan=Form(200, OCTETS, '{"id": 1, "twice": NaN}'),
+    **OF_GRAPHS,
+)
+
+
+# acme, which comes from outside
+
+
+def acme(status: int, number: int = 99) -> Form:
+    return Form(status, JSON, {"acme_error": {"number": number, "text": TEXT}})
+
+
+def signed(number: Any, twice: Any, **options: Any) -> Form:
+    return Form(200, JSON, {"answer": result(number, twice), "signed": "ACME"}, **options)
+
+
+OUTSIDE = Platform(
+    name="acme",
+    package="acme",
+    outside=ACME,
+    ask=lambda order: Asked("/acme/ask", as_json({"question": order})),
+    answer=signed,
+    health={"/acme/alive": Form(200, PLAIN, "yes")},
+    broken=Asked("/acme/ask", b"{"),
+    undecodable=acme(400),
+    unauthorized=acme(401),
+    too_large=acme(413),
+    timeout=acme(504, 30),
+    failed=acme(500),
+    died=acme(500),
+    poisonous=acme(422),
+    nan=signed(1, None, headers=WARNED),
+    unknown=acme(404, 40),
+    wrong_method=acme(405),
+    loading=acme(503),
+    queue_full=acme(503, 31),
+)
+
+PLATFORMS = (
+    PLAIN_DIALECT, TIINFER, MODELARTS, MODELARTS_ROWS, EVALS, PADDLE, PADDLE_SERVING, MEGFLOW_IMAGE, MEGFLOW_BYTES,
+    OUTSIDE,
+)  # fmt: skip
