@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import pickle
 import re
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -12,8 +13,8 @@ from typing import Any
 import numpy
 import pytest
 
-from support.paddle import SHIMS, python
-from support.server import PACKAGES
+from support.paddle import ALEXNET, PYTHONPATH, SHIMS, picture, python
+from support.server import PACKAGES, panglot
 
 SEEDS = os.environ.get("PANGLOT_SEED_DOCS", "")
 LINE = re.compile(r"\[\d{4}/\d\d/\d\d \d\d:\d\d:\d\d\] root INFO: ?(.*)")
@@ -261,3 +262,62 @@ def test_a_real_package_wins(tmp_path: Path) -> None:
     (tmp_path / "auto_log.py").write_text("VALUE = 'real'\n")
     with serving(tmp_path) as server:
         assert server.predict({"text": "a"}).json() == {"words": ["a"], "count": "real"}
+
+
+# panglot shims paddle
+
+
+def started(python: str, path: str, code: str) -> str:
+    done = subprocess.run([python, "-c", code], env={"PYTHONPATH": path}, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_auto_log_is_there_also_where_reprod_log_is_installed(tmp_path: Path) -> None:
+    path = panglot("shims", "paddle").stdout.strip()
+    assert path == PYTHONPATH
+    python("-m", "venv", "--without-pip", str(tmp_path))
+    [site] = tmp_path.glob("lib/python*/site-packages")
+    (site / "reprod_log.py").write_text("VALUE = 'real'\n")
+    code = "import auto_log, reprod_log; print(reprod_log.VALUE, auto_log.AutoLogger.__name__)"
+    assert started(str(tmp_path / "bin" / "python"), path, code) == "real AutoLogger\n"
+
+
+def test_another_sitecustomize_still_runs(tmp_path: Path) -> None:
+    (tmp_path / "sitecustomize.py").write_text("import builtins\nbuiltins.here = 'theirs'\n")
+    assert started(sys.executable, f"{PYTHONPATH}:{tmp_path}", "print(here)") == "theirs\n"
+    (tmp_path / "sitecustomize.py").unlink()
+    assert started(sys.executable, f"{PYTHONPATH}:{tmp_path}", "print('fine')") == "fine\n"
+
+
+def test_a_plain_run_takes_what_paddle_3_exports(alexnet: Path, tmp_path: Path) -> None:
+    """The script names inference.pdmodel, and Paddle 3 wrote inference.json."""
+    assert not (alexnet / "inference.pdmodel").exists()
+    script = str(ALEXNET / "deploy" / "inference_python" / "infer.py")
+    image = str(picture(tmp_path / "a.png", 5))
+    text = python(script, "--model-dir", str(alexnet), "--img-path", image, cwd=tmp_path, shims=True)
+    assert "class_id" in text
+    # What the server's own tool saves is what the script saves, to the last bit; both checks take it.
+    words = ("run", script, image, "--save", str(tmp_path / "served.npy"), "--", "--model-dir", str(alexnet))
+    done = panglot(*words, seconds=110)
+    assert done.returncode == 0, done.stderr
+    theirs = numpy.load(tmp_path / "output_inference_engine.npy", allow_pickle=True).item()
+    ours = numpy.load(tmp_path / "served.npy", allow_pickle=True).item()
+    assert {key: (array.shape, array.dtype) for key, array in ours.items()} == {
+        "class_id": ((1,), numpy.dtype("int64")),
+        "prob": ((1,), numpy.dtype("float32")),
+    }
+    assert theirs == ours
+    files = [str(tmp_path / name) for name in ("served.npy", "output_inference_engine.npy")]
+    assert panglot("check", *files, "--atol", "0", "--rtol", "0").returncode == 0
+    code = (
+        "from reprod_log import ReprodDiffHelper\nhelper = ReprodDiffHelper()\n"
+        f"helper.compare_info(*map(helper.load_info, {files!r}))\nprint(helper.report(diff_threshold=0))"
+    )
+    assert "diff check passed" in python("-c", code, cwd=tmp_path, shims=True)
+
+
+def test_a_plain_run_says_what_is_wrong_with_a_model(tmp_path: Path) -> None:
+    code = "from paddle.inference import Config\nConfig('inference.pdmodel', 'inference.pdiparams')"
+    with pytest.raises(AssertionError, match=r"no exported model inference.pdmodel \(fix: export the model into"):
+        python("-c", code, cwd=tmp_path, shims=True)

@@ -13,6 +13,8 @@ from support.server import PACKAGES, ROOT
 
 ALEXNET = PACKAGES / "paddle_alexnet"
 SHIMS = ROOT / "src" / "panglot_worker" / "dialects" / "paddle" / "platform" / "fallback"
+PYTHONPATH = f"{ROOT / 'src' / 'panglot_worker' / 'shims'}:{SHIMS}"
+"""What `panglot shims paddle` prints."""
 CLOSE = 1e-5
 
 
@@ -23,7 +25,7 @@ def python(*words: str, cwd: Path = ROOT, legacy: bool = False, shims: bool = Fa
     if legacy:
         environment["FLAGS_enable_pir_api"] = "0"
     if shims:
-        environment["PYTHONPATH"] = str(SHIMS)
+        environment["PYTHONPATH"] = PYTHONPATH
     done = subprocess.run(
         [sys.executable, *words], cwd=cwd, env=environment, capture_output=True, text=True, timeout=100, check=False
     )

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import atexit
 import json
 import os
+import shutil
 import tempfile
 from typing import Any, Dict, List, Tuple
 
@@ -21,6 +23,9 @@ class BadModel(RuntimeError):
         self.problem = problem
         self.file = file
         self.fix = fix
+
+    def __str__(self) -> str:
+        return "%s (fix: %s)" % (self.problem, self.fix) if self.fix else self.problem
 
 
 def resolve(program: str, parameters: str = "") -> Tuple[str, bool]:
@@ -68,6 +73,7 @@ def content(path: str) -> str:
 def _linked(path: str) -> str:
     """A link to the file under a name that ends with .json."""
     folder = tempfile.mkdtemp(prefix="panglot-model-")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
     link = os.path.join(folder, os.path.splitext(os.path.basename(path))[0] + NEW)
     os.symlink(os.path.abspath(path), link)
     return link

@@ -142,4 +142,7 @@ class Redirected:
 
 def config_class(original: Any, redirection: Redirection) -> Any:
     """Paddle's Config with `Redirected` before it, under its own name."""
+    if issubclass(original, Redirected):
+        # Of `panglot shims`, when the server itself was started with them.
+        original = original.__bases__[1]
     return type(original.__name__, (Redirected, original), {"_panglot": redirection, "__module__": original.__module__})
