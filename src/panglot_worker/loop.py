@@ -32,7 +32,7 @@ def start(socket_fd: str, life_fd: str) -> None:
 
 
 def main(socket_fd: int, life_fd: int) -> None:
-    """A worker's life, with its end of the socket and of the pipe that tells of the front's death."""
+    """Live a worker's life. `socket_fd` leads to the front; `life_fd` is a pipe that tells of the front's death."""
     printing.install()
     die_with_front(life_fd)
     os.set_inheritable(socket_fd, False)
@@ -50,7 +50,7 @@ def main(socket_fd: int, life_fd: int) -> None:
 
 
 def die_with_front(life_fd: int) -> None:
-    """When the front dies, however, the kernel kills this worker's whole process group.
+    """Have the kernel kill this worker's whole process group when the front dies, in whatever way that happens.
 
     The front holds the other end of the pipe `life_fd` and never writes to it, so its only event is the front's end.
     The parent-death signal is the second belt, for kernels without signal-driven input on pipes.
@@ -68,14 +68,14 @@ def die_with_front(life_fd: int) -> None:
 
 
 def enter_group(group: str) -> None:
-    """Be in a control group of its own, so that whatever the script starts ends with this worker."""
+    """Move this process into a control group of its own, so that whatever the script starts ends with this worker."""
     if group:
         with contextlib.suppress(OSError), open(os.path.join(group, "cgroup.procs"), "w") as members:
             members.write("0")
 
 
 def be_expendable() -> None:
-    """No core dumps, and when memory runs out the kernel takes a worker before the front."""
+    """Write no core dumps, and let the kernel end this worker before the front when memory runs out."""
     with contextlib.suppress(ValueError, OSError):
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     with contextlib.suppress(OSError), open("/proc/self/oom_score_adj", "w") as score:
@@ -83,7 +83,10 @@ def be_expendable() -> None:
 
 
 def work(port: Port, own_process: bool = True) -> int:
-    """Load and serve; the exit code. Without a process of its own, signals are left alone."""
+    """Load the script, serve until told to stop, and return the exit code.
+
+    Signals are left alone where the worker has no process of its own (`--inline`).
+    """
     frame = port.next()
     if frame.kind != wire.HELLO:
         raise wire.WireError("expected HELLO, got %s" % wire.NAMES.get(frame.kind, frame.kind))
@@ -109,7 +112,7 @@ def work(port: Port, own_process: bool = True) -> int:
     return 0
 
 
-class Loaded(NamedTuple):
+class LoadedScript(NamedTuple):
     """A script that is ready: its dialect, its stages, and what serves them."""
 
     dialect: Dialect
@@ -117,7 +120,7 @@ class Loaded(NamedTuple):
     serve: Callable[..., str]
 
 
-def load(package: Package, port: Port, own_process: bool) -> Optional[Loaded]:
+def load(package: Package, port: Port, own_process: bool) -> Optional[LoadedScript]:
     """Bring the script up and say READY, or say FAILED."""
     doing = "loading"
     started = time.monotonic()
@@ -151,26 +154,26 @@ def load(package: Package, port: Port, own_process: bool) -> Optional[Loaded]:
     return loaded
 
 
-def arranged(dialect: Dialect, stages: Optional[Stages]) -> Loaded:
-    """What this worker does of the script: all of it or its part of a row, recorded where that is wanted."""
+def arranged(dialect: Dialect, stages: Optional[Stages]) -> LoadedScript:
+    """What this worker runs of the script: all of it or the stages of its pool, recorded where that is wanted."""
     module, _, name = dialect.server.partition(":")
     serve: Callable[..., str] = getattr(importlib.import_module(module), name)
     package = dialect.package
-    if package.part:
-        from panglot_worker.parts import Part
+    if package.pool:
+        from panglot_worker.row import PoolInRow
 
-        part = Part(dialect, package.part)
-        serve = part.serve
-        stages = part.of(stages) if stages is not None else None
+        pool = PoolInRow(dialect, package.pool)
+        serve = pool.serve
+        stages = pool.of(stages) if stages is not None else None
     if package.settings.get("dev") and stages is not None:
         from panglot_worker import recording
 
         stages = recording.watched(stages, package)
-    return Loaded(dialect, stages, serve)
+    return LoadedScript(dialect, stages, serve)
 
 
 def guarded(port: Port, package: Package, own_process: bool) -> Port:
-    """The port, with the guard of `worker_net` where that is wanted."""
+    """The port, with the guard of the setting `worker_net` around it where that is wanted."""
     if package.settings.get("worker_net") != "guard":
         return port
     if not own_process:
@@ -183,6 +186,7 @@ def guarded(port: Port, package: Package, own_process: bool) -> Port:
 
 
 def leave_network(package: Package, own_process: bool) -> None:
+    """Leave every network where `worker_net` is none. Raises ScriptError where that cannot be."""
     if package.settings.get("worker_net") != "none":
         return
     if not own_process:
@@ -208,7 +212,7 @@ def warm_up(dialect: Dialect, stages: Stages, port: Port, progress: Callable[[st
         return stages
 
 
-def ready(loaded: Loaded, description: Dict[str, Any], seconds: float) -> Dict[str, Any]:
+def ready(loaded: LoadedScript, description: Dict[str, Any], seconds: float) -> Dict[str, Any]:
     """What the front is told once the script can take items."""
     dialect = loaded.dialect
     infers = dialect.package.does("inference")
@@ -223,7 +227,7 @@ def ready(loaded: Loaded, description: Dict[str, Any], seconds: float) -> Dict[s
 
 
 def reset_signals() -> None:
-    """What a script installed while loading must not change how its worker is stopped."""
+    """Undo what a script installed while loading: it must not change how its worker is stopped."""
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     faulthandler.enable(file=sys.__stderr__ if sys.__stderr__ else 2)

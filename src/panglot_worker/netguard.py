@@ -17,7 +17,7 @@ from typing import Any, Callable, Dict, List, Sequence, Set, Tuple
 from panglot_worker import current, wire
 from panglot_worker.loading import ScriptError
 from panglot_worker.net import addresses
-from panglot_worker.net.hosts import ANY_PORT, Allowed, Refused
+from panglot_worker.net.hosts import ANY_PORT, AddressRefused, Allowed
 from panglot_worker.port import Frame, Port
 
 TIMEOUT = 10.0
@@ -46,20 +46,20 @@ class Guard:
         def guarded_connect(sock: socket.socket, address: Any) -> None:
             try:
                 address = self.checked(sock, address)
-            except Refused:
+            except AddressRefused:
                 raise ConnectionRefusedError(errno.ECONNREFUSED, os.strerror(errno.ECONNREFUSED)) from None
             connect(sock, address)
 
         def guarded_connect_ex(sock: socket.socket, address: Any) -> Any:
             try:
                 return connect_ex(sock, self.checked(sock, address))
-            except Refused:
+            except AddressRefused:
                 return errno.ECONNREFUSED
 
         def guarded_sendto(sock: socket.socket, data: Any, *rest: Any) -> Any:
             try:
                 return sendto(sock, data, *rest[:-1], *(self.checked(sock, address) for address in rest[-1:]))
-            except Refused:
+            except AddressRefused:
                 raise ConnectionRefusedError(errno.ECONNREFUSED, os.strerror(errno.ECONNREFUSED)) from None
 
         def guarded_sendmsg(
@@ -67,7 +67,7 @@ class Guard:
         ) -> Any:
             try:
                 where = None if address is None else self.checked(sock, address)
-            except Refused:
+            except AddressRefused:
                 raise ConnectionRefusedError(errno.ECONNREFUSED, os.strerror(errno.ECONNREFUSED)) from None
             return sendmsg(sock, buffers, ancdata, flags, where)
 
@@ -75,7 +75,7 @@ class Guard:
         kind.sendto, kind.sendmsg = guarded_sendto, guarded_sendmsg
 
     def checked(self, sock: socket.socket, address: Any) -> Any:
-        """The address to use in place of this one: numeric, so that no name is looked up twice. Raises Refused."""
+        """The numeric address to use for this one, so that no name is looked up twice. Raises AddressRefused."""
         inet = sock.family in (socket.AF_INET, socket.AF_INET6)
         if not self.active or not inet or not isinstance(address, tuple) or len(address) < 2:
             return address
@@ -88,7 +88,7 @@ class Guard:
         for candidate in found:
             if not addresses.is_public(candidate[0]) and not self._is_allowed(host, candidate[0], port):
                 self.refused(candidate[0], port)
-                raise Refused
+                raise AddressRefused
         if sock.gettimeout() is None:
             sock.settimeout(TIMEOUT)
         return (found[0][0], *address[1:]) if len(found[0]) == 2 else found[0]

@@ -59,7 +59,7 @@ _record: "ContextVar[Optional[Record]]" = ContextVar("record", default=None)
 
 def watched(stages: Stages, package: Package) -> Stages:
     """The stages of a loaded script, with what comes out of each taken down for whoever asks."""
-    last = not package.part or bool(package.part["last"])
+    last = not package.pool or bool(package.pool["last"])
     infers = package.does("inference")
     return Stages(
         decode=_begun(stages.decode),

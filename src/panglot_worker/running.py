@@ -32,10 +32,11 @@ class Runner:
         """Why this process must not go on."""
         self.sickness = Sickness(port, int(dialect.package.settings.get("sick_after", 0)))
         self._polled = now()
-        part = dialect.package.part
-        self.streams = dialect.streams and (not part or bool(part["last"]))
+        pool = dialect.package.pool
+        self.streams = dialect.streams and (not pool or bool(pool["last"]))
 
     def run(self, items: List[wire.Item], singly: bool) -> None:
+        """Run the items of one frame: as a batch where the script takes batches and the front does not say `singly`."""
         if singly or len(items) == 1 or self.infer_batch is None:
             for item in items:
                 if self.broken:
@@ -61,6 +62,7 @@ class Runner:
     # One item
 
     def run_one(self, request: Request) -> None:
+        """Take one item through the stages and send its reply, whatever the script raises."""
         current.running[:] = (request,)
         marks = [now()]
         stage = "decode"
@@ -98,7 +100,7 @@ class Runner:
     # A batch
 
     def run_batch(self, requests: List[Request], infer_batch: Callable[[List[Any]], Sequence[Any]]) -> None:
-        """Decode each, call once, encode each. A call that fails is repeated item by item, once."""
+        """Decode each item, call the script once, encode each result. A call that fails is repeated item by item."""
         replies: List[wire.Reply] = []
         ready: List[Tuple[Request, Any, int, int]] = []
         for request in requests:
@@ -214,6 +216,7 @@ class Runner:
     # Failures
 
     def failed_reply(self, request: Request, error: BaseException, stage: str, times: wire.Times) -> wire.Reply:
+        """The reply to an item whose stage raised; notes whether this process can go on after it."""
         self._note_broken(error)
         problem, text = self._worded(error, stage, request)
         if text and stage != "decode":
@@ -278,7 +281,7 @@ def serve(dialect: Dialect, stages: Stages, port: Port, rerun: bool) -> str:
 
 
 def run_frames(runner: Runner, port: Port, after: Callable[[], None]) -> str:
-    """The same for any runner; `after` is called when a frame is done."""
+    """Let a runner run frames until the front says stop, calling `after` after each. Returns why it ended."""
     while True:
         kind, flags, count, payload = port.next()
         if kind == wire.RUN:

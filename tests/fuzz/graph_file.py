@@ -13,7 +13,7 @@ from panglot.dialects.megflow import detect
 from panglot.errors import StartError
 from panglot.package import Package
 from panglot_worker import wire
-from panglot_worker.graphs import model, reading
+from panglot_worker.graphs import configuration, reading
 from panglot_worker.graphs.expressions import FILTERS
 from panglot_worker.graphs.ports import BUILT_IN
 
@@ -102,5 +102,5 @@ def check_package(package: Package) -> None:
     """Its worker reads the same graphs, and it can be shown."""
     frame = wire.json_frame(wire.HELLO, 1, package.for_worker())
     options = wire.json_object(frame[wire.HEADER.size :])["options"]
-    assert model.from_json(options["config"]).main == package.entry
+    assert configuration.from_json(options["config"]).main == package.entry
     assert all(isinstance(line, str) for lines in package.facts.values() for line in lines)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from panglot_worker.graphs import checking, model, ports, reading
+from panglot_worker.graphs import checking, configuration, ports, reading
 from panglot_worker.graphs.errors import GraphError
 
 GOOD = """\
@@ -62,7 +62,7 @@ TYPES = checking.Types(
 )
 
 
-def load(text: str) -> model.Config:
+def load(text: str) -> configuration.Config:
     config = reading.read_text(text, file="graph.toml")
     checking.check(config, TYPES)
     return config
@@ -75,13 +75,13 @@ def test_a_file_that_uses_every_key() -> None:
     assert (last.cloned, last.res, last.args) == (2, ["own", "store"], {"size": {"width": 3}})
     assert (last.place.file, last.place.line) == ("graph.toml", 33)
     assert config.graphs["main"].connections[1].place.line == 20
-    assert config.graphs["main"].connections[1].ports[1] == model.PortRef("last", "inp", 0)
+    assert config.graphs["main"].connections[1].ports[1] == configuration.PortRef("last", "inp", 0)
     assert config.shared("model") is not None
 
 
 def test_it_survives_the_way_to_the_worker() -> None:
     config = load(GOOD)
-    assert model.from_json(json.loads(json.dumps(model.to_json(config)))) == config
+    assert configuration.from_json(json.loads(json.dumps(configuration.to_json(config)))) == config
 
 
 def test_inline_tables_and_dates() -> None:

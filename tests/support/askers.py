@@ -11,7 +11,7 @@ import socket
 import sys
 
 from panglot.fetching.fetcher import REFUSED, Fetcher, Limits
-from panglot_worker.net.hosts import Allowed, Refused
+from panglot_worker.net.hosts import AddressRefused, Allowed
 from panglot_worker.netguard import Guard
 from panglot_worker.video.guarded import Unreachable, opened
 from panglot_worker.video.relay import Relay
@@ -27,7 +27,7 @@ def video(url: str, *listed: str) -> str:
     """The decoder, for videos at addresses."""
     try:
         opened(url, listed, 1 << 20, 5.0)
-    except Refused:
+    except AddressRefused:
         return "refused"
     except (OSError, Unreachable):
         pass
@@ -38,7 +38,7 @@ def camera(url: str, *listed: str) -> str:
     """The decoder, for live streams."""
     try:
         Relay(url, listed, 5.0)
-    except Refused:
+    except AddressRefused:
         return "refused"
     except OSError:
         pass

@@ -15,7 +15,7 @@ from typing import Any
 
 sys.path[:0] = [str(Path(__file__).resolve().parents[2] / "src"), str(Path(__file__).resolve().parents[1])]
 
-from panglot_worker.net.hosts import Refused  # noqa: E402
+from panglot_worker.net.hosts import AddressRefused  # noqa: E402
 from panglot_worker.video import sources  # noqa: E402
 from panglot_worker.video.frames import Decoder, Ended, Sampling, Source  # noqa: E402
 from panglot_worker.video.limits import Limits, Rules  # noqa: E402
@@ -101,7 +101,7 @@ def main(given: dict[str, Any]) -> dict[str, Any]:
             outcomes[word[:60]] = outcome(
                 sources.find(word.replace("{port}", str(counting.port)), Rules()), Rules(), opened
             )
-        except Refused:
+        except AddressRefused:
             outcomes[word[:60]] = "refused"
     return {"outcomes": outcomes, "connections": counting.connections, "datagrams": counting.datagrams,
             "opened": sorted(opened)}  # fmt: skip

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from panglot_worker.net.hosts import Refused
+from panglot_worker.net.hosts import AddressRefused
 from panglot_worker.video import files, sources
 from panglot_worker.video.frames import LENT, Decoder, Ended, Frame, Sampling
 from panglot_worker.video.limits import Limits, Rules
@@ -123,12 +123,12 @@ def test_below_a_root_only(tmp_path: Path) -> None:
     bad = ["", "link.mp4", "away/outside.mp4", "hard.mp4", "pipe", "in", "../outside.mp4", "in/../../outside.mp4",
            str(outside), "in//a.mp4", "./in/a.mp4", "in/a.mp4\0", "~/a", "/dev/zero", "in/%61.mp4"]  # fmt: skip
     for path in bad:
-        with pytest.raises(Refused) as caught:
+        with pytest.raises(AddressRefused) as caught:
             files.open_file(path, rules)
         assert str(caught.value) == "there is no such file", "the same words for all"
-    with pytest.raises(Refused, match="--uri-root"):
+    with pytest.raises(AddressRefused, match="--uri-root"):
         files.open_file(str(inside), Rules(any_file=False))
-    with pytest.raises(Refused, match="loopback"):
+    with pytest.raises(AddressRefused, match="loopback"):
         sources.find("/dev/video0", rules)
 
 

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from panglot_worker.net.addresses import all_public, is_loopback, is_public, read, same, spelt
-from panglot_worker.net.hosts import Allowed, Refused, entry
-from panglot_worker.net.urls import Target, check_addresses, parse, redirected
+from panglot_worker.net.hosts import AddressRefused, Allowed, entry
+from panglot_worker.net.urls import Url, check_addresses, parse, redirected
 from support.addresses import BAD_URLS, FORBIDDEN, GOOD_URLS, LISTED, NO_ENTRIES, NOT_PLAIN, PUBLIC, WITH_A_ZONE
 
 NONE = Allowed()
@@ -73,14 +73,14 @@ def test_not_loopback(address: str) -> None:
 # URLs
 
 PLAIN = {
-    "http://example.org": Target("http", "example.org", 80, "/"),
-    "https://example.org/a/b?c=d&e": Target("https", "example.org", 443, "/a/b?c=d&e"),
-    "http://EXAMPLE.Org:80/": Target("http", "example.org", 80, "/"),
-    "http://example.org:443/": Target("http", "example.org", 443, "/"),
-    "http://example.org?x": Target("http", "example.org", 80, "/?x"),
-    "http://8.8.8.8/": Target("http", "8.8.8.8", 80, "/"),
-    "http://[2A00:1450:0::1]/": Target("http", "2a00:1450::1", 80, "/"),
-    "http://a_b.example.org/%00": Target("http", "a_b.example.org", 80, "/%00"),
+    "http://example.org": Url("http", "example.org", 80, "/"),
+    "https://example.org/a/b?c=d&e": Url("https", "example.org", 443, "/a/b?c=d&e"),
+    "http://EXAMPLE.Org:80/": Url("http", "example.org", 80, "/"),
+    "http://example.org:443/": Url("http", "example.org", 443, "/"),
+    "http://example.org?x": Url("http", "example.org", 80, "/?x"),
+    "http://8.8.8.8/": Url("http", "8.8.8.8", 80, "/"),
+    "http://[2A00:1450:0::1]/": Url("http", "2a00:1450::1", 80, "/"),
+    "http://a_b.example.org/%00": Url("http", "a_b.example.org", 80, "/%00"),
 }
 
 
@@ -95,13 +95,13 @@ def test_what_is_asked_and_what_is_not(schemes: Any) -> None:
     for url in GOOD_URLS:
         check_addresses(parse(url, NONE, schemes), [parse(url, NONE, schemes).host])
     for url in BAD_URLS:
-        with pytest.raises(Refused):
+        with pytest.raises(AddressRefused):
             pytest.fail(f"{url[:80]!r} was read as {parse(url, NONE, schemes)!r}")
 
 
 RTSP = {
-    "rtsp://8.8.8.8/live": Target("rtsp", "8.8.8.8", 554, "/live"),
-    "rtsp://user:pass@8.8.8.8:554": Target("rtsp", "8.8.8.8", 554, "/", user="user:pass"),
+    "rtsp://8.8.8.8/live": Url("rtsp", "8.8.8.8", 554, "/live"),
+    "rtsp://user:pass@8.8.8.8:554": Url("rtsp", "8.8.8.8", 554, "/", user="user:pass"),
 }
 
 
@@ -109,9 +109,9 @@ RTSP = {
 def test_only_rtsp_has_port_554_and_users(url: str) -> None:
     assert parse(url, NONE, EVERY) == RTSP[url]
     for other in (url.replace("rtsp", "http"), "rtsp://8.8.8.8:80/", "rtsp://8.8.8.8:443/", "rtsp://@8.8.8.8/"):
-        with pytest.raises(Refused):
+        with pytest.raises(AddressRefused):
             parse(other.replace("http://8.8.8.8/", "http://8.8.8.8:554/"), NONE, EVERY)
-    with pytest.raises(Refused):
+    with pytest.raises(AddressRefused):
         parse(url, NONE)
 
 
@@ -120,7 +120,7 @@ def test_whatever_is_accepted_is_plain(text: str) -> None:
     """What the parser accepts has one reading: rebuilt, it is the same again."""
     try:
         found = parse(text, NONE)
-    except Refused:
+    except AddressRefused:
         return
     assert parse(found.url, NONE) == found
     assert found.port in (80, 443)
@@ -136,7 +136,7 @@ def test_an_allowed_host_may_have_any_address_and_port(url: str, listed: str, ex
         found = parse(url, Allowed([listed]))
         # Names in the list lead to loopback.
         check_addresses(found, [found.host if read(found.host) else "127.0.0.1"])
-    except Refused:
+    except AddressRefused:
         assert not expected
     else:
         assert expected
@@ -148,19 +148,19 @@ def test_names_that_are_listed() -> None:
     assert parse("http://MODELS.internal/", allowed).free
     assert parse("http://xn--bcher-kva.example/", allowed).free
     for other in ("http://xmodels.internal:6379/", "http://models.internal.org:81/"):
-        with pytest.raises(Refused):
+        with pytest.raises(AddressRefused):
             parse(other, allowed)
 
 
 @pytest.mark.parametrize("text", NO_ENTRIES)
 def test_what_cannot_be_listed(text: str) -> None:
-    with pytest.raises(Refused):
+    with pytest.raises(AddressRefused):
         entry(text)
 
 
 # Redirects
 
-FROM = Target("https", "example.org", 443, "/a/b?c")
+FROM = Url("https", "example.org", 443, "/a/b?c")
 TO = {
     "https://other.org/x": "https://other.org/x",
     "//other.org/x": "https://other.org/x",
@@ -186,5 +186,5 @@ NOWHERE = (
 
 @pytest.mark.parametrize("location", NOWHERE, ids=[text[:30] for text in NOWHERE])
 def test_121_redirects_that_are_not_followed(location: str) -> None:
-    with pytest.raises(Refused):
+    with pytest.raises(AddressRefused):
         redirected(FROM, location, NONE)

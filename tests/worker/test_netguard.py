@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from panglot_worker.net.hosts import Refused
+from panglot_worker.net.hosts import AddressRefused
 from panglot_worker.netguard import TIMEOUT, Guard
 
 
@@ -58,7 +58,7 @@ def checked(made: Guard, address: Any, sock: Any = None) -> Any:
 def refuses(made: Guard, address: Any, sock: Any = None) -> bool:
     try:
         checked(made, address, sock)
-    except Refused:
+    except AddressRefused:
         return True
     return False
 

@@ -60,15 +60,16 @@ class Launcher:
             "settings": {**self.settings.for_worker(), "rows": self.inline is None and not self.settings.pools},
             "worker": worker.index,
             "run_folder": self.scratch.folder(self._folder(worker)),
-            "part": self._part(),
+            "pool": self._pool(),
         }
 
-    def _part(self) -> dict[str, Any]:
-        part, memory = self.plan.for_worker(), self.memory
-        if part:
-            part["reads"] = memory.reads.for_worker() if memory.reads is not None else None
-            part["writes"] = memory.writes.for_worker() if memory.writes is not None else None
-        return part
+    def _pool(self) -> dict[str, Any]:
+        """What the worker is told about its pool; nothing when that is the whole package."""
+        pool, memory = self.plan.for_worker(), self.memory
+        if pool:
+            pool["reads"] = memory.reads.for_worker() if memory.reads is not None else None
+            pool["writes"] = memory.writes.for_worker() if memory.writes is not None else None
+        return pool
 
     def _folder(self, worker: Worker) -> str:
         return f"worker-{worker.generation}"

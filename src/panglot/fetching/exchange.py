@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 import httptools
 
 from panglot_worker.net.addresses import same
-from panglot_worker.net.hosts import Refused
-from panglot_worker.net.urls import Target
+from panglot_worker.net.hosts import AddressRefused
+from panglot_worker.net.urls import Url
 
 READ = 65536
 MOST_HEADERS = 65536
@@ -40,10 +40,10 @@ class Connection:
     def close(self) -> None:
         self.writer.transport.abort()
 
-    async def get(self, target: Target, most: int) -> Response:
+    async def get(self, url: Url, most: int) -> Response:
         """Send the request and read the answer whole. Raises Broken."""
         self.writer.write(
-            f"GET {target.target} HTTP/1.1\r\nHost: {target.authority}\r\nUser-Agent: panglot\r\nAccept: */*\r\n"
+            f"GET {url.target} HTTP/1.1\r\nHost: {url.authority}\r\nUser-Agent: panglot\r\nAccept: */*\r\n"
             "Accept-Encoding: identity\r\nConnection: close\r\n\r\n".encode("ascii")
         )
         answer = Answer(most)
@@ -56,15 +56,15 @@ class Connection:
         return answer.response()
 
 
-async def connect(target: Target, address: str, tls: ssl.SSLContext) -> Connection:
-    """Connect to that very address, and to no other. Raises OSError and Refused."""
-    secure: dict[str, Any] = {"ssl": tls, "server_hostname": target.host} if target.scheme == "https" else {}
-    reader, writer = await asyncio.open_connection(address, target.port, limit=READ, **secure)
+async def connect(url: Url, address: str, tls: ssl.SSLContext) -> Connection:
+    """Connect to that very address, and to no other. Raises OSError and AddressRefused."""
+    secure: dict[str, Any] = {"ssl": tls, "server_hostname": url.host} if url.scheme == "https" else {}
+    reader, writer = await asyncio.open_connection(address, url.port, limit=READ, **secure)
     connection = Connection(reader, writer)
     peer = writer.get_extra_info("peername")
     if not peer or not same(str(peer[0]), address):
         connection.close()
-        raise Refused("the connection led elsewhere")
+        raise AddressRefused("the connection led elsewhere")
     return connection
 
 

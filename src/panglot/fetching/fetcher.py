@@ -16,8 +16,8 @@ from panglot.fetching.resolving import look_up
 from panglot.settings import Settings
 from panglot.text import visible
 from panglot_worker.net import urls
-from panglot_worker.net.hosts import Allowed, Refused
-from panglot_worker.net.urls import Target
+from panglot_worker.net.hosts import AddressRefused, Allowed
+from panglot_worker.net.urls import Url
 
 log = logging.getLogger("panglot.fetch")
 ATTEMPTS = 4
@@ -73,7 +73,7 @@ class Fetcher:
             target = urls.parse(url, self.allowed)
             async with self._places, asyncio.timeout(self.limits.total):
                 return await self._follow(target)
-        except Refused as error:
+        except AddressRefused as error:
             fetched, why = Fetched(REFUSED), f"refused: {error}"
         except TimeoutError:
             fetched, why = Fetched(TIMEOUT), "not fetched in time"
@@ -84,23 +84,23 @@ class Fetcher:
         log.info("request %s: %s: %s", request_id, visible(url[:200].partition("?")[0]), visible(why))
         return fetched
 
-    async def _follow(self, target: Target) -> Fetched:
+    async def _follow(self, target: Url) -> Fetched:
         for _ in range(self.limits.redirects + 1):
             response = await self._get(target)
             if response.status in urls.REDIRECTS:
                 target = urls.redirected(target, response.location, self.allowed)
                 continue
             return _judged(response)
-        raise Refused("too many redirects")
+        raise AddressRefused("too many redirects")
 
-    async def _get(self, target: Target) -> Response:
+    async def _get(self, target: Url) -> Response:
         connection = await self._connect(target)
         try:
             return await connection.get(target, self.limits.bytes)
         finally:
             connection.close()
 
-    async def _connect(self, target: Target) -> Connection:
+    async def _connect(self, target: Url) -> Connection:
         """Connect to an address the name stands for now; the one that was checked, not looked up again."""
         addresses = await self._resolve(target.host, target.port)
         urls.check_addresses(target, addresses)

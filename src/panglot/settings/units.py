@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable
 
 from panglot.settings import pools
-from panglot_worker.net.hosts import Refused, entry
+from panglot_worker.net.hosts import AddressRefused, entry
 
 SECONDS = {"": 1.0, "ms": 0.001, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
 BYTES = {
@@ -104,7 +104,7 @@ def hosts(text: str) -> tuple[str, ...]:
     for host in found:
         try:
             entry(host)
-        except Refused:
+        except AddressRefused:
             raise ValueError(f"'{host}' is no host; write name, name:port or [address]:port") from None
     return found
 

@@ -26,14 +26,17 @@ class Package(NamedTuple):
     """Which of the package's workers this is, from 0."""
     run_folder: str = ""
     """The private folder to run in; empty: the package's own."""
-    part: Dict[str, Any] = {}
-    """Which part of a row of pools this worker is; empty: all of it. See `panglot.engine.row`."""
+    pool: Dict[str, Any] = {}
+    """The pool of a row this worker belongs to: its name, its stages, and whether it is the first or the last.
+
+    Empty when the package is one pool, which does everything. `panglot.engine.row` makes it.
+    """
     dialect_folder: str = ""
     """Where the dialect's worker half lies; empty: here."""
 
     def does(self, stage: str) -> bool:
         """Whether a stage runs in this worker. Only one that does `inference` needs the model."""
-        return not self.part or stage in self.part["stages"]
+        return not self.pool or stage in self.pool["stages"]
 
     def platform(self, kind: str) -> str:
         """The folder of modules that scripts of the dialect import: those that `always` win, or the `fallback`."""
@@ -83,7 +86,7 @@ class Problem(NamedTuple):
 class AsksForRow(Exception):
     """A script's own wish, found while it was imported: these pools in a row instead of one process for all.
 
-    Each is a dict with `name`, `workers` and, for those that take batches, `max_batch`; `stages` as in `Package.part`.
+    Each is a dict with `name`, `workers` and, for those that take batches, `max_batch`; `stages` as in `Package.pool`.
     """
 
     def __init__(self, pools: List[Dict[str, Any]]) -> None:
@@ -132,7 +135,7 @@ class Dialect:
     @property
     def may_ask_for_row(self) -> bool:
         """Whether `load` may still raise AsksForRow: not in a pool, and not where all must be one process."""
-        return not self.package.part and bool(self.package.settings.get("rows"))
+        return not self.package.pool and bool(self.package.settings.get("rows"))
 
     def warn(self, message: str) -> None:
         """A line in the server's log, for whoever runs it."""

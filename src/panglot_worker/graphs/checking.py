@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Dict, Iterator, List, Mapping, NamedTuple, Optional, Set, Tuple
 
+from panglot_worker.graphs.configuration import Config, Connection, GraphType, Node, PortRef
 from panglot_worker.graphs.errors import GraphError, near
-from panglot_worker.graphs.model import Config, Connection, GraphType, Node, PortRef
 from panglot_worker.graphs.ports import BUILT_IN, DICT, DYNAMIC, INPUT, SERVERS, UNSUPPORTED, Ports, of_graph
 
 

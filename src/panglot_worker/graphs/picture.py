@@ -7,7 +7,7 @@ import os
 from typing import Dict, Iterator, List, NamedTuple, Optional, Set, Tuple
 
 from panglot_worker.graphs.checking import Types, find_end, reachable
-from panglot_worker.graphs.model import Config, GraphType, Node
+from panglot_worker.graphs.configuration import Config, GraphType, Node
 from panglot_worker.graphs.ports import BUILT_IN, DYNAMIC, INPUT, SERVERS
 
 WIDTH, HEIGHT, ACROSS, DOWN, MARGIN = 170, 52, 90, 34, 24

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Dict, Iterable, List, NamedTuple, Optional, Tuple
 
-from panglot_worker.graphs.model import GraphType
+from panglot_worker.graphs.configuration import GraphType
 
 UNIT, LIST, DICT, DYNAMIC = "unit", "list", "dict", "dynamic"
 SUFFIXES = {"": UNIT, "[]": LIST, "{}": DICT, "dyn": DYNAMIC}

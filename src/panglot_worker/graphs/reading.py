@@ -7,8 +7,8 @@ import re
 from typing import Any, Dict, List, NamedTuple, Optional, Pattern, Tuple
 
 from panglot_worker.graphs import positions, template
+from panglot_worker.graphs.configuration import Config, Connection, GraphType, Node, Place, PortRef, Resource
 from panglot_worker.graphs.errors import GraphError, near
-from panglot_worker.graphs.model import Config, Connection, GraphType, Node, Place, PortRef, Resource
 
 TOP = ("main", "graphs", "nodes", "resources", "include")
 GRAPH = ("name", "nodes", "resources", "inputs", "outputs", "connections")

@@ -30,7 +30,7 @@ LOOPBACK_V6 = ipaddress.IPv6Address("::1")
 def read(text: str) -> Optional[Address]:
     """The address a text spells plainly; None for short forms, leading zeros, zones, and what is no address.
 
-    By the C library, which is stricter than the oldest CPythons and knows no zones, as the newer do.
+    The C library reads it: it is stricter than the oldest CPythons, and has no zones, which newer CPythons have.
     """
     for family in (socket.AF_INET, socket.AF_INET6):
         try:
@@ -41,18 +41,18 @@ def read(text: str) -> Optional[Address]:
 
 
 def spelt(address: Address) -> str:
-    """As the C library writes it: the text of CPython's own differs between versions."""
+    """An address as the C library writes it: what CPython itself writes differs between versions."""
     return socket.inet_ntop(socket.AF_INET if address.version == 4 else socket.AF_INET6, address.packed)
 
 
 def is_public(text: str) -> bool:
     """Whether a numeric address is one of the public internet. IPv4 inside IPv6 counts as what it stands for."""
-    found = read(text)
-    if isinstance(found, ipaddress.IPv6Address):
-        if found not in NAT64 and found not in MAPPED:
-            return found in GLOBAL_V6 and not any(found in network for network in FORBIDDEN_V6)
-        found = _inner(found)
-    return found is not None and not any(found in network for network in FORBIDDEN_V4)
+    address = read(text)
+    if isinstance(address, ipaddress.IPv6Address):
+        if address not in NAT64 and address not in MAPPED:
+            return address in GLOBAL_V6 and not any(address in network for network in FORBIDDEN_V6)
+        address = _inner(address)
+    return address is not None and not any(address in network for network in FORBIDDEN_V4)
 
 
 def _inner(address: ipaddress.IPv6Address) -> ipaddress.IPv4Address:
@@ -60,21 +60,21 @@ def _inner(address: ipaddress.IPv6Address) -> ipaddress.IPv4Address:
 
 
 def all_public(addresses: Iterable[str]) -> bool:
-    """One that is not spoils all: a name that leads to several must lead outside with each."""
+    """Whether every address is public: one that is not spoils all the others a name stands for."""
     return all(is_public(address) for address in addresses)
 
 
 def is_loopback(text: str) -> bool:
     """Whether only this machine can reach a numeric address."""
-    found = read(text)
-    if isinstance(found, ipaddress.IPv6Address):
-        if found not in MAPPED:
-            return found == LOOPBACK_V6
-        found = _inner(found)
-    return found is not None and found in LOOPBACK_V4
+    address = read(text)
+    if isinstance(address, ipaddress.IPv6Address):
+        if address not in MAPPED:
+            return address == LOOPBACK_V6
+        address = _inner(address)
+    return address is not None and address in LOOPBACK_V4
 
 
 def same(first: str, second: str) -> bool:
-    """Whether two spellings are one address."""
-    found = read(first)
-    return found is not None and found == read(second)
+    """Whether two texts spell the same address."""
+    address = read(first)
+    return address is not None and address == read(second)

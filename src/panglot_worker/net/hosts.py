@@ -14,27 +14,27 @@ LONGEST = 253
 ANY_PORT = 0
 
 
-class Refused(Exception):
-    """Not asked, by a rule."""
+class AddressRefused(Exception):
+    """The rules on addresses forbid asking this one; the message says which rule."""
 
 
 def spelt(text: str) -> str:
-    """The one spelling of a host: a name in lower case, or an address, without brackets. Raises Refused."""
+    """The one spelling of a host: a name in lower case, or an address, without brackets. Raises AddressRefused."""
     host = text.lower()
     if host.startswith("["):
         return _address(host[1:-1] if ":" in host and host.endswith("]") else "")
     labels = host.split(".")
     if len(host) > LONGEST or not all(LABEL.fullmatch(label) for label in labels):
-        raise Refused("this is no host name")
+        raise AddressRefused("this is no host name")
     # The C library takes 127.1, 0x7f000001 and the like for addresses; only the one spelling is accepted here.
     return _address(host) if NUMBER.fullmatch(labels[-1]) else host
 
 
 def _address(text: str) -> str:
-    found = addresses.read(text)
-    if found is None:
-        raise Refused("there is no such address")
-    return addresses.spelt(found)
+    address = addresses.read(text)
+    if address is None:
+        raise AddressRefused("there is no such address")
+    return addresses.spelt(address)
 
 
 def is_foreign(host: str) -> bool:
@@ -43,12 +43,12 @@ def is_foreign(host: str) -> bool:
 
 
 def entry(text: str) -> Tuple[str, int]:
-    """Host and port of an entry of `url_allow`. Raises Refused for what no address can ever match."""
+    """Host and port of an entry of `url_allow`. Raises AddressRefused for what no address can ever match."""
     if addresses.read(text) is not None:
         return _address(text), ANY_PORT
     match = ENTRY.fullmatch(text)
     if match is None or (match["port"] is not None and not is_port(int(match["port"]))):
-        raise Refused("this is no host")
+        raise AddressRefused("this is no host")
     return spelt(match["host"]), int(match["port"] or ANY_PORT)
 
 
@@ -57,10 +57,10 @@ def is_port(number: int) -> bool:
 
 
 class Allowed:
-    """The hosts of `url_allow`: any port, and any address they stand for, unless a port was named."""
+    """The hosts that `url_allow` lists: each with any port unless one was named, and with any address it stands for."""
 
     def __init__(self, entries: Iterable[str] = ()) -> None:
-        self.entries = tuple(entry(one) for one in entries)
+        self.entries = tuple(entry(text) for text in entries)
 
     def names(self, host: str) -> bool:
         return any(name == host for name, _ in self.entries)

@@ -6,7 +6,7 @@ import re
 from typing import NamedTuple, Sequence, Tuple
 
 from panglot_worker.net.addresses import all_public
-from panglot_worker.net.hosts import Allowed, Refused, is_foreign, is_port, spelt
+from panglot_worker.net.hosts import AddressRefused, Allowed, is_foreign, is_port, spelt
 
 LONGEST = 2048
 HTTP = ("http", "https")
@@ -21,8 +21,8 @@ SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
 REDIRECTS = (301, 302, 303, 307, 308)
 
 
-class Target(NamedTuple):
-    """An address taken apart. `host` is in its one spelling; `free`: it may lead anywhere, for `url_allow` lists it."""
+class Url(NamedTuple):
+    """An address taken apart. `host` is in its one spelling; `free`: `url_allow` lists it, and it may lead anywhere."""
 
     scheme: str
     host: str
@@ -41,59 +41,66 @@ class Target(NamedTuple):
         return "%s://%s%s" % (self.scheme, self.authority, self.target)
 
 
-def parse(text: str, allowed: Allowed, schemes: Tuple[str, ...] = HTTP) -> Target:
-    """Raises Refused for everything that is not plainly an address of these schemes that may be asked."""
+def parse(text: str, allowed: Allowed, schemes: Tuple[str, ...] = HTTP) -> Url:
+    """Take apart an address that a stranger wrote.
+
+    Raises AddressRefused unless it is plainly an address of one of these schemes, with a host and port that may be
+    asked.
+    """
     if len(text) > LONGEST:
-        raise Refused("the address is too long")
+        raise AddressRefused("the address is too long")
     if not all("!" <= character <= "~" for character in text) or "\\" in text or "#" in text:
-        raise Refused("the address holds a character it must not")
+        raise AddressRefused("the address holds a character it must not")
     match = URL.fullmatch(text)
     if match is None or match["scheme"] not in schemes:
-        raise Refused("this is no plain address of %s" % " or ".join(schemes))
+        raise AddressRefused("this is no plain address of %s" % " or ".join(schemes))
     scheme, host, user = match["scheme"], spelt(match["host"]), match["user"] or ""
     if user and scheme != "rtsp":
-        raise Refused("the address holds a user's name")
+        raise AddressRefused("the address holds a user's name")
     port = PORTS[scheme][0] if match["port"] is None else int(match["port"])
     target = match["target"] or "/"
     free = _check(scheme, host, port, allowed)
-    return Target(scheme, host, port, target if target.startswith("/") else "/" + target, free, user)
+    return Url(scheme, host, port, target if target.startswith("/") else "/" + target, free, user)
 
 
 def _check(scheme: str, host: str, port: int, allowed: Allowed) -> bool:
-    """Whether `url_allow` lists this host and port. Raises Refused where it would have to."""
+    """Whether `url_allow` lists this host and port. Raises AddressRefused where it would have to."""
     if not is_port(port):
-        raise Refused("there is no such port")
+        raise AddressRefused("there is no such port")
     if is_foreign(host) and not allowed.names(host):
-        raise Refused("names in other scripts must be listed in url_allow")
+        raise AddressRefused("names in other scripts must be listed in url_allow")
     free = allowed.allows(host, port)
     if not free and port not in PORTS[scheme]:
         where = "[%s]:%d" % (host, port) if ":" in host else "%s:%d" % (host, port)
-        raise Refused("port %d is not usual for %s; --url-allow %s would let it" % (port, scheme, where))
+        raise AddressRefused("port %d is not usual for %s; --url-allow %s would let it" % (port, scheme, where))
     return free
 
 
-def redirected(target: Target, location: str, allowed: Allowed) -> Target:
-    """Where a redirect leads; it is checked as any address of http or https is. Raises Refused."""
+def redirected(url: Url, location: str, allowed: Allowed) -> Url:
+    """Where a redirect leads; it is checked as any address of http or https is. Raises AddressRefused."""
     if not location or len(location) > LONGEST:
-        raise Refused("the redirect says no usable address")
-    here = "%s://%s" % (target.scheme, target.authority)
+        raise AddressRefused("the redirect says no usable address")
+    here = "%s://%s" % (url.scheme, url.authority)
     if location.startswith("//"):
-        url = "%s:%s" % (target.scheme, location)
+        text = "%s:%s" % (url.scheme, location)
     elif location.startswith("/"):
-        url = here + location
+        text = here + location
     elif SCHEME.match(location):
-        url = location
+        text = location
     else:
-        url = "%s%s/%s" % (here, target.target.partition("?")[0].rpartition("/")[0], location)
-    found = parse(url.partition("#")[0], allowed)
-    if target.scheme == "https" and found.scheme == "http":
-        raise Refused("the redirect leaves https")
-    return found
+        text = "%s%s/%s" % (here, url.target.partition("?")[0].rpartition("/")[0], location)
+    destination = parse(text.partition("#")[0], allowed)
+    if url.scheme == "https" and destination.scheme == "http":
+        raise AddressRefused("the redirect leaves https")
+    return destination
 
 
-def check_addresses(target: Target, found: Sequence[str]) -> None:
-    """What the name stands for now. Raises Refused unless all of it is outside, or it may lead anywhere."""
-    if not found:
-        raise Refused("the name leads nowhere")
-    if not target.free and not all_public(found):
-        raise Refused("%s is not, or not only, in the public internet" % target.host)
+def check_addresses(url: Url, addresses: Sequence[str]) -> None:
+    """Check the addresses a URL's host stands for now.
+
+    Raises AddressRefused unless all of them are public, or `url_allow` lists the host.
+    """
+    if not addresses:
+        raise AddressRefused("the name leads nowhere")
+    if not url.free and not all_public(addresses):
+        raise AddressRefused("%s is not, or not only, in the public internet" % url.host)

@@ -16,7 +16,7 @@ import threading
 import time
 from typing import Any, Dict, Iterator, NoReturn, Optional, Tuple
 
-from panglot_worker.net.hosts import Refused
+from panglot_worker.net.hosts import AddressRefused
 from panglot_worker.video import memory
 from panglot_worker.video.guarded import TooLarge, Unreachable, opened
 
@@ -173,7 +173,7 @@ class Decoder:
             else:
                 self.live = True
                 container = av.open(where, format="v4l2")
-        except Refused as error:
+        except AddressRefused as error:
             # The same words as for an address where nobody answers: clients must not learn what is where.
             raise Failure("refused", NO_CONNECTION, "%s; --url-allow would let it" % error) from None
         except TooLarge as error:

@@ -6,7 +6,7 @@ import os
 import stat
 from typing import List
 
-from panglot_worker.net.hosts import Refused
+from panglot_worker.net.hosts import AddressRefused
 from panglot_worker.video.limits import Rules
 
 FORBIDDEN = ("\0", "\\", "%", "~", "://")
@@ -17,15 +17,15 @@ NO_ROOT = "files of the server may be named only below the folder of --uri-root,
 
 
 def open_file(path: str, rules: Rules) -> int:
-    """A descriptor of a plain file. Raises Refused, in the same words for the forbidden and the missing."""
+    """A descriptor of a plain file. Raises AddressRefused, in the same words for the forbidden and the missing."""
     try:
         found = _anywhere(path, rules.folder) if rules.any_file else _below(rules.root, path)
     except (OSError, ValueError):
-        raise Refused(MISSING) from None
+        raise AddressRefused(MISSING) from None
     about = os.fstat(found)
     if not stat.S_ISREG(about.st_mode) or (not rules.any_file and about.st_nlink != 1):
         os.close(found)
-        raise Refused(MISSING)
+        raise AddressRefused(MISSING)
     return found
 
 
@@ -38,7 +38,7 @@ def _anywhere(path: str, folder: str) -> int:
 
 def _below(root: str, path: str) -> int:
     if not root:
-        raise Refused(NO_ROOT)
+        raise AddressRefused(NO_ROOT)
     folder = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         names = _names(root, path)
@@ -52,11 +52,11 @@ def _below(root: str, path: str) -> int:
 
 
 def _names(root: str, path: str) -> List[str]:
-    """The components below the root. Raises Refused for what no honest path has."""
+    """The components below the root. Raises AddressRefused for what no honest path has."""
     below = root.rstrip("/") + "/"
     if path.startswith(below):
         path = path[len(below) :]
     names = path.split("/")
     if any(part in path for part in FORBIDDEN) or any(not name or name.endswith(".") for name in names):
-        raise Refused(MISSING)
+        raise AddressRefused(MISSING)
     return names

@@ -8,8 +8,8 @@ import ssl
 from typing import Any, Dict, Optional, Sequence, Tuple
 
 from panglot_worker.net import urls
-from panglot_worker.net.hosts import Allowed, Refused
-from panglot_worker.net.urls import Target
+from panglot_worker.net.hosts import AddressRefused, Allowed
+from panglot_worker.net.urls import Url
 
 MOST_REDIRECTS = 3
 CONNECT = 3.0
@@ -23,8 +23,8 @@ class TooLarge(Exception):
     """More bytes than may be read."""
 
 
-def connect(address: Target, timeout: float) -> socket.socket:
-    """A connection to an address the name stands for now. Raises Refused or OSError."""
+def connect(address: Url, timeout: float) -> socket.socket:
+    """A connection to an address the name stands for now. Raises AddressRefused or OSError."""
     found = socket.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM)
     urls.check_addresses(address, [str(entry[4][0]) for entry in found])
     failure: Optional[OSError] = None
@@ -88,7 +88,7 @@ class Source:
                 raise Unreachable("the answer has status %d" % answer.status)
             self._chunked = bool(answer.chunked)
             return answer
-        raise Refused("too many redirects")
+        raise AddressRefused("too many redirects")
 
     def _ask(self, headers: Dict[str, str]) -> Any:
         address = self.address

@@ -28,7 +28,7 @@ class Broken(Exception):
 
 
 class Relay:
-    """Connects at once. Raises Refused or OSError. `url` is what FFmpeg is to open."""
+    """Connects at once. Raises AddressRefused or OSError. `url` is what FFmpeg is to open."""
 
     def __init__(self, url: str, url_allow: Sequence[str], timeout: float) -> None:
         address = parse(url, Allowed(url_allow), ("rtsp",))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from panglot_worker.net.hosts import Allowed, Refused
+from panglot_worker.net.hosts import AddressRefused, Allowed
 from panglot_worker.net.urls import parse
 from panglot_worker.video import urls
 from panglot_worker.video.files import open_file
@@ -13,10 +13,10 @@ CAMERA, FILE = "camera", "file"
 
 
 def find(text: str, rules: Rules) -> Source:
-    """An address is checked as far as that goes without asking anyone; a file is opened. Raises Refused."""
+    """An address is checked as far as that goes without asking anyone; a file is opened. Raises AddressRefused."""
     if urls.CAMERA.fullmatch(text):
         if not rules.cameras:
-            raise Refused("cameras may be named only while the server listens on loopback")
+            raise AddressRefused("cameras may be named only while the server listens on loopback")
         return Source(CAMERA, text, text)
     if urls.is_address(text):
         scheme = parse(text, Allowed(rules.url_allow), urls.SCHEMES).scheme

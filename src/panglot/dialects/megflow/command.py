@@ -82,12 +82,12 @@ def config_file(plugin: str, config: str) -> Path:
 
 def draw(package: Any) -> str:
     from panglot.dialects.megflow.types import types_of
-    from panglot_worker.graphs import model, picture
+    from panglot_worker.graphs import configuration, picture
 
     options = package.options
     types = types_of(Path(options["plugin"]), Path(options["module"]))
     try:
-        return picture.write(model.from_json(options["config"]), str(package.script), types)
+        return picture.write(configuration.from_json(options["config"]), str(package.script), types)
     except OSError as error:
         raise StartError(f"the picture cannot be written: {error.strerror}", file=str(error.filename)) from None
 

@@ -13,10 +13,10 @@ from panglot.dialects.megflow.types import types_of
 from panglot.errors import StartError
 from panglot.package import Package, config_beside
 from panglot.settings.tomlfile import told
-from panglot_worker.graphs import checking, model, picture, reading
+from panglot_worker.graphs import checking, configuration, picture, reading
 from panglot_worker.graphs.checking import Types
+from panglot_worker.graphs.configuration import Config
 from panglot_worker.graphs.errors import GraphError, MissingVariable
-from panglot_worker.graphs.model import Config
 from panglot_worker.graphs.ports import SERVERS
 
 LOOKS_FOR = "a graph file in TOML with main and [[graphs]]"
@@ -120,7 +120,7 @@ def package_of(config_file: Path, plugin: Path, module: str = "", dynamic: str =
         problems=tuple(odd),
         defaults=defaults,
         options={
-            "config": model.to_json(config),
+            "config": configuration.to_json(config),
             "plugin": str(plugin),
             "module": str(module_path),
             "working": str(working),

@@ -16,7 +16,7 @@ from panglot_worker.dialects.megflow.doors import Doors
 from panglot_worker.dialects.megflow.figures import INSTANCE
 from panglot_worker.dialects.megflow.runtime import Runtime
 from panglot_worker.errors import described
-from panglot_worker.graphs import model
+from panglot_worker.graphs import configuration
 from panglot_worker.graphs.errors import GraphError
 from panglot_worker.loading import ScriptError, script_traceback
 from panglot_worker.port import Port
@@ -37,7 +37,7 @@ class Megflow(Dialect):
         options = self.package.options
         images.limit(int(self.package.settings.get("max_pixels", 40_000_000)))
         os.chdir(options["working"])
-        config = model.from_json(options["config"])
+        config = configuration.from_json(options["config"])
         self.doors = Doors(self.port)
         try:
             plugins.load(options["plugin"], options["module"], progress)
@@ -50,7 +50,7 @@ class Megflow(Dialect):
             self.warn(sentence)
         self.runtime.start(open_inputs=False, progress=progress)
 
-    def _check_libraries(self, config: model.Config) -> None:
+    def _check_libraries(self, config: configuration.Config) -> None:
         """Refuse to serve pictures without anything to decode them."""
         for entry in self.package.options["servers"]:
             need = "numpy" if entry["type"] == "BytesServer" else "numpy, and opencv-python or Pillow"

@@ -13,7 +13,7 @@ from panglot_worker.compat import pictures
 from panglot_worker.dialects.base import Package
 from panglot_worker.dialects.megflow import images, plugins
 from panglot_worker.dialects.megflow.runtime import Runtime
-from panglot_worker.graphs import model
+from panglot_worker.graphs import configuration
 from panglot_worker.graphs.errors import GraphError
 
 
@@ -66,7 +66,7 @@ def start(package: Package, progress: Any) -> Runtime:
     loading.enter(package)
     os.chdir(options["working"])
     plugins.load(options["plugin"], options["module"], progress)
-    runtime = Runtime(model.from_json(options["config"]), plugins.kinds(), failed, skipped)
+    runtime = Runtime(configuration.from_json(options["config"]), plugins.kinds(), failed, skipped)
     runtime.settings = package.settings
     runtime.start(open_inputs=False, progress=progress)
     return runtime

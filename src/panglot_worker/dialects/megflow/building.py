@@ -17,7 +17,7 @@ from panglot_worker.dialects.megflow.nodes import NodeThread, Placement
 from panglot_worker.dialects.megflow.resources import LazyResource, Scope
 from panglot_worker.dialects.megflow.shared import Hub, Router, lead_ends
 from panglot_worker.graphs.checking import End, find_end, is_graph, templates
-from panglot_worker.graphs.model import Connection, GraphType, Node
+from panglot_worker.graphs.configuration import Connection, GraphType, Node
 from panglot_worker.graphs.ports import DYNAMIC, INPUT
 
 if TYPE_CHECKING:

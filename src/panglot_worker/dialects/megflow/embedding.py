@@ -12,8 +12,8 @@ from panglot_worker.dialects.megflow.channels import Channel
 from panglot_worker.dialects.megflow.handles import Receiver, Sender
 from panglot_worker.dialects.megflow.runtime import Runtime
 from panglot_worker.graphs import picture, reading
+from panglot_worker.graphs.configuration import Config
 from panglot_worker.graphs.errors import GraphError
-from panglot_worker.graphs.model import Config
 from panglot_worker.graphs.ports import SERVERS
 
 

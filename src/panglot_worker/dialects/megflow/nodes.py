@@ -13,7 +13,7 @@ from panglot_worker.dialects.megflow.envelope import current
 from panglot_worker.dialects.megflow.handles import Receiver, Sender, Unconnected
 from panglot_worker.dialects.megflow.resources import Scope
 from panglot_worker.dialects.megflow.shared import Hub
-from panglot_worker.graphs.model import Node
+from panglot_worker.graphs.configuration import Node
 from panglot_worker.graphs.ports import DICT, DYNAMIC, LIST, UNIT, Ports
 
 if TYPE_CHECKING:

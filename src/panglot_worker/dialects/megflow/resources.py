@@ -6,7 +6,7 @@ import copy
 import threading
 from typing import Any, Dict, List, Mapping, Optional
 
-from panglot_worker.graphs.model import Resource
+from panglot_worker.graphs.configuration import Resource
 
 
 class LazyResource:

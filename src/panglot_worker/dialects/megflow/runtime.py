@@ -11,7 +11,7 @@ from panglot_worker.dialects.megflow.nodes import NodeThread
 from panglot_worker.dialects.megflow.resources import LazyResource
 from panglot_worker.dialects.megflow.shared import Hub
 from panglot_worker.graphs.checking import Types, check
-from panglot_worker.graphs.model import Config, Resource
+from panglot_worker.graphs.configuration import Config, Resource
 from panglot_worker.graphs.ports import BUILT_IN, Ports
 
 Failed = Callable[[str, BaseException], None]

@@ -16,7 +16,7 @@ from panglot_worker import wire
 from panglot_worker.dialects.base import Answer, Problem, Request
 from panglot_worker.dialects.megflow.streams import Stream, encoded
 from panglot_worker.dialects.megflow.watching import Events, Lines, Watching
-from panglot_worker.net.hosts import Refused
+from panglot_worker.net.hosts import AddressRefused
 from panglot_worker.running import cancelled, failed, finished
 from panglot_worker.video import sources
 from panglot_worker.video.frames import Sampling, Source
@@ -129,7 +129,7 @@ class VideoServer:
         wish = self._wish(request)
         try:
             source = sources.find(urllib.parse.unquote(segment), self.rules)
-        except Refused as error:
+        except AddressRefused as error:
             raise Rejected(400, "refused", "the video is not opened: %s" % error) from None
         stream = self._begin(source, wish)
         threading.Thread(target=self._say_started, args=(request, stream), daemon=True).start()
@@ -317,7 +317,7 @@ class VideoInput:
             for url in self.args.get("urls", []):
                 try:
                     source = sources.find(str(url), rules)
-                except Refused as error:
+                except AddressRefused as error:
                     self.runtime.skipped(self.name, "%s: %s" % (url, error))
                     continue
                 stream = Stream(len(streams) + 1, source, self.wish, limits, rules, lambda kind: None)

@@ -159,7 +159,7 @@ class Paddle(Dialect):
             if not isinstance(sent, dict):
                 raise ClientError("the request must be a JSON object with key and value")
             inputs = Inputs(requests.from_pairs(sent.get("key"), sent.get("value"), self.wanted))
-        if not self.package.part:
+        if not self.package.pool:
             self._open[request.id] = inputs
         return inputs
 
@@ -181,7 +181,7 @@ class Paddle(Dialect):
             with self._blaming(inputs):
                 return self.source.prepare(self._placed(inputs))
         finally:
-            if self.package.part:
+            if self.package.pool:
                 # The answer is written in another process, which knows of no files.
                 self.files.remove(inputs.files)
 

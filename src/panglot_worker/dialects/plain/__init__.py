@@ -47,7 +47,7 @@ class Plain(Dialect):
             self._finish(self.hooks["load"]())
         self.source = source
         stages = self._stages()
-        self._check_part()
+        self._check_pool()
         if self.package.options.get("frames") and "predict_frame" in self.hooks:
             return self._with_videos(stages)
         return stages
@@ -64,7 +64,7 @@ class Plain(Dialect):
                 takes_one(self.hooks[name], name)
 
     def _with_videos(self, stages: Stages) -> Stages:
-        if self.batched or self.asynchronous or self.package.part:
+        if self.batched or self.asynchronous or self.package.pool:
             raise ScriptError("predict_frame needs a script in one process", self.package.script,
                               fix="leave out --pools")  # fmt: skip
         if not (importlib.util.find_spec("av") and importlib.util.find_spec("numpy")):
@@ -74,9 +74,9 @@ class Plain(Dialect):
 
         return videos.with_videos(stages, self.hooks["predict_frame"], self.package.settings)
 
-    def _check_part(self) -> None:
+    def _check_pool(self) -> None:
         """A pool for a stage the script does not have is a waste worth a word."""
-        name = self.package.part.get("name", "")
+        name = self.package.pool.get("name", "")
         if name in ("preprocess", "postprocess") and name not in self.hooks and not self.package.worker:
             self.warn("the script has no %s: its pool only reads or writes the bodies" % name)
 

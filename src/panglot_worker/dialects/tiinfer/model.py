@@ -111,7 +111,7 @@ class Service:
         """Which methods are the dialect's stages, by the counts and the batch size."""
         dialect, model, platform = self.dialect, self.model, self.platform
         size = platform.get_ti_inference_max_batch_size()
-        if platform.Is_Multi_Framework_Type() or dialect.package.part:
+        if platform.Is_Multi_Framework_Type() or dialect.package.pool:
             pre, infer, post = model.preprocess, model.predict, model.postprocess
         elif size > 1 or type(model).__call__ is not platform.Model.__call__:
             pre = post = None

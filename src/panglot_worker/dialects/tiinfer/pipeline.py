@@ -44,7 +44,7 @@ class Pipeline:
         self.mosec = importlib.import_module("mosec")
         self.stages = list(enumerate(stages, 1))
         self.workers: List[Any] = []
-        self.part = dialect.package.part
+        self.pool = dialect.package.pool
         self.rerun = bool(dialect.package.settings.get("rerun", True))
         self.streaming = False
         for stage in stages:
@@ -78,7 +78,7 @@ class Pipeline:
     def load(self, progress: Callable[[str], None]) -> Stages:
         """The stage of this pool; without one, all of them, in as many processes as the largest asks for."""
         dialect, index = self.dialect, self.dialect.package.worker
-        if self.part:
+        if self.pool:
             self._choose_own()
         self._warn_of_clashes()
         for number, stage in self.stages:
@@ -93,7 +93,7 @@ class Pipeline:
             worker.max_batch_size = stage["max_batch_size"]
             self.workers.append(worker)
         dialect.workers = max(stage["num"] for _, stage in self.stages)
-        last = not self.part or bool(self.part["last"])
+        last = not self.pool or bool(self.pool["last"])
         self.streaming = last and isinstance(self.workers[-1], self.mosec.SSEWorker)
         if self.streaming:
             self.workers[-1].send_stream_event = self._send_part
@@ -116,19 +116,19 @@ class Pipeline:
             self.dialect.max_batch = largest
         return Stages(
             decode=self._decode if self._overrides(self.workers[0], "deserialize") else self.dialect.decode,
-            preprocess=self._received if self.part else None,
+            preprocess=self._received if self.pool else None,
             infer=with_one(self._batch) if batched else self._one,
             infer_batch=self._batch if batched else None,
-            postprocess=self._handed_on if self.part else None,
+            postprocess=self._handed_on if self.pool else None,
             encode=self._encode,
         )
 
     def _choose_own(self) -> None:
-        own = [(number, stage) for number, stage in self.stages if title(number, stage) == self.part["name"]]
+        own = [(number, stage) for number, stage in self.stages if title(number, stage) == self.pool["name"]]
         if not own:
             names = ", ".join(title(number, stage) for number, stage in self.stages)
             raise ScriptError(
-                "there is no pool %s: the script's own stages are %s" % (self.part["name"], names),
+                "there is no pool %s: the script's own stages are %s" % (self.pool["name"], names),
                 self.dialect.package.script,
                 fix="leave `pools` out; num of append_worker says how many processes each has",
             )
@@ -156,7 +156,7 @@ class Pipeline:
         """A worker with a way of its own between processes uses that."""
         if isinstance(output, Failed):
             raise output.error
-        if not self.part["last"] and self._overrides(self.workers[0], "serialize_ipc"):
+        if not self.pool["last"] and self._overrides(self.workers[0], "serialize_ipc"):
             return Packed(self.workers[0].serialize_ipc(output))
         return output
 

@@ -1,4 +1,4 @@
-"""A worker of one pool in a row: it does some of the stages, other processes do the rest."""
+"""A worker of one pool in a row: it runs some of the stages, and other processes run the rest."""
 
 from __future__ import annotations
 
@@ -13,33 +13,33 @@ from panglot_worker.port import Port
 from panglot_worker.running import Runner, run_frames
 
 
-class Part:
-    """What the pool before hands over is received; what the pool does not do itself is handed on."""
+class PoolInRow:
+    """Takes over what the pool before hands on, runs the stages of its own pool, and hands on to the next."""
 
-    def __init__(self, dialect: Dialect, part: Dict[str, Any]) -> None:
+    def __init__(self, dialect: Dialect, pool: Dict[str, Any]) -> None:
         if dialect.slots > 1:
             raise ScriptError(
                 "a script that runs several requests at once cannot be split into pools",
                 dialect.package.script,
                 fix="leave the pools out, or make its functions plain ones",
             )
-        self.part = part
+        self.pool = pool
         self.handoff = Handoff(
-            writing(*part["writes"]) if part.get("writes") else None,
-            reading(*part["reads"]) if part.get("reads") else None,
+            writing(*pool["writes"]) if pool.get("writes") else None,
+            reading(*pool["reads"]) if pool.get("reads") else None,
         )
 
     def of(self, whole: Stages) -> Stages:
         """The stages of this pool, given those of the whole script."""
-        stages = self.part["stages"]
-        infers = "inference" in stages
+        names = self.pool["stages"]
+        infers = "inference" in names
         return Stages(
-            decode=whole.decode if self.part["first"] else self._receive,
-            preprocess=whole.preprocess if "preprocess" in stages else None,
+            decode=whole.decode if self.pool["first"] else self._receive,
+            preprocess=whole.preprocess if "preprocess" in names else None,
             infer=whole.infer if infers else unchanged,
             infer_batch=whole.infer_batch if infers else None,
-            postprocess=whole.postprocess if "postprocess" in stages else None,
-            encode=whole.encode if self.part["last"] else self._hand_on,
+            postprocess=whole.postprocess if "postprocess" in names else None,
+            encode=whole.encode if self.pool["last"] else self._hand_on,
         )
 
     def _receive(self, request: Request) -> Any:
@@ -53,7 +53,7 @@ class Part:
         return Answer("", body, 200, (), wire.PASS | wire.SHARED if shared else wire.PASS)
 
     def serve(self, dialect: Dialect, stages: Stages, port: Port, rerun: bool) -> str:
-        """As `running.serve`, and tells after each frame which slots it no longer looks at."""
+        """Run frames as `running.serve` does, and tell the front after each which slots are no longer looked at."""
 
         def after() -> None:
             items = self.handoff.settled()
@@ -64,5 +64,5 @@ class Part:
 
 
 def unchanged(value: Any) -> Any:
-    """In the place of an inference that another pool does."""
+    """Stands in for an inference that another pool does."""
     return value
