@@ -67,7 +67,7 @@ class Calls(RuleBasedStateMachine):
         """The first call is answered, or a part of its stream."""
         held = self._busy(data)
         if part:
-            held[0].parts += 1
+            held[0].chunks += 1
         elif held[0].state == RUNNING:
             self._end(held.pop(0))
         else:
@@ -109,7 +109,7 @@ class Calls(RuleBasedStateMachine):
         assert sorted(call.id for call in verdict.again + verdict.guilty) == sorted(call.id for call in live)
         assert verdict.again == [call for call in live if call in verdict.again]
         for call in verdict.guilty:
-            assert call.parts or (self.suspected[call.id] == 2 if self.rerun else True)
+            assert call.chunks or (self.suspected[call.id] == 2 if self.rerun else True)
             self._end(call)
         self._return(verdict.again)
 

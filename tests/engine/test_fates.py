@@ -11,7 +11,7 @@ from panglot.engine.fates import judge
 
 def call(number: int, *, killers: int = 0, parts: int = 0, state: int = RUNNING) -> Call:
     made = Call()
-    made.id, made.killers, made.parts, made.state = number, killers, parts, state
+    made.id, made.killers, made.chunks, made.state = number, killers, parts, state
     return made
 
 

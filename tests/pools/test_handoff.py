@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from panglot.engine.slots import Slots
+from panglot.engine.berths import Berths
 from panglot_worker import wire
 from panglot_worker.handoff import CannotHandOver, Handoff, reading, writing
 
@@ -19,9 +19,9 @@ class Between:
     """Two workers and the slots between them."""
 
     def __init__(self, size: int = 1 << 20) -> None:
-        self.slots = Slots(size, count=2)
-        self.before = Handoff(writes=writing(*self.slots.for_worker()))
-        self.after = Handoff(reads=reading(*self.slots.for_worker()))
+        self.berths = Berths(size, count=2)
+        self.before = Handoff(writes=writing(*self.berths.for_worker()))
+        self.after = Handoff(reads=reading(*self.berths.for_worker()))
 
     def send(self, value: Any, slot: int = 1, item: int = 7) -> tuple[Any, bool]:
         body, shared = self.before.pack(value, slot)
@@ -32,7 +32,7 @@ class Between:
 def between() -> Iterator[Between]:
     made = Between()
     yield made
-    made.slots.close()
+    made.berths.close()
 
 
 VALUES = {
@@ -70,7 +70,7 @@ def test_the_second_reader_does_not_see_what_the_first_did_in_place(between: Bet
     assert shared
     first = between.after.unpack(1, body)
     first *= 3
-    other = Handoff(reads=reading(*between.slots.for_worker()))
+    other = Handoff(reads=reading(*between.berths.for_worker()))
     assert other.unpack(1, body).sum() == 50_000
 
 
@@ -109,7 +109,7 @@ def test_what_does_not_fit_goes_by_the_socket() -> None:
     small = Between(size=65536)
     value, shared = small.send(np.ones(50_000))
     assert (value.sum(), shared) == (50_000, False)
-    small.slots.close()
+    small.berths.close()
 
 
 def test_tensors_travel_like_arrays(between: Between) -> None:
@@ -139,14 +139,14 @@ def test_a_slot_that_is_none_is_a_broken_stream(between: Between) -> None:
 
 
 def test_slots_are_handed_out_once_and_counted() -> None:
-    slots = Slots(4096, count=2)
-    first, second = slots.take(), slots.take()
+    berths = Berths(4096, count=2)
+    first, second = berths.take(), berths.take()
     assert {first, second} == {1, 2}
-    assert slots.take() == 0
-    slots.hold(first)
-    slots.drop(first)
-    assert slots.take() == 0
-    slots.drop(first)
-    assert slots.take() == first
-    assert slots.used == 2
-    slots.close()
+    assert berths.take() == 0
+    berths.hold(first)
+    berths.drop(first)
+    assert berths.take() == 0
+    berths.drop(first)
+    assert berths.take() == first
+    assert berths.used == 2
+    berths.close()

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from panglot_worker import wire
 
 QUEUED, RUNNING, DONE = 0, 1, 2
+"""The states of a call, in the order it passes them; RUNNING goes back to QUEUED when the call runs again.
+
+Who may change the state: `Queue.put_back` and `Pool` make it QUEUED, `Worker.run` makes it RUNNING, and whoever decides
+the answer makes it DONE *before* telling anybody: the pool on a final reply or a death, the engine on a deadline or a
+cancellation. A call that is DONE is never answered again: everybody else who still holds it looks at the state first.
+"""
 
 
 class Fault(NamedTuple):
@@ -21,21 +26,12 @@ class Fault(NamedTuple):
 
 
 class Step(NamedTuple):
-    """What a call spent in one pool of a row."""
+    """The time a call spent in one pool of a row."""
 
     pool: str
     queued_us: int
     run_us: int
     times: tuple[int, int, int, int, int]
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """A script's failure on one item, as its worker told it."""
-
-    code: str
-    message: str
-    traceback: str
 
 
 class Call:
@@ -47,6 +43,8 @@ class Call:
     __slots__ = (
         "alone",
         "arrived",
+        "berth",
+        "chunks",
         "deadline",
         "dispatched",
         "head",
@@ -54,14 +52,12 @@ class Call:
         "killers",
         "kind",
         "length",
-        "parts",
         "pieces",
         "place",
         "queued_us",
         "request_id",
         "retried",
         "size",
-        "slot",
         "state",
         "trail",
         "worker",
@@ -82,28 +78,32 @@ class Call:
         self.killers = 0
         self.kind = b""
         self.length = 0
-        """What it was, and how long its body, once that was left in the first pool of a row. See `engine/poison.py`."""
+        """Digest and length of the body the client sent, kept when the call leaves the first pool of a row without it.
+        See `engine/poison.py`."""
         self.retried = 0
-        self.parts = 0
+        self.chunks = 0
+        """How many chunks of a streamed answer have been sent."""
         self.worker = 0
         self.place = 0
-        """Which pool of the row it is in."""
-        self.slot = 0
+        """The index of the pool it is in, of those in the row."""
+        self.berth = 0
         """The shared memory its input lies in, while it waits in the queue of a later pool."""
         self.trail: list[Step] = []
         """The pools it has left, where the package is a row of several."""
 
     def grow(self, size: int) -> bool:
-        """So many bytes are attached to the body; False when they may not be."""
+        """Count bytes that are attached to the body; False when the server holds too many to take them."""
         self.size += size
         return True
 
     def become(self, body: wire.Buffer) -> None:
-        """What a pool made of the body takes its place, for the next pool of the row."""
+        """Replace the body by what a pool made of it, for the next pool of the row."""
         self.pieces, self.size = (body,), len(body)
 
     def reply(self, reply: wire.Reply) -> None:
+        """Take the script's answer, or one chunk of it."""
         raise NotImplementedError
 
     def fail(self, fault: Fault) -> None:
+        """Take the engine's answer in place of the script's."""
         raise NotImplementedError

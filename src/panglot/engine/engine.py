@@ -1,4 +1,4 @@
-"""The one door between the web and whatever runs scripts."""
+"""The one interface between the web and whatever runs scripts."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from panglot.engine import family, row, slots
+from panglot.engine import berths, family, row
+from panglot.engine.berths import Berths, PoolMemory
 from panglot.engine.call import DONE, QUEUED, RUNNING, Call, Fault
+from panglot.engine.context import EngineContext
 from panglot.engine.poison import Poison
 from panglot.engine.pool import Pool
-from panglot.engine.service import Service
-from panglot.engine.slots import PoolMemory, Slots
 from panglot.errors import LoadError
 from panglot.metrics import Metrics
 from panglot.package import Package
@@ -44,18 +44,21 @@ class Engine(Protocol):
     """Submit a call; it is answered through its own `reply` or `fail`."""
 
     @property
-    def state(self) -> str: ...
+    def state(self) -> str:
+        """LOADING, READY, BACK_OFF or DRAINING."""
 
     @property
-    def description(self) -> dict[str, Any]: ...
+    def description(self) -> dict[str, Any]:
+        """What the script's worker said when it was ready: its API, its example, how it batches."""
 
     def submit(self, call: Call) -> Fault | None:
-        """Take the call, or say at once why not."""
+        """Take the call, or return the fault to answer it with."""
 
     def cancel(self, call: Call) -> None:
-        """The client has gone."""
+        """Give up a call whose client has gone."""
 
-    def hold(self, call: Call, held: bool) -> bool: ...
+    def hold(self, call: Call, held: bool) -> bool:
+        """Pause or resume the stream that answers a call; False when it cannot be paused without pausing others."""
 
     def trouble(self, request_id: str, message: str, traceback: str) -> None:
         """Note a script's failure in the log and for the page."""
@@ -64,14 +67,15 @@ class Engine(Protocol):
     def troubles(self) -> Sequence[Trouble]:
         """The last script failures, oldest first."""
 
-    def gauges(self) -> list[tuple[str, str, dict[str, str], float]]: ...
+    def gauges(self) -> list[tuple[str, str, dict[str, str], float]]:
+        """Name, help, labels and value of each figure that is read when it is asked for."""
 
     def workers(self) -> list[dict[str, Any]]:
         """The workers as the page shows them: index, state, step, pid, served, in_flight, seconds in this state."""
 
 
 class LocalEngine:
-    """Workers on this machine."""
+    """The engine whose workers are processes of this machine."""
 
     def __init__(
         self,
@@ -80,7 +84,7 @@ class LocalEngine:
         metrics: Metrics,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self.service = Service(package, settings, metrics, clock)
+        self.context = EngineContext(package, settings, metrics, clock)
         self.package = package
         self.settings = settings
         self.metrics = metrics
@@ -91,14 +95,14 @@ class LocalEngine:
         self.failed: LoadError | None = None
         self.draining = False
         self.closed = False
-        """Whether it finishes the calls it has, and takes no more."""
+        """Whether the engine takes no more calls, and only finishes those it has."""
         self.live: set[Call] = set()
         self._ids = itertools.count(1)
         self.poison = Poison(settings.poison_deaths, settings.poison_time, clock)
         self.pools: list[Pool] = []
         self._former: list[Pool] = []
-        """Pools that a row has taken the place of; their workers end."""
-        self.slots: list[Slots] = []
+        """Pools that a row has replaced; their workers are ending."""
+        self.berths: list[Berths] = []
         self._build(row.divided({} if settings.inline else settings.pools))
         self._next_deadline = math.inf
         self._deadline_timer: asyncio.TimerHandle | None = None
@@ -109,13 +113,13 @@ class LocalEngine:
 
     # The row
 
-    def _build(self, plans: Sequence[row.Plan]) -> None:
-        between = [slots.create(self.settings.handoff_slot) for _ in plans[1:]]
-        self.slots = [created for created in between if created is not None]
+    def _build(self, plans: Sequence[row.PoolPlan]) -> None:
+        between = [berths.create(self.settings.handoff_slot) for _ in plans[1:]]
+        self.berths = [created for created in between if created is not None]
         sides = [None, *between, None]
         self.metrics.pools.clear()
         self.pools = [
-            Pool(self, self.service, plan, PoolMemory(sides[place], sides[place + 1]) if len(plans) > 1 else None)
+            Pool(self, self.context, plan, PoolMemory(sides[place], sides[place + 1]) if len(plans) > 1 else None)
             for place, plan in enumerate(plans)
         ]
         for before, after in itertools.pairwise(self.pools):
@@ -123,7 +127,7 @@ class LocalEngine:
         self.main = next(pool for pool in self.pools if "inference" in pool.plan.stages)
 
     def divide(self, pools: list[dict[str, Any]]) -> bool:
-        """The script, once imported, asks for a row: begin again with that, unless it serves already."""
+        """Begin again with the row of pools that the script, once imported, asks for; False when it serves already."""
         if self.ready.is_set() or len(self.pools) > 1:
             return False
         asked_for = row.asked_for(pools)
@@ -160,7 +164,7 @@ class LocalEngine:
             self._done_at_tick = self._done
 
     def _started(self) -> set[int]:
-        """The processes that others wait for."""
+        """The processes that their worker's record waits for."""
         return {worker.pid for pool in (*self.pools, *self._former) for worker in pool.workers}
 
     def reload(self) -> None:
@@ -174,9 +178,9 @@ class LocalEngine:
         if self._ticker is not None:
             self._ticker.cancel()
         await asyncio.gather(*(pool.stop(seconds) for pool in self.pools))
-        for shared in self.slots:
+        for shared in self.berths:
             shared.close()
-        self.slots = []
+        self.berths = []
 
     def new_id(self) -> int:
         return next(self._ids)
@@ -195,11 +199,12 @@ class LocalEngine:
             self.ready.set()
 
     def load_failed(self, error: LoadError) -> None:
+        """Keep the error for `serving.py`, which ends the server with it."""
         self.failed = error
         self.ready.set()
 
     def found_poison(self, call: Call) -> None:
-        """Say so, and spare the script those of its kind that wait."""
+        """Log that calls like this one are refused from now on, and refuse those that wait."""
         line = f"{self.poison.about(call)} are refused for {self.poison.seconds:g} s"
         log.error("%s", line, extra={"package": self.package.name})
         self.remember(line, "")
@@ -220,6 +225,7 @@ class LocalEngine:
     # Calls
 
     def submit(self, call: Call) -> Fault | None:
+        """Queue the call and arm its deadline, or return why it is refused: closed, loading, poisonous, queue full."""
         fault = self._closed()
         if fault is None and self.poison.lengths:
             fault = self._poisonous(call)
@@ -236,6 +242,7 @@ class LocalEngine:
         return None
 
     def _closed(self) -> Fault | None:
+        """Why no call can be taken now, if so."""
         if self.closed:
             return Fault(503, "draining", "the server is stopping", 1)
         for pool in self.pools:
@@ -254,11 +261,12 @@ class LocalEngine:
         return fault
 
     def _retry_after(self) -> int:
-        """How long the queue takes at the present rate."""
+        """How many seconds the queue takes at the present rate, between 1 and 30."""
         waiting = sum(len(pool.queue) for pool in self.pools)
         return max(1, min(30, math.ceil(waiting / self._rate))) if self._rate > 0.1 else 1
 
     def cancel(self, call: Call) -> None:
+        """Give up a call, in whatever pool it waits or runs. Does nothing to one that is DONE."""
         if call.state == QUEUED:
             self.metrics.dropped["disconnected"] += 1
             call.state = DONE
@@ -273,6 +281,7 @@ class LocalEngine:
         return self.pools[call.place].hold(call, held)
 
     def finished(self, call: Call) -> None:
+        """Forget a call that has its answer."""
         self._done += 1
         self.live.discard(call)
 
@@ -306,7 +315,7 @@ class LocalEngine:
         where = "while waiting for a worker" if queued else "while the script was running"
         call.fail(Fault(504, "timeout", f"not answered in time: the deadline passed {where}"))
 
-    # What others may see
+    # What is shown
 
     @property
     def state(self) -> str:
@@ -317,25 +326,27 @@ class LocalEngine:
         return READY if all(pool.supervisor.is_ready for pool in self.pools) else LOADING
 
     def gauges(self) -> list[tuple[str, str, dict[str, str], float]]:
-        found: list[tuple[str, str, dict[str, str], float]] = []
+        """Queues, requests in progress, workers by state, and shared memory in use; by pool where there are several."""
+        gauges: list[tuple[str, str, dict[str, str], float]] = []
         labelled = [({"pool": pool.plan.name} if pool.plan.name else {}, pool) for pool in self.pools]
         for labels, pool in labelled:
-            found.append(("panglot_queue_length", "requests waiting", labels, len(pool.queue)))
+            gauges.append(("panglot_queue_length", "requests waiting", labels, len(pool.queue)))
         for labels, pool in labelled:
-            found.append(("panglot_queue_bytes", "bytes waiting", labels, pool.queue.bytes))
-        found.append(("panglot_requests_in_progress", "requests accepted and not answered", {}, len(self.live)))
+            gauges.append(("panglot_queue_bytes", "bytes waiting", labels, pool.queue.bytes))
+        gauges.append(("panglot_requests_in_progress", "requests accepted and not answered", {}, len(self.live)))
         for labels, pool in labelled:
             states = dict.fromkeys(("starting", "loading", "ready", "retiring"), 0)
             for worker in pool.workers:
                 states[worker.state] = states.get(worker.state, 0) + 1
             for state, count in states.items():
-                found.append(("panglot_workers", "workers by state", {**labels, "state": state}, count))
-        if self.slots:
-            used = sum(shared.used for shared in self.slots)
-            found.append(("panglot_slots_in_use", "shared memory between pools that holds a result", {}, used))
-        return found
+                gauges.append(("panglot_workers", "workers by state", {**labels, "state": state}, count))
+        if self.berths:
+            used = sum(shared.used for shared in self.berths)
+            gauges.append(("panglot_slots_in_use", "shared memory between pools that holds a result", {}, used))
+        return gauges
 
     def workers(self) -> list[dict[str, Any]]:
+        """One entry for each worker, for the page and /status."""
         now = self.clock()
         return [
             {

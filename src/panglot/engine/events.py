@@ -13,8 +13,10 @@ log = logging.getLogger("panglot.engine")
 
 
 def note(worker: Worker, event: dict[str, Any], metrics: Metrics, about: dict[str, Any]) -> None:
-    """Note an event of a worker in its state, the metrics and the log."""
-    event = {name: clipped(said, LONGEST_TRACEBACK) if isinstance(said, str) else said for name, said in event.items()}
+    """Act on an EVENT of a worker: change the worker's state, count it, log it."""
+    event = {
+        name: clipped(value, LONGEST_TRACEBACK) if isinstance(value, str) else value for name, value in event.items()
+    }
     kind = event.get("type")
     if kind == "sick":
         worker.sick = True

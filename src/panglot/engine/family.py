@@ -1,4 +1,4 @@
-"""A worker's process and all that came of it: what a script starts ends with its worker, however far it ran.
+"""A worker's process and all its descendants: what a script starts ends with its worker, wherever it hides.
 
 Killing the worker's process group takes most along, but a child that calls setsid is not in it, and a daemon is not
 even a descendant. A control group holds them all. Where none can be made, this process adopts whoever loses its parent,
@@ -25,20 +25,21 @@ MARK = "_PANGLOT_WORKER"
 PREFIX = "panglot-worker-"
 PR_SET_CHILD_SUBREAPER = 36
 ROUNDS = 10
-"""How often we look again for what was started while the others were being killed."""
+"""How often we look again for processes that were started while the others were being killed."""
 PATIENCE = 50
+"""How often we try to remove a group, 10 ms apart."""
 
 
 class Family:
-    """Made before the worker; the worker is told its group, and enters it before it loads anything."""
+    """The control group of one worker. The worker is told its folder and enters it before it loads anything."""
 
     def __init__(self) -> None:
         self.mark = secrets.token_hex(8)
         self._group: Path | None = None
         self._lock = -1
 
-    def found(self) -> str:
-        """Make the control group, if one can be made: its folder, or nothing."""
+    def create_group(self) -> str:
+        """Make the control group and return its folder; empty when none can be made."""
         above = cgroups.own_group()
         if above is None or not os.access(above / "cgroup.procs", os.W_OK):
             return ""
@@ -55,45 +56,45 @@ class Family:
         return ""
 
     def end(self) -> None:
-        """Kill whoever is left, once the worker itself has ended."""
+        """Kill the processes that are left once the worker itself has ended."""
         if self._group is not None:
             _kill_group(self._group)
             return
         for _ in range(ROUNDS):
-            found = list(_marked(f"{MARK}={self.mark}".encode()))
-            for pid in found:
+            survivors = list(_marked(f"{MARK}={self.mark}".encode()))
+            for pid in survivors:
                 with contextlib.suppress(ProcessLookupError, PermissionError):
                     os.kill(pid, signal.SIGKILL)
-            if not found:
+            if not survivors:
                 return
 
     def remove(self) -> bool:
-        """Take the group away; False while one of its processes is still about to end."""
+        """Remove the group; False while one of its processes is still ending."""
         if self._lock >= 0:
             os.close(self._lock)
             self._lock = -1
         return self._group is None or _is_removed(self._group)
 
     def remove_soon(self) -> None:
-        """The same, with the moment that killed processes need."""
+        """Remove the group, waiting the moment that killed processes need to end."""
         _patiently(self.remove)
 
 
 def adopt_orphans() -> None:
-    """Whoever loses its parent below this process becomes its child, instead of that of the system's first process."""
+    """Make this process the parent of descendants that lose theirs, instead of the system's first process."""
     with contextlib.suppress(OSError, AttributeError):
         ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
 
 def bury_orphans(known: Container[int]) -> None:
-    """Wait for dead children other than the known: nobody else does, and each would stay in the table of processes."""
+    """Reap dead children except the known ones: nobody else does, and each would stay in the table of processes."""
     with contextlib.suppress(ChildProcessError):
         while (dead := os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)) and dead.si_pid not in known:
             os.waitpid(dead.si_pid, os.WNOHANG)
 
 
 def sweep() -> None:
-    """End what is left of the workers of servers that were killed, where groups tell. Waits a moment for each."""
+    """Kill what is left of workers whose server was killed, as far as control groups tell. Waits a moment for each."""
     above = cgroups.own_group()
     for group in above.glob(PREFIX + "*") if above is not None else ():
         with contextlib.suppress(OSError):

@@ -1,4 +1,4 @@
-"""What becomes of the calls a dead worker held. Pure: the pool carries it out."""
+"""What becomes of the calls a dead worker held. This module only decides; the pool acts on it."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ OVERRAN = Fault(504, "timeout", "the script did not answer in time")
 
 
 @dataclass(frozen=True)
-class Verdict:
-    """`again` goes back to the head of the queue, in order; `guilty` is answered now; `suspected` counts re-runs."""
+class Fates:
+    """`again` go back to the head of the queue, in order; `guilty` are answered now; `suspected` counts re-runs."""
 
     again: list[Call]
     guilty: list[Call]
     suspected: int
 
 
-def judge(lost: Sequence[Call], suspects: int, rerun: bool) -> Verdict:
+def judge(lost: Sequence[Call], suspects: int, rerun: bool) -> Fates:
     """Sort the calls of a dead worker, given in the order it got them.
 
     The first `suspects` of them were running. Each of those runs once more, alone; one that was suspected before is
@@ -32,7 +32,7 @@ def judge(lost: Sequence[Call], suspects: int, rerun: bool) -> Verdict:
     for position, call in enumerate(lost):
         if call.state != RUNNING:
             continue
-        if call.parts:
+        if call.chunks:
             guilty.append(call)
         elif position >= suspects:
             again.append(call)
@@ -43,4 +43,4 @@ def judge(lost: Sequence[Call], suspects: int, rerun: bool) -> Verdict:
             call.alone = True
             suspected += 1
             again.append(call)
-    return Verdict(again, guilty, suspected)
+    return Fates(again, guilty, suspected)

@@ -8,35 +8,35 @@ import socket
 from typing import Any
 
 from panglot.engine import process
+from panglot.engine.berths import PoolMemory
+from panglot.engine.context import EngineContext
 from panglot.engine.family import Family
 from panglot.engine.output import Output
-from panglot.engine.row import WHOLE, Plan
+from panglot.engine.row import WHOLE, PoolPlan
 from panglot.engine.scratch import Scratch
-from panglot.engine.service import Service
-from panglot.engine.slots import PoolMemory
 from panglot.engine.worker import Worker
 
 script_log = logging.getLogger("panglot.script")
 
 
 class Launcher:
-    """Starts the workers of one package."""
+    """Starts the workers of one pool."""
 
-    def __init__(self, service: Service, plan: Plan = WHOLE, memory: PoolMemory | None = None) -> None:
-        self.package = service.package
+    def __init__(self, context: EngineContext, plan: PoolPlan = WHOLE, memory: PoolMemory | None = None) -> None:
+        self.package = context.package
         self.plan = plan
         self.memory = memory or PoolMemory(None, None)
-        self.settings = service.settings
-        self.metrics = service.metrics
-        self.clock = service.clock
+        self.settings = context.settings
+        self.metrics = context.metrics
+        self.clock = context.clock
         self.scratch = Scratch(self.package.run_links)
         self._ended: list[Family] = []
-        """What came of dead workers; their groups go when the last process has."""
+        """Families of dead workers whose control groups cannot be removed yet."""
         self.inline: socket.socket | None = None
-        """The link to a script that runs in this process, when there is one."""
+        """The socket to a script that runs in this process (`--inline`), when there is one."""
 
     async def launch(self, worker: Worker, workers: int) -> None:
-        """Start a worker, one of so many on this machine. Raises OSError when the process cannot be started."""
+        """Start a worker, one of `workers` on this machine. Raises OSError when the process cannot be started."""
         settings = self.settings
         hello = {"package": self._about(worker)}
         if self.inline is not None:
@@ -50,7 +50,7 @@ class Launcher:
             device=devices[worker.index % len(devices)] if devices else "",
             pixels=settings.max_pixels,
         )
-        files = tuple(slots.fd for slots in (self.memory.reads, self.memory.writes) if slots is not None)
+        files = tuple(berths.fd for berths in (self.memory.reads, self.memory.writes) if berths is not None)
         await worker.start(settings.python, self.package.folder, environment, hello, self._output(worker), files)
 
     def _about(self, worker: Worker) -> dict[str, Any]:
@@ -90,11 +90,12 @@ class Launcher:
         self.metrics.log_dropped += count
 
     def clean_up(self, worker: Worker) -> None:
-        """The worker is dead: its folder goes, and all it started."""
+        """Remove the folder and the control group of a dead worker."""
         self.scratch.remove(self._folder(worker))
         self._ended = [family for family in (*self._ended, worker.family) if not family.remove()]
 
     def close(self) -> None:
+        """Remove all folders, and kill what dead workers left behind."""
         self.scratch.close()
         for family in self._ended:
             family.end()

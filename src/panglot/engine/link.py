@@ -1,4 +1,4 @@
-"""One worker's socket, seen from the front."""
+"""The front's end of the socket to one worker."""
 
 from __future__ import annotations
 
@@ -12,31 +12,36 @@ from panglot_worker import wire
 
 log = logging.getLogger("panglot.engine")
 ROOM = 262144
+"""Bytes of the fixed buffer; a longer frame gets one of its own."""
 LAZY = 32 * 1024 * 1024
-"""Frames that claim to be longer get memory that is taken only as they arrive; for others that would be slower."""
+"""Frames that claim to be longer get memory that the system gives only as they arrive; for others it is slower."""
 
 
 class Owner(Protocol):
-    """Who is told what a worker says."""
+    """Who is told what comes from a worker: its record."""
 
     def longest(self, kind: int, count: int) -> int:
-        """How many bytes a frame of so many items may have now."""
+        """How many bytes a frame of this kind with `count` items may have now."""
 
-    def on_frame(self, kind: int, count: int, payload: memoryview) -> None: ...
+    def on_frame(self, kind: int, count: int, payload: memoryview) -> None:
+        """A whole frame has come. The payload is the owner's to keep."""
 
-    def on_lost(self) -> None: ...
+    def on_lost(self) -> None:
+        """The socket is closed."""
 
-    def on_paused(self, paused: bool) -> None: ...
+    def on_paused(self, paused: bool) -> None:
+        """The worker reads too slowly for more to be sent, or no longer so."""
 
 
 class Link(asyncio.BufferedProtocol):
-    """Reads whole frames into a fixed buffer, or a large one into its own; any doubt about the stream ends it."""
+    """Reads whole frames into a fixed buffer, or a large one into a buffer of its own. Any doubt closes the socket."""
 
     def __init__(self, owner: Owner, generation: int) -> None:
         self.owner = owner
         self.generation = generation
         self.transport: asyncio.Transport | None = None
         self.doubt = ""
+        """What was wrong with the stream, when that is why the socket was closed."""
         self._room = memoryview(bytearray(ROOM))
         self._filled = 0
         self._large: memoryview | None = None
@@ -65,6 +70,7 @@ class Link(asyncio.BufferedProtocol):
         return self._room[self._filled :]
 
     def buffer_updated(self, nbytes: int) -> None:
+        """Take what was read, and close the socket if it is not what it should be."""
         try:
             if self._large is not None:
                 self._fill_large(nbytes)
@@ -87,6 +93,7 @@ class Link(asyncio.BufferedProtocol):
             self.owner.on_frame(*self._large_head, payload)
 
     def _split(self) -> None:
+        """Pass on all whole frames in the fixed buffer, and move the rest to its beginning."""
         room, start, size = self._room, 0, wire.HEADER.size
         while self._filled - start >= size:
             length, kind, _flags, count, generation = wire.HEADER.unpack_from(room, start)
@@ -98,7 +105,7 @@ class Link(asyncio.BufferedProtocol):
                     self._begin_large(kind, count, length, start + size)
                     return
                 break
-            # Owners keep parts of a payload, so it must not alias the buffer the next read goes to.
+            # Owners keep views of a payload, so it must not alias the buffer the next read goes to.
             self.owner.on_frame(kind, count, memoryview(bytes(room[start + size : stop])))
             start = stop
         rest = self._filled - start
@@ -127,11 +134,11 @@ class Link(asyncio.BufferedProtocol):
 
     @property
     def held(self) -> bool:
-        """Whether reading is paused on behalf of a slow reader."""
+        """Whether reading is paused because a client reads its stream slowly."""
         return self._reading_paused
 
     def pause(self) -> None:
-        """Stop reading: the reader of this worker's stream cannot keep up."""
+        """Stop reading, because the client of this worker's stream cannot keep up."""
         if self.transport is not None and not self._reading_paused:
             self._reading_paused = True
             self.transport.pause_reading()

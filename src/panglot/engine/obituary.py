@@ -1,4 +1,4 @@
-"""Saying why a worker is no more."""
+"""Why a worker died, in words for the log."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from panglot.package import Package
 
 
 async def write(worker: Worker, lost: Sequence[Call]) -> tuple[str, str]:
-    """One line with the cause and the requests it held, and what the worker said last."""
+    """One line with the cause and the requests the worker held, and the end of its output."""
     words = await worker.last_words()
     requests = ", ".join(call.request_id.decode("latin-1") for call in lost[:8])
     held = f"; it held {len(lost)} request(s): {requests}" if lost else ""
@@ -23,7 +23,7 @@ async def write(worker: Worker, lost: Sequence[Call]) -> tuple[str, str]:
 
 
 def load_error(worker: Worker, package: Package) -> LoadError:
-    """Why a worker never became ready."""
+    """Why a worker never became ready, with a fix where one is known."""
     failure = worker.failure
     if failure is None:
         words = "\n".join(worker.output.tail) if worker.output else ""

@@ -1,4 +1,4 @@
-"""What a script prints: read line by line, bounded, and kept for the day the worker dies."""
+"""What a script prints: logged line by line, up to a rate. The end is kept for the day the worker dies."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from panglot.text import visible
 
 TAIL = 40
 LEAST_COST = 100
-"""What a line costs of the rate at least: an empty one is as much work as one of so many bytes."""
+"""Bytes that a line counts for at least: an empty one is as much work to log as one of this length."""
 LINES_A_TURN = 100
-"""Lines of one worker that are logged before the loop turns to others."""
+"""Lines of one worker that are logged before the event loop turns to others."""
 
 
 class Output(asyncio.Protocol):
@@ -38,7 +38,7 @@ class Output(asyncio.Protocol):
         self._lost = 0
         self._rest = b""
         self._skipping = False
-        """The beginning of this line is logged cut, or dropped: the rest of it goes."""
+        """Whether the beginning of the present line was cut or dropped, so that its rest is dropped too."""
         self._paused = False
         self._transport: asyncio.ReadTransport | None = None
         self.tail: deque[str] = deque(maxlen=TAIL)
@@ -56,7 +56,7 @@ class Output(asyncio.Protocol):
         self._take_turn()
 
     def _take_turn(self) -> None:
-        """Log some lines; while there are more, nothing is read."""
+        """Log some lines. Nothing more is read while others are left."""
         self._log_lines(LINES_A_TURN)
         if self._transport is None or self._transport.is_closing():
             return
@@ -88,7 +88,7 @@ class Output(asyncio.Protocol):
         return self._used <= self._rate
 
     def _lose(self, data: bytes) -> None:
-        """Drop what is here; the line whose beginning this is goes too. That it was so much is told soon."""
+        """Drop these bytes, and the rest of the line they end in. How many they were is logged within a second."""
         if not self._lost:
             asyncio.get_running_loop().call_later(1.0, self._tell_lost)
         self._lost += len(data)
@@ -117,6 +117,7 @@ class Output(asyncio.Protocol):
             self._lost = 0
 
     def connection_lost(self, exc: Exception | None) -> None:
+        """Log what has been read and not been logged, however much it is."""
         self._transport = None
         while b"\n" in self._rest:
             self._log_lines(LINES_A_TURN)

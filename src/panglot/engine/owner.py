@@ -16,31 +16,31 @@ class PoolOwner(Protocol):
     """The engine, as its pools know it."""
 
     poison: Poison
-    """What has killed workers, in any pool."""
+    """Which requests have killed workers, in any pool."""
 
     def new_id(self) -> int:
-        """A number that no item has had."""
+        """A number that no item has had before."""
 
     def workers_wanted(self) -> int:
         """How many workers all pools together are to have."""
 
     def pool_ready(self, pool: Pool, ready: dict[str, Any]) -> None:
-        """A worker of a pool is ready and has said so in these words."""
+        """A worker of a pool is ready; `ready` is what it said."""
 
     def load_failed(self, error: LoadError) -> None:
         """A script did not load, and there was none before it to go on with."""
 
     def finished(self, call: Call) -> None:
-        """A call leaves the engine: it has its answer."""
+        """A call has its answer and leaves the engine."""
 
     def trouble(self, request_id: str, message: str, traceback: str) -> None:
-        """A script failed: note it in the log and for the page."""
+        """Note a script's failure in the log and for the page."""
 
     def remember(self, message: str, more: str) -> None:
-        """Something for the page: one line, and more."""
+        """Keep a line, and what belongs to it, for the page."""
 
     def divide(self, pools: list[dict[str, Any]]) -> bool:
-        """The script asks for these pools in a row instead of one; False when it is too late for that."""
+        """Make the row of pools that the script asks for; False when it is too late for that."""
 
     def found_poison(self, call: Call) -> None:
-        """Calls like this one are refused from now on."""
+        """Refuse calls like this one from now on."""

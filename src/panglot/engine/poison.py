@@ -1,8 +1,9 @@
-"""Requests that kill. Pure: the pools tell what happened and ask, the clock is the caller's.
+"""Requests that kill workers. Does no I/O: the pools tell what happened and ask what to do.
 
 A call that ran alone while its worker ended itself is suspect. Calls are of one kind when route, path, query, content
 type and body are the same. A kind that has killed `deaths` times, with none of it answered between, is refused for
-`seconds`. What it costs others: bodies of the very lengths under suspicion are digested, all others cost one look.
+`seconds`. What this costs other calls: those whose body has exactly a suspected length are digested, the rest pay for
+one lookup.
 """
 
 from __future__ import annotations
@@ -33,18 +34,18 @@ class Suspect:
 
 
 class Poison:
-    """What has killed, of all pools of one package."""
+    """The kinds of calls that have killed workers, in all pools of one package."""
 
     def __init__(self, deaths: int, seconds: float, clock: Callable[[], float]) -> None:
         self.deaths = deaths
         self.seconds = seconds
         self.clock = clock
         self.lengths: dict[int, float] = {}
-        """Lengths of bodies under suspicion, and until when."""
+        """Lengths of bodies under suspicion, each with the time until which it is."""
         self._suspects: dict[bytes, Suspect] = {}
 
     def killed(self, call: Call) -> bool:
-        """The call ran alone, and its worker ended itself. True when its kind is refused from now on."""
+        """Note that a worker ended itself while it ran this call alone. True when its kind is refused from now on."""
         if not self.deaths:
             return False
         until = self.clock() + self.seconds
@@ -61,18 +62,18 @@ class Poison:
         return newly
 
     def survived(self, call: Call) -> None:
-        """The call was answered by the script: its kind does not always kill."""
+        """Clear the kind of a call that the script has answered."""
         if self._is_watched(call):
             self._suspects.pop(self._kind(call), None)
 
     def hand_on(self, call: Call) -> None:
-        """The call leaves the first pool of a row, and its body with it: note what may be asked later."""
+        """Keep length and digest of a call that leaves the first pool of a row: its body is replaced there."""
         if not call.place:
             call.length = call.size
             call.kind = digest(call) if call.size in self.lengths else b""
 
     def refusal(self, call: Call) -> Fault | None:
-        """The answer to a call that must not run."""
+        """The answer to a call that must not run; None for one that may."""
         if not self._is_watched(call):
             return None
         suspect = self._suspects.get(self._kind(call))
@@ -83,13 +84,13 @@ class Poison:
         return Fault(422, "poisonous", f"requests like this one have {times}; they are {until}")
 
     def about(self, call: Call) -> str:
-        """The call's kind, for the log."""
+        """The call's kind in words, for the log."""
         path = wire.Head.unpack(call.head).path.decode("latin-1")
-        what = f"{path}, {call.length if call.place else call.size} bytes"
-        return f"requests like {call.request_id.decode('latin-1')} ({what}) have ended {self.deaths} workers and"
+        shape = f"{path}, {call.length if call.place else call.size} bytes"
+        return f"requests like {call.request_id.decode('latin-1')} ({shape}) have ended {self.deaths} workers and"
 
     def expire(self) -> None:
-        """Forget what is over."""
+        """Forget suspicions whose time has passed."""
         now = self.clock()
         for length in [length for length, until in self.lengths.items() if until <= now]:
             del self.lengths[length]
@@ -97,7 +98,7 @@ class Poison:
             del self._suspects[kind]
 
     def forget(self) -> None:
-        """The script is another one now."""
+        """Forget everything: the script has been loaded anew."""
         self.lengths.clear()
         self._suspects.clear()
 
@@ -105,21 +106,22 @@ class Poison:
         return bool(call.kind) if call.place else call.size in self.lengths
 
     def _kind(self, call: Call) -> bytes:
-        """What a call is; nothing when its body was left in the first pool before anybody asked."""
+        """The digest of a call; empty when its body was replaced before it was under suspicion."""
         return call.kind if call.place else digest(call)
 
 
 def digest(call: Call) -> bytes:
+    """What calls of one kind have in common: route, path, query, content type and body."""
     head = wire.Head.unpack(call.head)
-    found = hashlib.blake2b(digest_size=16)
-    found.update(b"\0".join((head.route, head.path, head.query, head.content_type, b"")))
+    hasher = hashlib.blake2b(digest_size=16)
+    hasher.update(b"\0".join((head.route, head.path, head.query, head.content_type, b"")))
     for piece in call.pieces:
-        found.update(piece)
-    return found.digest()
+        hasher.update(piece)
+    return hasher.digest()
 
 
 def _note(known: dict[Key, Value], key: Key, value: Value) -> None:
-    """Put an entry last; the first goes when there are too many."""
+    """Put an entry last, and drop the first when there are too many."""
     known.pop(key, None)
     known[key] = value
     if len(known) > MOST:

@@ -8,55 +8,56 @@ from collections.abc import Iterable
 from typing import Any
 
 from panglot.engine import fates, row
+from panglot.engine.berths import PoolMemory
 from panglot.engine.call import DONE, QUEUED, RUNNING, Call, Fault, Step
+from panglot.engine.context import EngineContext
 from panglot.engine.events import note
-from panglot.engine.fetching import Fetching
+from panglot.engine.fetches import Fetches
 from panglot.engine.owner import PoolOwner
 from panglot.engine.queue import Policy, Queue
 from panglot.engine.retries import Retries
-from panglot.engine.row import WHOLE, Plan
-from panglot.engine.service import Service
-from panglot.engine.slots import PoolMemory
+from panglot.engine.row import WHOLE, PoolPlan
 from panglot.engine.supervisor import Supervisor
 from panglot.engine.worker import HUNG, READY, RETIRED, SICK, Worker
 from panglot_worker import wire
 
 RECALL_AFTER = 0.1
+"""Seconds after which the calls behind a running one may be taken back, for a worker that is free."""
 LEAST_WAITING = 8
-"""Calls a later pool of a row has waiting before the pool before it pauses."""
+"""Calls that may wait in a later pool of a row before the previous pool pauses."""
 STUCK = 0.005
-"""Seconds after which the item at the head of a worker is no longer one of those of about a millisecond."""
+"""Seconds after which the call a worker runs is no longer taken for one of about a millisecond."""
 
 
 class Pool:
     """A queue of calls, and the workers that a supervisor keeps for it."""
 
     def __init__(
-        self, owner: PoolOwner, service: Service, plan: Plan = WHOLE, memory: PoolMemory | None = None
+        self, owner: PoolOwner, context: EngineContext, plan: PoolPlan = WHOLE, memory: PoolMemory | None = None
     ) -> None:
-        settings = service.settings
+        settings = context.settings
         self.owner = owner
         self.settings = settings
-        self.metrics = service.metrics
-        self.clock = service.clock
+        self.metrics = context.metrics
+        self.clock = context.clock
         self.plan = plan
         self.memory = memory
-        """The shared memory on both sides of it, where it is one of a row."""
+        """The shared memory between this pool and its neighbours, where it is one of a row."""
         self.title = f"{plan.name} worker" if plan.name else "worker"
         self.max_reply = (settings.max_output if plan.last else settings.max_held) + wire.MAX_HEAD
         self.next: Pool | None = None
         self.previous: Pool | None = None
-        self.counted = service.metrics.pools[plan.name]
+        self.counted = context.metrics.pools[plan.name]
         self.queue = Queue(settings.queue, settings.queue_bytes)
-        self.fetching = Fetching(settings, service.metrics)
-        self.retries = Retries(service.package.tries_elsewhere)
-        self.supervisor = Supervisor(self, owner, service, memory)
+        self.fetches = Fetches(settings, context.metrics)
+        self.retries = Retries(context.package.tries_elsewhere)
+        self.supervisor = Supervisor(self, owner, context, memory)
         self.workers = self.supervisor.workers
         self._pump_scheduled = False
 
     async def stop(self, seconds: float) -> None:
         """End all workers; those that do not end in time are killed."""
-        self.fetching.close()
+        self.fetches.close()
         await self.supervisor.stop(seconds)
 
     # What becomes of workers
@@ -72,6 +73,7 @@ class Pool:
     # Sending work
 
     def accept(self, call: Call) -> bool:
+        """Queue a call; False when the queue is full."""
         if not self.queue.offer(call):
             return False
         self.schedule_pump()
@@ -84,6 +86,7 @@ class Pool:
             asyncio.get_running_loop().call_soon(self._pump)
 
     def _pump(self) -> None:
+        """Give each worker that has room its share of the calls that wait."""
         self._pump_scheduled = False
         now = self.clock()
         if self.retries.waiting:
@@ -130,6 +133,7 @@ class Pool:
         return worker.window - held if held <= worker.window // 2 else 0
 
     def _feed(self, worker: Worker, most: int, share: int, now: float) -> None:
+        """Send the next batch to a worker with room for `most` calls, unless the batch waits for company."""
         wait = self.settings.max_wait_ms / 1000 if worker.batched else 0.0
         first = self.queue.oldest()
         if first is not None and first.alone and not worker.lives():
@@ -151,17 +155,21 @@ class Pool:
     # Hearing answers
 
     def on_replies(self, worker: Worker, replies: list[wire.Reply]) -> None:
+        """Give each reply to its call: an answer, a chunk of one, a result for the next pool, or addresses to fetch.
+
+        Raises WireError for a reply to an item the worker was never given.
+        """
         now = self.clock()
         in_flight, finished, lengths = worker.in_flight, self.owner.finished, self.owner.poison.lengths
         worker.busy_since = now
         for reply in replies:
             if reply.flags & wire.MORE:
-                self._part(worker, reply, now)
+                self._pass_chunk(worker, reply, now)
                 continue
             call = in_flight.pop(reply.id, None)
-            slot = self.memory.replied(worker, reply) if self.memory is not None else 0
+            berth = self.memory.replied(worker, reply) if self.memory is not None else 0
             if call is None or call.state != RUNNING:
-                self._unwanted(worker, reply, slot, call)
+                self._unwanted(worker, reply, berth, call)
                 continue
             if reply.flags & wire.FETCH:
                 self._fetch(call, reply.body)
@@ -170,7 +178,7 @@ class Pool:
             if reply.flags & wire.RETRY and self._retried(call, worker):
                 continue
             if self.memory is not None:
-                reply = self._leave(call, reply, slot, now)
+                reply = self._leave(call, reply, berth, now)
             if not reply.flags & wire.PASS:
                 if lengths:
                     self.owner.poison.survived(call)
@@ -189,10 +197,10 @@ class Pool:
         self.metrics.reruns["retried"] += 1
         return True
 
-    def _unwanted(self, worker: Worker, reply: wire.Reply, slot: int, call: Call | None) -> None:
-        """An answer nobody waits for: its client has gone, or the item was recalled and runs elsewhere."""
+    def _unwanted(self, worker: Worker, reply: wire.Reply, berth: int, call: Call | None) -> None:
+        """Drop an answer nobody waits for: its client has gone, or the item was recalled and runs elsewhere."""
         if self.memory is not None:
-            self.memory.unused(slot)
+            self.memory.unused(berth)
         if call is not None:
             self._count(worker, reply)
         elif reply.id in worker.recalled:
@@ -200,8 +208,11 @@ class Pool:
         else:
             raise wire.WireError(f"an answer to item {reply.id}, which was never asked")
 
-    def _leave(self, call: Call, reply: wire.Reply, slot: int, now: float) -> wire.Reply:
-        """A call is done here: on to the next pool, or, with the times of the whole row, to its client."""
+    def _leave(self, call: Call, reply: wire.Reply, berth: int, now: float) -> wire.Reply:
+        """Note the times of a call that is done in this pool of a row. With PASS, queue it in the next pool.
+
+        Returns the reply; the last pool's has the times of the whole row.
+        """
         run_us = int((now - call.dispatched) * 1e6)
         self.counted.run_time.add(run_us)
         call.trail.append(Step(self.plan.name, call.queued_us, run_us, reply.times))
@@ -213,7 +224,7 @@ class Pool:
         if self.next is None:
             raise wire.WireError("the last pool of a row handed a result on")
         self.owner.poison.hand_on(call)
-        call.slot, call.alone, call.killers = slot, False, 0
+        call.berth, call.alone, call.killers = berth, False, 0
         call.become(reply.body)
         call.arrived, call.state = now, QUEUED
         call.place += 1
@@ -221,15 +232,16 @@ class Pool:
         self.next.schedule_pump()
         return reply
 
-    def _part(self, worker: Worker, reply: wire.Reply, now: float) -> None:
+    def _pass_chunk(self, worker: Worker, reply: wire.Reply, now: float) -> None:
         call = worker.in_flight.get(reply.id)
         if call is not None and call.state == RUNNING:
-            call.parts += 1
+            call.chunks += 1
             call.dispatched = now
             call.deadline = math.inf
             call.reply(reply)
 
     def _count(self, worker: Worker, reply: wire.Reply) -> None:
+        """Add the stage times of a reply to the metrics and to what is known of the worker's pace."""
         decode, preprocess, inference, postprocess, encode = reply.times
         stages = self.metrics.stages
         stages[0].add(decode)
@@ -245,6 +257,7 @@ class Pool:
         worker.served += 1
 
     def on_event(self, worker: Worker, event: dict[str, Any]) -> None:
+        """Act on an event: a failure, a wish for a row of pools, a sick device; `events.note` does the rest."""
         if event.get("type") == "failure":
             call = worker.in_flight.get(int(event.get("item", 0)))
             request_id = call.request_id.decode("latin-1") if call else ""
@@ -267,26 +280,26 @@ class Pool:
             self.metrics.script[name] += delta
 
     def _fetch(self, call: Call, body: wire.Buffer) -> None:
-        """The worker gives the call back, to have it again with what the addresses in the body lead to."""
+        """Fetch the addresses that a worker asks for; then the call runs again, with what they lead to."""
         uris = wire.uris(body)
         call.id = self.owner.new_id()
-        self.fetching.begin(call, uris, self._again)
+        self.fetches.begin(call, uris, self._again)
 
     def _again(self, call: Call) -> None:
-        """What the call asked for has been fetched: it is the next one."""
+        """Put a call whose addresses have been fetched at the head of the queue."""
         self._run_again([call])
 
     # Leaving
 
     def drop(self, call: Call) -> None:
-        """A call that waits here was answered or given up. Its state must be DONE already."""
+        """Take out of the queue a call that was answered or given up. Its state must be DONE already."""
         self.queue.remove(call)
         if self.memory is not None:
             self.memory.left(call)
 
     def forget(self, call: Call) -> None:
-        """The caller has its answer, or has gone: drop the call wherever it is. Its state must be DONE already."""
-        self.fetching.forget(call)
+        """Drop a running call whose client has its answer or has gone. Its state must be DONE already."""
+        self.fetches.forget(call)
         worker = self._holder(call)
         if worker is not None and (worker.slots > 1 or not worker.batched):
             worker.cancel(call)
@@ -295,7 +308,7 @@ class Pool:
         return next((worker for worker in self.workers if call.id in worker.in_flight), None)
 
     def hold(self, call: Call, held: bool) -> bool:
-        """Stop or resume reading a stream's worker. False when that would stop other calls too."""
+        """Pause or resume reading from the worker of a stream. False when that would pause other calls too."""
         worker = self._holder(call)
         if worker is None or worker.slots > 1:
             return False
@@ -306,11 +319,11 @@ class Pool:
         return True
 
     def relieve(self, worker: Worker, now: float) -> None:
-        """Nobody waits behind a call that takes long while another worker is free."""
+        """Take back the calls that wait behind a long one while another worker is free."""
         one_by_one = worker.slots == 1 and not worker.batched and len(worker.in_flight) > 1
         if not one_by_one or now - worker.busy_since < RECALL_AFTER or not self.settings.rerun:
             return
-        if any(self._room(other, now) > 0 for other in self.workers if other is not worker):
+        if any(self._room(candidate, now) > 0 for candidate in self.workers if candidate is not worker):
             calls = worker.recall()
             for call in calls:
                 if self.memory is not None:
@@ -337,12 +350,12 @@ class Pool:
         self._run_again(verdict.again)
 
     def _suspect(self, call: Call) -> None:
-        """It ran alone when its worker ended itself."""
+        """Note a call that ran alone when its worker ended itself."""
         if self.owner.poison.killed(call):
             self.owner.found_poison(call)
 
     def refuse_poison(self) -> None:
-        """Answer those that wait and must not run any more."""
+        """Answer the calls that wait and must not run any more."""
         for call in self.queue.waiting():
             fault = self.owner.poison.refusal(call)
             if fault is not None:
@@ -351,7 +364,7 @@ class Pool:
                 self._refuse(call, fault)
 
     def _run_again(self, calls: list[Call]) -> None:
-        """Back to the head of the queue, unless it is known by now what they do."""
+        """Put calls back at the head of the queue, except for those known by now to kill workers."""
         faults = {call: self.owner.poison.refusal(call) for call in calls} if self.owner.poison.lengths else {}
         self.queue.put_back([call for call in calls if faults.get(call) is None])
         for call, fault in faults.items():

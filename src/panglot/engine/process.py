@@ -37,7 +37,7 @@ def worker_folder() -> str:
 
 @dataclass(frozen=True)
 class Started:
-    """A process just started: its end of the socket, the life line it dies with, its output, and what tells its end."""
+    """A process just started: our end of its socket, the pipe it dies with, its output, and what tells its end."""
 
     process: subprocess.Popen[bytes]
     socket: socket.socket
@@ -47,7 +47,7 @@ class Started:
 
 
 def start(python: str, folder: Path, environment: Mapping[str, str], files: tuple[int, ...] = ()) -> Started:
-    """Start a worker in its own session, with further open files under the numbers they have here.
+    """Start a worker in its own session. It also gets the open files `files`, under the same numbers.
 
     Must be called on the main thread: the parent-death signal watches it. Raises OSError when it cannot be started;
     nothing is left open then.
@@ -81,7 +81,7 @@ def start(python: str, folder: Path, environment: Mapping[str, str], files: tupl
 
 
 def end(process: subprocess.Popen[bytes], number: int = signal.SIGKILL) -> None:
-    """Signal the worker and everything it started."""
+    """Signal the worker and its process group."""
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(process.pid, number)
 
@@ -95,19 +95,19 @@ def memory(pid: int) -> int:
 
 
 def environment(base: Mapping[str, str], *, threads: int, device: str, pixels: int) -> dict[str, str]:
-    """What a worker's script sees: ours without the server's own variables and secrets."""
-    found = {key: value for key, value in base.items() if not key.startswith("PANGLOT_")}
+    """The environment of a worker: ours without the server's own variables and secrets, plus limits for libraries."""
+    result = {key: value for key, value in base.items() if not key.startswith("PANGLOT_")}
     for name in THREAD_VARIABLES:
-        found.setdefault(name, str(threads))
-    found.setdefault("OPENCV_IO_MAX_IMAGE_PIXELS", str(pixels))
+        result.setdefault(name, str(threads))
+    result.setdefault("OPENCV_IO_MAX_IMAGE_PIXELS", str(pixels))
     if device:
-        found["PANGLOT_DEVICE"] = device
-        found["CUDA_VISIBLE_DEVICES"] = device.partition(":")[2] if device.startswith("cuda") else ""
-    return found
+        result["PANGLOT_DEVICE"] = device
+        result["CUDA_VISIBLE_DEVICES"] = device.partition(":")[2] if device.startswith("cuda") else ""
+    return result
 
 
 def ended_itself(returncode: int | None) -> bool:
-    """Whether a process is the cause of its own end; one that was killed, also for want of memory, may not be."""
+    """Whether a process caused its own end. One that was killed, also for want of memory, may not have."""
     return returncode is not None and (returncode >= 0 or -returncode in OWN_FAULTS)
 
 

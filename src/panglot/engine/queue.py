@@ -1,4 +1,4 @@
-"""Which items run next, decided without any input or output. The clock is the caller's."""
+"""The queue of a pool: which calls run next. Does no I/O and reads no clock."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ WAITED = "waited"
 ALONE = "alone"
 MANY = 1 << 30
 SKIPPED = 16
-"""Places of calls that left which the queue may keep beyond those of calls that wait."""
+"""How many places of calls that have left may be kept, beyond those of twice the calls that wait."""
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,7 @@ class Policy:
 
 
 class Queue:
-    """A bounded queue. Items that were cancelled or answered leave it at once; their place is skipped later."""
+    """A bounded queue. Calls that were cancelled or answered are counted out at once; their place is skipped later."""
 
     def __init__(self, max_items: int, max_bytes: int) -> None:
         self.max_items = max_items
@@ -61,7 +61,7 @@ class Queue:
             self.bytes += call.size
 
     def remove(self, call: Call) -> None:
-        """A queued call was cancelled or answered elsewhere: count it out. Its state must no longer be QUEUED."""
+        """Count out a call that was cancelled or answered elsewhere. Its state must no longer be QUEUED."""
         self.length -= 1
         self.bytes -= call.size
         if len(self._calls) > 2 * self.length + SKIPPED:
@@ -69,6 +69,7 @@ class Queue:
             self._calls = deque(call for call in self._calls if call.state == QUEUED)
 
     def waiting(self) -> list[Call]:
+        """The calls that wait, in order."""
         return [call for call in self._calls if call.state == QUEUED]
 
     def oldest(self) -> Call | None:

@@ -6,7 +6,7 @@ import math
 
 
 class Restarts:
-    """Pure bookkeeping of deaths without a culprit, at load or idle; `delay` is asked once per such death."""
+    """Counts deaths without a culprit, at load or idle. `delay` is called once for each."""
 
     def __init__(self, first: float, longest: float) -> None:
         self.first = first
@@ -15,10 +15,11 @@ class Restarts:
         """Deaths in a row without one answered request between them."""
 
     def answered(self) -> None:
+        """Begin to count anew: a worker has answered, or has long been ready."""
         self.fruitless = 0
 
     def delay(self) -> float:
-        """A worker died. How long to wait before its replacement starts."""
+        """Count a death, and return how many seconds to wait before the replacement starts."""
         self.fruitless += 1
         if self.fruitless < 2:
             return 0.0
@@ -26,7 +27,7 @@ class Restarts:
 
 
 class Pace:
-    """How soon something is done again: at once the first time, then later and later, until it has long not been."""
+    """How soon an action may be repeated: at once the first time, then later and later, until a long pause."""
 
     def __init__(self, first: float, longest: float) -> None:
         self.first = first
@@ -35,11 +36,11 @@ class Pace:
         self._next = -math.inf
 
     def wait(self, now: float) -> float:
-        """How long to wait before it may be done."""
+        """How many seconds to wait before the action may be taken."""
         return max(0.0, self._next - now)
 
     def done(self, now: float) -> None:
-        """It is done now, or will be as soon as it may."""
+        """Note that the action is taken now, or as soon as it may be."""
         quiet = now > self._next + self.longest
         self._pause = self.first if quiet else min(self.longest, 2 * self._pause or self.first)
         self._next = max(now, self._next) + self._pause

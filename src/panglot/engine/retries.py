@@ -9,7 +9,7 @@ from panglot.engine.worker import Worker
 
 
 class Retries:
-    """Holds such calls until another worker has room. Pure: it decides, the pool sends."""
+    """Holds such calls until another worker has room. It only decides; the pool sends."""
 
     def __init__(self, most: int) -> None:
         self.most = most
@@ -17,7 +17,7 @@ class Retries:
 
     def take(self, call: Call, worker: Worker, workers: Sequence[Worker]) -> bool:
         """Keep the call, unless it has been tried often enough or there is nobody else to try."""
-        if call.retried >= self.most or all(other is worker for other in workers):
+        if call.retried >= self.most or all(candidate is worker for candidate in workers):
             return False
         call.retried += 1
         self.waiting.append((call, worker))

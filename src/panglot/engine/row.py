@@ -1,4 +1,4 @@
-"""Which pools a package is made of, and who does which stage. Pure."""
+"""Which pools a package is made of, and which of them does which stage. Does no I/O."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ BEFORE, MAIN, AFTER = ("decode", "preprocess"), ("inference",), ("postprocess", 
 
 
 @dataclass(frozen=True)
-class Plan:
-    """One pool of a row."""
+class PoolPlan:
+    """One pool: its stages and its size, and its place where it is one of a row."""
 
     name: str = ""
-    """Empty where the package is one pool."""
+    """Empty where the package has only this pool."""
     stages: tuple[str, ...] = STAGES
     workers: int = 0
-    """0: as many as the script asks for, else 1."""
+    """0: as many as the script asks for, or 1."""
     max_batch: int = 0
     """0: what the script and the settings say."""
     device: str = ""
@@ -28,44 +28,44 @@ class Plan:
     last: bool = True
 
     def for_worker(self) -> dict[str, Any]:
-        """What its workers are told; nothing when they do all of it."""
+        """What the pool's workers are told; nothing when they do all stages."""
         if not self.name:
             return {}
         return {"name": self.name, "stages": list(self.stages), "first": self.first, "last": self.last}
 
 
-WHOLE = Plan()
+WHOLE = PoolPlan()
 
 
-def divided(pools: Mapping[str, PoolSize]) -> list[Plan]:
-    """The row for these sizes. A step without a pool of its own runs beside the inference."""
+def divided(pools: Mapping[str, PoolSize]) -> list[PoolPlan]:
+    """The pools for these sizes. Stages without a pool of their own run in that of the inference."""
     before, main, after = (pools.get(name, PoolSize()) for name in ("preprocess", "inference", "postprocess"))
     if not before.workers and not after.workers:
-        return [Plan(workers=main.workers, max_batch=main.max_batch, device=main.device)]
+        return [PoolPlan(workers=main.workers, max_batch=main.max_batch, device=main.device)]
     stages = (() if before.workers else BEFORE) + MAIN + (() if after.workers else AFTER)
     row: list[tuple[str, PoolSize, tuple[str, ...]]] = [("preprocess", before, BEFORE)] if before.workers else []
     row.append(("inference", main, stages))
     row += [("postprocess", after, AFTER)] if after.workers else []
     return [
-        Plan(name, mine, size.workers, size.max_batch, size.device, place == 0, place == len(row) - 1)
+        PoolPlan(name, mine, size.workers, size.max_batch, size.device, place == 0, place == len(row) - 1)
         for place, (name, size, mine) in enumerate(row)
     ]
 
 
 def too_late(pools: Sequence[Mapping[str, Any]]) -> str:
-    """What is said of a script that asks for a row once it serves without one."""
+    """The problem of a script that asks for a row of pools when it serves already."""
     return f"the script now asks for pools ({listed(asked_for(pools))}), which cannot be made while it serves"
 
 
-def listed(plans: Sequence[Plan]) -> str:
+def listed(plans: Sequence[PoolPlan]) -> str:
     return ", ".join(f"{plan.name} x {plan.workers}" if plan.workers else plan.name for plan in plans)
 
 
-def asked_for(pools: Sequence[Mapping[str, Any]]) -> list[Plan]:
-    """The row a script asks for, in the words of its worker."""
+def asked_for(pools: Sequence[Mapping[str, Any]]) -> list[PoolPlan]:
+    """The pools that a script asks for, as its worker told them."""
     last = len(pools) - 1
     return [
-        Plan(
+        PoolPlan(
             name=str(pool["name"]),
             stages=tuple(pool.get("stages") or MAIN),
             workers=int(pool["workers"]),

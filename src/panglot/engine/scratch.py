@@ -1,4 +1,4 @@
-"""Private, writable working directories for workers, under one folder that goes when the server goes."""
+"""Private, writable working directories for workers, in one folder that is removed when the server ends."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Scratch:
         self._root = Temporary(PREFIX)
 
     def folder(self, name: str) -> str:
-        """A new folder of that name, with the links in it; empty when there are none to make. Raises OSError."""
+        """Make a folder of that name with the links in it; empty when there are no links. Raises OSError."""
         if not self.links:
             return ""
         folder = self._root.path() / name

@@ -7,27 +7,28 @@ import logging
 from typing import Any, Protocol
 
 from panglot.engine import obituary, process
+from panglot.engine.berths import PoolMemory
 from panglot.engine.call import Call
+from panglot.engine.context import EngineContext
 from panglot.engine.launcher import Launcher
 from panglot.engine.owner import PoolOwner
 from panglot.engine.restarts import Pace, Restarts
-from panglot.engine.row import Plan
-from panglot.engine.service import Service
-from panglot.engine.slots import PoolMemory
+from panglot.engine.row import PoolPlan
 from panglot.engine.worker import DEAD, LOADING, READY, RETIRED, RETIRING, SICK, STARTING, Worker, WorkerOwner
 
 log = logging.getLogger("panglot.engine")
 FRUITLESS = 5
+"""Deaths in a row, without one answer between them, after which the script counts as failing."""
 RELOAD = "reload"
 
 
 class Supervised(WorkerOwner, Protocol):
     """The pool whose workers are looked after."""
 
-    plan: Plan
+    plan: PoolPlan
 
     def relieve(self, worker: Worker, now: float) -> None:
-        """Take from a worker that is busy for long what others could do."""
+        """Take from a worker that has long been busy the calls that others could run."""
 
     def sort_out(self, worker: Worker, lost: list[Call]) -> None:
         """Give each call a dead worker held its fate."""
@@ -36,19 +37,19 @@ class Supervised(WorkerOwner, Protocol):
 class Supervisor:
     """Keeps as many workers as are wanted. Everything here runs on the event loop's thread."""
 
-    def __init__(self, pool: Supervised, owner: PoolOwner, service: Service, memory: PoolMemory | None) -> None:
-        settings = service.settings
+    def __init__(self, pool: Supervised, owner: PoolOwner, context: EngineContext, memory: PoolMemory | None) -> None:
+        settings = context.settings
         self.pool = pool
         self.owner = owner
-        self.package = service.package
+        self.package = context.package
         self.settings = settings
-        self.metrics = service.metrics
-        self.clock = service.clock
+        self.metrics = context.metrics
+        self.clock = context.clock
         self.plan = pool.plan
         self.restarts = Restarts(settings.restart_delay, settings.restart_delay_max)
         self.broken_devices = Pace(settings.restart_delay, settings.restart_delay_max)
         self.cures = Pace(settings.restart_delay_max, 16 * settings.restart_delay_max)
-        self.launcher = Launcher(service, pool.plan, memory)
+        self.launcher = Launcher(context, pool.plan, memory)
         self.workers: list[Worker] = []
         self.wanted = self._size(None)
         self.first_ready = False
@@ -61,7 +62,7 @@ class Supervisor:
     # Starting workers
 
     def _size(self, asked: int | None) -> int:
-        """How many workers there shall be, when the script asks for so many."""
+        """How many workers there are to be, when the script asks for `asked`."""
         main = "inference" in self.plan.stages
         return self.plan.workers or (self.settings.workers if main else 0) or asked or 1
 
@@ -89,11 +90,12 @@ class Supervisor:
             self.on_death(worker)
 
     def about(self, worker: Worker) -> dict[str, Any]:
+        """What a log line about a worker carries besides its text."""
         about = {"package": self.package.name, "worker": worker.index}
         return {**about, "pool": self.plan.name} if self.plan.name else about
 
     def on_ready(self, worker: Worker, ready: dict[str, Any]) -> None:
-        """A worker has loaded the script: the first says how many there are to be, a successor takes over."""
+        """Note that a worker has loaded the script: the first says how many are wanted, a successor takes over."""
         seconds, python = ready["seconds"], worker.info.get("python", "?")
         message = "%s ready after %.1f s (pid %d, Python %s)"
         log.info(message, worker, seconds, worker.pid, python, extra=self.about(worker))
@@ -115,12 +117,12 @@ class Supervisor:
     # Replacing workers that still serve
 
     def reload(self) -> None:
-        """Load the script anew: one worker first; the old ones serve on, and are kept if the new one fails."""
+        """Load the script anew, one worker at a time. The old ones serve on, and are kept if the new one fails."""
         self._to_reload = list(self.workers)
         self._reload_next()
 
     def _reload_next(self) -> None:
-        """Replace one that is ready. Those still loading, perhaps the old version, have their turn once they are."""
+        """Replace one worker that is ready. Those still loading, perhaps the old script, come once they are."""
         self._to_reload = [worker for worker in self._to_reload if worker.state in (STARTING, LOADING, READY)]
         for worker in self._to_reload:
             if worker.state == READY:
@@ -129,15 +131,15 @@ class Supervisor:
                 return
 
     def replace(self, worker: Worker, why: str) -> None:
-        """Start a successor; the worker serves until that is ready."""
-        if any(other.predecessor is worker for other in self.workers):
+        """Start a successor of a worker that serves until the successor is ready."""
+        if any(successor.predecessor is worker for successor in self.workers):
             return
         log.info("%s is being replaced: %s", worker, why, extra=self.about(worker))
         worker.why = why
         self._spawn(worker.index, worker)
 
     def cure(self, worker: Worker, why: str) -> None:
-        """All its calls fail in the same way: perhaps a new process is well. Seldom, since perhaps it is the calls."""
+        """Replace a worker all of whose calls fail in the same way. Seldom, since the calls themselves may be why."""
         now = self.clock()
         if worker.state == READY and not self.cures.wait(now):
             self.cures.done(now)
@@ -146,7 +148,7 @@ class Supervisor:
             self.replace(worker, why)
 
     def _succeed(self, old: Worker) -> None:
-        """A successor is ready: the old worker finishes what it holds and ends."""
+        """Let the old worker of a successor that is ready finish what it holds, and end."""
         if old.why == RELOAD:
             self.owner.poison.forget()
         if old.state == READY:
@@ -156,7 +158,7 @@ class Supervisor:
     # Time
 
     def tick(self, now: float) -> None:
-        """Kill what has run or loaded too long; replace what has grown or served enough."""
+        """Kill workers that run or load for too long; replace those that have grown or served enough."""
         longest = self.settings.effective_run_timeout + self.settings.kill_grace
         for worker in list(self.workers):
             if worker.link.held:
@@ -189,7 +191,7 @@ class Supervisor:
     # Deaths
 
     def on_death(self, worker: Worker) -> None:
-        """A worker has ended and been waited for: give its calls their fates, and start another."""
+        """Give the calls of a worker that has ended their fates, and start another. Its process has been waited for."""
         if worker in self.workers:
             self.workers.remove(worker)
         self.launcher.clean_up(worker)
@@ -228,11 +230,11 @@ class Supervisor:
             old.served = 0
 
     def _replace_dead(self, worker: Worker, culprit: bool) -> None:
-        """Start a successor, unless there is one."""
-        if any(other.predecessor is worker for other in self.workers) or len(self.workers) >= self.wanted:
-            for other in self.workers:
-                if other.predecessor is worker:
-                    other.predecessor = None
+        """Start a successor of a dead worker, at once or later, unless there is one already."""
+        if any(successor.predecessor is worker for successor in self.workers) or len(self.workers) >= self.wanted:
+            for successor in self.workers:
+                if successor.predecessor is worker:
+                    successor.predecessor = None
             return
         delay = self._delay(worker, culprit)
         if delay:
@@ -263,12 +265,12 @@ class Supervisor:
 
     @property
     def backing_off(self) -> bool:
-        """Nothing can run, and nothing is being started."""
+        """Whether nothing can run, and nothing is being started yet."""
         return not self.workers and self.retry_at > self.clock()
 
     @property
     def failing(self) -> bool:
-        """Workers keep dying, with nothing to do, and without one answer between their deaths."""
+        """Whether workers keep dying while they load or idle, without one answer between their deaths."""
         return self.restarts.fruitless >= FRUITLESS
 
     async def stop(self, seconds: float) -> None:

@@ -38,7 +38,7 @@ class WorkerOwner(Protocol):
     """Who is told what a worker says: its pool."""
 
     title: str
-    """What its workers are called."""
+    """What its workers are called in the log."""
     max_reply: int
     """The most bytes of one reply."""
 
@@ -61,7 +61,7 @@ Lend = Callable[["Worker", Call], int]
 
 
 class Worker:
-    """Owned by a pool; never reused after death."""
+    """The front's record of one worker process. It belongs to a pool and is never reused after the process's death."""
 
     def __init__(self, owner: WorkerOwner, index: int, generation: int, clock: Callable[[], float]) -> None:
         self.owner = owner
@@ -79,13 +79,14 @@ class Worker:
         """The worker this one takes over from once it is ready."""
         self.in_flight: dict[int, Call] = {}
         self.recalled: set[int] = set()
-        """Items it was asked to give back, and has not confirmed."""
+        """Items the worker was asked to give back, and has not confirmed."""
         self.looks_at: dict[int, int] = {}
         self.writes_to: dict[int, int] = {}
-        """The slots of shared memory it holds, by item: those it reads, those it may put results in."""
+        """The berths of shared memory it holds, by item: those it reads, those it may put results in."""
         self.busy_since = 0.0
         self.batched = False
         self.slots = 1
+        """How many calls the script runs at the same time."""
         self.max_batch = 1
         self.window = 1
         self.service_us = 0.0
@@ -113,7 +114,8 @@ class Worker:
         return self.popen.pid if self.popen else 0
 
     def lives(self) -> bool:
-        """Ask the kernel: a call that gets one more chance must not spend it on a death whose news is on its way."""
+        """Whether the process lives, as the kernel knows. The news of a death may still be on its way to us, and a call
+        that gets one more chance must not spend it on a dead worker."""
         if self._exited or self._link_lost:
             return self.popen is None and not self._link_lost
         death = select.poll()
@@ -139,7 +141,7 @@ class Worker:
         loop.add_reader(self._pidfd, self._on_exit)
         await loop.connect_read_pipe(lambda: output, os.fdopen(started.output_fd, "rb", 0))
         await loop.create_unix_connection(lambda: self.link, sock=started.socket)
-        self._greet({"group": self.family.found(), **hello})
+        self._greet({"group": self.family.create_group(), **hello})
 
     async def adopt(self, sock: socket.socket, hello: dict[str, Any]) -> None:
         """Speak to a worker that runs in this very process, on its main thread."""
@@ -154,12 +156,13 @@ class Worker:
     # What the worker says
 
     def longest(self, kind: int, count: int) -> int:
-        """What its word is good for: replies to what it holds, each as long as one may be, or a control frame."""
+        """How long a frame may be: as long as the replies to all the worker holds, or as a control frame."""
         if kind != wire.REPLY:
             return wire.MAX_EVENT if kind == wire.EVENT else wire.MAX_CONTROL
         return min(count, len(self.in_flight) + len(self.recalled)) * self.owner.max_reply
 
     def on_frame(self, kind: int, count: int, payload: memoryview) -> None:
+        """Pass on what the worker says to whom it concerns. Raises WireError for a frame no worker may send."""
         if kind == wire.REPLY:
             self.owner.on_replies(self, wire.replies(payload, count))
             return
@@ -183,7 +186,7 @@ class Worker:
             raise wire.WireError(f"a worker sent {wire.NAMES.get(kind, kind)}")
 
     def _tell_event(self, value: dict[str, Any]) -> None:
-        """A failure of ours over it is none of the worker."""
+        """Pass an event to the pool. An exception of ours is logged; the worker does not pay for it."""
         try:
             self.owner.on_event(self, value)
         except wire.WireError:
@@ -204,7 +207,7 @@ class Worker:
     # Running
 
     def run(self, calls: Iterable[Call], now: float, singly: bool, lend: Lend | None = None) -> None:
-        """Send calls to the worker; `lend` gives each a slot for its result."""
+        """Send calls to the worker; `lend` gives each a berth for its result."""
         if not self.in_flight:
             self.busy_since = now
         items = []
@@ -212,15 +215,15 @@ class Worker:
             call.state, call.dispatched, call.worker = RUNNING, now, self.index
             call.queued_us = int((now - call.arrived) * 1e6)
             self.in_flight[call.id] = call
-            slot = lend(self, call) if lend is not None else 0
-            items.append((call.id, call.deadline - now, call.head, call.pieces, call.size, slot))
+            berth = lend(self, call) if lend is not None else 0
+            items.append((call.id, call.deadline - now, call.head, call.pieces, call.size, berth))
         self.link.send(wire.run_frame(items, self.generation, wire.SINGLY if singly else 0))
 
     def cancel(self, call: Call) -> None:
         self.link.send([wire.cancel_frame([call.id], self.generation)])
 
     def recall(self) -> list[Call]:
-        """Take back all calls behind the first. Each may still be answered: nobody listens then."""
+        """Take back all calls behind the first. An answer the worker still gives to one of them is ignored."""
         behind = list(self.in_flight.values())[1:]
         ids = [call.id for call in behind]
         for item_id in ids:
@@ -230,20 +233,20 @@ class Worker:
         return [call for call in behind if call.state == RUNNING]
 
     def measured(self, microseconds: int) -> None:
-        """Learn how long an item takes, to keep about a millisecond of work in the worker's socket."""
+        """Note how long an item took, so that about a millisecond of work is kept in the worker's socket."""
         self.service_us += 0.2 * (microseconds - self.service_us)
         self.window = max(1, min(32, int(1000 / (self.service_us + 1))))
 
     # Ending
 
     def stop(self, why: str) -> None:
-        """Ask it to end once it has answered what it holds."""
+        """Ask the worker to end once it has answered what it holds."""
         if self.state != DEAD:
             self.retire(why)
             self.link.send([wire.frame(wire.STOP, self.generation)])
 
     def retire(self, why: str) -> None:
-        """It takes no more work and ends on purpose, or because it is sick."""
+        """Give the worker no more calls: it ends on purpose, or because it is sick."""
         self.state, self.why, self.since = RETIRING, why, self.clock()
         self.reason = SICK if self.sick else RETIRED
 
@@ -258,13 +261,14 @@ class Worker:
         asyncio.get_running_loop().call_later(KILL_AFTER, self.destroy)
 
     def destroy(self) -> None:
+        """Kill the process group; where the script runs in this process, close the socket."""
         if self.popen is None:
             self.link.close()
         elif not self._exited:
             process.end(self.popen)
 
     def _on_exit(self) -> None:
-        """The process has ended: take all it started along, then wait for the last of its words."""
+        """Kill what the ended process started, then give its last replies a moment to be read."""
         asyncio.get_running_loop().remove_reader(self._pidfd)
         os.close(self._pidfd)
         assert self.popen is not None
@@ -293,12 +297,12 @@ class Worker:
 
     @property
     def ended_itself(self) -> bool:
-        """Whether what it ran may be why it is dead, and nobody else."""
+        """Whether the call it ran may be why the worker died."""
         code = self.popen.returncode if self.popen else None
         return self.reason == DIED and not self.link.doubt and process.ended_itself(code)
 
     def cause(self) -> str:
-        """Why it died, in words."""
+        """Why the worker died, in words."""
         if self.why:
             return f"is replaced: {self.why}" if self.sick else self.why
         if self.link.doubt:
@@ -309,7 +313,7 @@ class Worker:
         return process.cause(code)
 
     async def last_words(self) -> str:
-        """The end of its output, once that has been read."""
+        """The end of the worker's output, once that has been read."""
         if self.output is None:
             return ""
         with contextlib.suppress(TimeoutError):

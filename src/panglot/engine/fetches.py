@@ -1,4 +1,4 @@
-"""Fetching for the calls of an engine: a call whose worker gave it back waits here, and goes back with the bytes."""
+"""Calls whose workers gave them back with addresses to fetch: they wait here, and go back with the bytes."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from panglot_worker.net.hosts import Allowed
 TOO_MANY, NO_ROOM = "too_many", "no_room"
 
 
-class Fetching:
-    """Holds calls between two visits to a worker. Everything here runs on the event loop's thread."""
+class Fetches:
+    """Holds each such call until its addresses are fetched. Everything here runs on the event loop's thread."""
 
     def __init__(self, settings: Settings, metrics: Metrics) -> None:
         self.settings = settings
@@ -26,13 +26,13 @@ class Fetching:
         self._open: dict[Call, asyncio.Task[None]] = {}
 
     def begin(self, call: Call, uris: Sequence[str], again: Callable[[Call], None]) -> None:
-        """Fetch all of them at once, attach what came, and give the call to `again`; not when it is forgotten."""
+        """Fetch all addresses at once, attach what came, and pass the call to `again`, unless it is forgotten first."""
         task = asyncio.get_running_loop().create_task(self._serve(call, uris, again))
         self._open[call] = task
         task.add_done_callback(lambda _: self._open.pop(call, None))
 
     def forget(self, call: Call) -> None:
-        """The caller has gone, or has its answer."""
+        """Stop fetching for a call whose client has gone or has its answer."""
         task = self._open.pop(call, None)
         if task is not None:
             task.cancel()
@@ -48,29 +48,29 @@ class Fetching:
         most = self._fetcher.limits.urls
         if len(uris) > most:
             text = f"a request may name at most {most} addresses"
-            parts = [Fetched(TOO_MANY, status=400, text=text)] * len(uris)
+            results = [Fetched(TOO_MANY, status=400, text=text)] * len(uris)
         else:
-            parts = list(await asyncio.gather(*(self._one(self._fetcher, call, uri) for uri in uris)))
-        for part in parts:
-            self.metrics.fetches[part.outcome] += 1
+            results = list(await asyncio.gather(*(self._fetch(self._fetcher, call, uri) for uri in uris)))
+        for result in results:
+            self.metrics.fetches[result.outcome] += 1
         if call.state == RUNNING:
-            attach(call, own, parts)
+            attach(call, own, results)
             again(call)
 
-    async def _one(self, fetcher: Fetcher, call: Call, uri: str) -> Fetched:
-        """What an address leads to, counted as held from the moment it is there."""
-        part = await fetcher.fetch(uri, call.request_id.decode("latin-1"))
-        if part.outcome == TOO_LARGE:
+    async def _fetch(self, fetcher: Fetcher, call: Call, uri: str) -> Fetched:
+        """Fetch one address. Its bytes count as held by the server from the moment they are there."""
+        fetched = await fetcher.fetch(uri, call.request_id.decode("latin-1"))
+        if fetched.outcome == TOO_LARGE:
             return Fetched(TOO_LARGE, status=413, text="what the uri leads to is too large")
         # A call that was given up must not grow: what it held has been counted out already.
-        if part.outcome == OK and call.state == RUNNING and not call.grow(len(part.body)):
+        if fetched.outcome == OK and call.state == RUNNING and not call.grow(len(fetched.body)):
             return Fetched(NO_ROOM, status=503, text="the server holds too many bytes; try again later")
-        return part
+        return fetched
 
 
-def attach(call: Call, own: int, parts: Sequence[Fetched]) -> None:
-    """Put what was fetched behind the body, which has `own` bytes, and say in the head what is there."""
-    described = [(len(part.body) if part.outcome == OK else -1, part.status, part.text) for part in parts]
-    told = json.dumps({"body": own, "parts": described}).encode("ascii")
-    call.head = wire.Head.unpack(call.head)._replace(fetched=told).pack()
-    call.pieces = [*call.pieces, *(part.body for part in parts if part.outcome == OK)]
+def attach(call: Call, own: int, results: Sequence[Fetched]) -> None:
+    """Put what was fetched behind the body, which has `own` bytes, and describe in the head what lies where."""
+    described = [(len(result.body) if result.outcome == OK else -1, result.status, result.text) for result in results]
+    layout = json.dumps({"body": own, "parts": described}).encode("ascii")
+    call.head = wire.Head.unpack(call.head)._replace(fetched=layout).pack()
+    call.pieces = [*call.pieces, *(result.body for result in results if result.outcome == OK)]

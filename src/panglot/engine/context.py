@@ -1,4 +1,4 @@
-"""What all parts of an engine share: what is served, how, what is counted, and what time it is."""
+"""What engine, pools and supervisors share: what is served, how, what is counted, and what time it is."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from panglot.settings import Settings
 
 
 @dataclass(frozen=True)
-class Service:
+class EngineContext:
     """One package as it is served by this process."""
 
     package: Package
