@@ -15,6 +15,7 @@ from PIL import Image
 
 from support import megengine
 from support.graph_command import Command
+from support.server import panglot
 
 SOURCE = Path(__file__).parent / "megengine"
 pytestmark = pytest.mark.timeout(900)
@@ -97,3 +98,30 @@ def test_the_tutorials_client(service: int, folder: Path, expected: str) -> None
         [sys.executable, "client.py", str(service)], cwd=folder, capture_output=True, text=True, check=True
     )
     assert done.stdout.strip() == repr(json.dumps(expected).encode())
+
+
+def test_export_loads_and_runs_what_dump_wrote(python: str, tmp_path: Path) -> None:
+    """`panglot export` takes the tutorial's dump.py for an export script, and a .mge for a model."""
+    shutil.copy(SOURCE / "dump.py", tmp_path)
+    done = panglot("export", str(tmp_path), "--json", "--python", python, "--", "model.mge", seconds=110)
+    assert done.returncode == 0, done.stdout + done.stderr
+    (model,) = json.loads(done.stdout)["models"]
+    assert model["form"] == "MegEngine"
+    assert [Path(name).name for name in model["files"]] == ["model.mge"]
+    assert [(entry["name"], entry["dtype"], entry["shape"]) for entry in model["inputs"]] == [
+        ("data", "float32", [1, 3, 224, 224])
+    ]
+    assert [(entry["dtype"], entry["shape"], entry["finite"]) for entry in model["outputs"]] == [
+        ("float32", [1, 1000], True)
+    ]
+
+
+def test_export_says_why_a_model_of_megengine_does_not_run(python: str, tmp_path: Path) -> None:
+    (tmp_path / "dump.py").write_text("open('model.mge', 'w').write('no model')\n")
+    done = panglot("export", str(tmp_path), "--python", python, seconds=110)
+    assert done.returncode == 1
+    assert "it does not load or run: RuntimeError: " in done.stderr
+    assert "backtrace" not in done.stderr
+    done = panglot("export", str(tmp_path), seconds=110)
+    assert done.returncode == 1
+    assert "has no MegEngine to run the model with; name an interpreter that has it with --python" in done.stderr

@@ -14,9 +14,13 @@ from typing import Any
 
 from panglot.errors import StartError
 
-SCRIPTS = ("export_model.py", "tools/export_model.py", "export.py", "tools/export.py", "deploy/export_model.py")
+SCRIPTS = (
+    "export_model.py", "tools/export_model.py", "export.py", "tools/export.py", "deploy/export_model.py", "dump.py",
+    "tools/dump.py",
+)  # fmt: skip
 """Where packages keep their export script, in the order they are looked for."""
-MODELS = {".pdmodel": "paddle", ".json": "paddle", ".onnx": "onnx"}
+MODELS = {".pdmodel": "paddle", ".json": "paddle", ".onnx": "onnx", ".mge": "megengine"}
+FORMS = {"onnx": "ONNX", "megengine": "MegEngine"}
 PARAMETERS = ".pdiparams"
 TELL_TALE = "PANGLOT-MODEL "
 """Begins the line with which the loading process answers; frameworks print before and after it."""
@@ -39,8 +43,8 @@ class Model:
 
     @property
     def form(self) -> str:
-        if self.kind == "onnx":
-            return "ONNX"
+        if self.kind in FORMS:
+            return FORMS[self.kind]
         return "Paddle, the program as JSON (3.0 and newer)" if self.file.suffix == ".json" else "Paddle, .pdmodel"
 
 
@@ -130,10 +134,10 @@ def models(files: Sequence[Path]) -> list[Model]:
     for file in sorted(set(files)):
         kind = MODELS.get(file.suffix)
         weights = file.with_suffix(PARAMETERS)
-        if kind == "onnx":
-            found.append(Model(kind, file))
-        elif kind == "paddle" and weights.is_file():
+        if kind == "paddle" and weights.is_file():
             found.append(Model(kind, file, weights))
+        elif kind in FORMS:
+            found.append(Model(kind, file))
     return found
 
 
@@ -143,7 +147,7 @@ def _nothing(changed: Sequence[Path], root: Path) -> str:
         return (
             f"the export script wrote {names}, which is no whole model: Paddle's are a .json or .pdmodel and .pdiparams"
         )
-    return "the export script ended well but wrote no model (.pdmodel or .json with .pdiparams, or .onnx)"
+    return "the export script ended well but wrote no model (.pdmodel or .json with .pdiparams, .onnx or .mge)"
 
 
 def load(model: Model, python: str, environ: Mapping[str, str]) -> dict[str, Any]:

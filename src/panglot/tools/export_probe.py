@@ -17,10 +17,17 @@ UNKNOWN = {2: 16, 3: 16, 4: 224}
 """What an open length of an input is taken to be, by how many lengths it has; the first, the batch, is 1."""
 
 
+class MissingFramework(Exception):
+    """The interpreter has nothing to run the model with."""
+
+
 def main() -> None:
     wanted = json.loads(sys.argv[1])
     try:
-        answer = (paddle if wanted["kind"] == "paddle" else onnx)(wanted["file"], wanted["weights"])
+        load_and_run = {"paddle": paddle, "onnx": onnx, "megengine": megengine}[wanted["kind"]]
+        answer = load_and_run(wanted["file"], wanted["weights"])
+    except MissingFramework as error:
+        answer = {"error": str(error)}
     except Exception as error:
         answer = {"error": f"it does not load or run: {type(error).__name__}: {str(error).strip()[-400:]}"}
     print("\n" + TELL_TALE + json.dumps(answer), flush=True)
@@ -74,6 +81,34 @@ def onnx(file: str, weights: str) -> dict[str, Any]:
     names = [entry.name for entry in session.get_outputs()]
     results = session.run(names, feed)
     outputs = [told(name, result) for name, result in zip(names, results)]  # noqa: B905  CPython 3.8
+    return judged(inputs, outputs, loaded - began, time.perf_counter() - loaded)
+
+
+def megengine(file: str, weights: str) -> dict[str, Any]:
+    try:
+        lite = importlib.import_module("megenginelite")
+    except ModuleNotFoundError:
+        raise MissingFramework(
+            f"{sys.executable} has no MegEngine to run the model with; name an interpreter that has it with --python"
+        ) from None
+    began = time.perf_counter()
+    network = lite.LiteNetwork()
+    try:
+        network.load(file)
+    except RuntimeError as error:
+        # Below its first sentence is a backtrace of its own.
+        raise RuntimeError(str(error).partition("\n")[0]) from None
+    loaded = time.perf_counter()
+    inputs = []
+    for name in network.get_all_input_name():
+        tensor = network.get_io_tensor(name)
+        shape = [int(length) for length in tensor.layout.shapes[: tensor.layout.ndim]]
+        dtype = importlib.import_module("numpy").dtype(tensor.layout.dtype).name
+        tensor.set_data_by_copy(random(shape, dtype))
+        inputs.append({"name": name, "dtype": dtype, "declared": shape, "shape": shape})
+    network.forward()
+    network.wait()
+    outputs = [told(name, network.get_io_tensor(name).to_numpy()) for name in network.get_all_output_name()]
     return judged(inputs, outputs, loaded - began, time.perf_counter() - loaded)
 
 
