@@ -6,8 +6,9 @@ from typing import List, NamedTuple
 
 from panglot_worker.dialects.base import Request
 
+# Of this module, since scripts ask `panglot_worker.requests()` and have no object of ours to ask instead.
 running: List[Request] = []
-"""The requests of the call in progress; kept by the loop."""
+"""The requests of the call in progress. Only whoever runs calls (`running`, `splitting`) writes to it."""
 
 
 class RequestInfo(NamedTuple):

@@ -64,8 +64,8 @@ class EncodeError(Exception):
         return f"the result cannot be sent: {self.path}: {'it contains itself' if cyclic else self.reason}"
 
 
-def words(error: BaseException) -> str:
-    """What an exception says, cut when that is long. One of a script's own may fail even at that: then who it is."""
+def message_of(error: BaseException) -> str:
+    """What an exception says, cut when that is long; its type where a script's exception fails even to say it."""
     try:
         return wire.clipped(str(error), wire.LONGEST_MESSAGE)
     except BaseException as failure:
@@ -76,8 +76,8 @@ def words(error: BaseException) -> str:
 
 
 def described(error: BaseException) -> str:
-    """Its type, and what it says if it says anything."""
-    text = words(error)
+    """An exception's type, and what it says if it says anything."""
+    text = message_of(error)
     return "%s: %s" % (type(error).__name__, text) if text else type(error).__name__
 
 

@@ -1,11 +1,13 @@
-"""What one pool of a row gives the next: pickled, its large buffers in shared memory.
+"""What one pool of a row hands to the next: a pickle, with its large buffers in shared memory.
 
 This is the only place where anything is unpickled, and it reads nothing but what another worker of the same package
 wrote on its private socket; the front passes it on blind.
 
 Shared memory is one file of equal slots for each border between two pools. The front owns it and says with every item
-which slot the result may be put in. The writer copies into the slot; the reader looks at it where it is, in a private
-mapping, so that a script which works in place changes nothing for whoever may have to run the item again.
+which slot the result may be put in. Who may write: only the worker that holds the item, only into that slot, and only
+until it replies; by then the slot is the reader's. The reader looks at it where it is, in a private mapping, so that a
+script which works in place changes nothing for whoever may have to run the item again. A slot goes back to the front
+when its reader says FREE, or is dead and has been waited for.
 """
 
 from __future__ import annotations
@@ -33,31 +35,34 @@ class CannotHandOver(Exception):
     """A stage's result cannot be sent to another process."""
 
 
-class Arena(NamedTuple):
-    """Slots of one size in a file both sides have mapped."""
+class SharedMemory(NamedTuple):
+    """One worker's mapping of a file with slots of one size."""
 
     mapping: mmap.mmap
     slots: int
     size: int
 
     def start(self, slot: int) -> int:
+        """Where a slot begins. Raises WireError when there is no such slot."""
         if not 0 < slot <= self.slots:
             raise wire.WireError("there is no slot %d" % slot)
         return (slot - 1) * self.size
 
 
-def writing(fd: int, slots: int, size: int) -> Arena:
-    return Arena(mmap.mmap(fd, slots * size), slots, size)
+def writing(fd: int, slots: int, size: int) -> SharedMemory:
+    """The mapping of a pool that writes: what it writes, the next pool sees."""
+    return SharedMemory(mmap.mmap(fd, slots * size), slots, size)
 
 
-def reading(fd: int, slots: int, size: int) -> Arena:
-    return Arena(mmap.mmap(fd, slots * size, access=mmap.ACCESS_COPY), slots, size)
+def reading(fd: int, slots: int, size: int) -> SharedMemory:
+    """The mapping of a pool that reads. It is private: whatever a script writes to it stays in this process."""
+    return SharedMemory(mmap.mmap(fd, slots * size, access=mmap.ACCESS_COPY), slots, size)
 
 
 class Handoff:
-    """One worker's side: packs results for the next pool, unpacks those of the previous one."""
+    """One worker's end of the borders: packs results for the next pool, unpacks those of the previous one."""
 
-    def __init__(self, writes: Optional[Arena] = None, reads: Optional[Arena] = None) -> None:
+    def __init__(self, writes: Optional[SharedMemory] = None, reads: Optional[SharedMemory] = None) -> None:
         self.writes = writes
         self.reads = reads
         self._open: Dict[int, Tuple[int, Any]] = {}
@@ -65,21 +70,21 @@ class Handoff:
 
     def pack(self, value: Any, slot: int) -> Tuple[wire.Buffer, bool]:
         """The body for the next pool, and whether the slot was used. Raises CannotHandOver."""
-        parts = _pickled(value)
-        lengths = [len(part) for part in parts]
+        buffers = _pickled(value)
+        lengths = [len(buffer) for buffer in buffers]
         lines = b"".join(LENGTH.pack(length) for length in lengths)
         room = self.writes.size if slot and self.writes is not None else 0
         if sum(lengths) >= SHARE_ABOVE and sum(map(_aligned, lengths)) <= room:
-            self._write(slot, parts)
-            return PREFIX.pack(len(parts), slot) + lines, True
-        return b"".join([PREFIX.pack(len(parts), 0), lines, *parts]), False
+            self._write(slot, buffers)
+            return PREFIX.pack(len(buffers), slot) + lines, True
+        return b"".join([PREFIX.pack(len(buffers), 0), lines, *buffers]), False
 
-    def _write(self, slot: int, parts: List[memoryview]) -> None:
+    def _write(self, slot: int, buffers: List[memoryview]) -> None:
         assert self.writes is not None
         start = self.writes.start(slot)
-        for part in parts:
-            self.writes.mapping[start : start + len(part)] = part
-            start += _aligned(len(part))
+        for buffer in buffers:
+            self.writes.mapping[start : start + len(buffer)] = buffer
+            start += _aligned(len(buffer))
 
     def unpack(self, item_id: int, body: wire.Buffer) -> Any:
         """What the previous pool packed. A slot stays in use until nothing refers to it any more; see `settled`."""
@@ -89,16 +94,17 @@ class Handoff:
         lengths = [LENGTH.unpack_from(view, PREFIX.size + n * LENGTH.size)[0] for n in range(count)]
         if slot:
             view, at = self._look_at(item_id, slot, sum(map(_aligned, lengths))), 0
-        parts = []
+        views = []
         for length in lengths:
-            parts.append(view[at : at + length])
+            views.append(view[at : at + length])
             at += _aligned(length) if slot else length
-        stream, buffers = parts[0], parts[1:]
+        stream, buffers = views[0], views[1:]
         # Scripts may work in place, as they may where all stages are one process.
-        return pickle.loads(stream, buffers=[part if not part.readonly else bytearray(part) for part in buffers])
+        writable = [buffer if not buffer.readonly else bytearray(buffer) for buffer in buffers]
+        return pickle.loads(stream, buffers=writable)
 
     def _look_at(self, item_id: int, slot: int, length: int) -> memoryview:
-        """The slot's memory, as an object of its own whose end tells that nobody looks any more."""
+        """The slot's memory, as an object whose end tells that nothing of the script refers to it any more."""
         if self.reads is None:
             raise wire.WireError("an item of slot %d came to a worker that has none" % slot)
         start = self.reads.start(slot)

@@ -16,7 +16,10 @@ DEEPEST = 64
 
 
 class Leaf(NamedTuple):
-    """`dtype` and `shape` are numpy's words, for `data`; without a dtype `value` is JSON; `note` says what it was."""
+    """One array, number or text of a value. An array has `dtype` and `shape` as numpy words them, and `data`.
+
+    Anything else has a `value` that JSON can hold. `note` names the type it had.
+    """
 
     path: str
     dtype: str = ""
@@ -46,9 +49,9 @@ def leaves(value: Any, path: str = "", depth: int = 0) -> Iterator[Leaf]:
     if whole is not None:
         yield _bounded(Leaf(path, "|u1", (len(whole),), whole, note=type(value).__name__))
         return
-    found = as_array(value)
-    if found is not None:
-        yield from _array(found, value, path, depth)
+    ndarray = as_array(value)
+    if ndarray is not None:
+        yield from _array(ndarray, value, path, depth)
         return
     numbers = _numbers(value)
     if numbers is not None:
@@ -109,12 +112,12 @@ def as_array(value: Any) -> Any:
     return None
 
 
-def _array(found: Any, value: Any, path: str, depth: int) -> Iterator[Leaf]:
-    if found.dtype.hasobject:
-        yield from leaves(found.tolist(), path, depth + 1)
+def _array(ndarray: Any, value: Any, path: str, depth: int) -> Iterator[Leaf]:
+    if ndarray.dtype.hasobject:
+        yield from leaves(ndarray.tolist(), path, depth + 1)
         return
-    data = found.tobytes()
-    yield _bounded(Leaf(path, found.dtype.str, tuple(found.shape), data, note=type(value).__name__))
+    data = ndarray.tobytes()
+    yield _bounded(Leaf(path, ndarray.dtype.str, tuple(ndarray.shape), data, note=type(value).__name__))
 
 
 def _numbers(value: Any) -> Optional[Leaf]:

@@ -1,4 +1,4 @@
-"""Importing a user's script as if it had been started in its own folder, and saying well why that failed."""
+"""Importing a user's script as if it had been started in its own folder, and explaining why that failed."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class ScriptError(Exception):
         self.fix = fix
 
 
-class Failure(NamedTuple):
+class LoadFailure(NamedTuple):
     """A failed load, as the FAILED frame carries it."""
 
     problem: str
@@ -80,36 +80,36 @@ def _forget_on_failure(name: str) -> Iterator[None]:
         raise
 
 
-def explain(error: BaseException, package: Package, doing: str) -> Failure:
+def explain(error: BaseException, package: Package, doing: str) -> LoadFailure:
     """Turn whatever stopped the load into one line with file, line and fix, and the script's own traceback."""
     text = script_traceback(error)
     if isinstance(error, ScriptError):
         cause = error.__cause__
-        return Failure(error.problem, error.file, error.line, error.fix, script_traceback(cause) if cause else "")
+        return LoadFailure(error.problem, error.file, error.line, error.fix, script_traceback(cause) if cause else "")
     file, line = _where(error, package.folder)
     if isinstance(error, SyntaxError):
-        return Failure("syntax error: %s" % error.msg, error.filename or file, error.lineno or line, "", text)
+        return LoadFailure("syntax error: %s" % error.msg, error.filename or file, error.lineno or line, "", text)
     if isinstance(error, ModuleNotFoundError) and error.name:
         top = error.name.partition(".")[0]
         problem = "the package '%s' is not installed for %s" % (top, sys.executable)
-        return Failure(problem, file, line, "", text, top)
+        return LoadFailure(problem, file, line, "", text, top)
     if isinstance(error, SystemExit):
-        return Failure(
+        return LoadFailure(
             "the script ended the process with exit code %s while %s" % (error.code, doing), file, line, "", text
         )
     missing = devices.explain(error)
     if missing:
-        return Failure(missing, file, line, devices.FIX, text)
+        return LoadFailure(missing, file, line, devices.FIX, text)
     fix = _unquoted(file, line, package.folder) if isinstance(error, NameError) else ""
-    return Failure("%s failed: %s" % (doing, described(error)), file, line, fix, text)
+    return LoadFailure("%s failed: %s" % (doing, described(error)), file, line, fix, text)
 
 
 def _unquoted(file: str, line: int, folder: str) -> str:
     """How to mend a file name that stands in a script without quotes: Python takes it for an attribute of a name."""
     text = linecache.getline(file, line)
-    for found in re.finditer(r"(?<![\w.'\"])[A-Za-z_]\w*\.[A-Za-z]\w*(?![\w.('\"])", text):
-        if os.path.exists(os.path.join(folder, found.group())):
-            return "there is a file %s: write '%s', with quotes" % (found.group(), found.group())
+    for name in re.finditer(r"(?<![\w.'\"])[A-Za-z_]\w*\.[A-Za-z]\w*(?![\w.('\"])", text):
+        if os.path.exists(os.path.join(folder, name.group())):
+            return "there is a file %s: write '%s', with quotes" % (name.group(), name.group())
     return ""
 
 
@@ -130,12 +130,12 @@ def _is_ours(filename: str) -> bool:
 
 def _where(error: BaseException, folder: str) -> Any:
     """File and line of the innermost frame that lies in the package."""
-    found = ("", 0)
+    place = ("", 0)
     for entry in traceback.extract_tb(error.__traceback__):
         if os.path.abspath(entry.filename).startswith(folder + os.sep):
-            found = (entry.filename, entry.lineno or 0)
-    return found
+            place = (entry.filename, entry.lineno or 0)
+    return place
 
 
-def as_dict(failure: Failure) -> Dict[str, Any]:
+def as_dict(failure: LoadFailure) -> Dict[str, Any]:
     return dict(failure._asdict())

@@ -17,7 +17,7 @@ import sys
 import time
 from typing import Any, Callable, Dict, NamedTuple, Optional
 
-from panglot_worker import dialects, loading, printing, wire
+from panglot_worker import dialects, loading, whole_lines, wire
 from panglot_worker.compat import pictures
 from panglot_worker.dialects.base import AsksForRow, Dialect, Package, Stages
 from panglot_worker.port import FrontGone, Port
@@ -33,7 +33,7 @@ def start(socket_fd: str, life_fd: str) -> None:
 
 def main(socket_fd: int, life_fd: int) -> None:
     """Live a worker's life. `socket_fd` leads to the front; `life_fd` is a pipe that tells of the front's death."""
-    printing.install()
+    whole_lines.install()
     die_with_front(life_fd)
     os.set_inheritable(socket_fd, False)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -44,7 +44,7 @@ def main(socket_fd: int, life_fd: int) -> None:
         code = work(Port(sock))
     except (FrontGone, ConnectionError):
         code = 0
-    printing.finish()
+    whole_lines.finish()
     # A script's threads and exit hooks must not keep a worker that is done.
     os._exit(code)
 
@@ -145,7 +145,7 @@ def load(package: Package, port: Port, own_process: bool) -> Optional[LoadedScri
         port.tell(wire.EVENT, {"type": "row", "pools": wish.pools})
         return None
     except BaseException as error:
-        printing.finish()
+        whole_lines.finish()
         port.tell(wire.FAILED, loading.as_dict(loading.explain(error, package, doing)))
         return None
     gc.collect()

@@ -39,7 +39,7 @@ class Guard:
         self._known: Dict[str, Tuple[float, Set[str]]] = {}
 
     def install(self) -> None:
-        """For good: a process has one guard."""
+        """Put the guard in place, for good: a process has one."""
         kind: Any = socket.socket
         connect, connect_ex, sendto, sendmsg = kind.connect, kind.connect_ex, kind.sendto, kind.sendmsg
 
@@ -84,22 +84,22 @@ class Guard:
             host = bytes(host).decode("ascii", "replace")
         if not isinstance(host, str) or not isinstance(port, int):
             return address
-        found = self._numeric(sock, host, port)
-        for candidate in found:
+        candidates = self._numeric(sock, host, port)
+        for candidate in candidates:
             if not addresses.is_public(candidate[0]) and not self._is_allowed(host, candidate[0], port):
                 self.refused(candidate[0], port)
                 raise AddressRefused
         if sock.gettimeout() is None:
             sock.settimeout(TIMEOUT)
-        return (found[0][0], *address[1:]) if len(found[0]) == 2 else found[0]
+        return (candidates[0][0], *address[1:]) if len(candidates[0]) == 2 else candidates[0]
 
     def _numeric(self, sock: socket.socket, host: str, port: int) -> List[Any]:
-        """What a host stands for. One forbidden address among several spoils all."""
+        """The socket addresses a host stands for. One forbidden address among several spoils all."""
         number, percent, zone = host.partition("%")
-        found = addresses.read(number)
-        if found is not None:
+        numeric = addresses.read(number)
+        if numeric is not None:
             # Spelt anew: what was checked is what is connected to.
-            return [(addresses.spelt(found) + percent + zone, port)]
+            return [(addresses.spelt(numeric) + percent + zone, port)]
         if host in ("", "<broadcast>"):
             return [("0.0.0.0" if not host else "255.255.255.255", port)]
         return [entry[4] for entry in self._resolve(host, port, sock.family, sock.type)]

@@ -14,6 +14,8 @@ READ_SIZE = 262144
 
 
 class Frame(NamedTuple):
+    """A frame as it arrived; `payload` is a view into the bytes that were read."""
+
     kind: int
     flags: int
     items: int
@@ -25,7 +27,10 @@ class FrontGone(Exception):
 
 
 class Port:
-    """Reads on the main thread, sends from any. `cancelled` fills while frames are read ahead by `poll`."""
+    """The worker's line to the front. One thread reads, the main one; any thread may send.
+
+    `cancelled` fills while frames are read ahead by `poll`.
+    """
 
     def __init__(self, sock: socket.socket, generation: int = 0) -> None:
         self.sock = sock
@@ -94,6 +99,7 @@ class Port:
             self.pending.append(frame)
 
     def send(self, buffers: Sequence[wire.Buffer]) -> None:
+        """Send the buffers of one frame, without those of other threads in between. Blocks while the front is slow."""
         with self._send_lock:
             if len(buffers) == 1:
                 self.sock.sendall(buffers[0])

@@ -35,12 +35,12 @@ class Record:
         self.stages[stage] = list(leaves(value))
 
     def answer(self, answer: Answer) -> Answer:
-        """The answer with everything that was recorded around it."""
+        """The answer, wrapped in everything that was recorded."""
         blobs: List[bytes] = [bytes(answer.body)]
         about = {
             "answer": {"status": answer.status, "content_type": answer.content_type, "headers": list(answer.headers)},
             "size": len(blobs[0]),
-            "stages": {name: [leaf.row(blobs) for leaf in found] for name, found in self.stages.items()},
+            "stages": {name: [leaf.row(blobs) for leaf in taken] for name, taken in self.stages.items()},
         }
         head = json.dumps(about).encode()
         return Answer(STAGES, b"".join((MAGIC, LENGTH.pack(len(head)), head, *blobs)), answer.status, answer.headers)
@@ -53,8 +53,9 @@ class Carried(NamedTuple):
     luggage: Any
 
 
+# Of this module and not of an object: a stage is given its value alone, and cannot say which item that belongs to.
 _record: "ContextVar[Optional[Record]]" = ContextVar("record", default=None)
-"""Of the item whose stages run here; async scripts have several in one process."""
+"""The record of the item whose stages run here; async scripts have several items in one process."""
 
 
 def watched(stages: Stages, package: Package) -> Stages:

@@ -23,7 +23,7 @@ STICKY = (
 
 
 class Sickness:
-    """The failures of one process. Whoever runs calls sets `alike` back to 0 when one succeeds."""
+    """Counts the failures of this process. Whoever runs calls sets `alike` back to 0 when a call succeeds."""
 
     def __init__(self, port: Port, most: int) -> None:
         self.port = port
@@ -35,7 +35,7 @@ class Sickness:
         self._kind: Optional[Type[BaseException]] = None
 
     def noted(self, error: BaseException) -> str:
-        """A call failed. Why this process can do no more, if that is certain; the front is told, also if it may be."""
+        """Note that a call failed. Returns why this process can do no more, or nothing while that is not certain."""
         kind = type(error)
         self.alike = self.alike + 1 if kind is self._kind else 1
         self._kind = kind
@@ -59,7 +59,7 @@ def is_sticky(kind: Type[BaseException]) -> bool:
 
 
 def device_fault() -> str:
-    """The fault of a CUDA device this process uses; nothing when all are well, or none is used."""
+    """The fault of a CUDA device this process uses; empty when all are well, or none is used."""
     try:
         cuda = ctypes.CDLL("libcuda.so.1", mode=os.RTLD_NOLOAD | os.RTLD_NOW)
     except OSError:

@@ -14,15 +14,15 @@ PAUSE = 0.02
 POOL_FILE = concurrent.futures.thread.__file__
 
 
-class Watch:
-    """Sees the threads started while it is open, and the exceptions they die of."""
+class ThreadWatch:
+    """Notes the threads that are started while it is open, and the exceptions they die of."""
 
     def __init__(self) -> None:
         self._before: Set[threading.Thread] = set()
         self._died: List[Any] = []
         self._hook: Any = None
 
-    def __enter__(self) -> Watch:
+    def __enter__(self) -> ThreadWatch:
         self._before = set(threading.enumerate())
         self._hook = threading.excepthook
         threading.excepthook = self._note
@@ -38,7 +38,7 @@ class Watch:
         self._hook(arguments)
 
     def wait(self, seconds: float, progress: Callable[[str], None]) -> None:
-        """Until no thread loads any more. Raises what a thread died of, or ScriptError when the time is up."""
+        """Wait until no thread loads any more. Raises what a thread died of, or ScriptError when the time is up."""
         deadline = time.monotonic() + seconds
         told: Set[str] = set()
         while True:
@@ -69,7 +69,7 @@ class Watch:
 
 
 def _is_idle(thread: threading.Thread, frames: Dict[int, Any]) -> bool:
-    """Whether it is a thread of an executor that waits for work."""
+    """Whether a thread belongs to an executor and waits for work."""
     frame = frames.get(thread.ident or 0)
     return frame is not None and frame.f_code.co_filename == POOL_FILE and frame.f_code.co_name == "_worker"
 

@@ -75,7 +75,7 @@ STAGES = ("decode", "preprocess", "inference", "postprocess", "encode")
 
 LONGEST_MESSAGE = 8192
 LONGEST_TRACEBACK = 65536
-"""Characters that are told and kept of an exception, and of its traceback: a script may raise all that it was sent."""
+"""Characters that are told and kept of an exception, and of its traceback: a script may raise a whole body."""
 MAX_EVENT = 1 << 21
 """Bytes of an EVENT."""
 
@@ -94,7 +94,7 @@ MAX_FRAME = 0xFFFFFFFF
 MAX_CONTROL = 64 << 20
 """The longest frame of a worker that is no REPLY."""
 MAX_HEAD = 1 << 20
-"""What a reply may have besides its body."""
+"""Bytes that a reply may have besides its body."""
 JOIN_BELOW = 65536
 """Bodies that together are smaller are joined into one buffer: cheaper than a vectored write."""
 
@@ -103,7 +103,7 @@ Times = Tuple[int, int, int, int, int]
 
 
 class WireError(Exception):
-    """The stream is not what this page says. The only answer is to end the worker."""
+    """The peer's stream is not what this page says. The only answer is to end the worker."""
 
 
 class Item(NamedTuple):
@@ -186,6 +186,7 @@ Outgoing = Tuple[int, float, bytes, Sequence[Buffer], int, int]
 
 
 def run_frame(items: Iterable[Outgoing], generation: int, flags: int = 0) -> List[Buffer]:
+    """The buffers of a RUN frame, in the order to send them. Raises WireError when it would be too large."""
     rows: List[bytes] = []
     heads: List[bytes] = []
     bodies: List[Buffer] = []
@@ -200,6 +201,7 @@ def run_frame(items: Iterable[Outgoing], generation: int, flags: int = 0) -> Lis
 
 
 def reply_frame(replies: Iterable[Reply], generation: int) -> List[Buffer]:
+    """The buffers of a REPLY frame, in the order to send them. Raises WireError when it would be too large."""
     rows: List[bytes] = []
     heads: List[bytes] = []
     bodies: List[Buffer] = []
@@ -226,7 +228,7 @@ def cancel_frame(ids: Sequence[int], generation: int) -> bytes:
 
 
 def ids_frame(kind: int, ids: Sequence[int], generation: int) -> bytes:
-    """A CANCEL, or a FREE."""
+    """A frame of item ids: CANCEL or FREE."""
     payload = b"".join(ITEM_ID.pack(item_id) for item_id in ids)
     return frame(kind, generation, payload, count=len(ids))
 
@@ -271,7 +273,7 @@ def replies(payload: memoryview, count: int) -> List[Reply]:
 
 
 def clipped(text: str, most: int) -> str:
-    """The text; of one that is longer than `most`, its beginning and its end."""
+    """The text; of a text longer than `most` characters, its beginning and its end."""
     if len(text) <= most:
         return text
     left_out = " ... (%d characters left out) ... " % (len(text) - most)
@@ -279,13 +281,14 @@ def clipped(text: str, most: int) -> str:
 
 
 def item_ids(payload: Buffer) -> List[int]:
-    """The ids of a CANCEL, or a FREE."""
+    """The item ids of a CANCEL or a FREE. Raises WireError when the last one is cut off."""
     if len(payload) % ITEM_ID.size:
         raise WireError("a frame of %d bytes ends inside an id" % len(payload))
     return [item_id for (item_id,) in ITEM_ID.iter_unpack(payload)]
 
 
 def json_object(payload: Buffer) -> Dict[str, Any]:
+    """The JSON object a control frame holds. Raises WireError when it holds anything else."""
     try:
         value = json.loads(bytes(payload))
     except (ValueError, RecursionError) as error:
@@ -296,7 +299,7 @@ def json_object(payload: Buffer) -> Dict[str, Any]:
 
 
 def control(kind: int, payload: Buffer) -> Dict[str, Any]:
-    """What a worker tells in a control frame. Raises WireError where something of it is missing, or of another kind."""
+    """What a worker tells in a control frame. Raises WireError for a field that is missing or of another type."""
     value = json_object(payload)
     shape = SHAPES.get(str(value.get("type")) if kind == EVENT else kind, {})
     if kind == METRIC:
@@ -308,7 +311,7 @@ def control(kind: int, payload: Buffer) -> Dict[str, Any]:
 
 
 def uris(body: Buffer) -> List[str]:
-    """What a reply with FETCH asks for. Raises WireError."""
+    """The URIs that a reply with FETCH asks for. Raises WireError when its body is no list of texts."""
     try:
         wanted = json.loads(bytes(body))
     except ValueError:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from email.message import Message
 
 from panglot_worker.bodies import codec
-from panglot_worker.bodies.multipart import Limits, Part, parse
+from panglot_worker.bodies.multipart import FormPart, Limits, parse
 from panglot_worker.errors import ClientError
 
 TYPE = b"multipart/form-data; boundary=B"
@@ -74,7 +74,7 @@ def check_decoding(content_type: str, body: bytes) -> None:
         assert isinstance(value, (dict, list, str, int, float, codec.File, type(None)))
 
 
-def check_parts(parts: list[Part], body: bytes, limits: Limits) -> None:
+def check_parts(parts: list[FormPart], body: bytes, limits: Limits) -> None:
     at = 0
     for part in parts:
         assert part.name
@@ -84,7 +84,7 @@ def check_parts(parts: list[Part], body: bytes, limits: Limits) -> None:
     assert sum(part.filename is not None for part in parts) <= limits.files
 
 
-def check_against_email(parts: list[Part], content_type: str, body: bytes) -> None:
+def check_against_email(parts: list[FormPart], content_type: str, body: bytes) -> None:
     """The email parser agrees on what both read: it ends lines at a bare CR or LF too, and looks into nested parts."""
     if not parts or BARE.search(body) or "*" in content_type or "\\" in content_type:
         return

@@ -98,10 +98,10 @@ def test_nodes_of_a_graph(tmp_path: Path) -> None:
 ALONE = """
 import sys
 sys.path.insert(0, {source!r})
-from panglot_worker import printing
-printing.install()
+from panglot_worker import whole_lines
+whole_lines.install()
 {body}
-printing.finish()
+whole_lines.finish()
 import os
 os._exit(0)
 """

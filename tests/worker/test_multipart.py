@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from panglot_worker.bodies.multipart import Limits, Part, parse, parse_header
+from panglot_worker.bodies.multipart import FormPart, Limits, parse, parse_header
 from panglot_worker.errors import ClientError
 
 LIMITS = Limits()
@@ -30,7 +30,7 @@ def build(*parts: tuple[bytes, bytes], boundary: bytes = b"B") -> bytes:
     return b"".join(pieces) + b"--%s--\r\n" % boundary
 
 
-def one(headers: bytes, data: bytes = b"x", content_type: str = TYPE) -> Part:
+def one(headers: bytes, data: bytes = b"x", content_type: str = TYPE) -> FormPart:
     (part,) = parse(content_type, build((headers, data)), LIMITS)
     return part
 

@@ -1,4 +1,4 @@
-"""Request bodies to what a script gets, and what a script returns to a response body.
+"""From a request body to what a script gets, and from what it returns to a response body.
 
 The text formats live in `jsontext` and `multipart`; this file knows media types and the objects of Python,
 numpy, the frameworks and PIL. None of these is imported here: an object can only be there if its library is.
@@ -124,7 +124,7 @@ def _decode_untyped(body: Body, limits: Limits) -> Any:
     return File("", OCTETS, bytes(body))
 
 
-def _field(part: multipart.Part) -> str | File:
+def _field(part: multipart.FormPart) -> str | File:
     if part.filename is not None:
         media = multipart.parse_header(part.content_type)[0] if part.content_type else OCTETS
         return File(part.filename, media, bytes(part.data))

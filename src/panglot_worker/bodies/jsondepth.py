@@ -12,7 +12,7 @@ _STEPS = bytes.maketrans(b"[{]}", b"\x01\x01\xff\xff")
 _BRACKET = re.compile(rb"[\[\]{}]")
 _RUN = re.compile(b"\x01+|\xff+")
 _WORTH = 8
-"""A pass over the brackets is worth its time when it takes out at least one of so many."""
+"""A pass over the brackets is worth its time when it removes at least one in this many."""
 
 
 def too_deep(text: bytes, limit: int) -> int:

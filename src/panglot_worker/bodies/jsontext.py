@@ -3,6 +3,16 @@
 Answers are the same with and without orjson: `loads` accepts and refuses the same texts and gives equal
 values, `dumps` writes the same bytes, except that a float whose shortest form has an exponent may be spelled
 in two ways (`1e+16` or `1e16`, `1e-05` or `0.00001`). It reads back as the same float.
+
+Numbers must fit 64 bit, or a double. Neither parser sees to that alone: orjson reads longer integers as floats, the
+standard library reads integers of any length, and 1e999 as infinity. So each number passes one of these ways, the
+cheapest first:
+
+1. `_is_plainly_safe` looks at the value. Whatever is smaller than 2^63 was read exactly; one call of `hypot` proves it
+   for a whole list. Nearly all bodies end here.
+2. `_has_long_number` (and, for the standard library, `_EXPONENT`) looks at the text, for a number long enough to be too
+   large. It may see one inside a string; it never misses one.
+3. `_refuse_numbers` reads the few numbers of such a text, outside of strings, and names the first that is too large.
 """
 
 from __future__ import annotations
@@ -62,7 +72,7 @@ def loads(body: Body, depth: int = 64) -> Any:
 
 @contextmanager
 def _uncollected() -> Iterator[None]:
-    """Look for no garbage: a parser makes none, and millions of lists would be looked at over and over."""
+    """Collect no garbage meanwhile: a parser makes none, and its millions of lists would be visited over and over."""
     collecting = gc.isenabled()
     gc.disable()
     try:
@@ -113,7 +123,7 @@ def _is_plainly_safe(value: Any, size: int, level: int = SHALLOW - 1) -> bool:
 
 
 def _norm(numbers: Any) -> float:
-    """No number of the list is larger than this. One call looks at all; infinite where it cannot tell."""
+    """An upper bound of the absolute values in a list, found in one call; infinite where that cannot be told."""
     try:
         return hypot(*numbers)
     except Exception:
@@ -121,7 +131,7 @@ def _norm(numbers: Any) -> float:
 
 
 def _standard_loads(text: bytes, depth: int) -> Any:
-    """`loads` by the standard library, which needs every guard, and gives every message its offset."""
+    """`loads` by the standard library: it needs every guard, and every message tells its offset."""
     string = _decode_utf8(text)
     offset = too_deep(text, depth)
     if offset >= 0:
@@ -129,14 +139,15 @@ def _standard_loads(text: bytes, depth: int) -> Any:
     lone = _UNPAIRED.search(text.replace(b"\\\\", b"  ")) if b"\\" in text else None
     if lone:
         raise ClientError(f"a string holds a lone surrogate escape (byte {lone.start()})")
-    # Before the parser, which takes quadratic time for a very long integer on older interpreters.
+    # Before the parser, which takes quadratic time for a very long integer on older interpreters. Every 500th byte is
+    # looked at: seven of these are digits in a row only where an integer may have thousands.
     if b"0" * 7 in text[::500].translate(_PLACES) and _has_long_number(text):
         _refuse_numbers(text)
     try:
         value = _DECODER.decode(string)
     except FloatingPointError as constant:
-        found = _CONSTANT.search(blank_strings(text))
-        raise ClientError(f"{constant} is not a JSON value (byte {found.start() if found else 0})") from None
+        place = _CONSTANT.search(blank_strings(text))
+        raise ClientError(f"{constant} is not a JSON value (byte {place.start() if place else 0})") from None
     except json.JSONDecodeError as error:
         raise _syntax_error(text, string, error) from None
     except RecursionError:
@@ -164,6 +175,7 @@ def _decode_utf8(text: bytes) -> str:
 
 
 def _has_long_number(text: bytes) -> bool:
+    """Whether nineteen digits in a row follow what may stand before a number; also true inside of strings."""
     return (b" " + text).translate(_PLACES).rfind(_NINETEEN_DIGITS) >= 0  # rfind compares the comma first
 
 

@@ -52,8 +52,8 @@ class Limits:
     output_depth: int = 64
 
 
-class Part(NamedTuple):
-    """One part. `filename` is None for a text field; `content_type` is "" when the client gave none.
+class FormPart(NamedTuple):
+    """One part of a form. `filename` is None for a text field; `content_type` is "" when the client gave none.
 
     `data` is a view into the body, `headers` has lower-case names.
     """
@@ -92,7 +92,7 @@ def parse_header(header: str) -> tuple[str, dict[str, str]]:
     return value, parameters
 
 
-def parse(content_type: str, body: Body, limits: Limits) -> list[Part]:
+def parse(content_type: str, body: Body, limits: Limits) -> list[FormPart]:
     """The parts of a multipart/form-data body, in order.
 
     Raises ClientError: 400 for what is malformed, 413 for what is beyond a limit.
@@ -100,7 +100,7 @@ def parse(content_type: str, body: Body, limits: Limits) -> list[Part]:
     data = memoryview(body)
     delimiter = b"\r\n--" + _boundary(content_type, limits)
     preamble, at = _skip_preamble(data, delimiter, limits)
-    parts: list[Part] = []
+    parts: list[FormPart] = []
     files = 0
     while bytes(data[at : at + 2]) != b"--":
         line_end = _PADDING.match(data, at)
@@ -139,9 +139,9 @@ def _boundary(content_type: str, limits: Limits) -> bytes:
 def _find(data: memoryview, needle: bytes, start: int) -> int:
     """The offset of the next `needle`, or -1. A view cannot be searched; small copies of it can, and fast."""
     for at in range(start, len(data), _WINDOW):
-        found = bytes(data[at : at + _WINDOW + len(needle) - 1]).find(needle)
-        if found >= 0:
-            return at + found
+        offset = bytes(data[at : at + _WINDOW + len(needle) - 1]).find(needle)
+        if offset >= 0:
+            return at + offset
     return -1
 
 
@@ -199,7 +199,7 @@ def _decode(value: bytes, at: int) -> str:
         raise ClientError(f"a header of the multipart part at byte {at} is not valid UTF-8") from None
 
 
-def _part(headers: dict[str, str], data: memoryview, at: int, limits: Limits) -> Part:
+def _part(headers: dict[str, str], data: memoryview, at: int, limits: Limits) -> FormPart:
     disposition, parameters = parse_header(headers.get("content-disposition", "-"))
     if disposition != "form-data":
         raise ClientError(f"the multipart part at byte {at} needs the header Content-Disposition: form-data")
@@ -217,7 +217,7 @@ def _part(headers: dict[str, str], data: memoryview, at: int, limits: Limits) ->
     if filename is None and len(data) > limits.text_field:
         limit = limits.text_field
         raise ClientError(f"text field {name!r} has more than {limit} bytes; send it with a filename", 413)
-    return Part(name, filename, headers.get("content-type", ""), data, headers)
+    return FormPart(name, filename, headers.get("content-type", ""), data, headers)
 
 
 def _label(parameters: dict[str, str], key: str, at: int) -> str | None:

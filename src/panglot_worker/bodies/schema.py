@@ -44,7 +44,7 @@ def first_parameter(function: Callable[..., Any]) -> str:
 
 
 def _hints(function: Callable[..., Any]) -> Dict[str, Any]:
-    """A hint that cannot be evaluated describes nothing; it never stops a load."""
+    """The type hints of a function or class; none where one cannot be evaluated, which must not stop a load."""
     try:
         return typing.get_type_hints(function)
     except Exception:
@@ -120,6 +120,6 @@ def _object(properties: Dict[str, Schema], required: Any) -> Schema:
 
 
 def documentation(thing: Any) -> Optional[str]:
-    """The first paragraph of what the author wrote about it."""
+    """The first paragraph of the docstring of a function, class or module."""
     text = inspect.getdoc(thing) if sys.flags.optimize < 2 else None
     return text.split("\n\n")[0].replace("\n", " ") if text else None

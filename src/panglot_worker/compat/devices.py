@@ -36,7 +36,7 @@ def prepare(device: str, say: Say) -> None:
 
 
 def _once(say: Say) -> Say:
-    """Says each thing once."""
+    """A `say` that tells each thing only once."""
     told = set()
 
     def tell(text: str) -> None:
@@ -142,11 +142,11 @@ def _to_cpu(load: Any) -> Any:
 
 
 def explain(error: Optional[BaseException]) -> str:
-    """In one sentence, the device that is missing; empty when this error is about something else."""
+    """One sentence that names the missing device; empty when the error is about something else."""
     while error is not None:
-        found = _explained(error.__traceback__)
-        if found:
-            return found
+        sentence = _explained(error.__traceback__)
+        if sentence:
+            return sentence
         error = error.__cause__ or error.__context__
     return ""
 

@@ -1,4 +1,4 @@
-"""Doing something to a module the moment a script imports it, and not before."""
+"""Changing a module the moment a script imports it, and not before."""
 
 from __future__ import annotations
 

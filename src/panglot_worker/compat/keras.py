@@ -21,7 +21,7 @@ class Legacy:
 
     def __init__(self, *folders: str) -> None:
         self.missing = ""
-        """The file that needs it, where it is not installed."""
+        """The SavedModel that needs the Keras of old, where that is not installed."""
         if VARIABLE in os.environ:
             return
         file = saved_model(*folders)
@@ -34,7 +34,7 @@ class Legacy:
 
     @contextlib.contextmanager
     def explaining(self, script: str) -> Iterator[None]:
-        """Say what is missing where a load fails for want of it."""
+        """While the script loads: a failure for want of the Keras of old says what to install."""
         try:
             yield
         except Exception as error:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from typing import Any, Callable, Dict, List, Tuple
 
-from panglot_worker import sources
+from panglot_worker import syntax
 from panglot_worker.compat.importing import after_import
 
 Say = Callable[[str], None]
@@ -23,14 +23,15 @@ NEW_WORLD = ("compat", "function", "GradientTape", "__version__", "version", "VE
 def prepare(folder: str, say: Say) -> None:
     """Supply what the scripts of a folder use and TensorFlow no longer has, once they import it."""
     used: Dict[str, Tuple[str, int]] = {}
-    for path, tree in sources.trees(folder, b"tensorflow"):
-        for name, line in sources.names_used(tree, "tensorflow").items():
+    for path, tree in syntax.trees(folder, b"tensorflow"):
+        for name, line in syntax.names_used(tree, "tensorflow").items():
             used.setdefault(name, (os.path.relpath(path, folder), line))
     if used:
         after_import("tensorflow", lambda tensorflow: supply(tensorflow, used, say))
 
 
 def supply(tensorflow: Any, used: Dict[str, Tuple[str, int]], say: Say) -> None:
+    """Give TensorFlow the names in `used` that it lacks and `tf.compat.v1` has, and say so in one line."""
     old = getattr(getattr(tensorflow, "compat", None), "v1", None)
     if old is None or old is tensorflow:
         return

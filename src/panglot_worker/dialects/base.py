@@ -1,4 +1,4 @@
-"""The contract between the loop and a dialect."""
+"""The contract between a worker and a dialect."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import os
 from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Union
 
 from panglot_worker import wire
-from panglot_worker.errors import BAD_RESULT, SCRIPT_ERROR, ClientError, words
+from panglot_worker.errors import BAD_RESULT, SCRIPT_ERROR, ClientError, message_of
 from panglot_worker.port import Port
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -44,11 +44,11 @@ class Package(NamedTuple):
 
 
 class Request:
-    """One item on its way through the stages."""
+    """An item on its way through the stages."""
 
     __slots__ = ("_head", "body", "id", "luggage", "raw_head", "record", "seconds_left", "slot")
     record: Any
-    """What `recording` keeps for whoever asked; not there otherwise."""
+    """What `recording` keeps of the stages for whoever asked; the attribute is not there otherwise."""
 
     def __init__(self, item: wire.Item) -> None:
         self.id, self.seconds_left, self.raw_head, self.body, self.slot = item
@@ -138,7 +138,7 @@ class Dialect:
         return not self.package.pool and bool(self.package.settings.get("rows"))
 
     def warn(self, message: str) -> None:
-        """A line in the server's log, for whoever runs it."""
+        """Write a line to the server's log, for whoever runs it."""
         self.port.tell(wire.EVENT, {"type": "warning", "message": message})
 
     def count(self, series: str, delta: float = 1) -> None:
@@ -146,7 +146,10 @@ class Dialect:
         self.port.tell(wire.METRIC, {series: delta})
 
     def load(self, progress: Callable[[str], None]) -> Optional[Stages]:
-        """Import and construct. Raise to fail the load. None where a server of its own takes items without stages."""
+        """Import and construct the script, and return its stages; whatever it raises fails the load.
+
+        None where the dialect's own `server` takes items without stages.
+        """
         raise NotImplementedError
 
     def describe(self) -> Dict[str, Any]:
@@ -162,24 +165,24 @@ class Dialect:
         raise NotImplementedError
 
     def encode_part(self, output: Any, content_type: str) -> bytes:
-        """One part of such an answer."""
+        """One part of an answer that arrives in parts, as bytes of that content type."""
         raise NotImplementedError
 
     def failure(self, error: BaseException, stage: str, request: Request) -> Union[Answer, Problem]:
-        """How an exception of a stage is answered. The default is the plain dialect's rule."""
+        """How an exception of a stage is answered. A dialect without a rule of its own has that of plain scripts."""
         status = getattr(error, "status", None)
         if type(status) is int and 400 <= status <= 499:
-            return Problem(status, "bad_request", words(error) or type(error).__name__)
+            return Problem(status, "bad_request", message_of(error) or type(error).__name__)
         if stage == "encode":
             return Problem(500, "bad_result", BAD_RESULT)
         return Problem(500, "script_error", SCRIPT_ERROR)
 
     def blames_client(self, error: BaseException, answer: Union[Answer, Problem]) -> bool:
-        """Whether a failure is the client's own, so that the log need not tell it."""
+        """Whether a failure is the client's fault, so that the log need not tell it."""
         return 400 <= answer.status <= 499 or is_clients_fault(error)
 
     def close(self) -> None:
-        """The worker is about to end."""
+        """Let the script clean up: the worker is about to end."""
 
 
 def is_clients_fault(error: BaseException) -> bool:

@@ -18,7 +18,7 @@ from panglot_worker.dialects.evals.failures import FAILED, Failed, Fetching, Wro
 from panglot_worker.dialects.evals.files import Workplace
 from panglot_worker.dialects.evals.monitoring import Measured
 from panglot_worker.dialects.evals.requests import BATCH, GROUP, SINGLE, Task
-from panglot_worker.errors import ClientError, described, words
+from panglot_worker.errors import ClientError, described, message_of
 from panglot_worker.loading import script_traceback
 
 
@@ -137,7 +137,7 @@ class Evals(Dialect):
             wire.EVENT,
             {"type": "failure", "item": 0, "message": told, "traceback": script_traceback(outcome.error)},
         )
-        return Outcome(outcome.kind, error=Failed(FAILED, words(outcome.error) or type(outcome.error).__name__))
+        return Outcome(outcome.kind, error=Failed(FAILED, message_of(outcome.error) or type(outcome.error).__name__))
 
     def _together(self, items: List[Tuple[Request, Task]]) -> List[Outcome]:
         """Single requests in one call. If that fails as a whole, each is run alone, to find out whose fault it was."""
@@ -195,7 +195,7 @@ class Evals(Dialect):
         code = answers.known_code(error.code, strict) if isinstance(error, Failed) else FAILED
         code = code if code >= 300 else 500
         self._count_codes([code])
-        return answers.error(code, words(error) or type(error).__name__)
+        return answers.error(code, message_of(error) or type(error).__name__)
 
     def blames_client(self, error: BaseException, answer: Union[Answer, Problem]) -> bool:
         """A code and a message are the script's own words; everything else is an error in it."""

@@ -8,7 +8,7 @@ import sys
 import traceback
 from typing import Any
 
-from panglot_worker import loading, printing
+from panglot_worker import loading, whole_lines
 from panglot_worker.compat import pictures
 from panglot_worker.dialects.base import Package
 from panglot_worker.dialects.megflow import images, plugins
@@ -19,13 +19,13 @@ from panglot_worker.graphs.errors import GraphError
 
 def main(folder: str) -> None:
     """Entry point of such a process, from its command line: run what the folder says, and end with its exit code."""
-    printing.install()
+    whole_lines.install()
     try:
         code = run(folder)
     except BaseException:
         traceback.print_exc()
         code = 1
-    printing.finish()
+    whole_lines.finish()
     # Threads of the graph's plugins must not keep a process that is done.
     os._exit(code)
 

@@ -13,7 +13,7 @@ from panglot_worker.dialects.base import Answer, Dialect, Package, Problem, Requ
 from panglot_worker.dialects.modelarts import answers, requests, service
 from panglot_worker.errors import ClientError, described
 from panglot_worker.loading import script_traceback
-from panglot_worker.threads import Watch
+from panglot_worker.threads import ThreadWatch
 
 PATIENCE = 0.9
 """The share of the load deadline after which a thread is given up, so that the reason is told before the deadline."""
@@ -46,7 +46,7 @@ class Modelarts(Dialect):
         devices.prepare(os.environ.get("PANGLOT_DEVICE", settings.get("device", "")), self._say)
         tensorflow1.prepare(folder, self._say)
         legacy = keras.Legacy(folder)
-        with Watch() as threads, legacy.explaining(self.package.script):
+        with ThreadWatch() as threads, legacy.explaining(self.package.script):
             progress("importing " + os.path.basename(self.package.script))
             kind = service.find(self.package)
             progress("constructing " + kind.__name__)

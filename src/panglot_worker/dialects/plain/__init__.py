@@ -23,6 +23,8 @@ HOOKS = ("load", "preprocess", "predict", "predict_batch", "predict_frame", "pos
 
 
 class Plain(Dialect):
+    """Scripts in our own convention. What they define beside `predict`, `HOOKS` lists."""
+
     def __init__(self, package: Package) -> None:
         super().__init__(package)
         self.limits = codec.Limits(**package.settings.get("limits", {}))
@@ -31,21 +33,23 @@ class Plain(Dialect):
         self.asynchronous = False
         self.batched = False
         self.module: Any = None
-        self.source: Any = None
+        self.owner: Any = None
+        """What has the hooks: the script's `Model`, or the script itself."""
         self._event_loop: Optional["asyncio.AbstractEventLoop"] = None
 
     def load(self, progress: Callable[[str], None]) -> Stages:
+        """Import the script, construct its `Model` if it has one, and run its `load()`. Raises ScriptError."""
         progress("importing " + os.path.basename(self.package.script))
-        self.module = source = import_script(self.package.script)
-        if isinstance(getattr(source, "Model", None), type):
+        self.module = owner = import_script(self.package.script)
+        if isinstance(getattr(owner, "Model", None), type):
             progress("constructing Model")
-            source = source.Model()
-        self.hooks = {name: getattr(source, name) for name in HOOKS if callable(getattr(source, name, None))}
+            owner = owner.Model()
+        self.hooks = {name: getattr(owner, name) for name in HOOKS if callable(getattr(owner, name, None))}
         self._check()
         if "load" in self.hooks and self.package.does("inference"):
             progress("running load()")
             self._finish(self.hooks["load"]())
-        self.source = source
+        self.owner = owner
         stages = self._stages()
         self._check_pool()
         if self.package.options.get("frames") and "predict_frame" in self.hooks:
@@ -120,6 +124,7 @@ class Plain(Dialect):
         return self._event_loop
 
     def describe(self) -> Dict[str, Any]:
+        """The description of the API, from the script's type hints, docstrings and example."""
         entry = self.hooks["predict_batch" if self.batched else "predict"]
         taker = self.hooks.get("preprocess", entry)
         giver = self.hooks.get("postprocess", entry)
@@ -141,7 +146,7 @@ class Plain(Dialect):
 
     def _summary(self, entry: Any) -> str:
         """What the author wrote about it: the class, the function, or the script."""
-        written = (schema.documentation(self.source), schema.documentation(entry), schema.documentation(self.module))
+        written = (schema.documentation(self.owner), schema.documentation(entry), schema.documentation(self.module))
         return next((text for text in written if text), "")
 
     def _example(self) -> Optional[Dict[str, Any]]:
@@ -165,6 +170,7 @@ class Plain(Dialect):
         return self._finish(self.hooks["example"]()) if "example" in self.hooks else None
 
     def warm_up(self, stages: Stages) -> Stages:
+        """Run the script's example through all stages; of an answer in parts only the first is asked for."""
         value = self.example()
         if value is not None:
             if stages.preprocess is not None:

@@ -30,6 +30,7 @@ class Concurrent:
         self.room: asyncio.Semaphore
 
     async def serve(self) -> str:
+        """Run items until the front says stop and none is left. Returns why it ended."""
         loop = asyncio.get_running_loop()
         self.ended = loop.create_future()
         self.room = asyncio.Semaphore(self.dialect.slots)

@@ -15,7 +15,7 @@ STATUSES = {"too_long": 413, "too_large": 413}
 
 
 class VideoError(Exception):
-    """There are no, or no more, frames."""
+    """A video cannot be analysed, or not to its end."""
 
     def __init__(self, status: int, message: str) -> None:
         super().__init__(message)
@@ -23,18 +23,18 @@ class VideoError(Exception):
 
 
 class Video(NamedTuple):
-    """A video on its way through the stages."""
+    """An uploaded video, in the place of a decoded body."""
 
     path: bytes
     sampling: Sampling
 
 
 class FrameResult(Dict[str, Any]):
-    """What came of one frame; no stage of the script is for it."""
+    """The result for one frame. The stages of the script leave it alone."""
 
 
 def with_videos(stages: Stages, predict_frame: Callable[[Any], Any], settings: Dict[str, Any]) -> Stages:
-    """The stages of a script that takes videos besides everything else."""
+    """The stages of a script, changed so that they take videos too."""
 
     def decode(request: Request) -> Any:
         return asked(request) if request.head.route == ROUTE else stages.decode(request)
@@ -58,7 +58,7 @@ def unless(kind: type, stage: Optional[Callable[[Any], Any]]) -> Optional[Callab
 
 
 def asked(request: Request) -> Video:
-    """The body names the file. Raises VideoError for words that make no sense."""
+    """The video a request is about: its body names the file. Raises VideoError for a query that makes no sense."""
     query = dict(urllib.parse.parse_qsl(request.head.query.decode("latin-1")))
     try:
         sampling = Sampling(int(query.pop("every", 1)), float(query.pop("fps", 0)))
@@ -70,7 +70,7 @@ def asked(request: Request) -> Video:
 
 
 def results(video: Video, predict_frame: Callable[[Any], Any], settings: Dict[str, Any]) -> Iterator[FrameResult]:
-    """A result per frame. Raises VideoError, and what the script raises."""
+    """One result for each frame. Raises VideoError, and what the script raises."""
     source = Source("file", os.open(video.path, os.O_RDONLY | os.O_CLOEXEC), "upload")
     decoder = Decoder(source, video.sampling, limits_of(settings), rules_for_clients(settings))
     try:

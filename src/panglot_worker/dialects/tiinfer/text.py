@@ -76,7 +76,7 @@ def convert(value: Any) -> Any:
 
 def problem(error: BaseException, stage: str) -> Problem:
     """How an exception is answered."""
-    said = errors.words(error)
+    said = errors.message_of(error)
     for kind in type(error).__mro__:
         if kind.__module__ == "mosec.errors" and kind.__name__ in ERRORS:
             status, words = ERRORS[kind.__name__]

@@ -19,22 +19,22 @@ MOST = 65536
 """Characters of a line that are kept until it is complete."""
 
 
-class Press:
-    """Lets one thread write at a time. Streams that lead to the same place share one."""
+class Output:
+    """A place that streams lead to, which one thread writes to at a time. Streams that lead there share it."""
 
     def __init__(self) -> None:
         self.lock = threading.RLock()
         self.serials = itertools.count(1)
         self.unfinished = 0
-        """Whose line was written so far without being complete."""
+        """The serial of the line that was written so far without being complete; 0: none."""
 
     def renew(self) -> None:
-        """In a fork: whoever held the lock is not there."""
+        """Make a new lock in a fork, where the thread that may have held the old one does not exist."""
         self.lock = threading.RLock()
 
 
-class Rest:
-    """What a thread has written of its line. When the thread ends, that is all of it."""
+class UnfinishedLine:
+    """What one thread has written of its line so far. When the thread ends, that was all of it."""
 
     __slots__ = ("__weakref__", "_pid", "_stream", "pieces", "serial", "size")
 
@@ -50,7 +50,7 @@ class Rest:
         return "".join(pieces)
 
     def finish(self) -> None:
-        """Write what is left, as a line of its own. Not in a fork, where it is another's."""
+        """Write what is left, as a line of its own; not in a fork, where it belongs to the parent."""
         text = self.take()
         if text and self._pid == os.getpid():
             self._stream.emit(text + "\n", self.serial)
@@ -61,93 +61,94 @@ class Rest:
 
 
 class WholeLines(io.TextIOWrapper):
-    """In the place of a standard stream, over the same buffer.
+    """Stands in for a standard stream, over the same buffer, and writes whole lines.
 
     `flush` writes an incomplete line where that can be seen and mixes with nothing: to a terminal, or while there is
     only one thread.
     """
 
-    def __init__(self, stream: Any, press: Press) -> None:
+    def __init__(self, stream: Any, output: Output) -> None:
         super().__init__(stream.buffer, stream.encoding, stream.errors, "\n", line_buffering=True)
         vars(self)["mode"] = stream.mode
-        self.press = press
+        self.output = output
         self._original = stream
-        """Held, since it closes the buffer when it goes."""
+        """Kept alive, since it would close the buffer when it goes."""
         self._own = threading.local()
-        self._rests: "weakref.WeakSet[Rest]" = weakref.WeakSet()
+        self._unfinished: "weakref.WeakSet[UnfinishedLine]" = weakref.WeakSet()
 
-    def _rest(self) -> Rest:
-        """That of this thread."""
+    def _line(self) -> UnfinishedLine:
+        """The unfinished line of this thread."""
         try:
-            rest: Rest = self._own.rest
+            line: UnfinishedLine = self._own.line
         except AttributeError:
-            with self.press.lock:
-                rest = self._own.rest = Rest(self, next(self.press.serials))
-                self._rests.add(rest)
-        return rest
+            with self.output.lock:
+                line = self._own.line = UnfinishedLine(self, next(self.output.serials))
+                self._unfinished.add(line)
+        return line
 
     def write(self, text: str) -> int:
+        """Write the lines that are complete, and keep the rest until its line is."""
         if not isinstance(text, str):
             raise TypeError("write() argument must be str, not %s" % type(text).__name__)
-        rest = self._rest()
+        line = self._line()
         end = text.rfind("\n") + 1
         if end:
-            self.emit(rest.take() + text[:end], rest.serial)
+            self.emit(line.take() + text[:end], line.serial)
         if end < len(text):
-            rest.pieces.append(text[end:])
-            rest.size += len(text) - end
-            if rest.size > MOST:
-                self.emit(rest.take(), rest.serial)
+            line.pieces.append(text[end:])
+            line.size += len(text) - end
+            if line.size > MOST:
+                self.emit(line.take(), line.serial)
         return len(text)
 
     def emit(self, text: str, serial: int) -> None:
-        """Write text now; on a line of its own, if another's is unfinished."""
-        press = self.press
-        with press.lock:
-            super().write(text if press.unfinished in (0, serial) else "\n" + text)
-            press.unfinished = 0 if text[-1] == "\n" else serial
+        """Write text now; on a new line, if the line of another thread is unfinished."""
+        output = self.output
+        with output.lock:
+            super().write(text if output.unfinished in (0, serial) else "\n" + text)
+            output.unfinished = 0 if text[-1] == "\n" else serial
 
     def flush(self) -> None:
-        rest = getattr(self._own, "rest", None)
-        if rest is not None and rest.pieces and (threading.active_count() == 1 or self.isatty()):
-            self.emit(rest.take(), rest.serial)
-        with self.press.lock:
+        line = getattr(self._own, "line", None)
+        if line is not None and line.pieces and (threading.active_count() == 1 or self.isatty()):
+            self.emit(line.take(), line.serial)
+        with self.output.lock:
             super().flush()
 
     def finish(self) -> None:
         """Write the incomplete lines of all threads, each as a line of its own."""
-        with self.press.lock:
-            rests = sorted(self._rests, key=lambda rest: rest.serial)
-        for rest in rests:
-            rest.finish()
+        with self.output.lock:
+            lines = sorted(self._unfinished, key=lambda line: line.serial)
+        for line in lines:
+            line.finish()
         self.flush()
 
 
 def install() -> None:
-    """From now on this process prints in whole lines."""
-    presses: Dict[Any, Press] = {}
+    """Let this process print in whole lines from now on."""
+    outputs: Dict[Any, Output] = {}
     for name in ("stdout", "stderr"):
         stream = getattr(sys, name)
         if hasattr(stream, "buffer"):
-            made = WholeLines(stream, presses.setdefault(place(stream), Press()))
-            setattr(sys, name, made)
+            whole = WholeLines(stream, outputs.setdefault(place(stream), Output()))
+            setattr(sys, name, whole)
             # Scripts put this back; and were it not held here, it would close the buffer when a script replaces it.
-            setattr(sys, "__%s__" % name, made)
-    for press in presses.values():
-        os.register_at_fork(after_in_child=press.renew)
+            setattr(sys, "__%s__" % name, whole)
+    for output in outputs.values():
+        os.register_at_fork(after_in_child=output.renew)
 
 
 def place(stream: Any) -> Any:
-    """Where a stream leads to."""
+    """What identifies the place a stream leads to."""
     try:
-        found = os.fstat(stream.fileno())
+        status = os.fstat(stream.fileno())
     except (OSError, ValueError):
         return id(stream)
-    return found.st_dev, found.st_ino
+    return status.st_dev, status.st_ino
 
 
 def finish() -> None:
-    """At the end of the process: nothing that was printed is lost."""
+    """Write what is unfinished, at the end of the process, so that nothing that was printed is lost."""
     for stream in (sys.stdout, sys.stderr):
         with contextlib.suppress(Exception):
             stream.finish() if isinstance(stream, WholeLines) else stream.flush()

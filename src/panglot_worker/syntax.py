@@ -1,4 +1,4 @@
-"""The Python files of a package, read without running them."""
+"""The syntax trees of a package's Python files: what a script uses is found without running it."""
 
 from __future__ import annotations
 
@@ -42,19 +42,19 @@ def _scripts(folder: str) -> Iterator[str]:
 def names_used(tree: ast.Module, module: str) -> Dict[str, int]:
     """Every dotted name of a module that a script uses, such as `train.Saver`, with its first line."""
     aliases: Set[str] = set()
-    found: Dict[str, int] = {}
+    lines: Dict[str, int] = {}
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             aliases.update(alias.asname or alias.name for alias in node.names if alias.name == module)
         elif isinstance(node, ast.ImportFrom) and node.module == module and not node.level:
             for alias in node.names:
-                found.setdefault(alias.name, node.lineno)
+                lines.setdefault(alias.name, node.lineno)
     for node in ast.walk(tree):
         if isinstance(node, ast.Attribute):
             dotted = _dotted(node)
             if dotted is not None and dotted[0] in aliases:
-                found.setdefault(".".join(dotted[1:]), node.lineno)
-    return found
+                lines.setdefault(".".join(dotted[1:]), node.lineno)
+    return lines
 
 
 def _dotted(node: ast.Attribute) -> Optional[List[str]]:
