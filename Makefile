@@ -5,13 +5,14 @@ BIN := $(VENV)/bin
 SECONDS := 60
 PIP := $(BIN)/python -m pip --disable-pip-version-check -q
 
-.PHONY: serve test check coverage soak fuzz bench-overhead bench-graph wheel pictures clean help
+.PHONY: serve test check coverage conformance soak fuzz bench-overhead bench-graph wheel pictures clean help
 
 help:
 	@echo "make serve            serve examples/digits on http://127.0.0.1:8080"
 	@echo "make test             all checks and tests"
 	@echo "make check            ruff, mypy, and where our longest files and functions stand"
 	@echo "make coverage         the tests again, with the branches of src/ they take: at least 90 % "
+	@echo "make conformance      the tests of what the platforms' documents promise, and docs/conformance.md from them"
 	@echo "make soak             faults, promises, life, edge and pools with their full counts"
 	@echo "make fuzz             each fuzz target for SECONDS=60, or TARGET=http_head alone"
 	@echo "make bench-overhead   what a request costs, beside a bare server and mosec"
@@ -50,11 +51,16 @@ test: check
 
 fuzz: $(VENV)/.fuzzed
 	$(BIN)/python tests/fuzz/run.py $(SECONDS) $(TARGET)
+
 coverage: $(VENV)/.tested
 	$(BIN)/coverage erase
 	$(BIN)/coverage run tests/all.py
 	$(BIN)/coverage combine -q
 	$(BIN)/coverage report
+
+conformance: $(VENV)/.tested
+	-$(BIN)/python -m pytest -n 2 --dist worksteal -m document
+	$(BIN)/python tests/conformance/write.py
 
 soak: $(VENV)/.tested
 	PANGLOT_SOAK=1 $(BIN)/python -m pytest tests/faults tests/life tests/edge tests/pools tests/promises tests/versions --timeout 7200

@@ -47,6 +47,7 @@ def counting(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
         yield server
 
 
+@pytest.mark.document("evals.05", "evals.27")
 def test_2_5_concurrent_singles_share_calls(counting: Server) -> None:
     """The original's queue mode did; over HTTP it did not."""
     answers = at_once(counting, [single(str(number).encode()) for number in range(24)])
@@ -56,6 +57,7 @@ def test_2_5_concurrent_singles_share_calls(counting: Server) -> None:
     assert len(calls) < 24
 
 
+@pytest.mark.document("evals.22")
 def test_2_5_groups_stay_groups(rows: Server) -> None:
     """A group is one request of its own call, whatever waits beside it."""
     values = [single(), group(b"a", b"b"), single(), group(b"c")] * 3
@@ -64,6 +66,7 @@ def test_2_5_groups_stay_groups(rows: Server) -> None:
     assert answers[1]["body"] == ["a", "b"]
 
 
+@pytest.mark.document("evals.05", "evals.29")
 def test_2_5_a_long_batch_is_split_in_order(counting: Server) -> None:
     values = [single(str(number).encode()) for number in range(10)]
     before = ask(counting, single()).json()["result"]["calls"]
@@ -141,6 +144,7 @@ def test_a_bad_uri_never_spoils_the_batch(counting: Server) -> None:
     assert statuses == [200 if number % 3 else 599 for number in range(12)]
 
 
+@pytest.mark.document("evals.16", "evals.24", "evals.25")
 def test_net_preprocess_fails_one_item(tmp_path: Path) -> None:
     source = (Path(__file__).parents[1] / "packages" / "evals_rows" / "eval.py").read_text()
     folder = package(tmp_path, source, panglot__toml="[evals]\nbatch_size = 4\nnet_preprocess = true\n")
@@ -176,12 +180,14 @@ def test_stages_in_processes_of_their_own(tmp_path: Path, pools: str) -> None:
         assert ask(server, single()).json()["result"]["params"]["preprocessed"] is True
 
 
+@pytest.mark.document("evals.15")
 def test_net_preprocess_is_off_by_default(rows: Server) -> None:
     answer = ask(rows, single(params={"preprocess": "refuse"}))
     assert answer.status_code == 200
     assert "preprocess" not in answer.headers["server-timing"]
 
 
+@pytest.mark.document("evals.26")
 def test_2_5_one_thread_for_everything(rows: Server) -> None:
     assert all(answer.json()["result"]["same_thread"] for answer in at_once(rows, [single()] * 6))
 

@@ -30,6 +30,7 @@ def test_2_4_without_a_message_the_outer_code_is_ignored(rows: Server, code: int
     assert (answer.status_code, answer.json()["code"]) == (200, 0)
 
 
+@pytest.mark.document("evals.30")
 def test_2_4_a_message_discards_the_results(rows: Server) -> None:
     answer = whole(rows, 406, "no good", "rets")
     assert (answer.status_code, answer.json()) == (406, {"error": "no good"})
@@ -65,6 +66,7 @@ def test_2_4_wrong_shapes(rows: Server, shape: str) -> None:
 RAISED = {"base": "base", "batch": "eval request out of batch_size 4", "value": "café"}
 
 
+@pytest.mark.document("evals.33")
 @pytest.mark.parametrize("error", RAISED)
 def test_2_4_exceptions_are_599_with_their_text(rows: Server, error: str) -> None:
     """Also those that carry a code of their own: it is not looked at."""
@@ -72,6 +74,7 @@ def test_2_4_exceptions_are_599_with_their_text(rows: Server, error: str) -> Non
     assert (answer.status_code, answer.json()) == (599, {"error": RAISED[error]})
 
 
+@pytest.mark.document("evals.34")
 def test_2_4_a_traceback_is_told_to_the_log_alone(rows: Server) -> None:
     before = len(rows.lines)
     ask(rows, single(params={"case": "raise", "error": "value"}), headers={"x-reqid": "to-be-found"})
@@ -149,6 +152,7 @@ CODES = {
 }  # fmt: skip
 
 
+@pytest.mark.document("evals.32", "evals.35", "evals.36", "evals.37")
 @pytest.mark.parametrize("code", CODES)
 def test_2_4_the_code_of_a_result(rows: Server, code: int) -> None:
     answer = ret(rows, code=code, message="why", result={"a": 1})
@@ -160,6 +164,7 @@ def test_2_4_the_code_of_a_result(rows: Server, code: int) -> None:
     assert ("retry-after" in answer.headers) == (570 <= code <= 579)
 
 
+@pytest.mark.document("evals.30")
 @pytest.mark.parametrize("code", CODES)
 def test_2_4_the_code_of_a_whole_call(rows: Server, code: int) -> None:
     answer = whole(rows, code, "why", "rets")

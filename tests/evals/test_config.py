@@ -43,6 +43,7 @@ def configs(folder: Path, *flags: str, env: dict[str, str] | None = None) -> Any
         return result(server, single())
 
 
+@pytest.mark.document("evals.04")
 def test_3_4_without_any_configuration(tmp_path: Path) -> None:
     seen = configs(package(tmp_path, CONFIGS))
     assert sorted(seen) == [
@@ -52,6 +53,7 @@ def test_3_4_without_any_configuration(tmp_path: Path) -> None:
     assert seen["custom_params"] == seen["model_params"] == seen["model_files"] == seen["custom_files"] == {}
 
 
+@pytest.mark.document("evals.07", "evals.08", "evals.09", "evals.10")
 def test_3_4_every_entry_from_panglot_toml(tmp_path: Path) -> None:
     toml = """
     timeout = 30
@@ -74,6 +76,7 @@ def test_3_4_every_entry_from_panglot_toml(tmp_path: Path) -> None:
     assert all(os.path.isabs(path) for path in seen["custom_files"].values())
 
 
+@pytest.mark.document("evals.09")
 def test_a_folder_of_model_files_beside_the_script(tmp_path: Path) -> None:
     files = {"models___net__txt": "weights", "models___sub___deep__txt": "deeper", "models___.hidden": "no"}
     seen = configs(package(tmp_path, READING, **files))
@@ -98,6 +101,7 @@ CONF = {
 }
 
 
+@pytest.mark.document("evals.10")
 def test_3_2_the_platform_s_file(tmp_path: Path) -> None:
     """Relative names are seen from the file; `model_params` reach the script, which the original forgot."""
     package(tmp_path, READING, labels__csv="a")

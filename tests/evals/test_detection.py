@@ -119,6 +119,7 @@ def image(folder: Path, script: str) -> Path:
 SEEN = "[util_infe.VALUE, NAME, SAME, upper.WORD, TOOL, cfg.NAME, __file__.split('/')[-2:]]"
 
 
+@pytest.mark.document("evals.38", "evals.40")
 def test_an_image_of_the_platform(tmp_path: Path) -> None:
     folder = image(tmp_path, returning(GOOD % SEEN, HELPERS))
     known = found(folder)
@@ -133,6 +134,7 @@ def test_an_image_of_the_platform(tmp_path: Path) -> None:
     assert found(folder / "python" / "evals" / "eval.py").folder == folder / "python" / "evals"
 
 
+@pytest.mark.document("evals.41")
 def test_a_folder_with_a_copy_of_the_platform_beside_the_script(tmp_path: Path) -> None:
     folder = package(tmp_path, returning(GOOD % "ErrorConfig(1).code"), evals___utils___error__py=PLATFORM_UTILS)
     for name in ("evals", "evals/utils"):

@@ -23,6 +23,7 @@ def png(width: int, height: int, channels: int = 3) -> bytes:
     return cv2.imencode(".png", np.full(shape, 7, dtype=np.uint8))[1].tobytes()
 
 
+@pytest.mark.document("evals.12")
 def test_4_1_the_app_is_known_in_every_call(rows: Server) -> None:
     assert result(rows, single())["app"] == "rows"
 
@@ -173,6 +174,7 @@ def test_4_13_numbers_keep_their_value(rows: Server) -> None:
     assert result(rows, single(params={"numbers": NUMBERS}))["params"] == {"numbers": NUMBERS}
 
 
+@pytest.mark.document("evals.20", "evals.21")
 @pytest.mark.parametrize("value", [{}, [], [1], "text", 7, True, {"deep": [{}]}])
 def test_4_14_params_and_attribute_are_any_json(rows: Server, value: object) -> None:
     seen = result(rows, {**single(attribute=value), "params": value})
@@ -185,6 +187,7 @@ def test_4_14_absent_and_null_are_empty(rows: Server) -> None:
         assert (seen["params"], seen["attribute"]) == ({}, [{}])
 
 
+@pytest.mark.document("evals.13", "evals.14")
 @pytest.mark.parametrize(
     "created", ["{}, 0, None", "{}, 200, 'Success'", "{}, 0, {'any': 1}", "[], 0, ''", "None, 0, ''"]
 )
@@ -207,6 +210,7 @@ FAILED_STARTS = {
 }
 
 
+@pytest.mark.document("evals.14")
 @pytest.mark.parametrize("name", FAILED_STARTS)
 def test_4_16_a_start_that_failed(tmp_path: Path, name: str) -> None:
     script, words = FAILED_STARTS[name]
@@ -225,6 +229,7 @@ def test_4_17_stdout_is_nobody_s_channel(rows: Server) -> None:
 FIXED = "open('/workspace/serving/python/evals/template.txt').read() + open('/workspace/serving/models/m.txt').read()"
 
 
+@pytest.mark.document("evals.39")
 def test_4_18_paths_of_the_platform(tmp_path: Path) -> None:
     """Named at start; with --link-paths they lead to the package. Relative ones are seen from there in any case."""
     folder = package(
@@ -257,6 +262,7 @@ def written(configs):
 """
 
 
+@pytest.mark.document("evals.11")
 def test_4_19_the_workspace_can_be_written(tmp_path: Path) -> None:
     script = returning(GOOD % "model", WRITING, "written(configs), 0, ''")
     chosen = tmp_path / "chosen"
@@ -291,6 +297,7 @@ class Config:
 """
 
 
+@pytest.mark.document("evals.40")
 def test_4_20_state_is_kept_and_modules_are_one(tmp_path: Path) -> None:
     """`import config` and `evals.config` are the same module, as they were on Python 2."""
     script = returning(GOOD % "[Config.PLATFORM, same is config, Config.count()]", STATE)
@@ -330,6 +337,7 @@ def logged(reqs):
 """
 
 
+@pytest.mark.document("evals.34")
 def test_4_23_the_log_names_the_request_all_the_same(tmp_path: Path) -> None:
     script = returning(GOOD.replace("in reqs", "in logged(reqs)") % 1, LOGGING)
     with serving(package(tmp_path, script)) as server:

@@ -41,6 +41,7 @@ def test_2_2_content_types(rows: Server, content_type: str) -> None:
         assert answer.json() == {"error": "wrong content type"}
 
 
+@pytest.mark.document("evals.17", "evals.19")
 def test_2_2_a_single_request(rows: Server) -> None:
     answer = ask(rows, single(b"picture", {"case": "echo", "x": 1}, attribute={"a": 2}))
     assert answer.headers["content-type"] == JSON
@@ -65,6 +66,7 @@ def test_2_2_a_body_is_sent_raw(rows: Server) -> None:
     assert answer.headers["content-length"] == "5"
 
 
+@pytest.mark.document("evals.22")
 def test_2_2_a_group_is_200_whatever_its_code(rows: Server) -> None:
     params = {"case": "rets", "ret": {"code": 424, "message": "no", "result": {}}}
     answer = ask(rows, group(b"one", b"two", params=params))
@@ -124,6 +126,7 @@ def test_2_2_op_is_ignored(rows: Server) -> None:
 # POST /v1/batch
 
 
+@pytest.mark.document("evals.29")
 def test_2_2_a_batch(rows: Server) -> None:
     rets = [{"code": 0, "message": "", "result": 1}, {"code": 415, "message": "bad", "result": {}}]
     value = [single(params={"case": "rets", "ret": ret}) for ret in rets]
@@ -248,6 +251,7 @@ def test_2_3_the_first_uri_that_fails_fails_the_call(rows: Server) -> None:
     assert (answer.status_code, answer.json()) == (599, {"error": "not supported"})
 
 
+@pytest.mark.document("evals.20")
 def test_131_uri_and_body(rows: Server) -> None:
     """Both: the body; neither: 400; the attribute as the platform's document misspells it."""
     both = {"data": {"uri": "ftp://nowhere", "body": base64.b64encode(b"inline").decode()}}

@@ -47,6 +47,7 @@ def run(shims: str, code: str, *arguments: str, python: str = sys.executable) ->
     return json.loads(done.stdout.splitlines()[-1])
 
 
+@pytest.mark.document("evals.02", "evals.28")
 @pytest.mark.parametrize("module", INVENTORY)
 def test_1_3_the_names_are_there(shims: str, module: str) -> None:
     code = f"import json\nfrom {module} import {', '.join(INVENTORY[module].split())}\nprint(json.dumps(1))"
@@ -132,6 +133,7 @@ print(json.dumps([
 """
 
 
+@pytest.mark.document("evals.02", "evals.28")
 def test_1_2_decorated_functions_called_by_hand(shims: str) -> None:
     """As the `__main__` of scripts does, with two arguments."""
     documented, model, code, plain, with_id, raised, *preprocessed = run(shims, DECORATED)

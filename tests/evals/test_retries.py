@@ -36,6 +36,7 @@ def script(tmp_path: Path, code: str) -> str:
     return returning(rets, ROLES, f"role({str(tmp_path)!r}), 0, ''")
 
 
+@pytest.mark.document("evals.37")
 @pytest.mark.parametrize("tries", [0, 1])
 @pytest.mark.parametrize("batch_size", [1, 4])
 def test_42_another_worker_is_tried(tmp_path: Path, tries: int, batch_size: int) -> None:

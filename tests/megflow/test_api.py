@@ -20,6 +20,7 @@ from support.graphs import ended, graph, one_node, through, to_end
 PLATFORM = Path(megflow.__file__).parents[1]
 
 
+@pytest.mark.document("megflow.21")
 def test_the_names_are_there() -> None:
     names = (
         "Envelope Future Graph Waker block_on collect create_future join register res_register sleep version yield_now"
@@ -35,6 +36,7 @@ def test_pyflow_is_the_same_thing() -> None:
     assert pyflow.Envelope is megflow.Envelope
 
 
+@pytest.mark.document("megflow.16")
 def test_collect_tells_all_that_is_registered() -> None:
     entries = {entry["name"]: entry for entry in megflow.collect()["nodes"]}
     assert entries["Listed"]["inputs"] == ["inp:[]"]

@@ -89,6 +89,7 @@ def test_dump_draws_beside_the_graph_file(folder: Path) -> None:
     assert (folder / "count" / "count.svg").read_text().startswith("<svg")
 
 
+@pytest.mark.document("megflow.22")
 def test_both_commands_are_installed() -> None:
     for name in ("megflow_run", "run_with_plugins"):
         command = Path(sys.executable).with_name(name)
@@ -126,6 +127,7 @@ def test_the_address_of_the_platform_needs_a_token() -> None:
         running.wait_log(r"listening on http://0.0.0.0:\d+")
 
 
+@pytest.mark.document("megflow.10")
 def test_the_port_is_the_graphs_own_unless_another_is_given(tmp_path: Path) -> None:
     import socket
 
@@ -139,6 +141,7 @@ def test_the_port_is_the_graphs_own_unless_another_is_given(tmp_path: Path) -> N
         running.wait_log(rf"digits is ready on http://127.0.0.1:{port}|own is ready on http://127.0.0.1:{port}")
 
 
+@pytest.mark.document("megflow.01")
 @pytest.mark.parametrize("digit", ["three", "seven"])
 def test_the_example_reads_digits(digits: httpx.Client, digit: str) -> None:
     body = (EXAMPLE / "digits" / f"{digit}.png").read_bytes()

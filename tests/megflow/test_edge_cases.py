@@ -38,6 +38,7 @@ def test_a_source_runs_exec_once() -> None:
     assert len(nodes.seen["count.exec"]) == 1
 
 
+@pytest.mark.document("megflow.17")
 def test_closing_drains_what_is_queued_and_reaches_every_node() -> None:
     name = word()
     chain = "".join(f'[[graphs.nodes]]\nname = "n{n}"\nty = "Add"\nword = "{name}"\n' for n in range(5))

@@ -68,6 +68,7 @@ def load(text: str) -> configuration.Config:
     return config
 
 
+@pytest.mark.document("megflow.08", "megflow.14")
 def test_a_file_that_uses_every_key() -> None:
     config = load(GOOD)
     last = config.graphs["main"].node("last")

@@ -70,6 +70,7 @@ def test_pictures_of_every_format(clients: dict[str, httpx.Client], kind: str, m
     assert found["contiguous"]
 
 
+@pytest.mark.document("megflow.18")
 def test_blue_comes_first_and_sixteen_bits_are_reduced(clients: dict[str, httpx.Client]) -> None:
     assert ask(clients["told"], encoded()).json()["first"] == [2, 1, 0]
     out = io.BytesIO()
@@ -86,6 +87,7 @@ def test_orientation_is_ignored(clients: dict[str, httpx.Client]) -> None:
     assert ask(clients["told"], out.getvalue()).json()["shape"] == [4, 6, 3]
 
 
+@pytest.mark.document("megflow.25")
 @pytest.mark.parametrize("extra", ["image_name", "a%20b", "a%2Fb", "a+b", "%E4%BD%A0", "bytes.jpg", "~!$&'()*,;=:@"])
 def test_the_path_segment_arrives_as_it_was_written(clients: dict[str, httpx.Client], extra: str) -> None:
     assert ask(clients["told"], encoded(), extra).json()["extra"] == extra
@@ -130,6 +132,7 @@ def test_a_picture_beyond_the_limit_is_refused(clients: dict[str, httpx.Client])
     assert ask(clients["told"], b"x" * 2_100_000).status_code == 413
 
 
+@pytest.mark.document("megflow.11")
 def test_text_is_sent_as_it_is(clients: dict[str, httpx.Client], server: Server) -> None:
     answer = ask(clients["told"], encoded())
     assert answer.headers["content-type"] == "application/json"
@@ -138,6 +141,7 @@ def test_text_is_sent_as_it_is(clients: dict[str, httpx.Client], server: Server)
     server.wait_log("it must be a str, not bytes: use json.dumps", after=before)
 
 
+@pytest.mark.document("megflow.13")
 def test_a_picture_comes_back_as_jpeg(clients: dict[str, httpx.Client]) -> None:
     answer = ask(clients["picture"], encoded(size=(40, 20)))
     assert answer.headers["content-type"] == "image/jpeg"
@@ -177,6 +181,7 @@ def test_other_paths_and_methods(clients: dict[str, httpx.Client], method: str, 
         assert answer.content == b""
 
 
+@pytest.mark.document("megflow.19")
 def test_requests_are_numbered_and_run_at_once(clients: dict[str, httpx.Client]) -> None:
     def one(size: int) -> list[int]:
         found = ask(clients["told"], encoded(size=(size, 4))).json()
@@ -228,6 +233,7 @@ def test_health_on_every_port(clients: dict[str, httpx.Client]) -> None:
     assert {client.get("/v2/health/ready").status_code for client in clients.values()} == {200}
 
 
+@pytest.mark.document("megflow.27")
 def test_the_documents_name_each_ports_own_route(clients: dict[str, httpx.Client]) -> None:
     paths = {name: client.get("/openapi.json").json()["paths"] for name, client in clients.items()}
     assert "/analyze/{extra_data}" in paths["picture"]

@@ -87,6 +87,7 @@ def test_other_toml_is_no_graph(tmp_path: Path) -> None:
     assert detect.detect(tmp_path / "pyproject.toml") is None
 
 
+@pytest.mark.document("megflow.12")
 def test_a_plugin_folder_of_its_own(tmp_path: Path) -> None:
     graphs = tmp_path / "graphs"
     graphs.mkdir()

@@ -124,6 +124,7 @@ def test_the_debug_websocket(tmp_path: Path) -> None:
 # /docs and clients made from the document
 
 
+@pytest.mark.document("megflow.23")
 def test_the_file_picker_of_the_docs_page(server: Server, tmp_path: Path) -> None:
     file = tmp_path / "dot.png"
     file.write_bytes(picture())
@@ -146,6 +147,7 @@ def test_the_file_picker_of_the_docs_page(server: Server, tmp_path: Path) -> Non
         assert all(url.startswith((server.url, "data:", "blob:")) for url in browser.requested)
 
 
+@pytest.mark.document("megflow.27")
 def test_a_generated_client_calls_the_server(server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "openapi.json").write_bytes(server.client.get("/openapi.json").content)
     program = [sys.executable, "-m", "openapi_python_client", "generate", "--path", "openapi.json", "--meta", "none"]

@@ -84,6 +84,7 @@ def expected(python: str, folder: Path) -> str:
     return done.stdout.split()[-1]
 
 
+@pytest.mark.document("megflow.01", "megflow.22")
 def test_the_tutorials_curl(service: int, folder: Path, expected: str) -> None:
     done = subprocess.run(
         ["curl", "-s", f"http://127.0.0.1:{service}/analyze/image_name", "-X", "POST", "--header",

@@ -150,6 +150,7 @@ nodes = [{ name = "sub", ty = "middle", from_outer = 3, from_middle = false, tab
 """
 
 
+@pytest.mark.document("megflow.09")
 def test_arguments_flow_down_and_inner_ones_win() -> None:
     name, args = through(NESTED, [0])[0]
     assert name == "args"

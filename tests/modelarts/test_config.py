@@ -117,6 +117,7 @@ def test_what_a_package_without_a_script_needs(tmp_path: Path) -> None:
     assert (done.returncode, "there is nothing to serve" in done.stderr) == (3, True)
 
 
+@pytest.mark.document("modelarts.01", "modelarts.02")
 @pytest.mark.parametrize("place", ["", "model", "model/1", "1"])
 def test_where_the_files_may_lie(tmp_path: Path, place: str) -> None:
     folder = package(tmp_path / "mine" / place, SERVICE, config("PyTorch"), w__pth=b"")
@@ -149,6 +150,7 @@ MODEL_PATHS = [
 ]
 
 
+@pytest.mark.document("modelarts.14")
 @pytest.mark.parametrize(("engine", "files", "path", "reason"), MODEL_PATHS)
 def test_14_which_file_or_folder_is_model_path(
     tmp_path: Path, engine: str, files: tuple[str, ...], path: str, reason: str

@@ -30,6 +30,7 @@ def make(folder: Path, code: str) -> None:
     subprocess.run([sys.executable, "-c", code, str(folder)], check=True, capture_output=True, timeout=110)
 
 
+@pytest.mark.document("modelarts.05", "modelarts.09", "modelarts.11")
 def test_06_and_26_pytorch_calls_the_model_key_by_key(tmp_path: Path) -> None:
     """The weights file is the first by ending and name; old ways of calling torch only warn."""
     script = """
@@ -135,6 +136,7 @@ def rows(*values: dict[str, float], **meta: str) -> dict[str, object]:
     return {**({"meta": meta} if meta else {}), "data": {"req_data": list(values)}}
 
 
+@pytest.mark.document("modelarts.07")
 def test_30_sklearn_without_a_script_keeps_the_order_of_features_and_loads_once(pickled: Path) -> None:
     with serving(pickled / "sklearn") as server:
         answer = server.client.post("/", json=rows({"z": 1.0, "a": 2.0}, {"a": 2.0, "z": 1.0}, uuid="7"))
@@ -235,6 +237,7 @@ PYSPARK = {
 }
 
 
+@pytest.mark.document("modelarts.08")
 def test_spark_runs_a_saved_pipeline_in_a_local_session(tmp_path: Path) -> None:
     """Over a stand-in for pyspark, which is large and needs Java: the calls, not the arithmetic, are under test."""
     package(tmp_path / "p", config=config("Spark_MLlib"), spark_model___metadata=b"")
@@ -306,6 +309,7 @@ class Service(SingleNodeService):
 """
 
 
+@pytest.mark.document("modelarts.03", "modelarts.07")
 def test_every_base_class_is_importable_and_the_tree_is_the_platforms(tmp_path: Path) -> None:
     with serving(package(tmp_path, TREE, config("MindSpore"))) as server:
         answer = server.client.post("/", json={"a": 1})

@@ -44,6 +44,7 @@ def weights(tmp_path_factory: pytest.TempPathFactory) -> bytes:
     return file.read_bytes()
 
 
+@pytest.mark.document("modelarts.38")
 @pytest.mark.parametrize("line", PINNED)
 def test_torch_pinned_to_cuda_fails_at_load_and_names_the_way_out(tmp_path: Path, weights: bytes, line: str) -> None:
     package(tmp_path, TORCH.replace("LINE", line), config("PyTorch"), w__pth=weights)
@@ -130,6 +131,7 @@ def scores(x):
 """
 
 
+@pytest.mark.document("modelarts.29")
 def test_a_graph_built_the_old_way_runs_with_names_of_its_siblings_too(tmp_path: Path) -> None:
     package(tmp_path, PLACEHOLDERS, config("TensorFlow"), helper__py=HELPER)
     with serving(tmp_path) as server:

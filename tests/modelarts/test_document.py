@@ -168,6 +168,7 @@ def answers(server: Server, digits: Digits) -> list[object]:
     return found
 
 
+@pytest.mark.document("modelarts.09", "modelarts.20", "modelarts.30")
 def test_the_tensorflow_service_reads_real_digits(
     tmp_path: Path, source: Source, saved_models: Path, digits: Digits
 ) -> None:
@@ -176,6 +177,7 @@ def test_the_tensorflow_service_reads_real_digits(
         assert "signatures more than one" not in server.log, "the only signature is taken whatever its name"
 
 
+@pytest.mark.document("modelarts.27", "modelarts.29", "modelarts.31")
 def test_the_tensorflow_1_service_reads_real_digits_on_tensorflow_2(
     tmp_path: Path, source: Source, saved_models: Path, digits: Digits
 ) -> None:
@@ -189,6 +191,7 @@ def test_the_tensorflow_1_service_reads_real_digits_on_tensorflow_2(
         assert answer.json()["erno"] == "MR.0105"
 
 
+@pytest.mark.document("modelarts.35")
 def test_the_file_name_without_quotes_is_reported_well(tmp_path: Path, source: Source) -> None:
     package(tmp_path, source("onnx"), config("TensorFlow"), test__onnx=b"")
     done = panglot("serve", str(tmp_path), "--port", "0")
@@ -199,6 +202,7 @@ def test_the_file_name_without_quotes_is_reported_well(tmp_path: Path, source: S
     assert "test.onnx)" in done.stderr, "the line itself is shown"
 
 
+@pytest.mark.document("modelarts.34")
 def test_the_onnx_note_with_its_quotes_and_an_inference_of_its_own(tmp_path: Path) -> None:
     example = Path(__file__).parents[2] / "examples" / "modelarts" / "model"
     script = document_script("onnx").replace("root, test.onnx)\n", 'root, "test.onnx")\n') + (
@@ -216,6 +220,7 @@ def test_the_onnx_note_with_its_quotes_and_an_inference_of_its_own(tmp_path: Pat
         assert server.client.post("/", json={"rows": [row]}).json() == [7]
 
 
+@pytest.mark.document("modelarts.37", "modelarts.38", "modelarts.39")
 def test_mindspore_pinned_to_ascend_says_so_and_runs_on_the_cpu_when_told(
     tmp_path: Path, source: Source, digits: Digits
 ) -> None:

@@ -6,11 +6,13 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import httpx
+import pytest
 
 from support.modelarts import MR_0105, NODE, PT, config, grey, package
 from support.server import Server, serving, wait_until
 
 
+@pytest.mark.document("modelarts.17")
 def test_01_multipart_data_is_one_dict(tmp_path: Path) -> None:
     script = """
         from model_service.model_service import SingleNodeService
@@ -24,6 +26,7 @@ def test_01_multipart_data_is_one_dict(tmp_path: Path) -> None:
         assert answer.json() == [["image1", "cat.jpg"], ["images2", "horse.jpg"]]
 
 
+@pytest.mark.document("modelarts.21")
 def test_02_values_are_real_bytes_io(tmp_path: Path) -> None:
     script = """
         import io
@@ -71,6 +74,7 @@ def test_03_and_04_text_beside_files_and_the_query_over_all(tmp_path: Path) -> N
         assert server.client.post("/?min_score=0.75", **form).json() == [0.75, ["a.png"]]
 
 
+@pytest.mark.document("modelarts.04", "modelarts.12", "modelarts.13")
 def test_06_to_09_constructors_and_own_inference(tmp_path: Path) -> None:
     """6 default _inference of PyTorch, 7 one level skipped, 8 no parent constructor, 9 own `inference`."""
     scripts = {
@@ -122,6 +126,7 @@ def test_10_errors_are_covered_by_the_table_of_requests(echo: Server) -> None:
     ]
 
 
+@pytest.mark.document("modelarts.32")
 def test_11_numpy_is_encoded_and_with_the_strict_switch_an_error(echo: Server) -> None:
     assert echo.client.post("/", json={"return": "numpy"}).content == b'{"label": 7, "scores": [[0.5, 0.25]]}'
     assert echo.client.post("/", json={"return": "numpy_key"}).content == b'{"3": 1}'
@@ -132,6 +137,7 @@ def test_11_numpy_is_encoded_and_with_the_strict_switch_an_error(echo: Server) -
         assert strict.client.post("/", json={"return": "chinese"}).status_code == 200
 
 
+@pytest.mark.document("modelarts.40")
 def test_12_a_json_string_is_encoded_again(echo: Server) -> None:
     assert echo.client.post("/", json={"return": "text"}).content == rb'"{\"already\": \"json\"}"'
 
@@ -161,6 +167,7 @@ def test_text_that_cannot_be_sent_is_the_scripts_failure(echo: Server) -> None:
 # 15 and 16: see test_loading.py
 
 
+@pytest.mark.document("modelarts.33")
 def test_17_an_error_in_del_does_not_break_shutdown(tmp_path: Path) -> None:
     script = (
         NODE

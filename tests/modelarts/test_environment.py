@@ -82,6 +82,7 @@ def test_dependencies_are_shown_as_pip_commands_in_order(tmp_path: Path) -> None
     assert "pip install 'numpy>=1.15.0'" in shown
 
 
+@pytest.mark.document("modelarts.24")
 def test_install_makes_a_cached_environment_and_runs_there(tmp_path: Path) -> None:
     name = wheel(tmp_path / "p", "own_thing", "1.0", "VALUE = 'installed'\n")
     script = (

@@ -35,6 +35,7 @@ class Service(SingleNodeService):
 )
 
 
+@pytest.mark.document("modelarts.28")
 def test_15_the_server_is_ready_when_the_background_load_has_ended(tmp_path: Path) -> None:
     with serving(package(tmp_path, BACKGROUND), ready=False) as server:
         statuses, healths = set(), set()

@@ -15,6 +15,7 @@ from support.server import ROOT, panglot, serving
 ENGINES = ("pytorch", "tensorflow", "mindspore", "sklearn")
 
 
+@pytest.mark.document("modelarts.23")
 @pytest.mark.parametrize("engine", ENGINES)
 def test_a_new_package_is_made_served_and_called_by_the_lines_it_prints(tmp_path: Path, engine: str) -> None:
     folder = tmp_path / "with space"

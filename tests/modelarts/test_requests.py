@@ -169,6 +169,7 @@ PARSED: list[tuple[str, dict[str, Any], Any]] = [
 ]  # fmt: skip
 
 
+@pytest.mark.document("modelarts.17", "modelarts.19")
 @pytest.mark.parametrize(("request_", "expected"), [row[1:] for row in PARSED], ids=[row[0] for row in PARSED])
 def test_24_what_a_script_gets(echo: Server, request_: dict[str, Any], expected: Any) -> None:
     answer = echo.client.post("/", **request_)
@@ -237,6 +238,7 @@ def test_too_many_parts(echo: Server) -> None:
     assert (answer.status_code, answer.json()["error_code"]) == (413, "APIG.0201")
 
 
+@pytest.mark.document("modelarts.01")
 def test_the_gateways_words() -> None:
     with serving("modelarts_echo", "--timeout", "40ms", "--queue", "1", env={"PANGLOT_TOKEN": "secret"}) as server:
         answer = server.client.post("/", json={"a": 1})

@@ -14,6 +14,7 @@ from support.modelarts import MR_0105, NODE, package, returning
 from support.server import panglot, serving, wait_until
 
 
+@pytest.mark.document("modelarts.25")
 def test_the_four_lines_of_the_platforms_log(tmp_path: Path) -> None:
     script = (
         NODE

@@ -25,6 +25,7 @@ def pixels(picture: bytes) -> np.ndarray:
     return np.asarray(Image.open(io.BytesIO(picture)), dtype=np.float32)
 
 
+@pytest.mark.document("modelarts.10", "modelarts.22", "modelarts.30", "modelarts.31")
 def test_tensorflow_runs_the_signature_and_returns_lists(tmp_path: Path, saved_models: Path, digits: Digits) -> None:
     """Two signatures: serving_default, with a warning. A script that never calls the base constructor is served too."""
     script = (

@@ -116,6 +116,7 @@ def crowd(server: Server, sent: list[bytes], rounds: int) -> tuple[float, list[A
     return time.perf_counter() - began, answers
 
 
+@pytest.mark.document("paddle.07")
 @pytest.mark.quiet
 def test_a_batch_is_the_same_and_sooner(tmp_path: Path) -> None:
     """On a net where reading the weights is the work, 16 clients; on and off take turns, and the ratio counts."""

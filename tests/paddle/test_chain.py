@@ -54,6 +54,7 @@ def walk(script: Path, images: list[Path], training: Path, arguments: list[str])
         assert words in report, report
 
 
+@pytest.mark.document("paddle.02")
 def test_a_net_trained_on_digits(tmp_path: Path) -> None:
     """The shipped example from its first step: trained, exported, run, compared, timed, served."""
     folder = tmp_path / "digits"
@@ -79,6 +80,7 @@ def export(folder: Path) -> None:
     assert {path.name for path in (folder / "inference").iterdir()} == {"inference.json", "inference.pdiparams"}
 
 
+@pytest.mark.document("paddle.01")
 def test_a_net_like_alexnet(alexnet: Path, tmp_path: Path) -> None:
     """Every Config call and argument of the classic script; served answers are in test_serving."""
     image = picture(tmp_path / "a.png", 77)
@@ -100,6 +102,7 @@ def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.mark.document("paddle.02", "paddle.10")
 def test_the_template(template: Path) -> None:
     early = panglot("serve", str(template), "--port", "0")
     assert early.returncode == 3

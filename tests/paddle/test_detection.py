@@ -59,6 +59,7 @@ def infer_main(args):
 """
 
 
+@pytest.mark.document("paddle.11")
 def test_steps_passed_on_unchanged_are_called_directly(tmp_path: Path) -> None:
     found = package(tmp_path, DIRECT)
     assert found.entry == "InferenceEngine"

@@ -127,6 +127,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return build(tmp_path_factory.mktemp("document"))
 
 
+@pytest.mark.document("paddle.05", "paddle.09", "paddle.12", "paddle.15", "paddle.16", "paddle.17", "paddle.18")
 def test_the_documents_own_code_is_served(folder: Path, tmp_path: Path) -> None:
     assert {path.name for path in (folder / "inference").iterdir()} == {"inference.json", "inference.pdiparams"}
     pictures = [picture(tmp_path / f"{seed}.png", seed, (40, 40)) for seed in range(6)]
@@ -142,6 +143,7 @@ def test_the_documents_own_code_is_served(folder: Path, tmp_path: Path) -> None:
     assert len({prob for _, prob in expected}) == len(pictures), "every picture has an answer of its own"
 
 
+@pytest.mark.document("paddle.25", "paddle.26")
 def test_the_whole_driver_with_its_report(folder: Path, tmp_path: Path) -> None:
     """--entry calls the document's driver; with --benchmark it prints the block for each request, and goes on."""
     content = picture(tmp_path / "a.png", 1).read_bytes()

@@ -36,6 +36,7 @@ def copied(alexnet: Path, tmp_path: Path) -> Path:
     return tmp_path / "model"
 
 
+@pytest.mark.document("paddle.08")
 def test_the_old_generation(tmp_path: Path, pictures: list[Path]) -> None:
     export_alexnet(tmp_path, legacy=True)
     assert {path.name for path in tmp_path.iterdir()} >= {"inference.pdmodel", "inference.pdiparams"}
@@ -76,6 +77,7 @@ def test_the_model_folder(tmp_path: Path) -> None:
     assert "--model-dir is not given, and no folder of the package holds an exported model" in done.stderr
 
 
+@pytest.mark.document("paddle.01")
 def test_upsampling_in_onednn(tmp_path: Path, pictures: list[Path]) -> None:
     """Paddle 3.3 fails on it with oneDNN; the log says what to do, and that helps."""
     python("-c", UPSAMPLING, str(tmp_path))
@@ -97,6 +99,7 @@ def test_arrays_of_the_wrong_type(copied: Path, tmp_path: Path, pictures: list[P
         server.wait_log(r"run got an array of float64 and the model takes float32.*\.astype\('float32'\)")
 
 
+@pytest.mark.document("paddle.03")
 def test_without_paddle(alexnet: Path, tmp_path: Path) -> None:
     """One line that names the interpreter, the pip line and --python."""
     python("-m", "venv", "--without-pip", str(tmp_path / "bare"))

@@ -33,6 +33,7 @@ def in_base64(path: Path) -> str:
     return base64.b64encode(path.read_bytes()).decode()
 
 
+@pytest.mark.document("paddle.16", "paddle.19")
 def test_answers_are_those_of_the_training_engine(
     server: Server, pictures: list[Path], expected: list[dict[str, Any]]
 ) -> None:
@@ -122,6 +123,7 @@ def test_no_file_is_left_behind(server: Server, pictures: list[Path]) -> None:
     assert list(folders[0].iterdir()) == []
 
 
+@pytest.mark.document("paddle.22")
 def test_stages_are_timed(server: Server, pictures: list[Path]) -> None:
     timing = server.predict(content=pictures[0].read_bytes()).headers["server-timing"]
     for stage in ("decode", "preprocess", "inference", "postprocess", "encode"):

@@ -65,6 +65,7 @@ def blocks(alexnet: Path) -> tuple[list[str], list[str], str]:
     return lines[:28], lines[28:], text
 
 
+@pytest.mark.document("paddle.28")
 @pytest.mark.skipif(not SEEDS, reason="needs the source documents")
 def test_the_block_field_by_field(blocks: tuple[list[str], list[str], str]) -> None:
     shown = sample()
@@ -87,6 +88,7 @@ def kind(value: str) -> str:
     return "number" if re.fullmatch(r"\d+(\.\d+)?", value) else "switch" if value in ("True", "False") else "text"
 
 
+@pytest.mark.document("paddle.23", "paddle.29")
 def test_the_values_are_true(blocks: tuple[list[str], list[str], str]) -> None:
     first, second = ({name: value for line in block for name, value in fields(line).items()} for block in blocks[:2])
     assert first["enable_memory_optim"] == "False"
@@ -130,6 +132,7 @@ def test_times(shims: None) -> None:
     assert times.value() == {"c": []}
 
 
+@pytest.mark.document("paddle.27")
 @pytest.mark.parametrize(
     ("visible", "expected"), [(None, 0), ("0,1", 0), ("10", 10), ("", None), ("-1", None), ("GPU-8a", "GPU-8a")]
 )
@@ -172,6 +175,7 @@ def test_loggers_of_every_kind(
     assert {"OS_version", "CUDA_version", "CUDNN_version", "drivier_version"} == set(auto_log.get_env_info())
 
 
+@pytest.mark.document("paddle.20")
 def test_logs_are_written_and_read_both_ways(shims: None, tmp_path: Path) -> None:
     from reprod_log import ReprodDiffHelper, ReprodLogger
 
@@ -221,6 +225,7 @@ def report(one: Any, other: Any, folder: Path, **options: Any) -> tuple[bool, st
     return verdict, (folder / "out" / "diff.txt").read_text()
 
 
+@pytest.mark.document("paddle.21")
 def test_verdicts(shims: None, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     one = {"prob": numpy.array([0.5, 0.25]), "class_id": numpy.array([3])}
     other = {"prob": numpy.array([0.5, 0.25 + 1e-7]), "class_id": numpy.array([3])}
@@ -290,6 +295,7 @@ def test_another_sitecustomize_still_runs(tmp_path: Path) -> None:
     assert started(sys.executable, f"{PYTHONPATH}:{tmp_path}", "print('fine')") == "fine\n"
 
 
+@pytest.mark.document("paddle.09", "paddle.20")
 def test_a_plain_run_takes_what_paddle_3_exports(alexnet: Path, tmp_path: Path) -> None:
     """The script names inference.pdmodel, and Paddle 3 wrote inference.json."""
     assert not (alexnet / "inference.pdmodel").exists()

@@ -146,12 +146,14 @@ def test_the_second_generations_variables(tmp_path: Path) -> None:
         assert "mosec_service_" not in server.client.get("/metrics").text
 
 
+@pytest.mark.document("tiinfer.02")
 def test_the_script_may_be_in_the_models_folder(tmp_path: Path) -> None:
     folder = write(tmp_path / "data" / "model", ABOUT)
     with ours(tmp_path, "--model_dir", "data/model") as server:
         assert server.ask(1) == Heard(200, [str(folder), str(folder)])
 
 
+@pytest.mark.document("tiinfer.02")
 def test_without_a_models_folder_it_is_the_packages(tmp_path: Path) -> None:
     folder = write(tmp_path / "own", ABOUT)
     if os.path.isdir("/data/model"):

@@ -157,6 +157,7 @@ def test_class_choice(name: str, tmp_path: Path) -> None:
             assert original.ask({}) == Heard(200, expected)
 
 
+@pytest.mark.document("tiinfer.04")
 def test_4_4_self_workers() -> None:
     """`self.workers` is not looked at there, and TI_INFERENCE_NUMS is."""
     values = [{"id": number, "sleep": 0.1} for number in range(8)]
@@ -193,6 +194,7 @@ SPLITS: dict[str, tuple[dict[str, str], str, tuple[str, ...]]] = {
 }
 
 
+@pytest.mark.document("tiinfer.01")
 @pytest.mark.parametrize("name", SPLITS)
 def test_stages(name: str, tmp_path: Path) -> None:
     env, before, expected = SPLITS[name]

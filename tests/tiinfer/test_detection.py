@@ -34,6 +34,7 @@ IS_ONE = {
 }
 
 
+@pytest.mark.document("tiinfer.06")
 @pytest.mark.parametrize("name", IS_ONE)
 def test_is_one(name: str, tmp_path: Path) -> None:
     script, entry, reason = IS_ONE[name]

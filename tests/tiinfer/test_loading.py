@@ -38,6 +38,7 @@ LOADS = {
 }
 
 
+@pytest.mark.document("tiinfer.10")
 @pytest.mark.parametrize("name", LOADS)
 def test_loads_that_succeed(name: str, tmp_path: Path) -> None:
     script, line = LOADS[name]
@@ -73,6 +74,7 @@ FAILED = {
 }
 
 
+@pytest.mark.document("tiinfer.10")
 @pytest.mark.parametrize("name", FAILED)
 def test_loads_that_fail(name: str, tmp_path: Path) -> None:
     script, words = FAILED[name]
@@ -83,6 +85,7 @@ def test_loads_that_fail(name: str, tmp_path: Path) -> None:
     assert words in last_line(done.stderr)
 
 
+@pytest.mark.document("tiinfer.15")
 def test_a_failed_load_shows_what_the_script_logged_and_its_traceback(tmp_path: Path) -> None:
     script = model(load="import logging; logging.error('no weights here'); raise ValueError('why')")
     done = run("serve", str(write(tmp_path / "own", script)), "--port", "0")

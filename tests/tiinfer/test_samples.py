@@ -92,12 +92,14 @@ def torch_server(
         yield server
 
 
+@pytest.mark.document("tiinfer.05", "tiinfer.07", "tiinfer.11", "tiinfer.13", "tiinfer.20", "tiinfer.21", "tiinfer.24")
 def test_pytorch_sample_is_right(torch_server: Served, questions: list[tuple[str, int]]) -> None:
     answers = [torch_server.ask({"images": [picture]}, "/v1/models/m:predict") for picture, _ in questions]
     assert all(answer.body["result"]["model_name"] == "mnist-classify" for answer in answers)
     assert right(answers, questions) >= RIGHT
 
 
+@pytest.mark.document("tiinfer.16", "tiinfer.17")
 def test_pytorch_sample_says_what_is_wrong_with_200(torch_server: Served) -> None:
     """Spec 4.1: an error in a dict passes the whole chain, and is a 200."""
     assert torch_server.ask({"text": "no images"}) == Heard(200, {"error": "invalid param"})
@@ -105,11 +107,13 @@ def test_pytorch_sample_says_what_is_wrong_with_200(torch_server: Served) -> Non
     assert torch_server.metric("panglot_answer_errors_total", key="error") == 2
 
 
+@pytest.mark.document("tiinfer.22")
 def test_pytorch_samples_broken_handler_is_a_500(torch_server: Served) -> None:
     """Spec 4.2: no image at all fails in predict, whose own handler fails too."""
     assert torch_server.ask({"images": []}) == Heard(500, "inference internal error")
 
 
+@pytest.mark.document("tiinfer.09")
 def test_pytorch_sample_may_not_fetch_from_this_machine(torch_server: Served) -> None:
     """Spec 4.9 and the guard: an address that leads here looks like a refused connection."""
     address = torch_server.url("/picture.png")
@@ -124,6 +128,7 @@ CASES = [("verbatim", "unzipped"), ("verbatim", "saved")]
 CASES += [] if SEEDS else [("ours", "unzipped"), ("ours", "saved")]
 
 
+@pytest.mark.document("tiinfer.25", "tiinfer.26", "tiinfer.28", "tiinfer.29", "tiinfer.30")
 @pytest.mark.parametrize(("written", "kind"), CASES, ids=map("-".join, CASES))
 def test_tensorflow_sample_is_right(
     written: str, kind: str, trained: dict[str, Path], questions: list[tuple[str, int]], tmp_path: Path

@@ -120,6 +120,7 @@ def test_the_request_of_config_json_is_the_example(tmp_path: Path) -> None:
 # Workers
 
 
+@pytest.mark.document("tiinfer.04")
 @pytest.mark.parametrize(
     ("flags", "env", "expected"),
     [((), {}, 2), ((), {"TI_INFERENCE_NUMS": "3"}, 3), (("--workers", "1"), {"TI_INFERENCE_NUMS": "3"}, 1)],
@@ -198,6 +199,7 @@ def together(server: Served, values: list[Any], gate: Path) -> list[Heard]:
 # Failures in answers
 
 
+@pytest.mark.document("tiinfer.23")
 def test_f43_failures_in_dicts_are_counted(ops: Served) -> None:
     """F43: `error`, `predict_err` and `post_process_err` are a 200 as on the platform, and counted as failures."""
     for key in ("error", "predict_err", "post_process_err"):
@@ -280,6 +282,7 @@ def test_arrays_are_an_error_as_on_the_platform_unless_told_otherwise(tmp_path: 
 # Logs
 
 
+@pytest.mark.document("tiinfer.14")
 def test_what_a_script_logs_is_shown_without_its_doing(tmp_path: Path) -> None:
     """Spec 2.1: logging is configured before the script is imported."""
     folder = write(

@@ -57,6 +57,7 @@ print(json.dumps(found))
 """
 
 
+@pytest.mark.document("tiinfer.08")
 def test_every_public_name_and_signature_of_the_original_is_there() -> None:
     theirs = python(NAMES, executable=str(original()))
     ours = python(NAMES, ALWAYS, FALLBACK)
@@ -108,6 +109,7 @@ def behaviour(executable: str, *path: str) -> Any:
     )
 
 
+@pytest.mark.document("tiinfer.08")
 def test_it_behaves_like_the_original() -> None:
     # Their print_envs prints, so theirs is silenced.
     code = BEHAVIOUR.replace("tiinfer.print_envs()", "")

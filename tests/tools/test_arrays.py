@@ -183,6 +183,7 @@ def test_types_may_be_left_aside() -> None:
     assert differences(np.array([True]), np.array([1]), types=False), "a truth is no number"
 
 
+@pytest.mark.document("paddle.21")
 @pytest.mark.parametrize(
     ("left", "right", "what"),
     [

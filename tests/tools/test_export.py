@@ -36,6 +36,7 @@ onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], 
 """  # noqa: E501
 
 
+@pytest.mark.document("paddle.04")
 @pytest.mark.skipif(importlib.util.find_spec("paddle") is None, reason="paddlepaddle is not installed")
 def test_a_model_of_paddle_is_exported_loaded_and_run(tmp_path: Path) -> None:
     """With the script in tools/, run in the package's folder as its documents say; into a folder it names."""

@@ -46,6 +46,7 @@ def instructions(file: Path) -> dict[str, list[str]]:
 # The image
 
 
+@pytest.mark.document("evals.42")
 @pytest.mark.timeout(600)
 def test_the_steps_of_the_dockerfile_make_a_server_that_answers(package: Path, tmp_path: Path) -> None:
     (package / "requirements.txt").write_text("tomli-w==1.2.0\n")

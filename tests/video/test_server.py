@@ -57,6 +57,7 @@ def slow(unhurried: Server) -> Iterator[Server]:
     wait_until(lambda: not decoders(unhurried))
 
 
+@pytest.mark.document("megflow.02")
 def test_every_frame_has_its_result_in_order(server: Server, clip: Path) -> None:
     stream = start(server, clip)
     about = ended(server, stream)

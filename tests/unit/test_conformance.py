@@ -1,0 +1,52 @@
+"""docs/conformance.md says what the marks on tests say, and no feature of the documents is forgotten."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from conformance import table
+
+PROOFS, FEATURES = table.proofs(), table.features()
+SEEDS = os.environ.get("PANGLOT_SEED_DOCS", "")
+
+
+def test_marks_name_features_that_are_listed() -> None:
+    assert set(PROOFS) - set(FEATURES) == set()
+
+
+def test_every_feature_has_a_test_or_a_reason() -> None:
+    """Never both: who writes the test takes the reason away."""
+    forgotten = [id for id, feature in FEATURES.items() if bool(feature.open) == (id in PROOFS)]
+    assert forgotten == []
+
+
+def test_the_page_is_up_to_date() -> None:
+    written = table.without_states(table.PAGE.read_text(encoding="utf-8"))
+    assert written == table.without_states(table.page({})), "run `make conformance`, or tests/conformance/write.py"
+
+
+@pytest.mark.skipif(not SEEDS, reason="needs the source documents")
+@pytest.mark.parametrize("document", table.documents(), ids=lambda document: document.name)
+def test_lines_are_those_of_the_document(document: table.Document) -> None:
+    length = len((Path(SEEDS) / document.file).read_text(encoding="utf-8").splitlines())
+    spans = [feature.span for feature in document.features]
+    assert all(1 <= first <= last <= length for first, last in spans)
+    assert spans == sorted(spans, key=lambda span: span[0]), "rows are in the document's order"
+
+
+def test_an_unknown_id_is_an_error(tmp_path: Path) -> None:
+    file = table.ROOT / "tests" / "conftest.py"
+    (tmp_path / "conftest.py").write_text(file.read_text())
+    (tmp_path / "pytest.ini").write_text("[pytest]\nmarkers = document\n")
+    (tmp_path / "test_it.py").write_text("import pytest\n@pytest.mark.document('acme.99')\ndef test_it(): pass\n")
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "--rootdir", tmp_path, tmp_path],
+        env={**os.environ, "PYTHONPATH": str(table.ROOT / "tests")}, capture_output=True, text=True,
+    )  # fmt: skip
+    assert done.returncode == pytest.ExitCode.USAGE_ERROR
+    assert "no feature 'acme.99'" in done.stderr
