@@ -13,7 +13,7 @@ from collections.abc import Iterator
 import pytest
 import uvloop
 
-from panglot.fetching.fetcher import OK, REFUSED, Fetched, Fetcher, Limits
+from panglot.fetching.fetcher import OK, REFUSED, Fetched, Fetcher, FetchLimits
 from panglot_worker.net.hosts import Allowed
 from support.evals import ask, single
 from support.scripted import Scripted, redirect, simple
@@ -124,7 +124,7 @@ def test_122_a_name_that_changes_its_mind(inner: list[Scripted], public: Scripte
             return [left.pop(0)] if len(left) > 1 else left
 
         async def run(path: str, resolve: object = resolve) -> Fetched:
-            return await Fetcher(Limits(), Allowed(), resolve).fetch(f"http://rebinding.test{path}")  # type: ignore[arg-type]
+            return await Fetcher(FetchLimits(), Allowed(), resolve).fetch(f"http://rebinding.test{path}")  # type: ignore[arg-type]
 
         before = public.seen
         public.answers["/again"] = redirect("http://rebinding.test/")

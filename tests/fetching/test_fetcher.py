@@ -12,11 +12,11 @@ from pathlib import Path
 import pytest
 import uvloop
 
-from panglot.fetching.fetcher import FAILED, OK, REFUSED, STATUS, TIMEOUT, TOO_LARGE, Fetched, Fetcher, Limits
+from panglot.fetching.fetcher import FAILED, OK, REFUSED, STATUS, TIMEOUT, TOO_LARGE, Fetched, Fetcher, FetchLimits
 from panglot_worker.net.hosts import Allowed
 from support.scripted import Scripted, dripping, endless, redirect, scripted, silent, simple
 
-LIMITS = Limits(bytes=100_000, connect=20.0, total=30.0)
+LIMITS = FetchLimits(bytes=100_000, connect=20.0, total=30.0)
 CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n6\r\n world\r\n0\r\n\r\n"
 ANSWERS = {
     "/plain": simple(b"hello"),
@@ -64,7 +64,7 @@ def run(coroutine: Callable[[], Awaitable[Fetched]]) -> Fetched:
     return uvloop.run(inside())
 
 
-def fetch(server: Scripted, path: str, limits: Limits = LIMITS) -> Fetched:
+def fetch(server: Scripted, path: str, limits: FetchLimits = LIMITS) -> Fetched:
     return run(lambda: Fetcher(limits, Allowed([server.host])).fetch(server.url(path)))
 
 
@@ -132,7 +132,7 @@ def test_124_answers_that_do_not(server: Scripted, path: str) -> None:
 @pytest.mark.parametrize("path", ["/dripping", "/silent"])
 def test_124_the_time_for_all_of_it_is_limited(server: Scripted, path: str) -> None:
     began = time.monotonic()
-    assert fetch(server, path, Limits(total=0.5)).outcome == TIMEOUT
+    assert fetch(server, path, FetchLimits(total=0.5)).outcome == TIMEOUT
     assert time.monotonic() - began < 10
 
 
@@ -171,7 +171,7 @@ def test_121_redirects(server: Scripted) -> None:
             assert fetch(server, f"/r{status}").body == b"hello"
         assert fetch(server, "/relative").body == b"hello"
         assert fetch(server, "/chain3").body == b"end"
-        assert fetch(server, "/chain3", Limits(redirects=2)).outcome == REFUSED
+        assert fetch(server, "/chain3", FetchLimits(redirects=2)).outcome == REFUSED
         for path in ("/chain4", "/loop", "/bare", "/away", "/file", "/login"):
             assert fetch(server, path).outcome == REFUSED, path
         assert fetch(server, "/r300").outcome == FAILED
@@ -191,7 +191,7 @@ def resolver(*answers: list[str]) -> Callable[[str, int], Awaitable[list[str]]]:
     return resolve
 
 
-def look_up(url: str, *answers: list[str], limits: Limits = LIMITS) -> Fetched:
+def look_up(url: str, *answers: list[str], limits: FetchLimits = LIMITS) -> Fetched:
     return run(lambda: Fetcher(limits, Allowed(), resolver(*answers)).fetch(url))
 
 
@@ -212,7 +212,9 @@ def test_122_a_resolver_that_does_not_answer() -> None:
         await asyncio.sleep(60)
         return []
 
-    assert run(lambda: Fetcher(Limits(total=0.3), Allowed(), never).fetch("http://name.example/")).outcome == TIMEOUT
+    assert (
+        run(lambda: Fetcher(FetchLimits(total=0.3), Allowed(), never).fetch("http://name.example/")).outcome == TIMEOUT
+    )
 
 
 def test_a_name_that_does_not_exist() -> None:
@@ -247,7 +249,7 @@ def test_at_most_so_many_at_once(server: Scripted) -> None:
         return ["127.0.0.1"]
 
     async def all_of_them() -> Fetched:
-        fetcher = Fetcher(Limits(at_once=3), Allowed(["127.0.0.1"]), resolve)
+        fetcher = Fetcher(FetchLimits(at_once=3), Allowed(["127.0.0.1"]), resolve)
         return (await asyncio.gather(*(fetcher.fetch(server.url("/plain")) for _ in range(10))))[-1]
 
     assert run(all_of_them).outcome == OK

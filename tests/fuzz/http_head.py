@@ -16,7 +16,7 @@ from panglot.engine.call import Call, Fault
 from panglot.web import app
 from panglot.web.front import Front
 from panglot.web.head import RequestHead
-from panglot.web.protocol import Connection
+from panglot.web.protocol import HttpConnection
 from panglot_worker import wire
 from support.still import StillEngine, still_front
 
@@ -37,7 +37,7 @@ WORDS = [
     *[b"\r\n", b"\r\n\r\n", b"\n", b"\r", b" ", b"\t", b"\0", b"\xff", b":", b";", b",", b'a="b"', b"a" * 100],
     *[
         name.encode() + b": "
-        for name in ("Host", "Content-Length", "Transfer-Encoding", "Connection", "Upgrade", "Expect", "Origin",
+        for name in ("Host", "Content-Length", "Transfer-Encoding", "HttpConnection", "Upgrade", "Expect", "Origin",
                      "Content-Type", "Content-Encoding", "X-Request-Id", "X-Timeout-Ms", "Authorization", "Accept",
                      "Traceparent", "Sec-Fetch-Site", "Last-Event-Id", "Trailer", "X")
     ],
@@ -142,7 +142,7 @@ class Pipe(asyncio.Transport):
 
 async def talk(front: Front, config: Config, pieces: Iterable[bytes]) -> Talk:
     front.engine = engine = Echo()
-    pipe, connection = Pipe(), Connection(front, config, ServerState(), asyncio.get_running_loop())
+    pipe, connection = Pipe(), HttpConnection(front, config, ServerState(), asyncio.get_running_loop())
     connection.connection_made(pipe)
     for piece in pieces:
         if pipe.paused:
@@ -161,7 +161,7 @@ async def talk(front: Front, config: Config, pieces: Iterable[bytes]) -> Talk:
     return Talk(found, engine.bodies, closed)
 
 
-async def settled(connection: Connection, pipe: Pipe) -> None:
+async def settled(connection: HttpConnection, pipe: Pipe) -> None:
     """Wait until every request that came whole is answered, unless an answer said that it is the last."""
     for _ in range(TURNS):
         if connection.current is None and (pipe.half or pipe.closing or not connection.waiting):
@@ -201,7 +201,7 @@ def check_against_h11(data: bytes, ours: list[bytes]) -> None:
 
 def understood(data: bytes) -> Iterator[bytes]:
     """The bodies h11 finds in requests to the script."""
-    connection = h11.Connection(h11.SERVER)
+    connection = h11.HttpConnection(h11.SERVER)
     connection.receive_data(data)
     head, body = RequestHead(), b""
     with contextlib.suppress(h11.RemoteProtocolError):

@@ -78,10 +78,10 @@ if "serve" in sys.orig_argv:
 
     head.RequestHead.timeout = timeout
 
-    def heed(worker, event, *more, right=pool.heed):
+    def note(worker, event, *more):
         raise ZeroDivisionError("a bug of the server: event")
 
-    pool.heed = heed
+    pool.note = note
 """
 
 

@@ -10,7 +10,7 @@ import json
 import socket
 import sys
 
-from panglot.fetching.fetcher import REFUSED, Fetcher, Limits
+from panglot.fetching.fetcher import REFUSED, Fetcher, FetchLimits
 from panglot_worker.net.hosts import AddressRefused, Allowed
 from panglot_worker.netguard import Guard
 from panglot_worker.video.guarded import Unreachable, opened
@@ -19,7 +19,7 @@ from panglot_worker.video.relay import Relay
 
 def fetcher(url: str, *listed: str) -> str:
     """The front, for addresses in requests."""
-    fetched = asyncio.run(Fetcher(Limits(), Allowed(listed)).fetch(url))
+    fetched = asyncio.run(Fetcher(FetchLimits(), Allowed(listed)).fetch(url))
     return "refused" if fetched.outcome == REFUSED else "asked"
 
 

@@ -7,7 +7,7 @@ import json
 from collections.abc import Callable, Sequence
 
 from panglot.engine.call import RUNNING, Call
-from panglot.fetching.fetcher import OK, TOO_LARGE, Fetched, Fetcher, Limits
+from panglot.fetching.fetcher import OK, TOO_LARGE, Fetched, Fetcher, FetchLimits
 from panglot.metrics import Metrics
 from panglot.settings import Settings
 from panglot_worker import wire
@@ -43,7 +43,7 @@ class Fetches:
 
     async def _serve(self, call: Call, uris: Sequence[str], again: Callable[[Call], None]) -> None:
         if self._fetcher is None:
-            self._fetcher = Fetcher(Limits.of(self.settings), Allowed(self.settings.url_allow))
+            self._fetcher = Fetcher(FetchLimits.of(self.settings), Allowed(self.settings.url_allow))
         own = call.size
         most = self._fetcher.limits.urls
         if len(uris) > most:

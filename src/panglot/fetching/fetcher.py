@@ -1,4 +1,4 @@
-"""An address to bytes: checked, connected, redirected, within limits."""
+"""Fetching what a URL leads to: checked, within limits, redirects included."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from http import HTTPStatus
 from typing import NamedTuple
 
-from panglot.fetching.exchange import Broken, Connection, Response, TooLarge, connect
-from panglot.fetching.resolving import look_up
+from panglot.fetching.connection import FetchBroken, FetchConnection, FetchResponse, FetchTooLarge, connect
+from panglot.fetching.name_lookup import look_up
 from panglot.settings import Settings
 from panglot.text import visible
 from panglot_worker.net import urls
@@ -21,14 +21,16 @@ from panglot_worker.net.urls import Url
 
 log = logging.getLogger("panglot.fetch")
 ATTEMPTS = 4
-"""Addresses of one name that are tried."""
+"""How many addresses of one name are tried."""
 OK, REFUSED, FAILED, TOO_LARGE, TIMEOUT, STATUS = "ok", "refused", "failed", "too_large", "timeout", "status"
 
 Resolver = Callable[[str, int], Awaitable[list[str]]]
 
 
 @dataclass(frozen=True)
-class Limits:
+class FetchLimits:
+    """How much may be fetched: bytes, seconds and redirects of each URL, URLs of each request, fetches at once."""
+
     bytes: int = 20 << 20
     connect: float = 3.0
     total: float = 10.0
@@ -37,7 +39,8 @@ class Limits:
     at_once: int = 16
 
     @classmethod
-    def of(cls, settings: Settings) -> Limits:
+    def of(cls, settings: Settings) -> FetchLimits:
+        """The limits that these settings give."""
         return cls(
             settings.fetch_bytes,
             settings.fetch_connect,
@@ -49,7 +52,7 @@ class Limits:
 
 
 class Fetched(NamedTuple):
-    """What came of an address: bytes, or, when `outcome` is STATUS, the refusal of whoever answers there."""
+    """What a URL led to: bytes, or, when `outcome` is STATUS, the error that the server there answered with."""
 
     outcome: str
     body: bytes = b""
@@ -58,9 +61,9 @@ class Fetched(NamedTuple):
 
 
 class Fetcher:
-    """Shared by all calls of a server. Redirects are followed by hand; proxies, cookies and credentials are unknown."""
+    """Fetches URLs, for all calls of a server. Checks each redirect; knows no proxies, cookies or credentials."""
 
-    def __init__(self, limits: Limits, allowed: Allowed, resolve: Resolver = look_up) -> None:
+    def __init__(self, limits: FetchLimits, allowed: Allowed, resolve: Resolver = look_up) -> None:
         self.limits = limits
         self.allowed = allowed
         self._resolve = resolve
@@ -68,7 +71,7 @@ class Fetcher:
         self._tls: ssl.SSLContext | None = None
 
     async def fetch(self, url: str, request_id: str = "") -> Fetched:
-        """Never raises, except when it is cancelled."""
+        """Fetch a URL. Never raises, except when it is cancelled."""
         try:
             target = urls.parse(url, self.allowed)
             async with self._places, asyncio.timeout(self.limits.total):
@@ -77,9 +80,9 @@ class Fetcher:
             fetched, why = Fetched(REFUSED), f"refused: {error}"
         except TimeoutError:
             fetched, why = Fetched(TIMEOUT), "not fetched in time"
-        except TooLarge as error:
+        except FetchTooLarge as error:
             fetched, why = Fetched(TOO_LARGE), str(error)
-        except (Broken, OSError, ValueError) as error:
+        except (FetchBroken, OSError, ValueError) as error:
             fetched, why = Fetched(FAILED), f"{type(error).__name__}: {error}"
         log.info("request %s: %s: %s", request_id, visible(url[:200].partition("?")[0]), visible(why))
         return fetched
@@ -93,15 +96,15 @@ class Fetcher:
             return _judged(response)
         raise AddressRefused("too many redirects")
 
-    async def _get(self, target: Url) -> Response:
+    async def _get(self, target: Url) -> FetchResponse:
         connection = await self._connect(target)
         try:
             return await connection.get(target, self.limits.bytes)
         finally:
             connection.close()
 
-    async def _connect(self, target: Url) -> Connection:
-        """Connect to an address the name stands for now; the one that was checked, not looked up again."""
+    async def _connect(self, target: Url) -> FetchConnection:
+        """Look up the name, check its addresses, and connect to one of them: it is not looked up again."""
         addresses = await self._resolve(target.host, target.port)
         urls.check_addresses(target, addresses)
         failure: OSError | None = None
@@ -111,7 +114,7 @@ class Fetcher:
                     return await connect(target, address, self._context())
                 except OSError as error:
                     failure = error
-        raise failure or Broken("no connection")
+        raise failure or FetchBroken("no connection")
 
     def _context(self) -> ssl.SSLContext:
         if self._tls is None:
@@ -119,17 +122,17 @@ class Fetcher:
         return self._tls
 
 
-def _judged(response: Response) -> Fetched:
-    """Whole answers are bytes; a refusal is passed on as it was given. Raises Broken for what is neither."""
+def _judged(response: FetchResponse) -> Fetched:
+    """The outcome of an answer: its bytes, or its error as it was given. Raises FetchBroken for every other status."""
     status = response.status
     if 200 <= status <= 299 and status != HTTPStatus.PARTIAL_CONTENT:
         return Fetched(OK, response.body, status)
     if 400 <= status <= 599:
         return Fetched(STATUS, status=status, text=_reason(response))
-    raise Broken(f"the answer has status {status}")
+    raise FetchBroken(f"the answer has status {status}")
 
 
-def _reason(response: Response) -> str:
+def _reason(response: FetchResponse) -> str:
     """The `error` of a JSON answer, else the usual words for the status."""
     try:
         value = json.loads(response.body)

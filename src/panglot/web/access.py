@@ -1,4 +1,4 @@
-"""Who may ask: tokens, host names, and the rule that nothing is open to other machines by accident."""
+"""Who may send requests: tokens, host names, and the rule that nothing is open to other machines by accident."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ LOCAL_NAMES = ("localhost", "127.0.0.1", "[::1]", "::1")
 
 @dataclass(frozen=True)
 class Access:
-    """Decides about requests. `token` is empty while none is required."""
+    """Decides whether a request is allowed. `token` is empty while none is required."""
 
     token: bytes
     hosts: frozenset[bytes]

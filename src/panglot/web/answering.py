@@ -1,4 +1,4 @@
-"""The answers of one connection: one at a time and in order, to clients that read slowly too, until it is closed."""
+"""How a connection answers: one request at a time, in order, at the pace its client reads, until it is closed."""
 
 from __future__ import annotations
 
@@ -15,18 +15,32 @@ from panglot.engine.call import Fault
 from panglot.web import peer
 from panglot.web.exchange import Exchange
 from panglot.web.front import Front
-from panglot.web.half_closed import Begun
+from panglot.web.half_closed import BegunTransport
 
 IDLE, HEADERS, BODY, ANSWERING, CLOSING = "idle", "headers", "body", "answering", "closing"
+"""The phases of a connection. They tell how far the newest request has been *read*:
+
+    HEADERS -> BODY -> ANSWERING -> IDLE -> HEADERS ...     and from each of them to CLOSING
+
+HEADERS      its head is arriving. A new connection begins here too: `begun` tells whether a byte has come
+BODY         its head is complete and accepted, its body is arriving; `protocol` holds it as `entry`
+ANSWERING    it has come whole. `current` is being answered, the requests behind it are in `waiting`
+IDLE         everything that was asked is answered
+CLOSING      nothing more is read. Never left
+
+What surprises: clients may send requests without waiting for answers, so an earlier request may be `current` while a
+later one is in HEADERS or BODY, and ANSWERING may go to HEADERS directly. After CLOSING, answers to requests that came
+before are still written, `last_answer` after them.
+"""
 GONE_WITHIN = 0.01
-"""When to look first whether a client that has sent its last byte has gone; the sweep looks again."""
+"""Seconds after a client's last byte when we first look whether it has gone; the sweep looks again."""
 
 monotonic = time.monotonic
 Entry = Exchange | RequestResponseCycle
 
 
 class Answering(HttpToolsProtocol):
-    """The half of a connection that begins where a request is whole; `protocol.Connection` is the other half."""
+    """The half of a connection that answers whole requests; `protocol.HttpConnection`, its subclass, reads them."""
 
     def __init__(self, front: Front, config: Config, state: ServerState, loop: asyncio.AbstractEventLoop) -> None:
         super().__init__(config, state, {}, loop)
@@ -42,14 +56,14 @@ class Answering(HttpToolsProtocol):
         self.last_answer = b""
         """The refusal that ends this connection once the answers before it are written."""
         self.unsent = 0
-        """Bytes of answers the client is slow to read; they count as held."""
+        """Bytes of answers the client has not read yet, as counted in `Room.held`."""
         self.held_back = False
-        """The next request waits until the client has read the last answer."""
+        """Whether the next request waits until the client has read the last answer."""
         self.ended = False
-        """The client has sent its last byte."""
+        """Whether the client has sent its last byte."""
         self.delivered = 0
         self.delivered_at = self.since
-        """How many bytes have reached the client, and when it was last seen that none were missing or more had."""
+        """How many bytes have reached the client, and when we last saw that more had, or that none were missing."""
 
     def send_continue(self) -> None:
         """Tell a client that waits for it to send its body."""
@@ -62,7 +76,7 @@ class Answering(HttpToolsProtocol):
         return self.current is not None or bool(self.waiting) or self.held_back
 
     def answer(self, entry: Entry) -> None:
-        """Have a whole request answered, once those before it are."""
+        """Answer a request that has come whole, once those before it are answered."""
         if self.current is not None or self.waiting or self.held_back:
             self.waiting.append(entry)
             self.flow.pause_reading()
@@ -90,7 +104,7 @@ class Answering(HttpToolsProtocol):
             entry.fail(fault)
 
     def _submit_upload(self, entry: Exchange) -> None:
-        """The whole body is in its file, or could not be put there."""
+        """Submit a request whose body has been written to its file, or answer that it could not be."""
         if self.transport is None or self.current is not entry or entry.upload is None:
             return
         if entry.upload.error is not None:
@@ -100,7 +114,7 @@ class Answering(HttpToolsProtocol):
         self._submit(entry)
 
     def finished(self, entry: Exchange) -> None:
-        """An answer is written: make way for the next request, or close."""
+        """Go on to the next request after an answer has been written, or close."""
         entry.release()
         self._next(entry.keep_alive)
 
@@ -110,6 +124,7 @@ class Answering(HttpToolsProtocol):
             self._next(cycle.keep_alive)
 
     def _next(self, keep_alive: bool) -> None:
+        """Answer the next request that waits, read on, or close: whichever is due after an answer."""
         self.current = None
         if self.transport is None or self.transport.is_closing():
             return
@@ -139,7 +154,7 @@ class Answering(HttpToolsProtocol):
             self._begin(self.waiting.popleft())
 
     def answer_last(self, answer: bytes) -> None:
-        """Close with this answer, after those to earlier requests of the connection."""
+        """Write this answer after those to earlier requests of the connection, then close."""
         if self.is_answering:
             self.phase, self.last_answer = CLOSING, answer
         else:
@@ -170,6 +185,7 @@ class Answering(HttpToolsProtocol):
             self.front.engine.hold(self.current, True)
 
     def resume_writing(self) -> None:
+        """Go on with the stream, or with the request, that waited for the client to read."""
         super().resume_writing()
         self.owe(0)
         if isinstance(self.current, Exchange) and self.current.started:
@@ -179,23 +195,23 @@ class Answering(HttpToolsProtocol):
             self._next(True)
 
     def owe(self, unsent: int) -> None:
-        """Note how much of its answers the client has not read."""
+        """Note how many bytes of its answers the client has not read."""
         self.front.room.held += unsent - self.unsent
         self.unsent = unsent
 
     # Ending
 
     def eof_received(self) -> bool:  # type: ignore[override]
-        """The client sends no more: answer what has come whole, if it still listens. TLS has no such state.
+        """Answer what has come whole, if a client that sends no more still listens. TLS has no such state.
 
-        Who stops sending in the midst of an answer in parts has gone: that could not be told until the next part.
+        A client that stops sending while its stream is under way counts as gone: only the next chunk would tell.
         """
         exchange = self.current if isinstance(self.current, Exchange) else None
         if self.current is None or self.scheme == "https" or (exchange is not None and exchange.started):
             return False
         self.ended = True
         if exchange is not None:
-            self.transport = cast(asyncio.Transport, Begun(self.transport))
+            self.transport = cast(asyncio.Transport, BegunTransport(self.transport))
             self.loop.call_later(GONE_WITHIN, self.drop_if_gone)
         return True
 
@@ -205,6 +221,7 @@ class Answering(HttpToolsProtocol):
             self.transport.abort()
 
     def connection_lost(self, exc: Exception | None) -> None:
+        """Cancel whatever is being answered or waits to be."""
         self.phase = CLOSING
         self.owe(0)
         for entry in (self.current, *self.waiting):
@@ -218,7 +235,7 @@ class Answering(HttpToolsProtocol):
         self.transport = None  # type: ignore[assignment]
 
     def let_go(self, exchange: Exchange) -> None:
-        """The client has gone."""
+        """Cancel a request whose client has gone."""
         if exchange.id:
             self.front.engine.cancel(exchange)
         exchange.release()
@@ -229,16 +246,16 @@ class Answering(HttpToolsProtocol):
         return self.since if self.phase == IDLE and self.transport is not None and not self._is_heard() else 0.0
 
     def _is_heard(self) -> bool:
-        """Whether the client has asked something that was not read yet."""
+        """Whether the client has sent something that has not been read yet."""
         return peer.unread(self.transport.get_extra_info("socket")) > 0
 
     def evict(self) -> None:
-        """Make room for a newcomer."""
+        """Close this idle connection to make room for a newcomer."""
         self.front.metrics.refused["idle"] += 1
         self.transport.close()
 
     def close_if_idle(self, now: float, grace: float) -> None:
-        """While draining: close a connection nothing has been asked on for a while, and end what would never end."""
+        """While draining: end an endless stream, and close a connection that has been idle for `grace` seconds."""
         if isinstance(self.current, Exchange) and self.current.route.endless:
             self.current.end_stream()
         quiet = self.phase == IDLE or (self.phase == HEADERS and not self.begun)
@@ -246,6 +263,7 @@ class Answering(HttpToolsProtocol):
             self.transport.close()
 
     def open_requests(self) -> int:
+        """How many requests have begun to arrive and have not been answered and read."""
         arriving = self.phase == BODY or (self.phase == HEADERS and self.begun)
         return len(self.waiting) + (self.current is not None or self.unsent > 0) + arriving
 

@@ -107,45 +107,46 @@ class App:
         await response(scope, receive, send)
 
     def _respond(self, scope: Any) -> tuple[str, Response]:
+        """The response to a request that is not for the script, and the label it is counted under."""
         request_id = scope["request_id"].decode("latin-1")
-        path, method = scope["path"], scope["method"]
-        route, parameters = self._find(path)
-        infer = self.front.infer_route(path.encode("utf-8", "replace"))
-        if method == "OPTIONS" and self.front.origins:
-            called = [
-                one for one in (infer, self.front.asked_route(path.encode("utf-8", "replace"))) if one is not None
-            ]
-            if called:
-                return called[0].name, self._preflight(dict(scope["headers"]).get(b"origin", b""), called)
-        if route is None:
-            asked = self.front.asked_route(path.encode("utf-8", "replace"))
-            if infer is None and asked is not None:
-                fault = Fault(405, "method_not_allowed", f"{path} takes GET")
-                return asked.name, self._error(path, fault, request_id, "GET")
-            if infer is not None:
-                return infer.name, self._error(
-                    path, Fault(405, "method_not_allowed", f"{path} takes POST"), request_id, "POST"
-                )
-            message = f"there is no such path; this server answers POST {self.front.contract.routes[0].path}"
-            return "other", self._error(path, Fault(404, "not_found", message), request_id)
+        path, method, headers = scope["path"], scope["method"], dict(scope["headers"])
+        page, parameters = self._find(path)
+        called = self._script_routes(path)
+        if method == "OPTIONS" and self.front.origins and called:
+            return called[0].name, self._preflight(headers.get(b"origin", b""), called)
+        if page is None:
+            return self._no_page(path, request_id, called)
         if method not in ("GET", "HEAD"):
-            allow = "GET" if infer is None else "GET, POST"
-            fault = Fault(405, "method_not_allowed", f"{route.path} takes {allow}")
-            return route.path, self._error(path, fault, request_id, allow)
-        headers = dict(scope["headers"])
-        if route.unless and route.unless.encode() in headers.get(b"accept", b""):
-            route = self.neutral[route.path]
-        if self.front.access.refuses(route.access, headers.get(b"authorization", b"")):
+            allow = "GET, POST" if self.front.infer_route(path.encode("utf-8", "replace")) else "GET"
+            fault = Fault(405, "method_not_allowed", f"{page.path} takes {allow}")
+            return page.path, self._error(path, fault, request_id, allow)
+        if page.unless and page.unless.encode() in headers.get(b"accept", b""):
+            page = self.neutral[page.path]
+        if self.front.access.refuses(page.access, headers.get(b"authorization", b"")):
             fault = Fault(401, "unauthorized", "this server needs a token: Authorization: Bearer ...")
             response = self._error(path, fault, request_id)
-            for challenge in challenges(route.access):
+            for challenge in challenges(page.access):
                 response.headers.append("www-authenticate", challenge)
-            return route.path, response
+            return page.path, response
         request = Request({**scope, "path_params": parameters})
-        return route.path, route.answer(self.front, request)
+        return page.path, page.answer(self.front, request)
+
+    def _script_routes(self, path: str) -> list[InferRoute]:
+        """The script's routes at a path, for POST and for GET."""
+        raw = path.encode("utf-8", "replace")
+        return [route for route in (self.front.infer_route(raw), self.front.get_route(raw)) if route is not None]
+
+    def _no_page(self, path: str, request_id: str, called: list[InferRoute]) -> tuple[str, Response]:
+        """405 where the script answers this path by another method, else 404."""
+        if called:
+            allow = called[0].method
+            fault = Fault(405, "method_not_allowed", f"{path} takes {allow}")
+            return called[0].name, self._error(path, fault, request_id, allow)
+        message = f"there is no such path; this server answers POST {self.front.contract.routes[0].path}"
+        return "other", self._error(path, Fault(404, "not_found", message), request_id)
 
     def _preflight(self, origin: bytes, called: list[InferRoute]) -> Response:
-        """A browser asks whether a page of this origin may call these routes."""
+        """Tell a browser whether a page of this origin may call these routes."""
         headers = {name.decode(): value.decode("latin-1") for name, value in self.front.origins.grant(origin).items()}
         if self.front.origins.allow(origin):
             headers |= {
@@ -156,16 +157,17 @@ class App:
         return Response(status_code=204, headers=headers)
 
     def _find(self, path: str) -> tuple[Page | None, dict[str, str]]:
+        """The page at a path, and what its pattern captures."""
         if self.front.contract.fold_case:
             path = path.lower()
-        found = self.exact.get(path)
-        if found is not None:
-            return found, {}
-        for route in self.patterns:
-            start = route.path.partition("{")[0]
+        exact = self.exact.get(path)
+        if exact is not None:
+            return exact, {}
+        for page in self.patterns:
+            start = page.path.partition("{")[0]
             rest = path.removeprefix(start)
             if path.startswith(start) and rest and "/" not in rest:
-                return route, {"name": rest}
+                return page, {"name": rest}
         return None, {}
 
     def _error(self, path: str, fault: Fault, request_id: str, allow: str = "") -> Response:
@@ -176,7 +178,7 @@ class App:
         return response
 
     def _words(self, path: str) -> ErrorWords:
-        """The platform's words for its own paths and for unknown ones, ours for the neutral routes."""
+        """What words an error on this path: the platform on its own and on unknown paths, we on the neutral routes."""
         if path.startswith("/v2/"):
             return v2_error
         neutral = self._find(path)[0] in ROUTES and self.front.infer_route(path.encode("utf-8", "replace")) is None

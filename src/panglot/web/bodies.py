@@ -17,7 +17,7 @@ INSIDE = ("items", "additionalProperties")
 
 
 def request_content(api: Object) -> Object:
-    """The kinds of body the script takes: what its hints say, else what its example shows, else anything."""
+    """The bodies the script takes, by media type: what its hints say, else what its example shows, else anything."""
     schema = portable(_sendable(api.get("request_schema"), {}))
     example: Object = _sendable(api.get("example"), None) or {}
     kind = example.get("kind")
@@ -92,7 +92,7 @@ def _takes_file(schema: Object) -> bool:
 
 
 def answer_content(api: Object) -> Object:
-    """The kinds of body the script answers with."""
+    """The bodies the script answers with, by media type."""
     if api.get("streams"):
         # Tools disagree whether this is the schema of the whole or of one event, so it fits both.
         return {EVENTS: {"schema": {}}, JSON_LINES: {"schema": {}}}
@@ -112,7 +112,7 @@ def _result_content(schema: Object) -> Object:
 
 
 def _may_be_bytes(schema: Object) -> bool:
-    """Anything may, and so may a pair: it could be bytes and their content type."""
+    """Whether a value may be bytes: anything may, and so may a pair, of bytes and their content type."""
     return not schema or (schema.get("type") == "array" and schema.get("maxItems") == 2)
 
 
@@ -161,7 +161,7 @@ def _or_null(schema: Object) -> Object:
 
 
 def _sendable(value: Any, otherwise: Any) -> Any:
-    """The value, if it can stand in the document."""
+    """The value, if JSON can hold it."""
     try:
         orjson.dumps(value)
     except TypeError:

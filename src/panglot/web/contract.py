@@ -1,4 +1,4 @@
-"""What a platform's clients rely on: paths, and the words for failures."""
+"""What a platform's clients rely on: its paths, and how it words failures."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Words(NamedTuple):
 
 
 ErrorWords = Callable[[Fault, str], Words]
-"""From a fault and a request id. Codes of faults are listed in docs/http.md."""
+"""Makes the answer for a fault and a request id. docs/http.md lists the codes of faults."""
 
 
 @dataclass(frozen=True)
@@ -39,18 +39,18 @@ class InferRoute:
     target: str = ""
     """What the worker is told instead of the path."""
     parameter: str = "name"
-    """What that one more segment is called in the document."""
+    """What that further segment is called in /openapi.json."""
     takes: tuple[str, ...] = ()
     """The media types of its body, where that is one file whatever the script says."""
     gives: str = ""
     """The media type of its answers, likewise."""
     method: str = "POST"
     spooled: bool = False
-    """Whether its body goes to a file, by the limits of videos; the script is given that file's path."""
+    """Whether its body goes to a file, within the limits of videos; the script is given that file's path."""
     bare: bool = False
     """Whether it takes no body."""
     endless: bool = False
-    """Whether an answer in parts ends when the server stops, and not before."""
+    """Whether its stream ends only when the server stops."""
     error: ErrorWords | None = None
     """How this route words a fault, where it is not as its contract does."""
     request: Mapping[str, Any] | None = None
@@ -67,7 +67,7 @@ class Page:
     access: str
     answer: Callable[[Any, Request], Response]
     unless: str = ""
-    """A media type: who names it in Accept gets the neutral page of this path, by that page's own access."""
+    """A media type. A request that accepts it gets the neutral page of this path instead, by that page's access."""
 
 
 def neutral_error(fault: Fault, request_id: str) -> Words:
@@ -99,9 +99,9 @@ class Contract:
     routes: tuple[InferRoute, ...]
     error: ErrorWords
     pages: tuple[Page, ...] = ()
-    """They come before the neutral routes of the same path."""
+    """Pages of the platform; they win over neutral routes of the same path."""
     unknown: ErrorWords = neutral_error
-    """Words 404 and 405 outside the neutral routes."""
+    """How 404 and 405 are worded outside the neutral routes."""
     metrics: Callable[[Any], str] | None = None
     """The platform's own series for /metrics, given the front."""
     counters: Mapping[str, str] = field(default_factory=dict)
@@ -117,6 +117,6 @@ class Contract:
     listeners: tuple[Listener, ...] = ()
     """Further ports."""
     section: Callable[[Any], str] | None = None
-    """What the status page shows besides, as HTML, given the front."""
+    """What the status page also shows, as HTML, given the front."""
     runs_with_server: Callable[[Any], Coroutine[Any, Any, None]] | None = None
     """What runs for as long as the server does, given the front."""

@@ -49,7 +49,7 @@ def asset(name: str, request_id: str) -> Response:
     """One file of the page; 404 for any name that is not in the table."""
     source, content_type = ASSETS.get(name, ("", ""))
     if not source:
-        _, _, body = neutral_error(Fault(404, "not_found", "the page has no such part"), request_id)
+        _, _, body = neutral_error(Fault(404, "not_found", "the page has no such file"), request_id)
         return Response(body, 404, media_type="application/json")
     return Response((_folder(source) / name).read_bytes(), headers=ASSET_HEADERS, media_type=content_type)
 

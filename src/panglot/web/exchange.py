@@ -16,14 +16,17 @@ from panglot.web.spool import Upload
 from panglot_worker import wire
 
 if TYPE_CHECKING:
-    from panglot.web.protocol import Connection
+    from panglot.web.protocol import HttpConnection
 
 JOIN_BELOW = 65536
 STREAM_BACKLOG = 8 * 1024 * 1024
 """Bytes of a stream that may wait for a client to read them."""
 
 MANY_PIECES, SMALL_PIECE = 256, 4096
+"""Beyond so many pieces of a body, those of at most so many bytes share a buffer."""
 TLS_PIECE = 1 << 17
+KNOWN_BEGINNINGS = 256
+"""How many beginnings of answers are kept."""
 STATUS_LINES = {
     status: b"HTTP/1.1 %d %s\r\n" % (status, HTTPStatus(status).phrase.encode() if status in set(HTTPStatus) else b"")
     for status in range(100, 600)
@@ -41,14 +44,14 @@ monotonic = time.monotonic
 
 
 class Exchange(Call):
-    """Begun by a connection when headers are complete; finished by the engine's reply or a fault."""
+    """The call of one HTTP request. Its connection makes it when the head is complete; a reply or a fault ends it."""
 
     __slots__ = (
         "began", "connection", "front", "keep_alive", "lines", "minor", "route", "started", "trace", "upload",
         "written",
     )  # fmt: skip
 
-    def __init__(self, connection: Connection, front: Front, route: InferRoute, began: float) -> None:
+    def __init__(self, connection: HttpConnection, front: Front, route: InferRoute, began: float) -> None:
         super().__init__()
         self.connection = connection
         self.front = front
@@ -57,18 +60,18 @@ class Exchange(Call):
         self.keep_alive = True
         self.minor = 1
         self.started = False
-        """An answer in parts has begun."""
+        """Whether a streamed answer has begun."""
         self.written = False
-        """The whole answer is on its way."""
+        """Whether the whole answer has been written."""
         self.trace = b""
         self.lines = b""
-        """Header lines the answer must carry."""
+        """Further header lines of the answer: the platform's request id, and what browsers need from other origins."""
         self.pieces: list[bytes | bytearray] = []
         self.upload: Upload | None = None
-        """The body, where that is written to a file."""
+        """The body, where it is written to a file."""
 
     def take_in(self, body: bytes) -> None:
-        """Keep a piece of the body. A great many small ones share one buffer: each alone costs more than it holds."""
+        """Keep a piece of the body. Small ones share a buffer once there are many: each costs more than it holds."""
         pieces = self.pieces
         if len(pieces) < MANY_PIECES or len(body) > SMALL_PIECE:
             pieces.append(body)
@@ -78,13 +81,13 @@ class Exchange(Call):
             pieces.append(bytearray(body))
 
     def use_upload(self, upload: Upload) -> None:
-        """The script is given the path."""
+        """Make the path of the uploaded file the body that the script is given."""
         path = bytes(upload.path)
         self.pieces, self.size = [path], len(path)
         self.front.room.held += self.size
 
     def release(self) -> None:
-        """Let go of the body, wherever the call itself is still known."""
+        """Drop the body and the room it takes, although the call itself may still be known elsewhere."""
         self.front.room.held -= self.size
         self.size, self.pieces = 0, []
         if self.upload is not None:
@@ -103,6 +106,7 @@ class Exchange(Call):
     # Answers
 
     def reply(self, reply: wire.Reply) -> None:
+        """Write the script's answer, its failure in the platform's words, or one chunk of a stream."""
         if self.connection.transport is None:
             return
         try:
@@ -116,6 +120,7 @@ class Exchange(Call):
             self.blunder()
 
     def fail(self, fault: Fault) -> None:
+        """Answer in the script's place; a stream that has begun is broken off."""
         if self.connection.transport is None:
             return
         try:
@@ -132,7 +137,7 @@ class Exchange(Call):
         self._send(status, content_type, body, wire.NO_TIMES, extra)
 
     def blunder(self) -> None:
-        """The exception being handled is a fault of ours: log it, and answer 500 if nothing has been said yet.
+        """Log the exception being handled, which is a fault of ours, and answer 500 if nothing has been written yet.
 
         It must not reach the engine, for which it would be the fault of a worker.
         """
@@ -177,7 +182,7 @@ class Exchange(Call):
         total = int((monotonic() - self.began) * 1e6)
         close = b"" if self._may_stay() else b"connection: close\r\n"
         lines = b"".join((
-            _begin(status, head),
+            _begin(self.front.beginnings, status, head),
             b"content-length: %d\r\nx-request-id: %s\r\n" % (len(body), self.request_id),
             timing(self.queued_us, times, total, self.trail),
             self.front.date,
@@ -218,7 +223,7 @@ class Exchange(Call):
             observe(self, status, times, total)
         self.connection.finished(self)
 
-    # Answers in parts
+    # Streamed answers
 
     def _stream(self, reply: wire.Reply) -> None:
         transport = self.connection.transport
@@ -245,7 +250,7 @@ class Exchange(Call):
             self._done(200, reply.times, int((monotonic() - self.began) * 1e6))
 
     def end_stream(self) -> None:
-        """Complete an answer in parts from this side: nothing more is coming."""
+        """Complete a stream without its script: nothing more is coming."""
         if self.started and self.connection.transport is not None and not self.connection.transport.is_closing():
             self.front.engine.cancel(self)
             if self.minor:
@@ -257,7 +262,7 @@ class Exchange(Call):
         if not self.minor:
             self.keep_alive = False
         lines = (
-            _begin(200, reply.head),
+            _begin(self.front.beginnings, 200, reply.head),
             b"cache-control: no-store\r\nx-request-id: %s\r\n" % self.request_id,
             timing(self.queued_us, reply.times, int((monotonic() - self.began) * 1e6), self.trail),
             self.front.date,
@@ -273,7 +278,7 @@ class Exchange(Call):
         return b"".join((b"%x\r\n" % len(body), body, b"\r\n")) if self.minor else bytes(body)
 
     def _break_off(self) -> None:
-        """The answer cannot be completed: end the connection without the final chunk, so that the client notices."""
+        """End a stream that cannot be completed, and its connection, without the final chunk: so the client notices."""
         self.keep_alive = False
         if not self.minor:
             # HTTP/1.0 has no final chunk whose absence would tell.
@@ -289,7 +294,7 @@ def answer_bytes(
     retry = b"retry-after: %d\r\n" % fault.retry_after if fault.retry_after else b""
     challenge = b"www-authenticate: Bearer\r\n" if fault.status == 401 else b""
     lines = (
-        _begin(status, content_type),
+        _begin(front.beginnings, status, content_type),
         b"content-length: %d\r\nx-request-id: %s\r\nserver-timing: total;dur=0\r\n" % (len(body), request_id),
         front.date,
         header_lines,
@@ -302,7 +307,7 @@ def answer_bytes(
 
 
 def timing(queued_us: int, times: tuple[int, int, int, int, int], total_us: int, trail: Sequence[Step] = ()) -> bytes:
-    """The header line; after a row of pools also what each took."""
+    """The Server-Timing line; after a row of pools it also tells what each took."""
     if trail:
         pools = b"".join(
             b", %s.queue;dur=%.3f, %s.run;dur=%.3f"
@@ -319,28 +324,25 @@ def timing(queued_us: int, times: tuple[int, int, int, int, int], total_us: int,
     return TIMING % (queued_us * 1e-3, decode * 1e-3, inference * 1e-3, encode * 1e-3, total_us * 1e-3)
 
 
-_beginnings: dict[tuple[int, bytes], bytes] = {}
-
-
-def _begin(status: int, head: bytes) -> bytes:
-    """Status line, content type and the script's own header lines."""
+def _begin(known: dict[tuple[int, bytes], bytes], status: int, head: bytes) -> bytes:
+    """Status line, content type and the script's own header lines. Those without such lines are kept in `known`."""
     key = (status, head)
-    found = _beginnings.get(key)
-    if found is None:
+    beginning = known.get(key)
+    if beginning is None:
         content_type, *lines = head.split(b"\0")
-        found = STATUS_LINES.get(status, STATUS_LINES[500])
+        beginning = STATUS_LINES.get(status, STATUS_LINES[500])
         if content_type:
-            found += b"content-type: " + _header_text(content_type) + b"\r\n"
+            beginning += b"content-type: " + _header_text(content_type) + b"\r\n"
         if content_type != b"application/json":
-            found += b"x-content-type-options: nosniff\r\n"
+            beginning += b"x-content-type-options: nosniff\r\n"
         for line in lines:
-            found += _header_text(line) + b"\r\n"
-        if not lines and len(_beginnings) < 256:
-            _beginnings[key] = found
-    return found
+            beginning += _header_text(line) + b"\r\n"
+        if not lines and len(known) < KNOWN_BEGINNINGS:
+            known[key] = beginning
+    return beginning
 
 
 def _header_text(text: bytes | str) -> bytes:
-    """Text that cannot break out of its header line."""
+    """The text with `?` for every byte that could break out of its header line."""
     raw = text.encode("ascii", "backslashreplace") if isinstance(text, str) else text
     return bytes(c if 32 <= c < 127 else 63 for c in raw[:4096])

@@ -1,4 +1,4 @@
-"""What all connections of a server share."""
+"""What all connections of one listener share."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ Recent = tuple[float, bytes, str, int, int, int, tuple[int, int, int, int, int]]
 
 
 class Front:
-    """One package behind one listener."""
+    """What the connections of one listener know: the package, its contract, and what they count and share."""
 
     def __init__(
         self,
@@ -57,7 +57,7 @@ class Front:
         self._prefixes = [
             (route.path.encode(), route) for route in contract.routes if route.prefix and route.method == "POST"
         ]
-        self._asked = [route for route in contract.routes if route.method == "GET"]
+        self._get_routes = [route for route in contract.routes if route.method == "GET"]
         self.app: ASGI | None = None
         self.public: frozenset[bytes] = frozenset()
         self.spool = Spool(settings.spool_bytes)
@@ -65,9 +65,11 @@ class Front:
         self.began = time.monotonic()
         self.recent: deque[Recent] = deque(maxlen=RECENT)
         self.date = b""
+        self.beginnings: dict[tuple[int, bytes], bytes] = {}
+        """The first lines of answers by status and head, made once. See `exchange`."""
         self.origins = Origins(settings.cors_origin)
         self.observers: list[Callable[..., None]] = []
-        """Told of every answered exchange: exchange, status, stage times, total microseconds."""
+        """Called for every answered exchange with the exchange, status, stage times and total microseconds."""
         self._prefix = os.urandom(4).hex().encode()
         self._count = itertools.count(1)
         self.tick()
@@ -87,21 +89,21 @@ class Front:
         return [*self.engine.gauges(), ("panglot_held_bytes", about, {}, self.room.held)]
 
     def infer_route(self, path: bytes) -> InferRoute | None:
-        """The script's route at a path, if it is one."""
+        """The script's route for a POST to this path, if there is one."""
         if self.contract.fold_case:
             path = path.lower()
-        found = self.infer.get(path)
-        if found is not None or not self._prefixes:
-            return found
+        exact = self.infer.get(path)
+        if exact is not None or not self._prefixes:
+            return exact
         for start, route in self._prefixes:
             rest = path[len(start) :]
             if path.startswith(start) and rest and b"/" not in rest:
                 return route
         return None
 
-    def asked_route(self, path: bytes) -> InferRoute | None:
-        """The same for GET."""
-        for route in self._asked:
+    def get_route(self, path: bytes) -> InferRoute | None:
+        """The script's route for a GET of this path, if there is one."""
+        for route in self._get_routes:
             start = route.path.encode()
             rest = path[len(start) :]
             if path == start if not route.prefix else path.startswith(start) and rest and b"/" not in rest:
@@ -109,11 +111,11 @@ class Front:
         return None
 
     def is_public(self, path: bytes) -> bool:
-        """Whether anyone may ask this path: it stays open when connections run out."""
+        """Whether anyone may ask for this path: it is answered even when connections run out."""
         return path in self.public
 
     def error(self, route: InferRoute | None, fault: Fault, request_id: bytes) -> Words:
-        """A fault in the words of the route's platform; in our own where those fail."""
+        """A fault in the words of the route's platform; in ours, should making those raise."""
         words = neutral_error if route is None else route.error or self.contract.error
         try:
             return words(fault, request_id.decode("latin-1"))

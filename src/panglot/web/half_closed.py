@@ -1,7 +1,7 @@
 """Clients that have sent their last byte: those that still listen get their answer, those that have gone are noticed.
 
 Both look alike until something is written to them. So the first bytes of the answer, which are always the same, are
-written at once: who has gone resets the connection.
+written at once: the machine of a client that has gone then resets the connection.
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ from collections.abc import Iterable
 from typing import Any
 
 BEGINNING = b"HTTP/1.1 "
-"""Of every answer."""
+"""The first bytes of every answer."""
 
 
-class Begun:
+class BegunTransport:
     """A transport on which the beginning of the next answer has been written already."""
 
     def __init__(self, transport: asyncio.Transport) -> None:

@@ -1,4 +1,4 @@
-"""The head of one request: what its headers say, and what they may not say."""
+"""The head of one request: what its headers say, and which heads are refused."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from panglot.web.front import Front
 REQUEST_ID = re.compile(rb"[A-Za-z0-9._:/+=@-]{1,128}")
 
 
-class Refused(Exception):
-    """The request being read breaks a limit or a rule; `limit` names it for the metrics."""
+class RequestRefused(Exception):
+    """Raised when the request being read breaks a limit or a rule; `limit` names it for the metrics."""
 
     def __init__(self, fault: Fault, limit: str) -> None:
         super().__init__(fault.message)
@@ -24,11 +24,12 @@ class Refused(Exception):
 
 
 class RequestHead:
-    """Filled header by header while a request arrives."""
+    """What the server needs of a request's head. Filled header by header as they arrive."""
 
     __slots__ = (
         "accept",
         "authorization",
+        "before_body",
         "content_length",
         "content_type",
         "encoding",
@@ -45,7 +46,6 @@ class RequestHead:
         "trace",
         "transfer_encoding",
         "url",
-        "whole",
     )
 
     def __init__(self) -> None:
@@ -62,17 +62,17 @@ class RequestHead:
         self.hosts = 0
         self.origin = b""
         self.foreign = False
-        """Whether a browser says that a page of another site asks."""
+        """Whether a browser says that a page of another site sends this."""
         self.given_id = b""
         self.given_timeout = b""
         self.trace = b""
         self.last_event_id = b""
         self.expects_continue = False
-        self.whole: int
-        """How many headers there were when all had come, before a body in chunks; those after them are trailers."""
+        self.before_body: int
+        """How many headers came before a chunked body; those after them are trailers."""
 
     def add(self, name: bytes, value: bytes, limits: Settings) -> None:
-        """Take in one header. Raises Refused when there are too many or they are too large."""
+        """Take in one header. Raises RequestRefused when there are too many or they are too large."""
         size = len(name) + len(value)
         self.size += size
         name = name.lower()
@@ -80,48 +80,50 @@ class RequestHead:
         headers.append((name, value))
         if size > limits.max_header or self.size > limits.max_headers or len(headers) > limits.max_header_count:
             fault = Fault(431, "headers_too_large", "the request's headers are too large or too many")
-            raise Refused(fault, "headers")
+            raise RequestRefused(fault, "headers")
         keep = KEEP.get(name)
         if keep is not None:
             keep(self, value)
 
     def target(self, raw: bool = False) -> tuple[bytes, bytes]:
-        """Path and query. The path is decoded once, unless raw; one in absolute form, as of proxies, loses its host."""
+        """Path and query. The path is decoded once, unless `raw`. An absolute URL, as proxies send, loses its host."""
         path, _, query = self.url.partition(b"?")
         if path[:1] != b"/":
-            scheme, found, rest = path.partition(b"://")
-            if found and scheme.lower() in (b"http", b"https"):
+            scheme, separator, rest = path.partition(b"://")
+            if separator and scheme.lower() in (b"http", b"https"):
                 path = b"/" + rest.partition(b"/")[2]
         if b"%" in path and not raw:
             path = urllib.parse.unquote_to_bytes(path)
         return path, query
 
     def check(self, front: Front, minor: int) -> None:
-        """Refuse what no route accepts. Raises Refused."""
+        """Refuse what no route accepts. Raises RequestRefused."""
         if self.transfer_encoding:
             if not minor:
-                raise Refused(Fault(400, "bad_http", "HTTP/1.0 has no chunked bodies"), "http")
+                raise RequestRefused(Fault(400, "bad_http", "HTTP/1.0 has no chunked bodies"), "http")
             if self.transfer_encoding.lower() != b"chunked":
                 message = "the only transfer encoding this server takes is chunked"
-                raise Refused(Fault(501, "transfer_encoding", message), "encoding")
-            self.whole = len(self.headers)
+                raise RequestRefused(Fault(501, "transfer_encoding", message), "encoding")
+            self.before_body = len(self.headers)
         if self.hosts > 1 or (minor and not self.hosts):
-            raise Refused(Fault(400, "bad_host", "a request needs exactly one Host header"), "host")
+            raise RequestRefused(Fault(400, "bad_host", "a request needs exactly one Host header"), "host")
         if self.hosts and not front.access.knows(self.host):
             message = "this server does not answer to that host name; see --allow-host"
-            raise Refused(Fault(403, "unknown_host", message), "host")
+            raise RequestRefused(Fault(403, "unknown_host", message), "host")
         if self.origin and not front.access.token and not self._is_welcome(front):
             message = "pages of other origins may not call this server; see --cors-origin"
-            raise Refused(Fault(403, "cross_origin", message), "origin")
+            raise RequestRefused(Fault(403, "cross_origin", message), "origin")
         if self.encoding not in (b"", b"identity"):
-            raise Refused(Fault(415, "content_encoding", "compressed request bodies are not accepted"), "encoding")
+            raise RequestRefused(
+                Fault(415, "content_encoding", "compressed request bodies are not accepted"), "encoding"
+            )
 
     def _is_welcome(self, front: Front) -> bool:
-        """Whether a browser's page comes from this server, or from an origin that was allowed."""
+        """Whether the page that sends this comes from this server, or from an origin that is allowed."""
         return self.origin.partition(b"://")[2] == self.host or front.origins.allow(self.origin)
 
     def check_foreign(self, front: Front, may_visit: bool) -> None:
-        """Refuse what a page of another site has a browser ask, unless its origin was allowed. Raises Refused.
+        """Refuse what pages of other sites make browsers send, unless their origin is allowed. Raises RequestRefused.
 
         A browser names no origin for a picture or a script. Pages of ours may be visited from a link elsewhere.
         """
@@ -130,17 +132,17 @@ class RequestHead:
         welcome = self._is_welcome(front) if self.origin else front.origins.anyone
         if not (welcome or (visit and may_visit)):
             message = "pages of other sites may not call this server; see --cors-origin"
-            raise Refused(Fault(403, "cross_site", message), "origin")
+            raise RequestRefused(Fault(403, "cross_site", message), "origin")
 
     def check_trailers(self) -> None:
-        """Refuse what came behind the body and would have meant something before it. Raises Refused."""
-        for name, _ in self.headers[self.whole :]:
+        """Refuse headers behind the body that would have meant something before it. Raises RequestRefused."""
+        for name, _ in self.headers[self.before_body :]:
             if name in KEEP:
                 message = f"{name.decode('latin-1')} may not come behind the body"
-                raise Refused(Fault(400, "bad_trailer", message), "http")
+                raise RequestRefused(Fault(400, "bad_trailer", message), "http")
 
     def request_id(self, front: Front) -> bytes:
-        """The client's own id if it is harmless, else a new one. Under our name for it, or else the platform's."""
+        """The id the client gave, in our header or the platform's, if it is harmless; else a new one."""
         given = self.given_id
         if not given and front.contract.id_header:
             given = next((value for name, value in self.headers if name == front.contract.id_header), b"")
@@ -149,7 +151,7 @@ class RequestHead:
         return front.new_request_id()
 
     def timeout(self, limits: Settings) -> float:
-        """The server's own, or a shorter one the client asked for."""
+        """Seconds until the deadline: the server's setting, or less if the client asked for less."""
         if self.given_timeout:
             try:
                 return min(limits.timeout, max(0.0, float(self.given_timeout) / 1000))
@@ -158,7 +160,7 @@ class RequestHead:
         return limits.timeout
 
     def scope(self, method: bytes, path: bytes, query: bytes) -> dict[str, Any]:
-        """What an ASGI app is told of the request itself."""
+        """The ASGI scope of the request, without what the connection knows."""
         return {
             "type": "http",
             "asgi": {"version": "3.0", "spec_version": "2.3"},
@@ -190,7 +192,7 @@ def _host(head: RequestHead, value: bytes) -> None:
 
 
 def _transfer_encoding(head: RequestHead, value: bytes) -> None:
-    """Several lines of it are one list."""
+    """Join several lines of this header: together they are one list."""
     head.transfer_encoding = b"%b, %b" % (head.transfer_encoding, value) if head.transfer_encoding else value
 
 

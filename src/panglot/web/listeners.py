@@ -1,4 +1,4 @@
-"""All ports of one package as one: most have one, a graph has one per server node."""
+"""All ports of one package, started and stopped together. Most packages have one; a graph has one per server node."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from panglot.web.server import WebServer, bind
 
 
 class Listeners:
-    """Starts, drains and closes its servers together."""
+    """The servers of one package."""
 
     def __init__(self, fronts: list[Front], sockets: list[socket.socket], tls: ssl.SSLContext | None) -> None:
         self.servers = [WebServer(front, sock, tls) for front, sock in zip(fronts, sockets, strict=True)]

@@ -20,7 +20,7 @@ from panglot.web.front import Front
 TEXT, HTML = "text/plain", "text/html"
 
 Faults = dict[str, tuple[str, str]]
-"""By status: the name of the answer in the document, and what it means."""
+"""Failures by status: their name in the document, and what they mean."""
 
 REFUSALS: Faults = {
     "400": ("BadRequest", "The request is not valid HTTP, has not exactly one Host, or its body cannot be decoded."),
@@ -33,14 +33,14 @@ REFUSALS: Faults = {
     "431": ("HeadersTooLarge", "The headers are too large or too many."),
     "503": ("Unavailable", "The server cannot take the request now. Try again after the time given."),
 }
-"""What any route may answer."""
+"""Failures that any route may answer with."""
 
 FAILURES: Faults = REFUSALS | {
     "500": ("ScriptFailed", "The script failed on this request, or its result cannot be sent."),
     "504": ("Timeout", "No answer within the deadline."),
     "4XX": ("Refused", "The script refused the request and says why."),
 }
-"""What the routes of the script may answer."""
+"""Failures that the routes of the script may answer with."""
 
 CODES = {
     "400": ("bad_http", "bad_request"),
@@ -75,7 +75,7 @@ NEUTRAL = (
 
 
 ASKING = ("example", "request_types", "request_schema", "autolog")
-"""What tools need to know of a script to ask it, and to report on it: see `panglot.asking`."""
+"""What tools need to know of a script to send it requests and to report on it: see `panglot.asking`."""
 
 
 def document(front: Front) -> Object:
@@ -147,7 +147,7 @@ def _infer(front: Front, route: InferRoute, api: Object, name: str) -> Object:
     answer = {
         "description": about,
         "headers": _headers("X-Request-Id", "Server-Timing", "X-Panglot-Warning"),
-        "content": _answered(route, api),
+        "content": _response(route, api),
     }
     return {
         "operationId": name,
@@ -164,16 +164,16 @@ def _infer(front: Front, route: InferRoute, api: Object, name: str) -> Object:
 def _body(route: InferRoute, api: Object) -> Object:
     if route.bare:
         return {}
-    return {"requestBody": {"required": True, "content": _asked(route, api)}}
+    return {"requestBody": {"required": True, "content": _request(route, api)}}
 
 
-def _asked(route: InferRoute, api: Object) -> Object:
+def _request(route: InferRoute, api: Object) -> Object:
     if route.request is not None:
         return {JSON: {"schema": dict(route.request)}}
     return file_content(route.takes) or request_content(api)
 
 
-def _answered(route: InferRoute, api: Object) -> Object:
+def _response(route: InferRoute, api: Object) -> Object:
     if route.response is not None:
         return {JSON: {"schema": dict(route.response)}}
     return {route.gives: {"schema": {} if route.gives == JSON else BINARY}} if route.gives else answer_content(api)
@@ -242,15 +242,15 @@ def _native_faults(front: Front, route: InferRoute) -> Object:
     error, access = route.error or front.contract.error, route.access
     if error is neutral_error:
         return _faults(front, access, FAILURES)
-    found: Object = {"default": {"description": "Another failure, as clients of the platform know it."}}
+    responses: Object = {"default": {"description": "Another failure, as clients of the platform know it."}}
     for status, _, about in _possible(front, access, FAILURES):
         for code in CODES.get(status, ("",)) if status.isdigit() else ():
             words = error(Fault(int(status), code, ""), "")
             response = {"description": about, "headers": _headers("X-Request-Id", "Server-Timing"), "content": {}}
-            content = found.setdefault(str(words.status), response)["content"]
+            content = responses.setdefault(str(words.status), response)["content"]
             if words.content_type:
                 content[words.content_type.decode()] = {"schema": {}}
-    return found
+    return responses
 
 
 def _security(front: Front, access: str) -> Object:

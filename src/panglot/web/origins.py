@@ -9,7 +9,7 @@ EXPOSED = b"x-request-id, server-timing, retry-after"
 
 
 class Origins:
-    """Those allowed by name, or all of them; none, and then it is false."""
+    """The origins whose pages may call the script, by name or `*`. False when there are none."""
 
     def __init__(self, allowed: Iterable[str]) -> None:
         self._named = frozenset(origin.encode() for origin in allowed)
@@ -29,7 +29,7 @@ class Origins:
         return {**allowed, b"vary": b"origin"}
 
     def lines(self, origin: bytes) -> bytes:
-        """The same as header lines of an answer; none where the page may not read it."""
+        """These headers as lines of an answer; none where the page may not read it."""
         if not self.allow(origin):
             return b""
         headers = {**self.grant(origin), b"access-control-expose-headers": EXPOSED}

@@ -5,20 +5,20 @@ from __future__ import annotations
 from panglot.engine.call import Fault
 from panglot.web import peer
 from panglot.web.answering import BODY, CLOSING, HEADERS, IDLE
-from panglot.web.protocol import Connection
+from panglot.web.protocol import HttpConnection
 
 LINGER = 1.0
-"""How long a connection that is done reads on, so that its last answer arrives."""
+"""Seconds that a connection which is done reads on, so that its last answer arrives."""
 
 
-def sweep(connection: Connection, now: float) -> None:
-    """End what takes too long."""
+def sweep(connection: HttpConnection, now: float) -> None:
+    """Close or refuse a connection that takes too long in its present phase."""
     if connection.transport is None:
         return
     connection.drop_if_gone()
     _check_stall(connection, now)
     if connection.flow.read_paused:
-        # What does not arrive is not the client's fault.
+        # We do not read: that nothing arrives is not the client's fault.
         connection.since = connection.last_data = now
     waited, limits = now - connection.since, connection.limits
     if connection.phase == IDLE:
@@ -33,7 +33,7 @@ def sweep(connection: Connection, now: float) -> None:
         _finish(connection, now, waited)
 
 
-def _late_head(connection: Connection) -> None:
+def _late_head(connection: HttpConnection) -> None:
     if connection.begun:
         connection.refuse(Fault(408, "slow_headers", "the request's headers took too long"), "header_timeout")
     else:
@@ -41,15 +41,15 @@ def _late_head(connection: Connection) -> None:
         connection.transport.close()
 
 
-def _check_body(connection: Connection, now: float, waited: float) -> None:
+def _check_body(connection: HttpConnection, now: float, waited: float) -> None:
     limits = connection.limits
     too_slow = waited > limits.body_rate_after and connection.body_bytes < limits.body_rate * waited
     if now - connection.last_data > limits.body_gap or waited > limits.body_timeout or too_slow:
         connection.refuse(Fault(408, "slow_body", "the request's body took too long"), "body_timeout")
 
 
-def _finish(connection: Connection, now: float, waited: float) -> None:
-    """Close what is done, once its last answer is written and unread input has had its moment."""
+def _finish(connection: HttpConnection, now: float, waited: float) -> None:
+    """Close a connection once its last answer is written and unread input has had its moment."""
     transport = connection.transport
     if transport.get_write_buffer_size():
         connection.since = now
@@ -59,8 +59,8 @@ def _finish(connection: Connection, now: float, waited: float) -> None:
         transport.close()
 
 
-def _check_stall(connection: Connection, now: float) -> None:
-    """Drop a client to which nothing of its answers has got through for too long.
+def _check_stall(connection: HttpConnection, now: float) -> None:
+    """Drop a client that has received nothing of its answers for too long.
 
     Our own buffer says little of that: the kernel takes megabytes in one go, for which a slow reader needs minutes.
     """

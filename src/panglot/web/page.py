@@ -21,7 +21,7 @@ REFRESH = 2
 LONGEST_TRACEBACK = 20_000
 NUMBER, WIDE = "number", "wide"
 """Classes of cells: figures, and what is left out on a phone."""
-PARTS, REST = ("queue", *STAGES), "rest"
+SPANS, REST = ("queue", *STAGES), "rest"
 """What a request's time consists of: waiting, the stages, and the way in and out."""
 ICON = (
     "data:image/svg+xml,%3Csvg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 16 16'%3E"
@@ -65,6 +65,7 @@ def try_it(front: Front, base: str) -> str:
 
 
 def figures(front: Front) -> str:
+    """Uptime, answers, failures and what is in progress."""
     gauges = {name: value for name, _, labels, value in front.engine.gauges() if not labels}
     own = {route.name for route in front.contract.routes}
     answers = [(status, count) for (route, status), count in front.metrics.requests.items() if route in own]
@@ -82,6 +83,7 @@ def figures(front: Front) -> str:
 
 
 def workers(front: Front) -> str:
+    """A row for each worker: its state, and what it has done."""
     rows = [
         (
             cell(f"{worker['pool']} {worker['index']}".strip()),
@@ -122,7 +124,7 @@ def requests(recent: Iterable[Recent]) -> str:
         ("Total", NUMBER),
         ("Stages", "stages"),
     )
-    return table(heads, rows, "requests") + f'\n<p class="legend">{"".join(map(key, (*PARTS, REST)))}</p>'
+    return table(heads, rows, "requests") + f'\n<p class="legend">{"".join(map(key, (*SPANS, REST)))}</p>'
 
 
 def verdict(status: int) -> str:
@@ -131,18 +133,19 @@ def verdict(status: int) -> str:
 
 def bar(total: int, times: Sequence[int]) -> str:
     """How a request's microseconds divide over queue and stages; what is left is the way in and out."""
-    whole = max(total, sum(times), 1)
-    told = [(part, took) for part, took in zip(PARTS, times, strict=True) if took]
-    words = ", ".join(f"{part} {milliseconds(took)}" for part, took in told) or "no stage was reached"
-    pieces = "".join(f'<i class="{part}" style="width:{100 * took / whole:.2f}%"></i>' for part, took in told)
+    scale = max(total, sum(times), 1)
+    spans = [(name, took) for name, took in zip(SPANS, times, strict=True) if took]
+    words = ", ".join(f"{name} {milliseconds(took)}" for name, took in spans) or "no stage was reached"
+    pieces = "".join(f'<i class="{name}" style="width:{100 * took / scale:.2f}%"></i>' for name, took in spans)
     return f'<div class="bar" role="img" title="{words}" aria-label="{words}">{pieces}</div>'
 
 
-def key(part: str) -> str:
-    return f'<span><i class="{part}"></i>{part}</span>'
+def key(name: str) -> str:
+    return f'<span><i class="{name}"></i>{name}</span>'
 
 
 def troubles(entries: Sequence[Trouble], dev: bool) -> str:
+    """The last script failures, latest first; with their tracebacks in `dev`."""
     if not entries:
         return empty("None since the server started.")
     if dev:
@@ -156,9 +159,9 @@ def troubles(entries: Sequence[Trouble], dev: bool) -> str:
 
 
 def traceback(entry: Trouble) -> str:
-    whole = entry.traceback.strip()
-    last = whole.rpartition("\n")[2] or entry.message
-    shown = whole if len(whole) <= LONGEST_TRACEBACK else "…\n" + whole[-LONGEST_TRACEBACK:]
+    full = entry.traceback.strip()
+    last = full.rpartition("\n")[2] or entry.message
+    shown = full if len(full) <= LONGEST_TRACEBACK else "…\n" + full[-LONGEST_TRACEBACK:]
     head = f'{clock(entry.when)}<span class="code">{text(entry.request_id)}</span>{text(last)}'
     return f"<details><summary>{head}</summary><pre>{text(shown, keep=chr(10) + chr(9))}</pre></details>"
 
@@ -203,8 +206,8 @@ def milliseconds(microseconds: int) -> str:
 
 def duration(seconds: float) -> str:
     """Two units at most: `45 s`, `3 min 20 s`, `5 h 2 min`, `12 d 4 h`."""
-    whole = int(seconds)
+    total = int(seconds)
     for unit, size, next_unit, next_size in (("d", 86400, "h", 3600), ("h", 3600, "min", 60), ("min", 60, "s", 1)):
-        if whole >= size:
-            return f"{whole // size} {unit} {whole % size // next_size} {next_unit}"
-    return f"{whole} s"
+        if total >= size:
+            return f"{total // size} {unit} {total % size // next_size} {next_unit}"
+    return f"{total} s"

@@ -19,9 +19,9 @@ TCP_CLOSE = 7
 
 
 def notice_silence(listener: socket.socket, seconds: float) -> None:
-    """Have the kernel end connections to peers that acknowledge nothing for so long; accepted ones inherit it.
+    """Have the kernel end connections whose peer acknowledges nothing for `seconds`; accepted ones inherit it.
 
-    A peer that owes us nothing is probed. The kernel counts one that is there but reads nothing as silent too.
+    A peer with nothing to acknowledge is probed. The kernel counts one that is there but reads nothing as silent too.
     """
     every = max(1, math.ceil(seconds / PROBES))
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
@@ -32,7 +32,7 @@ def notice_silence(listener: socket.socket, seconds: float) -> None:
 
 
 def unacknowledged(sock: Any) -> int:
-    """Bytes that were sent, or wait in the kernel to be, and that the peer has not got."""
+    """Bytes that were sent, or wait in the kernel to be, and that the peer has not received."""
     (count,) = struct.unpack("i", fcntl.ioctl(sock.fileno(), SIOCOUTQ, bytes(4)))
     return int(count)
 

@@ -1,8 +1,8 @@
-"""One HTTP/1.1 connection: framing, limits, and the short way from bytes to a request.
+"""One HTTP/1.1 connection: from the bytes that arrive to whole requests, within limits.
 
 A subclass of uvicorn's httptools protocol. Requests to the script never touch ASGI; all other routes are answered by
-the ASGI app through uvicorn's own cycle. How answers leave is in `answering`. Limits on time are in `pace`, swept by
-the server, not armed per request.
+the ASGI app through uvicorn's own cycle. `answering` writes the answers, and tells the phases of a connection. Limits
+on time are in `pace`, swept by the server, not armed per request.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from panglot.web.answering import ANSWERING, BODY, CLOSING, HEADERS, IDLE, Answe
 from panglot.web.contract import InferRoute
 from panglot.web.exchange import BLUNDER, Exchange, answer_bytes
 from panglot.web.front import Front
-from panglot.web.head import Refused, RequestHead
+from panglot.web.head import RequestHead, RequestRefused
 from panglot.web.spool import Upload
 
 USUAL_END = len(b" HTTP/1.1")
@@ -35,8 +35,8 @@ NOT_SPOKEN = Fault(505, "bad_version", "this server speaks HTTP/1.1 and HTTP/1.0
 NO_ROOM = Fault(503, "memory", "the server holds too many request bodies; try again later", 1)
 
 
-class Connection(Answering):
-    """Parses requests one after the other; at most one of them is being answered."""
+class HttpConnection(Answering):
+    """Parses requests one after the other. At most one of them is being answered."""
 
     def __init__(self, front: Front, config: Config, state: ServerState, loop: asyncio.AbstractEventLoop) -> None:
         super().__init__(front, config, state, loop)
@@ -45,14 +45,15 @@ class Connection(Answering):
         self.head = RequestHead()
         self.entry: Entry | None = None
         """The request whose body is being read."""
-        self.refused: Refused | None = None
+        self.refused: RequestRefused | None = None
         self.reserved = False
+        """Whether this connection is beyond the limit and may only ask for public routes."""
         self.arrived = 0
-        """Bytes that came after the piece of data in which the request, then its body, began."""
+        """Bytes that came after the read in which the request, or later its body, began."""
         self.body_bytes = 0
         self.chunks = 0
         self.line = b""
-        """The beginning of a request line that has not come whole."""
+        """The beginning of a request line that has not come whole yet."""
 
     # Transport
 
@@ -73,6 +74,7 @@ class Connection(Answering):
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
+        """Feed the parser, whose callbacks below do the work, and answer whatever stops it."""
         if self.phase == CLOSING:
             return
         self.last_data = monotonic()
@@ -91,7 +93,7 @@ class Connection(Answering):
         except httptools.HttpParserUpgrade:
             self.refuse(Fault(400, "no_upgrade", "this server does not change protocols"), "upgrade")
         except httptools.HttpParserError as error:
-            refused = error.__context__ if isinstance(error.__context__, Refused) else self.refused
+            refused = error.__context__ if isinstance(error.__context__, RequestRefused) else self.refused
             if refused is not None:
                 # Its frames hold the data and this connection, which holds it: garbage that would pile up.
                 refused.__traceback__ = None
@@ -105,14 +107,14 @@ class Connection(Answering):
             self._check_overhead()
 
     def _is_rtsp(self, data: bytes) -> bool:
-        """Whether the request line is one of RTSP, which the parser takes as well and does not tell apart."""
+        """Whether this is a request of RTSP, which the parser accepts and does not tell apart."""
         line = (self.line + data).lstrip(b"\r\n")
         end = line.find(b"\r\n")
         self.line = b"" if end >= 0 else line[: self.limits.max_request_line]
         return end >= 0 and line.startswith(b" RTSP/", line.rfind(b" ", 0, end))
 
     def _check_overhead(self) -> None:
-        """Bound what the parser swallows without a word: heads not yet whole, and extensions of chunks."""
+        """Bound the bytes that the parser takes without calling back: unfinished heads, and extensions of chunks."""
         if self.phase == HEADERS:
             if self.arrived > self.limits.max_headers + self.limits.max_request_line:
                 self.refuse(Fault(431, "headers_too_large", "the request's head is too large"), "headers")
@@ -139,6 +141,7 @@ class Connection(Answering):
         self.head.add(name, value, self.limits)
 
     def on_headers_complete(self) -> None:
+        """Check the head, find the route, and make the entry that the body is read into."""
         if self.phase == CLOSING:
             return
         head, parser = self.head, self.parser
@@ -153,7 +156,7 @@ class Connection(Answering):
         path, query = head.target(self.front.contract.raw_paths)
         route = self.front.infer_route(path) if method == b"POST" else None
         if method == b"GET":
-            route = self.front.asked_route(path)
+            route = self.front.get_route(path)
         if head.foreign:
             head.check_foreign(self.front, may_visit=route is None and method in (b"GET", b"HEAD"))
         self.phase = BODY
@@ -175,7 +178,7 @@ class Connection(Answering):
         self._admit(exchange, route)
 
     def _check_version(self) -> int:
-        """The minor version of a request that is not HTTP/1.1: 0, and no other is spoken."""
+        """The minor version of a request that is not HTTP/1.1, which is 0. Refuses every other version."""
         version = self.parser.get_http_version()
         if version != "1.0":
             self._stop(NOT_SPOKEN if version != "0.9" else NOT_SPOKEN._replace(status=400), "http")
@@ -183,7 +186,7 @@ class Connection(Answering):
         return 0
 
     def _admit(self, exchange: Exchange, route: InferRoute) -> None:
-        """Everything that can be said before the body is read."""
+        """Refuse whatever can be refused before the body is read: no token, too large, no room."""
         if self.front.access.refuses(route.access, self.head.authorization):
             self._stop(Fault(401, "unauthorized", "this server needs a token: Authorization: Bearer ..."), "token")
         length = self.head.content_length
@@ -198,7 +201,7 @@ class Connection(Answering):
         self.send_continue()
 
     def send_continue(self) -> None:
-        """Tell a client that waits for it to send its body, once the answers before it are written."""
+        """Tell a client that waits for it to send its body, once the earlier answers are written."""
         if self.head.expects_continue and not self.is_answering:
             self.head.expects_continue = False
             self.transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
@@ -215,6 +218,7 @@ class Connection(Answering):
             self._stop(Fault(507, "no_space", "there is no room for the request body; try again later", 10), "spool")
 
     def on_body(self, body: bytes) -> None:
+        """Keep a piece of the body, or refuse it."""
         entry = self.entry
         self.body_bytes += len(body)
         if isinstance(entry, Exchange):
@@ -240,6 +244,7 @@ class Connection(Answering):
             self._stop(Fault(400, "too_many_chunks", "the request body has too many chunks"), "chunks")
 
     def on_message_complete(self) -> None:
+        """Set the deadline of a request that has come whole, and have it answered."""
         entry = self.entry
         if entry is None:
             return
@@ -258,7 +263,7 @@ class Connection(Answering):
         self.answer(entry)
 
     def _begin_other(self, method: bytes, path: bytes, query: bytes, keep_alive: bool) -> None:
-        """A request for a route that is not the script's."""
+        """Make the ASGI cycle of a request that is not for the script."""
         if self.head.content_length > SMALL_BODY:
             self._stop(Fault(413, "body_too_large", "this route takes no large body"), "body")
         scope = self.head.scope(method, path, query)
@@ -282,8 +287,8 @@ class Connection(Answering):
     # Refusing
 
     def _stop(self, fault: Fault, limit: str) -> None:
-        """Give up on the request being parsed. Raises Refused through the parser."""
-        self.refused = Refused(fault, limit)
+        """Refuse the request being parsed. Raises RequestRefused through the parser."""
+        self.refused = RequestRefused(fault, limit)
         raise self.refused
 
     def refuse(self, fault: Fault, limit: str) -> None:

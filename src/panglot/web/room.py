@@ -12,21 +12,21 @@ RESERVED = 16
 
 
 class Guest(Protocol):
-    """A connection, as far as it takes up room."""
+    """A connection, as the room knows it."""
 
     @property
     def idle_since(self) -> float:
-        """Since when nothing has been asked on a connection that had its answers; 0 while it is not idle."""
+        """Since when the connection has been idle; 0 while it is not."""
 
     def turn_away(self) -> None:
-        """Answer that there are too many, unless a request is being answered."""
+        """Answer that there are too many connections, and close, unless a request is being answered."""
 
     def evict(self) -> None:
-        """Close a connection that is idle."""
+        """Close the connection, which is idle."""
 
 
 class Room:
-    """Bytes are counted when they have arrived, connections when they are made.
+    """What a server may hold. Bytes are counted when they have arrived, connections when they are made.
 
     A share of the bytes is kept for small bodies: however many large ones come, a small request is served.
     """
@@ -43,16 +43,16 @@ class Room:
         self.reserved: deque[Guest] = deque()
         """Connections beyond the limit that have not asked anything yet, oldest first."""
         self._idle: list[tuple[float, Guest]] = []
-        """Those that were idle when last looked at, the longest idle last."""
+        """Connections that were idle when we last looked, the longest idle last."""
 
     # Bytes
 
-    def take(self, size: int, whole: int) -> bool:
-        """Hold so many bytes more of a body that comes to `whole` with them; False: too large, or no room for it."""
+    def take(self, size: int, total: int) -> bool:
+        """Count `size` more bytes of a body that then has `total`; False when it is too large, or there is no room."""
         held = self.held + size
         if held > self.most_held:
             return False
-        if whole > self.small and (held > self.most_for_large or whole > self.largest_body):
+        if total > self.small and (held > self.most_for_large or total > self.largest_body):
             return False
         self.held = held
         return True
@@ -64,9 +64,9 @@ class Room:
     # Connections
 
     def enter(self, guest: Guest) -> bool:
-        """Whether there is room for one more, if need be that of whoever has been idle longest.
+        """Count a connection; False when it is one too many. The one that has been idle longest makes room if it can.
 
-        Who finds none may still ask for what is public, until others come that find none either.
+        One too many may still ask for public routes, until more such connections come.
         """
         self.guests.add(guest)
         if len(self.guests) <= self.most_guests:
@@ -88,12 +88,12 @@ class Room:
             self.reserved.remove(guest)
 
     def _longest_idle(self) -> Guest | None:
-        found = self._next_idle()
-        if found is None:
+        longest = self._next_idle()
+        if longest is None:
             idle = [(guest.idle_since, guest) for guest in self.guests]
             self._idle = sorted((entry for entry in idle if entry[0]), key=lambda entry: entry[0], reverse=True)
-            found = self._next_idle()
-        return found
+            longest = self._next_idle()
+        return longest
 
     def _next_idle(self) -> Guest | None:
         while self._idle:

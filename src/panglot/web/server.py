@@ -19,12 +19,12 @@ from panglot.settings import Settings
 from panglot.web.front import Front
 from panglot.web.pace import sweep
 from panglot.web.peer import notice_silence
-from panglot.web.protocol import Connection
+from panglot.web.protocol import HttpConnection
 
 log = logging.getLogger("panglot.web")
 BACKLOG = 2048
 IDLE_GRACE = 1.0
-"""While draining, a connection that stays idle so long is closed; before, a next request still gets its answer."""
+"""Seconds after which an idle connection is closed while draining; a request that comes earlier is still answered."""
 
 SO_ATTACH_FILTER = 26
 DROP_ALL = struct.pack("HBBI", 6, 0, 0, 0)
@@ -32,14 +32,14 @@ DROP_ALL = struct.pack("HBBI", 6, 0, 0, 0)
 
 
 def bind(settings: Settings) -> socket.socket:
-    """Take the port. Raises StartError in one line; nothing is loaded before this succeeds."""
+    """Listen on the port. Raises StartError; nothing is loaded before this succeeds."""
     address = settings.host.strip("[]")
     try:
-        found = socket.getaddrinfo(address, settings.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+        choices = socket.getaddrinfo(address, settings.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
     except OSError as error:
         why = error.strerror or str(error)
         raise StartError(f"{settings.host} is no address to listen on: {why}", fix="--host 127.0.0.1") from None
-    family, kind, protocol, _, where = found[0]
+    family, kind, protocol, _, where = choices[0]
     sock = socket.socket(family, kind, protocol)
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
@@ -70,13 +70,14 @@ class WebServer:
         self._sweeper: asyncio.Task[None] | None = None
 
     @property
-    def connections(self) -> list[Connection]:
-        return [connection for connection in self.state.connections if isinstance(connection, Connection)]
+    def connections(self) -> list[HttpConnection]:
+        return [connection for connection in self.state.connections if isinstance(connection, HttpConnection)]
 
     async def start(self) -> None:
+        """Accept connections, and begin to sweep them."""
         loop = asyncio.get_running_loop()
         self._server = await loop.create_server(
-            lambda: Connection(self.front, self.config, self.state, loop),
+            lambda: HttpConnection(self.front, self.config, self.state, loop),
             sock=self.sock,
             backlog=BACKLOG,
             ssl=self.tls,
@@ -99,7 +100,7 @@ class WebServer:
                 sweep(connection, now)
 
     async def drain(self) -> None:
-        """Take no more connections, answer what has come, and close connections as they fall idle."""
+        """Accept no more connections, answer what has come, and close connections as they become idle."""
         await self._stop_accepting()
         while self.state.connections:
             now = time.monotonic()

@@ -1,4 +1,4 @@
-"""Bodies too large for memory: written to files as they arrive, by a thread, and gone when they are answered."""
+"""Bodies too large for memory: a thread writes them to files as they arrive; answering a request removes its file."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ ROOM = 8 << 20
 
 
 class Spool:
-    """The files of one server, in a folder only its user can read. Made when first needed."""
+    """The files of one server, in a folder that only its user can read. The folder is made when first needed."""
 
     def __init__(self, most: int) -> None:
         self.most = most
@@ -32,7 +32,7 @@ class Spool:
         self.threads: ThreadPoolExecutor | None = None
         self._count = 0
         self._trouble = 0
-        """The error that was last put into the log; nothing since a body was kept."""
+        """The number of the error that was logged last; 0 once a body has been kept since."""
 
     def begin(self) -> Upload:
         if self.threads is None:
@@ -41,7 +41,7 @@ class Spool:
         return Upload(self, str(self._count))
 
     def saved(self, error: OSError | None) -> None:
-        """Say once, not for every body, that none can be kept."""
+        """Log an error of saving a body, once and not for every body."""
         number = (error.errno or -1) if error is not None else 0
         if error is not None and number != self._trouble:
             log.error("uploads cannot be kept below %s: %s", tempfile.gettempdir(), error.strerror or error)
@@ -54,12 +54,12 @@ class Spool:
 
 
 class Upload:
-    """One body. Everything but `_save` runs on the event loop."""
+    """One body on its way to a file. Everything but `_save` runs on the event loop."""
 
     def __init__(self, spool: Spool, name: str) -> None:
         self.name = name
         self.path = Path()
-        """Where it lies, once something of it was written."""
+        """The file, once something has been written to it."""
         self.size = 0
         self.error: OSError | None = None
         self.on_room: Callable[[], None] = lambda: None
@@ -86,12 +86,12 @@ class Upload:
         return self._spool.used <= self._spool.most
 
     def finish(self, then: Callable[[], None]) -> None:
-        """Call `then` when all is written, or could not be: see `error`."""
+        """Call `then` when all is written, or could not be; `error` tells which."""
         self._then = then
         self._flush()
 
     def close(self) -> None:
-        """Nobody needs it any more."""
+        """Remove the file: nobody needs it any more."""
         if not self._closed:
             self._closed = True
             self._spool.used -= self.size

@@ -65,9 +65,9 @@ def _sample(folder: Path, wanted: str, field: str, content_type: str) -> str:
     kind = content_type or "application/octet-stream"
     endings = mimetypes.guess_all_extensions(kind)
     try:
-        found = sorted(path for path in folder.iterdir() if path.name == wanted or path.suffix.lower() in endings)
+        samples = sorted(path for path in folder.iterdir() if path.name == wanted or path.suffix.lower() in endings)
     except OSError:
-        found = []
-    if not found:
+        samples = []
+    if not samples:
         return field + (mimetypes.guess_extension(kind) or ".bin")
-    return os.path.relpath(next((path for path in found if path.name == wanted), found[0]))
+    return os.path.relpath(next((path for path in samples if path.name == wanted), samples[0]))

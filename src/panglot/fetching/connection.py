@@ -16,21 +16,23 @@ READ = 65536
 MOST_HEADERS = 65536
 
 
-class Broken(Exception):
+class FetchBroken(Exception):
     """The connection or the answer failed. The text is for the log."""
 
 
-class TooLarge(Broken):
-    """More bytes than may be."""
+class FetchTooLarge(FetchBroken):
+    """The answer has more bytes than it may have."""
 
 
-class Response(NamedTuple):
+class FetchResponse(NamedTuple):
+    """An answer that came whole."""
+
     status: int
     location: str
     body: bytes
 
 
-class Connection:
+class FetchConnection:
     """An open connection to a checked address; `close` it."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -40,13 +42,13 @@ class Connection:
     def close(self) -> None:
         self.writer.transport.abort()
 
-    async def get(self, url: Url, most: int) -> Response:
-        """Send the request and read the answer whole. Raises Broken."""
+    async def get(self, url: Url, most: int) -> FetchResponse:
+        """Send the request and read the answer whole. Raises FetchBroken."""
         self.writer.write(
             f"GET {url.target} HTTP/1.1\r\nHost: {url.authority}\r\nUser-Agent: panglot\r\nAccept: */*\r\n"
             "Accept-Encoding: identity\r\nConnection: close\r\n\r\n".encode("ascii")
         )
-        answer = Answer(most)
+        answer = ResponseReader(most)
         while not answer.complete:
             data = await self.reader.read(READ)
             if not data:
@@ -56,11 +58,11 @@ class Connection:
         return answer.response()
 
 
-async def connect(url: Url, address: str, tls: ssl.SSLContext) -> Connection:
+async def connect(url: Url, address: str, tls: ssl.SSLContext) -> FetchConnection:
     """Connect to that very address, and to no other. Raises OSError and AddressRefused."""
     secure: dict[str, Any] = {"ssl": tls, "server_hostname": url.host} if url.scheme == "https" else {}
     reader, writer = await asyncio.open_connection(address, url.port, limit=READ, **secure)
-    connection = Connection(reader, writer)
+    connection = FetchConnection(reader, writer)
     peer = writer.get_extra_info("peername")
     if not peer or not same(str(peer[0]), address):
         connection.close()
@@ -68,8 +70,8 @@ async def connect(url: Url, address: str, tls: ssl.SSLContext) -> Connection:
     return connection
 
 
-class Answer:
-    """Collects a response from the bytes that arrive. Raises Broken, and TooLarge beyond `most` bytes of body."""
+class ResponseReader:
+    """Collects an answer from the bytes that arrive. Raises FetchBroken; FetchTooLarge beyond `most` bytes of body."""
 
     def __init__(self, most: int) -> None:
         self.most = most
@@ -80,53 +82,55 @@ class Answer:
         self._size = 0
         self._headers: dict[str, str] = {}
         self._begun = False
-        self._error: Broken | None = None
+        self._error: FetchBroken | None = None
 
     def feed(self, data: bytes) -> None:
+        """Take bytes of the answer."""
         if not self._begun:
             self._raw += len(data)
             if self._raw > MOST_HEADERS + READ:
-                raise Broken("the head of the answer is too large")
+                raise FetchBroken("the head of the answer is too large")
         try:
             self._parser.feed_data(data)
         except httptools.HttpParserError as error:
             if self._error is None and not self.complete:
-                raise Broken(f"the answer is not HTTP: {error}") from None
+                raise FetchBroken(f"the answer is not HTTP: {error}") from None
         except httptools.HttpParserUpgrade:
-            raise Broken("the answer changes the protocol") from None
+            raise FetchBroken("the answer changes the protocol") from None
         if self._error is not None:
             raise self._error
 
     def end(self) -> None:
-        """The connection was closed: that ends a body whose length was not said, and breaks every other."""
+        """Take the end of the connection: it completes a body whose length was not told, and breaks every other."""
         delimited = "content-length" in self._headers or "transfer-encoding" in self._headers
         if not self.complete and (delimited or not self._begun):
-            raise Broken("the connection was closed before the answer was complete")
+            raise FetchBroken("the connection was closed before the answer was complete")
         self.complete = True
 
-    def response(self) -> Response:
+    def response(self) -> FetchResponse:
         location = self._headers.get("location", "")
-        return Response(self._parser.get_status_code(), location, b"".join(self._pieces))
+        return FetchResponse(self._parser.get_status_code(), location, b"".join(self._pieces))
 
-    # What the parser finds
+    # Parser callbacks
 
     def on_header(self, name: bytes, value: bytes) -> None:
         self._headers[name.decode("latin-1").lower()] = value.decode("latin-1")
 
     def on_headers_complete(self) -> None:
+        """Note what is wrong with the answer; `feed` raises it."""
         if self._parser.get_status_code() < 200:
             return
         self._begun = True
         length = self._headers.get("content-length", "")
         if length.isdigit() and int(length) > self.most:
-            self._error = TooLarge(f"{length} bytes are too many")
+            self._error = FetchTooLarge(f"{length} bytes are too many")
         elif self._headers.get("content-encoding", "identity").lower() not in ("", "identity"):
-            self._error = Broken("the answer is compressed")
+            self._error = FetchBroken("the answer is compressed")
 
     def on_body(self, body: bytes) -> None:
         self._size += len(body)
         if self._size > self.most:
-            self._error = TooLarge(f"more than {self.most} bytes")
+            self._error = FetchTooLarge(f"more than {self.most} bytes")
         elif self._error is None:
             self._pieces.append(body)
 
