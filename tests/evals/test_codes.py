@@ -42,9 +42,13 @@ def test_2_4_a_message_with_code_0_is_a_success(rows: Server) -> None:
     assert whole(rows, 0, "Success", "list").status_code == 599
 
 
-@pytest.mark.parametrize("message", ["", "lost"])
-def test_2_4_no_results_at_all(rows: Server, message: str) -> None:
-    answer = whole(rows, 400, message, "none")
+def test_2_4_no_results_at_all(rows: Server) -> None:
+    """`return None, 521, "msg"` is what the document shows: code and message are the answer."""
+    answer = whole(rows, 521, "msg", "none")
+    assert (answer.status_code, answer.json()) == (521, {"error": "msg"})
+    answer = whole(rows, 400, "", "none")
+    assert (answer.status_code, answer.json()) == (400, {"error": "the script says no more than this code"})
+    answer = whole(rows, 0, "", "none")
     assert (answer.status_code, answer.json()) == (599, {"error": "argument 2 to map() must support iteration"})
 
 

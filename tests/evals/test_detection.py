@@ -39,6 +39,49 @@ def test_a_script_of_any_name(tmp_path: Path) -> None:
         assert (found(path).dialect, found(path).name) == ("evals", "eval-text-detection")
 
 
+DECORATED = """
+from evals.utils import net_inference_handler as serve_with
+from evals import utils
+
+
+@utils.create_net_handler
+def start(configs):
+    return {"started": True}, 0, ""
+
+
+def create_net(configs):
+    raise RuntimeError("this one is not decorated")
+
+
+@utils.net_preprocess_handler
+def prepare(model, req):
+    return dict(req, params={"prepared": True}), 0, ""
+
+
+@serve_with
+def answer(model, reqs):
+    return [{"code": 0, "message": "", "result": dict(req["params"], **model)} for req in reqs], 0, ""
+"""
+
+
+@pytest.mark.parametrize("where", ["script", "helper"])
+def test_functions_are_known_by_their_decorators(tmp_path: Path, where: str) -> None:
+    toml = "[evals]\nnet_preprocess = true\n"
+    script = DECORATED if where == "script" else "from evals.impl import start, prepare, answer\n"
+    folder = package(tmp_path, script, panglot__toml=toml, impl__py=DECORATED)
+    assert found(folder).entry == "start, answer"
+    with serving(folder) as server:
+        assert result(server, single()) == {"prepared": True, "started": True}
+
+
+def test_two_functions_with_one_decorator(tmp_path: Path) -> None:
+    twice = DECORATED + "\n\n@serve_with\ndef other(model, reqs):\n    return [], 0, ''\n"
+    done = panglot("serve", str(package(tmp_path, twice)), "--port", "0")
+    assert done.returncode == 3
+    assert "answer and other all have the decorator net_inference_handler" in done.stderr
+    assert "call one of them net_inference" in done.stderr
+
+
 def test_two_scripts(tmp_path: Path) -> None:
     package(tmp_path, SIMPLE, "one.py", two__py=SIMPLE)
     with pytest.raises(StartError, match="one.py and two.py could each be the script.*fix: name one"):

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import base64
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from support.evals import ask, data_uri, group, result, single
+from support.evals import GOOD, ask, data_uri, group, package, result, returning, single
 from support.server import Server, serving
 
 JSON = "application/json"
@@ -48,10 +49,32 @@ def test_2_2_a_single_request(rows: Server) -> None:
     value = answer.json()
     assert (value["code"], value["message"]) == (0, "")
     assert value["result"]["body"] == ["picture"]
-    assert value["result"]["uri"] == [""]
+    assert value["result"]["uri"][0].startswith("/")
     assert value["result"]["attribute"] == [{"a": 2}]
     assert value["result"]["params"] == {"case": "echo", "x": 1}
     assert value["result"]["group"] is False
+
+
+def test_2_2_a_group_larger_than_batch_size_is_refused(rows: Server) -> None:
+    assert result(rows, group(b"1", b"2", b"3", b"4"))["body"] == ["1", "2", "3", "4"]
+    too_many = group(b"1", b"2", b"3", b"4", b"5")
+    refused = (400, {"error": "eval request out of batch_size 4"})
+    for answer in (
+        ask(rows, too_many),
+        ask(rows, [group(b"1"), too_many], "/v1/batch"),
+        rows.client.post("/v1/eval", files=[("file", b"x")] * 5),
+    ):
+        assert (answer.status_code, answer.json()) == refused
+    # A list of single requests is no group: it is cut into calls.
+    assert len(ask(rows, [single()] * 9, "/v1/batch").json()) == 9
+
+
+def test_2_2_batch_size_1_means_single_pictures(tmp_path: Path) -> None:
+    with serving(package(tmp_path, returning(GOOD % "len(req['data'])"))) as server:
+        assert ask(server, single()).status_code == 200
+        assert result(server, group(b"1")) == 1
+        answer = ask(server, group(b"1", b"2"))
+        assert (answer.status_code, answer.json()) == (400, {"error": "eval request out of batch_size 1"})
 
 
 def test_2_2_a_null_result_is_left_out(rows: Server) -> None:

@@ -82,7 +82,8 @@ print(json.dumps([
     value_check({"a": 0}, "a"), tried(value_check, {"a": None}, "a"), value_check({}, "a", False, 7),
     file_check({"f": path}, "f") == path, tried(file_check, {}, "f"), file_check({}, "f", must=False),
     tried(file_check, {"f": "/p"}, "f", must=False),
-    parse_params_file("a-b-0012.params"),
+    parse_params_file("a-b-0012.params"), parse_params_file("weight.params"),
+    parse_params_file("/m-1/models/weight.params"), parse_params_file("/m-1/models/a-2.params"),
     parse_crop_size({}, {"cropSize": "224"}), parse_crop_size({}, {"cropSize": "224x300"}),
     parse_crop_size({"image_width": 5}), parse_crop_size({}, None, {"image_width": 6, "image_height": 7}),
     parse_crop_size({}, default_image_width=8), parse_crop_size({}, default_image_width=8, default_image_height=9),
@@ -96,7 +97,8 @@ print(json.dumps([
 def test_1_3_helpers(shims: str) -> None:
     assert run(shims, CHECKS) == [
         0, [400, "no a config set"], 7, True, [400, "no f config set"], None, [400, "file not exist: /p"],
-        ["a-b", 12], [224, 224], [224, 300], [5, 5], [6, 7], [8, 8], [8, 9],
+        ["a-b", 12], ["weight", 0], ["/m-1/models/weight", 0], ["/m-1/models/a", 2],
+        [224, 224], [224, 300], [5, 5], [6, 7], [8, 8], [8, 9],
         [["0", "cat"], ["1", "dog"]], {"a": 1}, [1, 2],
         {"results": [{"code": 0, "result": '{"x": 1}'}], "headers": {"xlog": []}},
     ]  # fmt: skip
@@ -251,3 +253,17 @@ def test_1_3_mxnet_base(shims: str, tmp_path: Path) -> None:
     assert run(shims, MXNET, str(tmp_path)) == [
         2, "GPU", 300, 300, "/m/net", 3, "/m/net-symbol.json", {"a": 1}, [["0", "cat"]],
     ]  # fmt: skip
+
+
+def test_1_3_mxnet_finds_a_file_without_an_epoch(shims: str, tmp_path: Path) -> None:
+    """MXNet's load_checkpoint looks for prefix-epoch.params, and for nothing else."""
+    folder = tmp_path / "net-1" / "models"
+    folder.mkdir(parents=True)
+    (folder / "weight.params").write_bytes(b"weights")
+    looks = (
+        "import json, sys\nfrom evals.mxnet_base.net import NetConfig\n"
+        "config = NetConfig().parse({'model_files': {'weight.params': sys.argv[1]}})\n"
+        "print(json.dumps(['%s-%04d.params' % (config.model_prefix, config.model_epoch), config.file_model]))\n"
+    )
+    named, given = run(shims, looks, str(folder / "weight.params"))
+    assert Path(named).read_bytes() == Path(given).read_bytes() == b"weights"

@@ -35,6 +35,7 @@ KINDS: dict[str, type] = {
     "image_width": int,
     "net_preprocess": bool,
     "split_batch": bool,
+    "uri_files": bool,
     "link_large": bool,
     "platform_codes": bool,
     "retry_57x": int,

@@ -11,6 +11,7 @@ from typing import Any
 from panglot.dialects.evals import config as configs
 from panglot.dialects.evals import layout
 from panglot.dialects.evals.example import api
+from panglot.dialects.evals.interfaces import Interfaces, interfaces, looks_at_files
 from panglot.dialects.evals.layout import Found
 from panglot.dialects.evals.settings import Settings
 from panglot.package import Package
@@ -25,8 +26,8 @@ def detect(path: Path, given: Mapping[str, Any]) -> Package | None:
     found = layout.find(path)
     if found is None:
         return None
-    start = layout.check(found)
     helpers = layout.helpers(found)
+    functions = interfaces(found, helpers)
     toml = next((file for file in (found.root / "panglot.toml", found.folder / "panglot.toml") if file.is_file()), None)
     known = configs.read(found, config, toml, os.environ)
     batch_size = max(1, known.values.get("batch_size", 1))
@@ -35,12 +36,12 @@ def detect(path: Path, given: Mapping[str, Any]) -> Package | None:
         folder=found.folder,
         script=found.script,
         dialect="evals",
-        entry=f"{start}, net_inference",
-        reasons=(_reason(found, start), *known.reasons),
+        entry=f"{functions.start}, {functions.infer}",
+        reasons=(_reason(found, functions), *known.reasons),
         problems=known.problems,
         config=toml,
         defaults=_defaults(known, batch_size),
-        options=_options(found, known.values, batch_size),
+        options=_options(found, helpers, known.values, batch_size),
         environment=_environment(found, os.environ),
         facts=_facts(found, helpers, known.values, batch_size),
         run_links=found.links(),
@@ -49,11 +50,11 @@ def detect(path: Path, given: Mapping[str, Any]) -> Package | None:
     )
 
 
-def _reason(found: Found, start: str) -> str:
-    for node in found.tree.body:
-        if getattr(node, "name", "") == start:
-            return f"{found.script.relative_to(found.root)}:{node.lineno} defines {start}"
-    return f"{found.script.relative_to(found.root)} is a script of evals"
+def _reason(found: Found, functions: Interfaces) -> str:
+    script = found.script.relative_to(found.root)
+    if not functions.line:
+        return f"{script} is a script of evals"
+    return f"{script}:{functions.line} defines {functions.start}"
 
 
 def _defaults(known: configs.Config, batch_size: int) -> dict[str, Any]:
@@ -62,8 +63,9 @@ def _defaults(known: configs.Config, batch_size: int) -> dict[str, Any]:
     return {**defaults, "port": known.port} if known.port else defaults
 
 
-def _options(found: Found, values: Mapping[str, Any], batch_size: int) -> dict[str, Any]:
+def _options(found: Found, helpers: list[Path], values: Mapping[str, Any], batch_size: int) -> dict[str, Any]:
     return {
+        "uri_files": looks_at_files(found, helpers),
         **values,
         "batch_size": batch_size,
         "import_folders": found.import_folders(),

@@ -10,7 +10,7 @@ from pathlib import Path
 from panglot.dialects.evals.python2 import refusal
 from panglot.errors import StartError, near
 from panglot.package import FixedPath
-from panglot.source import functions, imported
+from panglot.source import imported
 
 SCRIPT = "eval.py"
 CONFIG = "serving-eval.conf"
@@ -128,29 +128,6 @@ def _files(found: Found, beside: Path, name: str) -> list[Path]:
         path = place.joinpath(*inside.split("."))
         files += [file for file in (path.with_suffix(".py"), path / "__init__.py") if file.is_file()]
     return [file for file in files if not (file.parent.name in FRAMEWORK and file.parent.parent == found.folder)]
-
-
-def check(found: Found) -> str:
-    """The name of the function that starts the script. Raises StartError when a function is missing."""
-    names = {*functions(found.tree.body), *_bound(found.tree)}
-    start = next((name for name in ("create_net", "net_init") if name in names), "")
-    for name, given in ((start or "create_net", "configs"), ("net_inference", "model, reqs")):
-        if name not in names and "*" not in names:
-            raise StartError(f"there is no {name} in it", file=str(found.script), fix=f"define {name}({given})")
-    return start or "create_net"
-
-
-def _bound(tree: ast.Module) -> set[str]:
-    """Names bound at the top level in other ways; a star of a module of the package's own may bring in anything."""
-    names = set()
-    for node in ast.walk(tree):
-        if isinstance(node, ast.ImportFrom) and node.names[0].name == "*":
-            names |= set() if (node.module or "").startswith("evals.utils") else {"*"}
-        elif isinstance(node, ast.ImportFrom | ast.Import):
-            names |= {alias.asname or alias.name for alias in node.names}
-        elif isinstance(node, ast.Assign):
-            names |= {target.id for target in node.targets if isinstance(target, ast.Name)}
-    return names
 
 
 def fixed_paths(found: Found, files: list[Path]) -> tuple[FixedPath, ...]:

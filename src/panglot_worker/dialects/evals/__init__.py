@@ -1,6 +1,6 @@
 """Scripts of the AVA evals convention: `create_net` once, then `net_inference(model, reqs)` for lists of requests.
 
-The names scripts import are in `platforms/evals`; this folder drives them.
+The names that scripts import are in `platform/always/evals`; the rest of this folder drives them.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from panglot_worker.dialects.evals import answers, requests, script, uris
 from panglot_worker.dialects.evals.failures import FAILED, Failed, Fetching, WrongShape
 from panglot_worker.dialects.evals.files import Workplace
 from panglot_worker.dialects.evals.monitoring import Measured
+from panglot_worker.dialects.evals.pictures import PictureFiles
 from panglot_worker.dialects.evals.requests import BATCH, GROUP, SINGLE, Task
 from panglot_worker.errors import ClientError, described, message_of
 from panglot_worker.loading import script_traceback
@@ -46,6 +47,8 @@ class Evals(Dialect):
             self.limits, str(settings.get("nan", "error")), bool(settings.get("strict_results", True))
         )
         self.script: script.Script
+        self.files: Optional[PictureFiles] = None
+        """Of scripts that look at `uri`: where their pictures lie."""
         self._codes: Dict[int, int] = {}
         self._open = 0
         """Items of the last call that are not answered yet."""
@@ -58,6 +61,8 @@ class Evals(Dialect):
         os.chdir(os.path.join(package.run_folder, "serving"))
         progress("importing " + os.path.basename(package.script))
         self.script = script.load(package)
+        if self.script.needs_files or options.get("uri_files", True):
+            self.files = PictureFiles(os.path.join(package.run_folder, "pictures"))
         progress("copying the model's files")
         workplace = Workplace(package.run_folder, options)
         configs = {
@@ -98,17 +103,27 @@ class Evals(Dialect):
         if head.fetched:
             body, fetched = uris.split(head.fetched, memoryview(request.body))
         task = requests.parse(head.route.decode("ascii"), head.content_type.decode("latin-1"), body, self.limits)
+        requests.check_size(task, self.batch_size)
         self.sources.load(list(requests.sources(task)), fetched)
-        return task
+        return task if self.files is None else self.files.kept(task)
 
     def preprocess(self, value: Task) -> Task:
-        return Task(value.kind, [self.script.preprocess(req) for req in value.reqs])
+        if self.files is None:
+            return value._replace(reqs=[self.script.preprocess(req) for req in value.reqs])
+        with self.files.written([value]) as (task,):
+            return self.files.named(task._replace(reqs=[self.script.preprocess(req) for req in task.reqs]))
 
     def infer(self, value: Task) -> Outcome:
         return self.infer_batch([value])[0]
 
     def infer_batch(self, values: List[Task]) -> List[Outcome]:
         """Single requests share calls of at most `batch_size`; groups and lists have calls of their own."""
+        if self.files is None:
+            return self._infer_all(values)
+        with self.files.written(values) as tasks:
+            return self._infer_all(tasks)
+
+    def _infer_all(self, values: List[Task]) -> List[Outcome]:
         outcomes: Dict[int, Outcome] = {}
         running = list(current.running)
         singles = [number for number, task in enumerate(values) if task.kind == SINGLE]
@@ -137,7 +152,12 @@ class Evals(Dialect):
             wire.EVENT,
             {"type": "failure", "item": 0, "message": told, "traceback": script_traceback(outcome.error)},
         )
-        return Outcome(outcome.kind, error=Failed(FAILED, message_of(outcome.error) or type(outcome.error).__name__))
+        return Outcome(outcome.kind, error=Failed(FAILED, self._text(outcome.error)))
+
+    def _text(self, error: BaseException) -> str:
+        """What clients are told about an error."""
+        text = message_of(error) or type(error).__name__
+        return text if self.files is None else self.files.hidden(text)
 
     def _together(self, items: List[Tuple[Request, Task]]) -> List[Outcome]:
         """Single requests in one call. If that fails as a whole, each is run alone, to find out whose fault it was."""
@@ -170,7 +190,14 @@ class Evals(Dialect):
         ]
 
     def _call(self, reqs: Sequence[Dict[str, Any]]) -> List[Any]:
-        return self.script.call([req if "params" in req else {**req, "params": {}} for req in reqs])
+        rets = self.script.call([req if "params" in req else {**req, "params": {}} for req in reqs])
+        return rets if self.files is None else [self._without_paths(ret, self.files) for ret in rets]
+
+    def _without_paths(self, ret: Any, files: PictureFiles) -> Any:
+        message = ret.get("message") if isinstance(ret, dict) else None
+        if isinstance(message, str) and files.folder in message:
+            return {**ret, "message": files.hidden(message)}
+        return ret
 
     # Answers
 
@@ -195,7 +222,7 @@ class Evals(Dialect):
         code = answers.known_code(error.code, strict) if isinstance(error, Failed) else FAILED
         code = code if code >= 300 else 500
         self._count_codes([code])
-        return answers.error(code, message_of(error) or type(error).__name__)
+        return answers.error(code, self._text(error))
 
     def blames_client(self, error: BaseException, answer: Union[Answer, Problem]) -> bool:
         """A code and a message are the script's own words; everything else is an error in it."""

@@ -7,6 +7,7 @@ from typing import List
 FAILED = 599
 BAD_TASK = "parse task request failed"
 WRONG_TYPE = "wrong content type"
+OUT_OF_BATCH_SIZE = "eval request out of batch_size %d"
 NOT_SUPPORTED = "not supported"
 UNREADABLE = "the uri cannot be read"
 """Of a missing or refused file, a refused address, a failed connection: nobody learns which."""

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import base64
 import binascii
-from typing import Any, Dict, Iterator, List, NamedTuple
+from typing import Any, Dict, Iterator, List, Mapping, NamedTuple
 
 from panglot_worker.bodies import jsontext, multipart
 from panglot_worker.bodies.multipart import Body, Limits
-from panglot_worker.dialects.evals.failures import BAD_TASK, WRONG_TYPE, Failed
+from panglot_worker.dialects.evals.failures import BAD_TASK, OUT_OF_BATCH_SIZE, WRONG_TYPE, Failed
 from panglot_worker.errors import ClientError
 
 JSON, FORM, OCTETS = "application/json", "multipart/form-data", "application/octet-stream"
@@ -20,6 +20,8 @@ class Task(NamedTuple):
 
     kind: str
     reqs: List[Dict[str, Any]]
+    files: Mapping[str, bytes] = {}
+    """The pictures by the names they have as `uri`, for scripts that look at files."""
 
 
 def parse(route: str, content_type: str, body: Body, limits: Limits) -> Task:
@@ -34,13 +36,21 @@ def parse(route: str, content_type: str, body: Body, limits: Limits) -> Task:
     return _task(_json(content_type, body, limits))
 
 
+def pictures_of(req: Dict[str, Any]) -> List[Dict[str, Any]]:
+    """The pictures of a request: those of a group, or the only one."""
+    data = req["data"]
+    return data if isinstance(data, list) else [data]
+
+
 def sources(task: Task) -> Iterator[Dict[str, Any]]:
     """Every picture of a task that is named by a URI."""
-    for req in task.reqs:
-        data = req["data"]
-        for entry in data if isinstance(data, list) else [data]:
-            if entry["uri"]:
-                yield entry
+    return (entry for req in task.reqs for entry in pictures_of(req) if entry["uri"])
+
+
+def check_size(task: Task, batch_size: int) -> None:
+    """Raises Failed when a request has more pictures than the script was told to expect."""
+    if any(len(pictures_of(req)) > batch_size for req in task.reqs):
+        raise Failed(400, OUT_OF_BATCH_SIZE % batch_size)
 
 
 def _json(content_type: str, body: Body, limits: Limits) -> Any:

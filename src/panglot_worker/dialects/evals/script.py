@@ -13,9 +13,8 @@ import importlib.util
 import json
 import os
 import sys
-import tempfile
-from types import ModuleType
-from typing import Any, Callable, Dict, Iterator, List, Sequence
+from types import FunctionType, ModuleType
+from typing import Any, Callable, Dict, List, Optional, Sequence
 
 from panglot_worker.dialects.base import Package
 from panglot_worker.dialects.evals import oldpython
@@ -40,14 +39,28 @@ def load(package: Package) -> "Script":
     sys.path[:] = sys.path[:2] + [folder for folder in folders if folder not in sys.path[:2]] + sys.path[2:]
     oldpython.install(package.folder, *folders)
     module = _import(package)
-    if hasattr(module, "create_net"):
+    if interface(module, "create_net", package.script) is not None:
         return Third(package, module)
-    if hasattr(module, "net_init"):
-        decorated = hasattr(module.net_init, "evals_handler")
-        return Second(package, module) if decorated else First(package, module)
+    start = interface(module, "net_init", package.script)
+    if start is not None:
+        return Second(package, module) if hasattr(start, "evals_handler") else First(package, module)
     raise ScriptError(
         "there is no create_net in it", package.script, fix="define create_net(configs) and net_inference(model, reqs)"
     )
+
+
+def interface(module: ModuleType, name: str, file: str) -> Optional[Callable[..., Any]]:
+    """The function with the decorator of that name, whatever it is called; else the one that is called so.
+
+    Raises ScriptError when several are decorated and none of them has the platform's name.
+    """
+    functions = {bound: value for bound, value in vars(module).items() if isinstance(value, FunctionType)}
+    decorated = {bound: value for bound, value in functions.items() if getattr(value, "evals_handler", "") == name}
+    chosen = decorated.get(name) or (next(iter(decorated.values())) if decorated else getattr(module, name, None))
+    if name not in decorated and len({id(value) for value in decorated.values()}) > 1:
+        fix = "call one of them %s" % name
+        raise ScriptError("%s all have the decorator %s_handler" % (" and ".join(decorated), name), file, fix=fix)
+    return chosen if callable(chosen) else None
 
 
 def _platform(package: Package) -> Any:
@@ -90,12 +103,12 @@ class Script:
         self.module = module
         self.model: Any = None
         self.infer = self._function("net_inference")
+        self.prepare = interface(module, "net_preprocess", self.file)
 
     def _function(self, name: str) -> Callable[..., Any]:
-        found = getattr(self.module, name, None)
-        if not callable(found):
+        function = interface(self.module, name, self.file)
+        if function is None:
             raise ScriptError("there is no %s in it" % name, self.file, fix="define %s(model, reqs)" % name)
-        function: Callable[..., Any] = found
         return function
 
     def _with_id(self, function: Callable[..., Any], model: Any, value: Any) -> Any:
@@ -111,12 +124,11 @@ class Script:
         raise NotImplementedError
 
     def preprocess(self, req: Dict[str, Any]) -> Dict[str, Any]:
-        function = getattr(self.module, "net_preprocess", None)
-        if function is None:
+        """The request as `net_preprocess` makes it. Raises Failed for its code and message, and what it raises."""
+        if self.prepare is None:
             return req
-        returned = self._with_id(function, self.model, req)
-        changed, code, message = returned
-        _refuse(code, message)
+        changed, code, message = self._with_id(self.prepare, self.model, req)
+        _refuse(code, message, changed is None)
         if not isinstance(changed, dict):
             raise WrongShape("net_preprocess must return a request, not %s" % type(changed).__name__)
         return changed
@@ -129,13 +141,18 @@ class Script:
         return ScriptError("the script did not start%s: %s" % (told, message or "no message"), self.file)
 
 
-def _refuse(code: Any, message: Any) -> None:
-    """Raise what a call's message says, if it says something; the message decides, not the code."""
+def _refuse(code: Any, message: Any, returned_nothing: bool) -> None:
+    """Raise what a call's message says, if it says something; the message decides, not the code.
+
+    Only where nothing was returned beside them, the code decides too.
+    """
     raised = getattr(message, "error", None)
     if raised is not None:
         raise raised
-    if message in ("", b"", None) or (isinstance(code, int) and code in GOOD):
+    silent = message in ("", b"", None)
+    if (silent and not returned_nothing) or (isinstance(code, int) and code in GOOD):
         return
+    message = "the script says no more than this code" if silent else message
     text = message.decode("utf-8", "replace") if isinstance(message, bytes) else message
     text = text if isinstance(text, str) else json.dumps(text, default=str)
     raise Failed(code if isinstance(code, int) and not isinstance(code, bool) else FAILED, text)
@@ -167,8 +184,7 @@ class Third(Script):
 
     def call(self, reqs: Sequence[Dict[str, Any]]) -> List[Any]:
         rets, code, message = self._with_id(self.infer, self.model, list(reqs))
-        if rets is not None:
-            _refuse(code, message)
+        _refuse(code, message, rets is None)
         return _results(rets)
 
 
@@ -177,36 +193,15 @@ class WithFiles(Script):
 
     needs_files = True
 
-    def __init__(self, package: Package, module: ModuleType) -> None:
-        super().__init__(package, module)
-        self.folder = ""
-
-    @contextlib.contextmanager
-    def named(self, reqs: Sequence[Dict[str, Any]]) -> Iterator[List[Dict[str, Any]]]:
-        """The requests with a file in the place of each body, for as long as this is open."""
-        with tempfile.TemporaryDirectory(dir=self.folder) as folder:
-            yield [
-                {**req, "data": self._named(req["data"], os.path.join(folder, str(number)))}
-                for number, req in enumerate(reqs)
-            ]
-
-    def _named(self, data: Any, path: str) -> Any:
-        if isinstance(data, list):
-            return [self._named(entry, "%s-%d" % (path, number)) for number, entry in enumerate(data)]
-        with open(path, "wb") as file:
-            file.write(data["body"])
-        return {"uri": path, "attribute": data["attribute"]}
-
     def _older(self, configs: Dict[str, Any]) -> Dict[str, Any]:
         """The configuration with the names of its time as well."""
-        self.folder = configs["workspace"]
         names = {"tar_files": configs["model_files"], "custom_values": configs["custom_params"]}
         return {**configs, **names, "image_width": configs["image_width"]}
 
 
 class Second(WithFiles):
     def create(self, configs: Dict[str, Any]) -> None:
-        returned = self.module.net_init(self._older(configs))
+        returned = self._function("net_init")(self._older(configs))
         try:
             self.model, message = returned
         except (TypeError, ValueError):
@@ -217,11 +212,9 @@ class Second(WithFiles):
             raise self._refused(message)
 
     def call(self, reqs: Sequence[Dict[str, Any]]) -> List[Any]:
-        with self.named(reqs) as named:
-            returned = self._with_id(self.infer, self.model, named)
+        returned = self._with_id(self.infer, self.model, list(reqs))
         rets, message = returned if len(returned) == 2 else (returned[0], returned[-1])
-        if rets is not None:
-            _refuse(FAILED, message)
+        _refuse(FAILED, message, False)
         return _results(rets)
 
 
@@ -234,11 +227,11 @@ class First(WithFiles):
             raise self._refused(self.model["error"])
 
     def call(self, reqs: Sequence[Dict[str, Any]]) -> List[Any]:
-        with self.named(reqs) as named:
-            text = self.infer(self.model, json.dumps({"reqid": REQID, "reqs": named}))
-            value = text if isinstance(text, dict) else json.loads(text)
-            _refuse(FAILED, value.get("error", ""))
-            return [self._parsed(item) for item in _results(value.get("results"))]
+        named = [{**req, "data": _without_bodies(req["data"])} for req in reqs]
+        text = self.infer(self.model, json.dumps({"reqid": REQID, "reqs": named}))
+        value = text if isinstance(text, dict) else json.loads(text)
+        _refuse(FAILED, value.get("error", ""), False)
+        return [self._parsed(item) for item in _results(value.get("results"))]
 
     def _parsed(self, item: Any) -> Any:
         """Results are JSON text inside the JSON text; three codes have a meaning of their own."""
@@ -256,6 +249,13 @@ class First(WithFiles):
             with open(item["result_file"], "rb") as file:
                 item["body"] = file.read()
         return item
+
+
+def _without_bodies(data: Any) -> Any:
+    """Pictures as JSON can hold them: by the paths of their files."""
+    if isinstance(data, list):
+        return [_without_bodies(entry) for entry in data]
+    return {name: value for name, value in data.items() if name != "body"}
 
 
 OLD_CODES = {-1: (400, "out of batch size"), -2: (500, "forward failed"), -3: (400, "invalid image")}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import binascii
 import json
+import re
 from typing import Any, Dict, List, NamedTuple, Sequence, Tuple, Union
 
 from panglot_worker.dialects.evals import rooted
@@ -12,6 +13,8 @@ from panglot_worker.dialects.evals.failures import BAD_DATA, FAILED, NOT_SUPPORT
 
 Buffer = Union[bytes, bytearray, memoryview]
 FETCHED = ("http://", "https://")
+FILE = "file://"
+SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
 
 
 class Fetched(NamedTuple):
@@ -50,7 +53,7 @@ class Sources:
         for data in wanted:
             if data["uri"] not in http:
                 data["body"] = self._own(data["uri"], left)
-                left -= len(data["body"]) if data["uri"].startswith("file:") else 0
+                left -= 0 if data["uri"].startswith("data:") else len(data["body"])
         if http and fetched is None:
             raise Fetching(http)
         for data in wanted:
@@ -62,15 +65,16 @@ class Sources:
             data["uri"] = ""
 
     def _own(self, uri: str, most: int) -> bytes:
-        """Bytes in the URI itself, or of a file of at most so many."""
+        """Bytes in the URI itself, or of a file of at most so many. A path without a scheme needs a root."""
         if uri.startswith("data:"):
             return _data(uri)
-        if uri.startswith("file://"):
-            try:
-                return rooted.read(self.root, uri[len("file://") :], most)
-            except rooted.Unreadable:
-                raise Failed(FAILED, UNREADABLE) from None
-        raise Failed(FAILED, NOT_SUPPORTED)
+        path = uri[len(FILE) :] if uri.startswith(FILE) else uri
+        if path is uri and (SCHEME.match(uri) or not self.root):
+            raise Failed(FAILED, NOT_SUPPORTED)
+        try:
+            return rooted.read(self.root, path, most)
+        except rooted.Unreadable:
+            raise Failed(FAILED, UNREADABLE) from None
 
 
 def _data(uri: str) -> bytes:

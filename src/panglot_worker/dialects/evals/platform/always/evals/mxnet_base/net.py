@@ -1,5 +1,6 @@
 """The configuration of an MXNet script: its files, its batch, its crop."""
 
+import contextlib
 import csv
 import json
 import os
@@ -22,6 +23,7 @@ class NetConfig:
         self.model_params = {}
 
     def parse(self, configs):
+        """Take what is known of the files, the batch and the crop from the configuration; returns itself."""
         self.use_device = configs.get("use_device") or self.use_device
         self.batch_size = configs.get("batch_size") or 1
         self.custom_params = configs.get("custom_params") or configs.get("custom_values") or {}
@@ -41,10 +43,18 @@ class NetConfig:
         if name.endswith(".params"):
             self.file_model = path
             self.model_prefix, self.model_epoch = parse_params_file(path)
+            _name_epoch(path, "%s-%04d.params" % (self.model_prefix, self.model_epoch))
         elif name.endswith("symbol.json"):
             self.file_symbol = path
         elif name.endswith(".csv"):
             self.file_labels = path
+
+
+def _name_epoch(path, usual):
+    """Let MXNet find a file without an epoch in its name, since it looks for prefix and epoch alone."""
+    if path != usual:
+        with contextlib.suppress(OSError):
+            os.symlink(os.path.basename(path), usual)
 
 
 def parse_infer_config(tar):

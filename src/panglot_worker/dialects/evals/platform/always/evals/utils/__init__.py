@@ -87,9 +87,12 @@ def file_check(configs, key, must=True):
 
 
 def parse_params_file(name):
-    """The prefix and the epoch in the name of an MXNet file: `net-0012.params` is net and 12."""
-    prefix, _, epoch = os.path.splitext(name)[0].rpartition("-")
-    return prefix, int(epoch)
+    """The prefix and the epoch in the path of an MXNet file: `net-0012.params` is net and 12, without a number 0."""
+    folder, base = os.path.split(name)
+    prefix, _, epoch = os.path.splitext(base)[0].rpartition("-")
+    if not prefix or not epoch.isdecimal():
+        return os.path.splitext(name)[0], 0
+    return os.path.join(folder, prefix), int(epoch)
 
 
 def parse_crop_size(configs, model_params=None, custom_values=None, default_image_width=0, default_image_height=0):

@@ -68,7 +68,7 @@ def net_inference_handler(function):
         _enter(reqid)
         try:
             returned = function(model, reqs)
-            if "net_init" in function.__globals__ and len(returned) == 2:
+            if len(returned) == 2 and _has_net_init(function.__globals__):
                 # The generation before: results and an error text.
                 return returned
             rets, code, message = returned
@@ -80,6 +80,11 @@ def net_inference_handler(function):
 
     net_inference.evals_handler = "net_inference"
     return net_inference
+
+
+def _has_net_init(names):
+    """Whether a script is of the generation before: it starts with `net_init`, or has that function's decorator."""
+    return "net_init" in names or any(getattr(value, "evals_handler", "") == "net_init" for value in names.values())
 
 
 def _add_header(rets):
