@@ -17,11 +17,11 @@ sys.path[:0] = [str(Path(__file__).resolve().parents[2] / "src"), str(Path(__fil
 
 from panglot_worker.net.hosts import AddressRefused  # noqa: E402
 from panglot_worker.video import sources  # noqa: E402
-from panglot_worker.video.frames import Decoder, Ended, Sampling, Source  # noqa: E402
-from panglot_worker.video.limits import Limits, Rules  # noqa: E402
+from panglot_worker.video.decoder_process import DecoderProcess, Ended, Sampling, VideoSource  # noqa: E402
+from panglot_worker.video.limits import SourceRules, VideoLimits  # noqa: E402
 from support.live import LiveServer, whole  # noqa: E402
 
-LIMITS = Limits(open=8, stall=8, results=10)
+LIMITS = VideoLimits(open=8, stall=8, results=10)
 
 
 def own_network() -> None:
@@ -67,8 +67,8 @@ class Counting:
             self.datagrams += 1
 
 
-def outcome(source: Source, rules: Rules, opened: set[str]) -> str:
-    decoder = Decoder(source, Sampling(), LIMITS, rules)
+def outcome(source: VideoSource, rules: SourceRules, opened: set[str]) -> str:
+    decoder = DecoderProcess(source, Sampling(), LIMITS, rules)
     known = sockets()
     try:
         while True:
@@ -90,16 +90,16 @@ def main(given: dict[str, Any]) -> dict[str, Any]:
         text = Path(path).read_bytes()
         if b"{port}" in text:
             Path(path).write_bytes(text.replace(b"{port}", str(counting.port).encode()))
-        outcomes[name] = outcome(sources.find(path, Rules()), Rules(), opened)
+        outcomes[name] = outcome(sources.find(path, SourceRules()), SourceRules(), opened)
     for name in given.get("served", []):
         body = Path(given["files"][name]).read_bytes()
         with LiveServer(lambda number, path, head, body=body: [whole(body)]) as web:
-            rules = Rules(url_allow=(f"127.0.0.1:{web.port}",))
+            rules = SourceRules(url_allow=(f"127.0.0.1:{web.port}",))
             outcomes[f"{name} served"] = outcome(sources.find(web.url("/a.mp4"), rules), rules, set())
     for word in given.get("words", []):
         try:
             outcomes[word[:60]] = outcome(
-                sources.find(word.replace("{port}", str(counting.port)), Rules()), Rules(), opened
+                sources.find(word.replace("{port}", str(counting.port)), SourceRules()), SourceRules(), opened
             )
         except AddressRefused:
             outcomes[word[:60]] = "refused"

@@ -12,18 +12,18 @@ import numpy as np
 import pytest
 
 from panglot_worker.net.hosts import AddressRefused
-from panglot_worker.video import files, sources
-from panglot_worker.video.frames import LENT, Decoder, Ended, Frame, Sampling
-from panglot_worker.video.limits import Limits, Rules
-from panglot_worker.video.results import Result, Results
+from panglot_worker.video import named_files, sources
+from panglot_worker.video.decoder_process import LENT, DecoderProcess, Ended, Sampling, VideoFrame
+from panglot_worker.video.history import Result, ResultHistory
+from panglot_worker.video.limits import SourceRules, VideoLimits
 from support.videos import made, make, number_of, numbered
 
-RULES = Rules()
+RULES = SourceRules()
 
 
 def play(path: Path) -> tuple[list[Any], str]:
     source = sources.find(str(path), RULES)
-    decoder = Decoder(source, Sampling(), Limits(), RULES)
+    decoder = DecoderProcess(source, Sampling(), VideoLimits(), RULES)
     frames = []
     try:
         while True:
@@ -57,7 +57,7 @@ def test_blue_comes_first(tmp_path: Path) -> None:
 
     path = make(tmp_path / "blue.mp4", 2, picture=blue)
     source = sources.find(str(path), RULES)
-    decoder = Decoder(source, Sampling(), Limits(), RULES)
+    decoder = DecoderProcess(source, Sampling(), VideoLimits(), RULES)
     frame = next(frame for frame in iter(decoder.next, 0) if frame)
     assert frame.array.dtype == np.uint8
     assert frame.array.flags.c_contiguous
@@ -77,8 +77,8 @@ def test_a_frame_size_that_changes_on_the_way(tmp_path: Path) -> None:
 
 def test_frames_somebody_keeps_stay_as_they_are(tmp_path: Path) -> None:
     source = sources.find(str(make(tmp_path / "a.mp4", 60)), RULES)
-    decoder = Decoder(source, Sampling(), Limits(), RULES)
-    kept: list[Frame] = []
+    decoder = DecoderProcess(source, Sampling(), VideoLimits(), RULES)
+    kept: list[VideoFrame] = []
     with contextlib.suppress(Ended):
         while True:
             kept += filter(None, [decoder.next()])
@@ -117,17 +117,17 @@ def test_below_a_root_only(tmp_path: Path) -> None:
     (root / "away").symlink_to(tmp_path)
     os.link(outside, root / "hard.mp4")
     os.mkfifo(root / "pipe")
-    rules = Rules(any_file=False, root=str(root), cameras=False)
+    rules = SourceRules(any_file=False, root=str(root), cameras=False)
     for path in ("in/a.mp4", str(inside)):
-        os.close(files.open_file(path, rules))
+        os.close(named_files.open_file(path, rules))
     bad = ["", "link.mp4", "away/outside.mp4", "hard.mp4", "pipe", "in", "../outside.mp4", "in/../../outside.mp4",
            str(outside), "in//a.mp4", "./in/a.mp4", "in/a.mp4\0", "~/a", "/dev/zero", "in/%61.mp4"]  # fmt: skip
     for path in bad:
         with pytest.raises(AddressRefused) as caught:
-            files.open_file(path, rules)
+            named_files.open_file(path, rules)
         assert str(caught.value) == "there is no such file", "the same words for all"
     with pytest.raises(AddressRefused, match="--uri-root"):
-        files.open_file(str(inside), Rules(any_file=False))
+        named_files.open_file(str(inside), SourceRules(any_file=False))
     with pytest.raises(AddressRefused, match="loopback"):
         sources.find("/dev/video0", rules)
 
@@ -136,7 +136,7 @@ def test_below_a_root_only(tmp_path: Path) -> None:
 
 
 def test_results_are_kept_up_to_a_number() -> None:
-    results = Results(3)
+    results = ResultHistory(3)
     for number in range(5):
         results.add(number, None, str(number))
     assert [one.message for one in results.take()] == ["2", "3", "4"]

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from panglot_worker.video import sources
-from panglot_worker.video.frames import Decoder, Ended, Sampling
-from panglot_worker.video.limits import Limits, Rules
+from panglot_worker.video.decoder_process import DecoderProcess, Ended, Sampling
+from panglot_worker.video.limits import SourceRules, VideoLimits
 from support.videos import make
 
 FRAMES = 80
@@ -40,8 +40,8 @@ def bare(path: Path) -> float:
 
 
 def ours(path: Path) -> float:
-    source = sources.find(str(path), Rules())
-    decoder = Decoder(source, Sampling(), Limits(), Rules())
+    source = sources.find(str(path), SourceRules())
+    decoder = DecoderProcess(source, Sampling(), VideoLimits(), SourceRules())
     began, count = 0.0, 0
     try:
         while True:

@@ -15,7 +15,7 @@ ANY_PORT = 0
 
 
 class AddressRefused(Exception):
-    """The rules on addresses forbid asking this one; the message says which rule."""
+    """The rules forbid to ask an address, or to open a file, that a stranger named; the message says why."""
 
 
 def spelt(text: str) -> str:

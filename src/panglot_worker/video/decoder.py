@@ -31,11 +31,11 @@ MEMORY = 4 << 30
 TICK = 0.5
 NO_CONNECTION = "there is no connection to it"
 BAD_PACKETS = 500
-"""Packets in a row that cannot be decoded before it is given up."""
+"""Packets in a row that cannot be decoded before the video is given up."""
 
 
-class Failure(Exception):
-    """Why there are no (more) frames. `kind` is a word for programs, `detail` for the log alone."""
+class DecodingFailure(Exception):
+    """Why there are no frames, or no more. `kind` is a word for programs, `detail` is for the log alone."""
 
     def __init__(self, kind: str, message: str, detail: str = "") -> None:
         super().__init__(message)
@@ -45,6 +45,7 @@ class Failure(Exception):
 
 
 def main() -> None:
+    """Decode what the first line of standard input orders, tell of it on standard output, and end the process."""
     out = os.fdopen(os.dup(1), "wb", 0)
     os.dup2(2, 1)
     order = json.loads(sys.stdin.buffer.readline())
@@ -57,7 +58,7 @@ def main() -> None:
     decoder = Decoder(order, mmap.mmap(order["memory"], memory.length(size)), out)
     try:
         ending: Dict[str, Any] = {"end": decoder.run()}
-    except Failure as error:
+    except DecodingFailure as error:
         ending = {"error": error.kind, "message": error.message, "detail": error.detail}
     except MemoryError:
         ending = {"error": "too_large", "message": "decoding it takes too much memory"}
@@ -69,12 +70,15 @@ def main() -> None:
 
 
 def end_with_worker() -> NoReturn:
+    """End this process when its standard input ends: the worker has closed it, or is dead."""
     while os.read(0, 4096):
         pass
     os._exit(0)
 
 
 class Decoder:
+    """Opens one source, decodes it, and puts the frames that are wanted into shared memory."""
+
     def __init__(self, order: Dict[str, Any], frames: mmap.mmap, out: Any) -> None:
         self.order = order
         self.limits = order["limits"]
@@ -88,7 +92,7 @@ class Decoder:
         self._moment = 0.0
         self._told = 0.0
         self._reformatter: Any = None
-        """One for all frames: each of its own would work out anew how to convert."""
+        """One for all frames: a new one would work out anew how to convert."""
 
     def tell(self, message: Dict[str, Any]) -> None:
         self._told = time.monotonic()
@@ -97,7 +101,7 @@ class Decoder:
             data = data[self.out.write(data) :]
 
     def run(self) -> str:
-        """Until the video ends; why it did, where that was not its own end. Raises Failure."""
+        """Decode until the video ends. Returns "limit" where a live source had its time. Raises DecodingFailure."""
         container, stream = self._open()
         from av.video.reformatter import VideoReformatter
 
@@ -105,7 +109,9 @@ class Decoder:
         rate = float(stream.average_rate or stream.guessed_rate or 0) or 25.0
         duration = container.duration / 1e6 if container.duration else 0.0
         if not self.live and duration > self.limits["seconds"]:
-            raise Failure("too_long", "the video lasts %.3g s, more than %g s" % (duration, self.limits["seconds"]))
+            raise DecodingFailure(
+                "too_long", "the video lasts %.3g s, more than %g s" % (duration, self.limits["seconds"])
+            )
         self._check_size(stream.width, stream.height)
         self.tell({"open": {"fps": round(rate, 3), "seconds": duration}, "live": self.live})
         began = time.monotonic()
@@ -122,21 +128,21 @@ class Decoder:
             elif time.monotonic() - self._told > TICK:
                 self.tell({"tick": self.decoded})
         if not self.decoded:
-            raise Failure("undecodable", "it holds no frame that can be decoded")
+            raise DecodingFailure("undecodable", "it holds no frame that can be decoded")
         if self._source is not None and self._source.broken:
-            raise Failure("dropped", "the connection broke off")
+            raise DecodingFailure("dropped", "the connection broke off")
         if self.order["kind"] == "rtsp":
-            raise Failure("dropped", "the stream broke off")
+            raise DecodingFailure("dropped", "the stream broke off")
         return ""
 
     def _is_over(self, number: int, seconds: float, running: float) -> bool:
-        """Whether a live source had its time. Raises Failure where a file is too long, whatever its header said."""
+        """Whether a live source had its time. Raises DecodingFailure for a file that is too long after all."""
         if self.live:
             return bool(0 < self.limits["stream_seconds"] < running)
         if number >= self.limits["frames"]:
-            raise Failure("too_long", "the video has more than %d frames" % self.limits["frames"])
+            raise DecodingFailure("too_long", "the video has more than %d frames" % self.limits["frames"])
         if seconds > self.limits["seconds"]:
-            raise Failure("too_long", "the video lasts more than %g s" % self.limits["seconds"])
+            raise DecodingFailure("too_long", "the video lasts more than %g s" % self.limits["seconds"])
         return False
 
     def _is_wanted(self, number: int, moment: float) -> bool:
@@ -175,17 +181,17 @@ class Decoder:
                 container = av.open(where, format="v4l2")
         except AddressRefused as error:
             # The same words as for an address where nobody answers: clients must not learn what is where.
-            raise Failure("refused", NO_CONNECTION, "%s; --url-allow would let it" % error) from None
+            raise DecodingFailure("refused", NO_CONNECTION, "%s; --url-allow would let it" % error) from None
         except TooLarge as error:
-            raise Failure("too_large", str(error)) from None
+            raise DecodingFailure("too_large", str(error)) from None
         except Unreachable as error:
-            raise Failure("unreachable", str(error)) from None
+            raise DecodingFailure("unreachable", str(error)) from None
         except av.error.FFmpegError as error:
             raise self._failed(error) from None
         except OSError as error:
-            raise Failure("unreachable", NO_CONNECTION, error.strerror or type(error).__name__) from None
+            raise DecodingFailure("unreachable", NO_CONNECTION, error.strerror or type(error).__name__) from None
         if not container.streams.video:
-            raise Failure("undecodable", "it holds no video")
+            raise DecodingFailure("undecodable", "it holds no video")
         stream = container.streams.best("video") or container.streams.video[0]
         # Threads by frame delay live pictures by as many frames as there are threads.
         stream.thread_type = "SLICE" if self.live else "AUTO"
@@ -205,19 +211,19 @@ class Decoder:
         options["analyzeduration"] = "1000000"
         return av.open(relay.url, format="rtsp", options=options)
 
-    def _failed(self, error: Exception) -> Failure:
+    def _failed(self, error: Exception) -> DecodingFailure:
         if self._source is not None and self._source.broken:
-            return Failure("dropped", "the connection broke off")
+            return DecodingFailure("dropped", "the connection broke off")
         if self.order["kind"] == "rtsp":
-            return Failure("unreachable", "the server does not play it: %s" % getattr(error, "strerror", error))
+            return DecodingFailure("unreachable", "the server does not play it: %s" % getattr(error, "strerror", error))
         if self.order["kind"] == "camera":
-            return Failure("unreachable", "the camera cannot be opened: %s" % getattr(error, "strerror", error))
-        return Failure("undecodable", "it is no video of a known format")
+            return DecodingFailure("unreachable", "the camera cannot be opened: %s" % getattr(error, "strerror", error))
+        return DecodingFailure("undecodable", "it is no video of a known format")
 
     # Decoding
 
     def _frames(self, container: Any, stream: Any) -> Iterator[Any]:
-        """All frames, those the decoder holds back at the end included. What is damaged is passed over, for a while."""
+        """All frames, with those the codec holds back at the end. Damaged packets are passed over, for a while."""
         import av
 
         bad = 0
@@ -234,8 +240,8 @@ class Decoder:
                 bad += 1
                 if bad > BAD_PACKETS or isinstance(error, OSError):
                     if self.live:
-                        raise Failure("dropped", "the stream broke off") from None
-                    raise Failure("undecodable", "it is damaged: %s" % error) from None
+                        raise DecodingFailure("dropped", "the stream broke off") from None
+                    raise DecodingFailure("undecodable", "it is damaged: %s" % error) from None
                 continue
             if frames:
                 bad = 0
@@ -262,16 +268,12 @@ class Decoder:
 
     def _check_size(self, width: int, height: int) -> None:
         if width * height > self.limits["pixels"]:
-            raise Failure("too_large", "its frames of %d x %d are too large" % (width, height))
+            raise DecodingFailure("too_large", "its frames of %d x %d are too large" % (width, height))
 
     def _free_slot(self) -> int:
-        """The first that is free: memory just used is still in the processor's cache."""
+        """Wait for a free slot. The first one is taken: memory just used is still in the processor's cache."""
         while True:
             for slot in range(memory.SLOTS):
                 if self.frames[slot] == memory.FREE:
                     return slot
             time.sleep(0.001)
-
-
-if __name__ == "__main__":
-    main()

@@ -23,12 +23,12 @@ class TooLarge(Exception):
     """More bytes than may be read."""
 
 
-def connect(address: Url, timeout: float) -> socket.socket:
-    """A connection to an address the name stands for now. Raises AddressRefused or OSError."""
-    found = socket.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM)
-    urls.check_addresses(address, [str(entry[4][0]) for entry in found])
+def connect(url: Url, timeout: float) -> socket.socket:
+    """Connect to an address that the host of a URL stands for now. Raises AddressRefused or OSError."""
+    entries = socket.getaddrinfo(url.host, url.port, type=socket.SOCK_STREAM)
+    urls.check_addresses(url, [str(entry[4][0]) for entry in entries])
     failure: Optional[OSError] = None
-    for family, kind, protocol, _, where in found[:4]:
+    for family, kind, protocol, _, where in entries[:4]:
         sock = socket.socket(family, kind, protocol)
         sock.settimeout(min(timeout, CONNECT))
         try:
@@ -41,13 +41,13 @@ def connect(address: Url, timeout: float) -> socket.socket:
     raise failure or OSError("no connection")
 
 
-class Source:
-    """The body of an answer, as a file that is read once. `broken`: it ended before its sender said so."""
+class HttpStream:
+    """The body of an HTTP answer, as a file that is read once. `broken`: it ended before its sender said so."""
 
     def __init__(self, url: str, url_allow: Sequence[str], most: int, timeout: float) -> None:
         self._allowed = Allowed(url_allow)
         self._timeout = timeout
-        self.address = urls.parse(url, self._allowed)
+        self.url = urls.parse(url, self._allowed)
         self._answer = self._get({})
         length = self._answer.getheader("content-length")
         self.size = int(length) if length and length.isdigit() else -1
@@ -64,6 +64,7 @@ class Source:
         return self.size >= 0 and self._answer.getheader("accept-ranges", "") == "bytes"
 
     def read(self, count: int = -1) -> bytes:
+        """At most so many bytes, as soon as there are any; nothing at the end, or when the connection breaks."""
         try:
             # Not read(): of a live source that waits until all of it is there.
             data: bytes = self._answer.read1(count)
@@ -81,7 +82,7 @@ class Source:
         for _ in range(MOST_REDIRECTS + 1):
             answer = self._ask(headers)
             if answer.status in urls.REDIRECTS:
-                self.address = urls.redirected(self.address, answer.getheader("location", ""), self._allowed)
+                self.url = urls.redirected(self.url, answer.getheader("location", ""), self._allowed)
                 answer.close()
                 continue
             if answer.status not in (200, 206):
@@ -91,15 +92,15 @@ class Source:
         raise AddressRefused("too many redirects")
 
     def _ask(self, headers: Dict[str, str]) -> Any:
-        address = self.address
-        sock = connect(address, self._timeout)
+        url = self.url
+        sock = connect(url, self._timeout)
         try:
-            if address.scheme == "https":
-                sock = ssl.create_default_context().wrap_socket(sock, server_hostname=address.host)
-            asking = http.client.HTTPConnection(address.host, address.port)
+            if url.scheme == "https":
+                sock = ssl.create_default_context().wrap_socket(sock, server_hostname=url.host)
+            asking = http.client.HTTPConnection(url.host, url.port)
             asking.sock = sock
-            asking.putrequest("GET", address.target, skip_host=True, skip_accept_encoding=True)
-            about = {"Host": address.authority, "Accept-Encoding": "identity", "Connection": "close", **headers}
+            asking.putrequest("GET", url.target, skip_host=True, skip_accept_encoding=True)
+            about = {"Host": url.authority, "Accept-Encoding": "identity", "Connection": "close", **headers}
             for name, value in about.items():
                 asking.putheader(name, value)
             asking.endheaders()
@@ -109,10 +110,10 @@ class Source:
             raise Unreachable("the answer is not HTTP: %s" % type(error).__name__) from None
 
 
-class Ranged:
-    """The same for a file whose server sends any part of it: one may seek. Offers what PyAV looks for, and no more."""
+class SeekableHttpStream:
+    """An HttpStream that can seek, since its server sends any range. Offers what PyAV looks for, and no more."""
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: HttpStream) -> None:
         self.source = source
         self._at = 0
 
@@ -139,7 +140,7 @@ class Ranged:
         source._answer, self._at = answer, target
 
 
-def opened(url: str, url_allow: Sequence[str], most: int, timeout: float) -> Tuple[Source, Any]:
-    """A source, and the file to read it by."""
-    source = Source(url, url_allow, most, timeout)
-    return source, Ranged(source) if source.ranges else source
+def opened(url: str, url_allow: Sequence[str], most: int, timeout: float) -> Tuple[HttpStream, Any]:
+    """Open a URL: its stream, and the file to read that by, in which one may seek where the server allows it."""
+    source = HttpStream(url, url_allow, most, timeout)
+    return source, SeekableHttpStream(source) if source.ranges else source

@@ -1,12 +1,15 @@
-"""What bounds a video."""
+"""What bounds a video, and which videos may be named."""
 
 from __future__ import annotations
 
 from typing import Any, Dict, NamedTuple, Sequence
 
 
-class Limits(NamedTuple):
-    """`seconds` and `frames` bound files, `stream_seconds` live sources (0: nothing does); the rest bounds both."""
+class VideoLimits(NamedTuple):
+    """How long and how large a video may be.
+
+    `seconds` and `frames` bound files, `stream_seconds` bounds live sources (0: nothing does); the rest bounds both.
+    """
 
     seconds: float = 600.0
     frames: int = 18_000
@@ -20,31 +23,31 @@ class Limits(NamedTuple):
     streams: int = 64
 
 
-class Rules(NamedTuple):
+class SourceRules(NamedTuple):
     """Which sources may be opened."""
 
     any_file: bool = True
     """Every path of this machine may be named: by the graph file, never by a client."""
     root: str = ""
-    """Otherwise the one folder whose files may be; without it none."""
+    """Otherwise the one folder whose files may be named; without it none may."""
     url_allow: Sequence[str] = ()
     folder: str = ""
-    """Where paths lead from that lead to nothing from the working folder."""
+    """Where a path is looked for that leads to nothing from the working folder."""
     cameras: bool = True
     """Cameras of this machine may be named."""
 
 
-def limits_of(settings: Dict[str, Any]) -> Limits:
-    """From what the front tells a worker; what it does not say stays as it is."""
-    return Limits(**settings.get("video", {}))
+def limits_of(settings: Dict[str, Any]) -> VideoLimits:
+    """The limits the front tells a worker; those it leaves out have their defaults."""
+    return VideoLimits(**settings.get("video", {}))
 
 
-def rules_for_clients(settings: Dict[str, Any]) -> Rules:
+def rules_for_clients(settings: Dict[str, Any]) -> SourceRules:
     """What a request may name: files below `uri_root` alone, however near the client is."""
     root, allowed = str(settings.get("uri_root", "")), settings.get("url_allow", ())
-    return Rules(any_file=False, root=root, url_allow=allowed, cameras=bool(settings.get("local_only", True)))
+    return SourceRules(any_file=False, root=root, url_allow=allowed, cameras=bool(settings.get("local_only", True)))
 
 
-def rules_for_graphs(settings: Dict[str, Any], folder: str) -> Rules:
-    """What a graph file in `folder` may name: it belongs to who runs the server."""
-    return Rules(url_allow=settings.get("url_allow", ()), folder=folder)
+def rules_for_graphs(settings: Dict[str, Any], folder: str) -> SourceRules:
+    """What a graph file in `folder` may name: all it likes, since it belongs to whoever runs the server."""
+    return SourceRules(url_allow=settings.get("url_allow", ()), folder=folder)

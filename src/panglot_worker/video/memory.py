@@ -1,7 +1,9 @@
 """The memory in which frames cross from a decoder to its worker: a page of marks, then slots of one size.
 
-A slot's mark says whose it is. The decoder takes a free one, fills it and tells the worker; the worker clears the mark
-when nothing refers to the frame any more. The file is sparse: a slot costs as much as the largest frame put in it.
+A slot's mark says whose it is, and only its owner writes to the slot or its mark: the decoder while it is FREE, the
+worker while it is TAKEN. The decoder fills a free slot, marks it taken and tells the worker, in this order; the worker
+marks it free when nothing refers to the frame any more. No lock is needed, since neither writes what the other owns.
+The file is sparse: a slot costs as much as the largest frame put in it.
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ FREE, TAKEN = 0, 1
 
 
 def slot_size(pixels: int) -> int:
+    """The bytes of a slot for frames of so many pixels, in whole pages."""
     return -(-pixels * 3 // mmap.PAGESIZE) * mmap.PAGESIZE
 
 
@@ -22,4 +25,5 @@ def start_of(slot: int, size: int) -> int:
 
 
 def length(size: int) -> int:
+    """The bytes of the whole file, with slots of this size."""
     return HEADER + SLOTS * size

@@ -23,12 +23,15 @@ LARGEST_BODY = 1 << 20
 INTERLEAVED = b"$"
 
 
-class Broken(Exception):
-    """What the server says is not RTSP, or leads elsewhere."""
+class BadAnswer(Exception):
+    """The server's answer is not RTSP, or leads elsewhere."""
 
 
 class Relay:
-    """Connects at once. Raises AddressRefused or OSError. `url` is what FFmpeg is to open."""
+    """A relay to one server, which it connects to at once. `url` is what FFmpeg is to open.
+
+    Raises AddressRefused or OSError.
+    """
 
     def __init__(self, url: str, url_allow: Sequence[str], timeout: float) -> None:
         address = parse(url, Allowed(url_allow), ("rtsp",))
@@ -50,7 +53,7 @@ class Relay:
         asking.start()
         try:
             self._answer(self._server.makefile("rb"), client)
-        except (OSError, Broken):
+        except (OSError, BadAnswer):
             pass
         for sock in (client, self._server):
             # Closing alone would wait for the thread that reads from it.
@@ -70,7 +73,7 @@ class Relay:
             pass
 
     def _answer(self, source: Any, client: socket.socket) -> None:
-        """Pass on message by message until the end. Raises Broken."""
+        """Pass on message by message until the end. Raises BadAnswer."""
         while True:
             first = source.read(1)
             if not first:
@@ -82,11 +85,11 @@ class Relay:
             head = first + self._head(source)
             status = STATUS.match(head)
             if status is not None and status[1].startswith(b"3"):
-                raise Broken("the server redirects")
+                raise BadAnswer("the server redirects")
             length = LENGTH.search(head)
             size = int(length[1]) if length is not None else 0
             if size > LARGEST_BODY:
-                raise Broken("an answer is too large")
+                raise BadAnswer("an answer is too large")
             client.sendall(head + source.read(size))
 
     @staticmethod
@@ -96,7 +99,7 @@ class Relay:
             line = source.readline(LARGEST_HEAD)
             head += line
             if not line or len(head) > LARGEST_HEAD:
-                raise Broken("an answer has no end")
+                raise BadAnswer("an answer has no end")
             if head == b"\n" or head == b"\r\n":
                 break
         return head

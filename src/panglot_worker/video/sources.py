@@ -1,24 +1,40 @@
-"""From what a client wrote to something a decoder can open."""
+"""From what a client wrote to something a decoder can open: a file, a camera, or an address of http, https or rtsp."""
 
 from __future__ import annotations
 
+import re
+
 from panglot_worker.net.hosts import AddressRefused, Allowed
 from panglot_worker.net.urls import parse
-from panglot_worker.video import urls
-from panglot_worker.video.files import open_file
-from panglot_worker.video.frames import Source
-from panglot_worker.video.limits import Rules
+from panglot_worker.video.decoder_process import VideoSource
+from panglot_worker.video.limits import SourceRules
+from panglot_worker.video.named_files import open_file
 
-CAMERA, FILE = "camera", "file"
+SCHEMES = ("http", "https", "rtsp")
+ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*[:,]")
+CAMERA = re.compile(r"/dev/video[0-9]+")
 
 
-def find(text: str, rules: Rules) -> Source:
-    """An address is checked as far as that goes without asking anyone; a file is opened. Raises AddressRefused."""
-    if urls.CAMERA.fullmatch(text):
+def find(text: str, rules: SourceRules) -> VideoSource:
+    """The source a text names. An address is checked as far as that goes without asking anyone; a file is opened.
+
+    Raises AddressRefused.
+    """
+    if CAMERA.fullmatch(text):
         if not rules.cameras:
             raise AddressRefused("cameras may be named only while the server listens on loopback")
-        return Source(CAMERA, text, text)
-    if urls.is_address(text):
-        scheme = parse(text, Allowed(rules.url_allow), urls.SCHEMES).scheme
-        return Source("rtsp" if scheme == "rtsp" else "http", text, urls.shown(text))
-    return Source(FILE, open_file(text, rules), text)
+        return VideoSource("camera", text, text)
+    if is_address(text):
+        scheme = parse(text, Allowed(rules.url_allow), SCHEMES).scheme
+        return VideoSource("rtsp" if scheme == "rtsp" else "http", text, shown(text))
+    return VideoSource("file", open_file(text, rules), text)
+
+
+def is_address(text: str) -> bool:
+    """Whether a text is meant as an address, and not as a path: `concat:a` is, and so is `subfile,,`."""
+    return ADDRESS.match(text) is not None
+
+
+def shown(text: str) -> str:
+    """An address without its password."""
+    return re.sub(r"(://[^@/:]*):[^@/]*@", r"\1:***@", text)

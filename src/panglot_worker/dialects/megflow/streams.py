@@ -13,10 +13,10 @@ from panglot_worker.dialects.megflow.building import Instance, Template
 from panglot_worker.dialects.megflow.channels import Sink
 from panglot_worker.dialects.megflow.envelope import EMPTY, Contents
 from panglot_worker.dialects.megflow.underway import Underway
-from panglot_worker.video.frames import Frame, Source
-from panglot_worker.video.limits import Limits, Rules
-from panglot_worker.video.playing import OVER, RUNNING, Playing, Wish
-from panglot_worker.video.results import Results
+from panglot_worker.video.decoder_process import VideoFrame, VideoSource
+from panglot_worker.video.history import ResultHistory
+from panglot_worker.video.limits import SourceRules, VideoLimits
+from panglot_worker.video.playback import OVER, RUNNING, Playback, PlaybackOptions
 
 IN_GRAPH = 24
 """Frames whose picture is kept, while somebody looks, until their result comes back: nodes draw into them."""
@@ -33,11 +33,17 @@ class Stream:
     """Begun by `start`. `bad` is told of results that cannot be used, `over` when all is done."""
 
     def __init__(
-        self, number: int, source: Source, wish: Wish, limits: Limits, rules: Rules, bad: Callable[[str], None]
+        self,
+        number: int,
+        source: VideoSource,
+        options: PlaybackOptions,
+        limits: VideoLimits,
+        rules: SourceRules,
+        bad: Callable[[str], None],
     ) -> None:
         self.number = number
-        self.results = Results(limits.results)
-        self.playing = Playing(source, wish, limits, rules, self._deliver)
+        self.results = ResultHistory(limits.results)
+        self.playback = Playback(source, options, limits, rules, self._deliver)
         self.underway = Underway()
         self.over = threading.Event()
         self.lag = 0.0
@@ -58,7 +64,7 @@ class Stream:
         try:
             self._instance = template.open(outputs={exit_: Sink(self._result)}, origin=self.underway)
         except BaseException:
-            self.playing.source.close()
+            self.playback.source.close()
             raise
         self._sender = self._instance.inputs[entrance]
         self._thread = threading.Thread(target=self._run, args=(ended,), name="stream %d" % self.number, daemon=True)
@@ -73,7 +79,7 @@ class Stream:
         instance = self._instance
         assert instance is not None
         try:
-            self.playing.run()
+            self.playback.run()
             instance.close()
             instance.wait()
         finally:
@@ -89,20 +95,20 @@ class Stream:
         """As a JPEG: the memory frames lie in is the decoder's, and many streams that are over may be kept."""
         last, self._last = self._picture if self._picture is not None else self._last, None
         self._picture = None
-        if not self.playing.stopping:
+        if not self.playback.stopping:
             with contextlib.suppress(ValueError, ImportError):
                 self._last = encoded(last)
 
     def stop(self) -> None:
         """End it now: what waits anywhere in its subgraph is dropped."""
-        self.playing.stop()
+        self.playback.stop()
         instance = self._instance
         if instance is not None:
             for thread in instance.threads:
                 for receiver in thread.receivers:
                     receiver.channel.close()
 
-    def _deliver(self, frame: Frame) -> None:
+    def _deliver(self, frame: VideoFrame) -> None:
         contents = Contents({"data": frame.array}, self.underway.enter(frame.number, frame.seconds))
         contents.from_addr = self.number
         contents.partial_id = frame.number
@@ -118,7 +124,7 @@ class Stream:
 
     def _result(self, contents: Contents) -> None:
         """In the thread of whichever node sends it."""
-        if contents.msg is EMPTY or self.playing.stopping:
+        if contents.msg is EMPTY or self.playback.stopping:
             return
         number, token = contents.partial_id, contents.token
         if number is None and token is not None:
@@ -160,7 +166,7 @@ class Stream:
 
     def rates(self) -> Dict[str, float]:
         """Frames per second since this was last asked."""
-        now, decoded, analysed = time.monotonic(), self.playing.decoded, self.underway.figures()["analysed"]
+        now, decoded, analysed = time.monotonic(), self.playback.decoded, self.underway.figures()["analysed"]
         then, self._counted = self._counted, (now, decoded, analysed)
         seconds = max(now - then[0], 1e-3)
         return {
@@ -170,11 +176,11 @@ class Stream:
 
     def about(self) -> Dict[str, Any]:
         """As `/list` has it."""
-        playing = self.playing
-        found: Dict[str, Any] = {"id": self.number, "url": playing.source.shown, **playing.figures()}
+        playback = self.playback
+        found: Dict[str, Any] = {"id": self.number, "url": playback.source.shown, **playback.figures()}
         found.update(self.underway.figures(), results=self.results.count, results_dropped=self.results.dropped)
         found["error"] = found["error"] or self.underway.complaint()
-        if playing.state in OVER and not self.over.is_set():
+        if playback.state in OVER and not self.over.is_set():
             # Its last frames are still in the graph.
             found["state"] = RUNNING
         return found

@@ -19,9 +19,9 @@ from panglot_worker.dialects.megflow.watching import Events, Lines, Watching
 from panglot_worker.net.hosts import AddressRefused
 from panglot_worker.running import cancelled, failed, finished
 from panglot_worker.video import sources
-from panglot_worker.video.frames import Sampling, Source
+from panglot_worker.video.decoder_process import Sampling, VideoSource
 from panglot_worker.video.limits import limits_of, rules_for_clients, rules_for_graphs
-from panglot_worker.video.playing import BLOCK, FAILED, OLDEST, STOPPED, Wish
+from panglot_worker.video.playback import BLOCK, FAILED, OLDEST, STOPPED, PlaybackOptions
 
 TEXT, JSON, JPEG = "text/plain; charset=utf-8", "application/json", "image/jpeg"
 LIMITS = {"too_long": 413, "too_large": 413}
@@ -64,7 +64,7 @@ class VideoServer:
         self.limits = limits_of(thread.runtime.settings)
         self.rules = rules_for_clients(thread.runtime.settings)
         self.watching = Watching(self.doors)
-        wish_of(self.args, {})
+        options_of(self.args, {})
         thread.runtime.servers.append(self)
 
     # From the front
@@ -126,28 +126,28 @@ class VideoServer:
     # Starting and stopping
 
     def _start(self, request: Request, segment: str) -> None:
-        wish = self._wish(request)
+        options = self._options(request)
         try:
             source = sources.find(urllib.parse.unquote(segment), self.rules)
         except AddressRefused as error:
             raise Rejected(400, "refused", "the video is not opened: %s" % error) from None
-        stream = self._begin(source, wish)
+        stream = self._begin(source, options)
         threading.Thread(target=self._say_started, args=(request, stream), daemon=True).start()
 
-    def _wish(self, request: Request) -> Wish:
+    def _options(self, request: Request) -> PlaybackOptions:
         """What a client asks for with a stream, if there is room for one. Raises Rejected."""
         running = len(self._running())
         if running >= self.limits.streams:
             raise Rejected(503, "too_many_streams", "%d streams run already; stop one first" % running)
         try:
-            return wish_of(self.args, dict(urllib.parse.parse_qsl(request.head.query.decode("latin-1"))))
+            return options_of(self.args, dict(urllib.parse.parse_qsl(request.head.query.decode("latin-1"))))
         except ValueError as error:
             raise Rejected(400, "bad_request", str(error)) from None
 
-    def _begin(self, source: Source, wish: Wish) -> Stream:
+    def _begin(self, source: VideoSource, options: PlaybackOptions) -> Stream:
         """A new stream, running. Raises Rejected."""
         number, self._next = self._next, self._next + 1
-        stream = Stream(number, source, wish, self.limits, self.rules, self._bad)
+        stream = Stream(number, source, options, self.limits, self.rules, self._bad)
         try:
             stream.start((self.out[0], self.out[1], self.inp[1]), self._over)
         except Exception as error:
@@ -160,28 +160,28 @@ class VideoServer:
         return stream
 
     def _say_started(self, request: Request, stream: Stream) -> None:
-        stream.playing.wait_opened(ANSWER_WITHIN)
-        if stream.playing.state == FAILED:
-            self._say_failed(request, stream, LIMITS.get(stream.playing.reason, 500))
+        stream.playback.wait_opened(ANSWER_WITHIN)
+        if stream.playback.state == FAILED:
+            self._say_failed(request, stream, LIMITS.get(stream.playback.reason, 500))
             return
         answer = Answer(TEXT, b"start stream whose id is %d" % stream.number)
         self.doors.reply(request.id, finished(request.id, answer, wire.NO_TIMES))
 
     def _say_failed(self, request: Request, stream: Stream, status: int) -> None:
-        problem = Problem(status, "not_opened", "the video cannot be opened: %s" % stream.playing.error)
+        problem = Problem(status, "not_opened", "the video cannot be opened: %s" % stream.playback.error)
         self.doors.reply(request.id, failed(request.id, problem, "", wire.NO_TIMES))
 
     def _analyze(self, request: Request, rest: str) -> None:
         """A video in the body: its results are the answer."""
-        wish = self._wish(request)
-        stream = self._begin(uploaded(request.body), wish)
+        options = self._options(request)
+        stream = self._begin(uploaded(request.body), options)
         request.body = b""
         threading.Thread(target=self._say_results, args=(request, stream), daemon=True).start()
 
     def _say_results(self, request: Request, stream: Stream) -> None:
-        stream.playing.wait_opened(self.limits.open + 1)
-        if stream.playing.state == FAILED and not stream.results.count:
-            self._say_failed(request, stream, LIMITS.get(stream.playing.reason, 422))
+        stream.playback.wait_opened(self.limits.open + 1)
+        if stream.playback.state == FAILED and not stream.results.count:
+            self._say_failed(request, stream, LIMITS.get(stream.playback.reason, 422))
             return
         lines = b"application/x-ndjson" in request.head.accept
         self.watching.listen(stream, request.id, None, Lines if lines else Events, owns=True)
@@ -198,15 +198,15 @@ class VideoServer:
         """A stream has ended: in its own thread."""
         with self._lock:
             self._streams.pop(stream.number, None)
-            if stream.number not in self._stopped and stream.playing.source.shown != UPLOAD:
+            if stream.number not in self._stopped and stream.playback.source.shown != UPLOAD:
                 keep(self._ended, stream)
         self.watching.over(stream)
-        playing, complaint = stream.playing, stream.underway.complaint()
-        which = "stream %d (%s)" % (stream.number, playing.source.shown)
-        if playing.state == FAILED:
-            detail = " (%s)" % playing.detail if playing.detail else ""
-            self._warn("%s failed: %s%s" % (which, playing.error, detail))
-        if complaint and playing.state != STOPPED:
+        playback, complaint = stream.playback, stream.underway.complaint()
+        which = "stream %d (%s)" % (stream.number, playback.source.shown)
+        if playback.state == FAILED:
+            detail = " (%s)" % playback.detail if playback.detail else ""
+            self._warn("%s failed: %s%s" % (which, playback.error, detail))
+        if complaint and playback.state != STOPPED:
             self._warn("%s: %s" % (which, complaint))
 
     def _warn(self, message: str) -> None:
@@ -270,7 +270,7 @@ def keep(place: "OrderedDict[int, Stream]", stream: Stream) -> None:
         place.popitem(last=False)
 
 
-def wish_of(args: Dict[str, Any], query: Dict[str, str]) -> Wish:
+def options_of(args: Dict[str, Any], query: Dict[str, str]) -> PlaybackOptions:
     """What the node's arguments say, and what a client says instead. Raises ValueError."""
     given = {key: query.get(key, args.get(key)) for key in ("fps", "every", "drop")}
     unknown = [key for key in query if key not in given]
@@ -285,12 +285,12 @@ def wish_of(args: Dict[str, Any], query: Dict[str, str]) -> Wish:
         raise ValueError("every is 1 or more, and fps above 0 and at most 1000")
     if drop not in (OLDEST, BLOCK):
         raise ValueError("drop is 'oldest' or 'block', not '%s'" % drop)
-    return Wish(sampling, str(drop))
+    return PlaybackOptions(sampling, str(drop))
 
 
-def uploaded(body: Any) -> Source:
+def uploaded(body: Any) -> VideoSource:
     """The file that holds what a client sent. The front names it, and removes it when the request is answered."""
-    return Source("file", os.open(bytes(body), os.O_RDONLY | os.O_CLOEXEC), UPLOAD)
+    return VideoSource("file", os.open(bytes(body), os.O_RDONLY | os.O_CLOEXEC), UPLOAD)
 
 
 class VideoInput:
@@ -305,7 +305,7 @@ class VideoInput:
 
     def panglot_attach(self, thread: Any) -> None:
         self.runtime = thread.runtime
-        self.wish = wish_of(self.args, {})
+        self.options = options_of(self.args, {})
 
     def exec(self) -> None:
         settings = self.runtime.settings
@@ -320,19 +320,19 @@ class VideoInput:
                 except AddressRefused as error:
                     self.runtime.skipped(self.name, "%s: %s" % (url, error))
                     continue
-                stream = Stream(len(streams) + 1, source, self.wish, limits, rules, lambda kind: None)
+                stream = Stream(len(streams) + 1, source, self.options, limits, rules, lambda kind: None)
                 stream.start(way, self._over)
                 streams.append(stream)
         for stream in streams:
             stream.wait()
 
     def _over(self, stream: Stream) -> None:
-        playing = stream.playing
-        if playing.state != STOPPED and playing.error:
-            self.runtime.skipped(self.name, "the rest of %s: %s" % (playing.source.shown, playing.error))
+        playback = stream.playback
+        if playback.state != STOPPED and playback.error:
+            self.runtime.skipped(self.name, "the rest of %s: %s" % (playback.source.shown, playback.error))
         complaint = stream.underway.complaint()
         if complaint:
-            self.runtime.skipped(self.name, "a part of %s: %s" % (playing.source.shown, complaint))
+            self.runtime.skipped(self.name, "a part of %s: %s" % (playback.source.shown, complaint))
 
 
 NODES: Dict[str, Any] = {"VideoServer": VideoServer, "VideoInput": VideoInput}

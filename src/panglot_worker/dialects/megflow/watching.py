@@ -10,8 +10,8 @@ from typing import Any, Dict, Iterable, List, NamedTuple, Optional, Tuple, Type,
 from panglot_worker import wire
 from panglot_worker.dialects.megflow.streams import Stream, encoded
 from panglot_worker.running import cancelled
-from panglot_worker.video.playing import RETRYING, RUNNING
-from panglot_worker.video.results import Result
+from panglot_worker.video.history import Result
+from panglot_worker.video.playback import RETRYING, RUNNING
 
 PICTURES = b"multipart/x-mixed-replace; boundary=frame"
 BEAT = 2.0
@@ -77,7 +77,7 @@ class Watching:
         self._states: Dict[int, str] = {}
         self._beaten = 0.0
 
-    # Results
+    # ResultHistory
 
     def listen(self, stream: Stream, item: int, after: Optional[int], form: Form = Events, owns: bool = False) -> None:
         """Send every result of the stream, until that or its client ends."""
@@ -126,7 +126,7 @@ class Watching:
         states: Dict[int, str] = {}
         for stream in streams:
             self._tell_lost(stream)
-            state = stream.playing.state
+            state = stream.playback.state
             if state in (RUNNING, RETRYING):
                 if self._states.get(stream.number, RUNNING) != state:
                     self._tell(stream, "state", state_of(stream))

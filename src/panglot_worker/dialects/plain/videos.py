@@ -7,7 +7,7 @@ import urllib.parse
 from typing import Any, Callable, Dict, Iterator, NamedTuple, Optional
 
 from panglot_worker.dialects.base import Request, Stages
-from panglot_worker.video.frames import Decoder, Ended, Sampling, Source
+from panglot_worker.video.decoder_process import DecoderProcess, Ended, Sampling, VideoSource
 from panglot_worker.video.limits import limits_of, rules_for_clients
 
 ROUTE = b"/analyze_video"
@@ -71,8 +71,8 @@ def asked(request: Request) -> Video:
 
 def results(video: Video, predict_frame: Callable[[Any], Any], settings: Dict[str, Any]) -> Iterator[FrameResult]:
     """One result for each frame. Raises VideoError, and what the script raises."""
-    source = Source("file", os.open(video.path, os.O_RDONLY | os.O_CLOEXEC), "upload")
-    decoder = Decoder(source, video.sampling, limits_of(settings), rules_for_clients(settings))
+    source = VideoSource("file", os.open(video.path, os.O_RDONLY | os.O_CLOEXEC), "upload")
+    decoder = DecoderProcess(source, video.sampling, limits_of(settings), rules_for_clients(settings))
     try:
         while True:
             frame = decoder.next()

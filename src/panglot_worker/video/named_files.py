@@ -7,7 +7,7 @@ import stat
 from typing import List
 
 from panglot_worker.net.hosts import AddressRefused
-from panglot_worker.video.limits import Rules
+from panglot_worker.video.limits import SourceRules
 
 FORBIDDEN = ("\0", "\\", "%", "~", "://")
 STEP = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -16,17 +16,17 @@ MISSING = "there is no such file"
 NO_ROOT = "files of the server may be named only below the folder of --uri-root, which is not set"
 
 
-def open_file(path: str, rules: Rules) -> int:
+def open_file(path: str, rules: SourceRules) -> int:
     """A descriptor of a plain file. Raises AddressRefused, in the same words for the forbidden and the missing."""
     try:
-        found = _anywhere(path, rules.folder) if rules.any_file else _below(rules.root, path)
+        file = _anywhere(path, rules.folder) if rules.any_file else _below(rules.root, path)
     except (OSError, ValueError):
         raise AddressRefused(MISSING) from None
-    about = os.fstat(found)
+    about = os.fstat(file)
     if not stat.S_ISREG(about.st_mode) or (not rules.any_file and about.st_nlink != 1):
-        os.close(found)
+        os.close(file)
         raise AddressRefused(MISSING)
-    return found
+    return file
 
 
 def _anywhere(path: str, folder: str) -> int:
@@ -57,6 +57,6 @@ def _names(root: str, path: str) -> List[str]:
     if path.startswith(below):
         path = path[len(below) :]
     names = path.split("/")
-    if any(part in path for part in FORBIDDEN) or any(not name or name.endswith(".") for name in names):
+    if any(text in path for text in FORBIDDEN) or any(not name or name.endswith(".") for name in names):
         raise AddressRefused(MISSING)
     return names

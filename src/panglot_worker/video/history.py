@@ -1,4 +1,4 @@
-"""What came of a stream's frames: kept for whoever asks, as many as there is room for."""
+"""What came of a stream's frames: results are kept for whoever asks, as many as there is room for."""
 
 from __future__ import annotations
 
@@ -10,26 +10,28 @@ MOST_BYTES = 16 << 20
 
 
 class Result(NamedTuple):
+    """What came of one frame, or of several."""
+
     number: int
     """Counted from 1, over all results of the stream."""
     frame: Optional[int]
     """Which frame it is about; None when the graph does not say."""
     seconds: Optional[float]
-    """When that frame is, from the beginning of the video."""
+    """When that frame is shown, from the beginning of the video."""
     message: str
 
 
 Listener = Callable[[Result], None]
 
 
-class Results:
-    """Thread-safe. Listeners are called in the thread that adds, one result after the other."""
+class ResultHistory:
+    """The latest results of a stream. Thread-safe; listeners are called in the thread that adds, one by one."""
 
     def __init__(self, most: int) -> None:
         self.most = most
         self.count = 0
         self.dropped = 0
-        """Results that had to go before anyone took them."""
+        """How many results had to go before anyone took them."""
         self._kept: Deque[Result] = deque()
         self._bytes = 0
         self._taken = 0
@@ -37,6 +39,7 @@ class Results:
         self._lock = threading.Lock()
 
     def add(self, frame: Optional[int], seconds: Optional[float], message: str) -> None:
+        """Keep a result, drop the oldest where there is no room, and tell the listeners."""
         with self._lock:
             self.count += 1
             result = Result(self.count, frame, seconds, message)
@@ -52,11 +55,11 @@ class Results:
                 listener(result)
 
     def take(self) -> List[Result]:
-        """Those that were not taken yet. They stay for listeners that come back."""
+        """The results that were not taken yet. They stay for listeners that come back."""
         with self._lock:
-            found = [result for result in self._kept if result.number > self._taken]
+            untaken = [result for result in self._kept if result.number > self._taken]
             self._taken = self.count
-            return found
+            return untaken
 
     def listen(self, key: int, after: Optional[int], listener: Listener, lost: Callable[[int], None]) -> None:
         """Tell the listener what it missed after a number, or all that is kept, and from now on everything.

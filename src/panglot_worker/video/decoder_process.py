@@ -16,20 +16,20 @@ from typing import Any, Dict, List, NamedTuple, Optional, Set
 
 from panglot_worker import loader
 from panglot_worker.video import memory
-from panglot_worker.video.limits import Limits, Rules
+from panglot_worker.video.limits import SourceRules, VideoLimits
 
 DECODER = loader.code("panglot_worker.video.decoder")
 LENT = memory.SLOTS - 3
-"""Frames of a stream that others may look at where they are; of further ones they get copies."""
+"""Frames of a stream that may be looked at where they are at any time; further ones are copied."""
 
 
-class Source(NamedTuple):
+class VideoSource(NamedTuple):
     """What to decode: a descriptor of a file, an address, or a camera's path."""
 
     kind: str
     where: Any
     shown: str
-    """How it is called in lists and logs."""
+    """What it is called in lists and logs."""
 
     def close(self) -> None:
         if self.kind == "file":
@@ -54,22 +54,24 @@ class Ended(Exception):
         """For the log alone."""
 
 
-class Frame(NamedTuple):
+class VideoFrame(NamedTuple):
+    """A decoded frame. `array` has height, width and blue, green, red; `seconds` count from the video's beginning."""
+
     number: int
     seconds: float
     array: Any
 
 
-class Decoder:
-    """One process for one opening of a source. Used by one thread, except for `kill`."""
+class DecoderProcess:
+    """The process that decodes one source, opened once. Used by one thread, except for `kill`."""
 
-    def __init__(self, source: Source, sampling: Sampling, limits: Limits, rules: Rules) -> None:
+    def __init__(self, source: VideoSource, sampling: Sampling, limits: VideoLimits, rules: SourceRules) -> None:
         self.limits = limits
         self.live = source.kind in ("rtsp", "camera")
         self.decoded = 0
         self._size = memory.slot_size(limits.pixels)
         self._lent: Set[int] = set()
-        """Slots that others look at."""
+        """Slots whose frames are looked at where they are."""
         self._rest = b""
         self._lines: List[bytes] = []
         self._wait = limits.open
@@ -96,7 +98,7 @@ class Decoder:
         self._poll = select.poll()
         self._poll.register(self._out, select.POLLIN)
 
-    def next(self) -> Optional[Frame]:
+    def next(self) -> Optional[VideoFrame]:
         """The next frame; None when the decoder only told that it is at work. Raises Ended."""
         message = self._message()
         self._wait = self.limits.stall
@@ -108,7 +110,7 @@ class Decoder:
             raise Ended(str(message["end"]))
         if "frame" not in message:
             return None
-        return Frame(int(message["frame"]), float(message["seconds"]), self._array(message))
+        return VideoFrame(int(message["frame"]), float(message["seconds"]), self._array(message))
 
     def _message(self) -> Dict[str, Any]:
         deadline = time.monotonic() + self._wait
@@ -132,7 +134,7 @@ class Decoder:
         return signal.Signals(-code).name if code < 0 else "exit code %d" % code
 
     def _array(self, message: Dict[str, Any]) -> Any:
-        """The frame as an array; its slot is free again when nothing refers to it any more."""
+        """The frame as an array. Its slot is marked free when nothing refers to the array any more."""
         import numpy
 
         slot, shape = int(message["slot"]), (int(message["height"]), int(message["width"]), 3)
@@ -153,10 +155,11 @@ class Decoder:
         return numpy.frombuffer(whole, numpy.uint8).reshape(shape)
 
     def kill(self) -> None:
-        """End it at once; whoever waits in `next` gets Ended. From any thread."""
+        """End the process at once, from any thread; whoever waits in `next` gets Ended."""
         self._process.kill()
 
     def close(self) -> None:
+        """End the process and let go of its memory; frames that others hold stay valid."""
         self._process.kill()
         self._process.wait()
         for pipe in (self._process.stdin, self._process.stdout):

@@ -1,4 +1,4 @@
-"""One stream from start to end: decoders one after the other, frames to whoever takes them, and what is known."""
+"""One stream from start to end: its decoders one after the other, its retries, and what is known of it."""
 
 from __future__ import annotations
 
@@ -7,36 +7,44 @@ import time
 from collections import deque
 from typing import Any, Callable, Deque, Dict, NamedTuple, Optional, Tuple
 
-from panglot_worker.video.frames import Decoder, Ended, Frame, Sampling, Source
-from panglot_worker.video.limits import Limits, Rules
+from panglot_worker.video.decoder_process import DecoderProcess, Ended, Sampling, VideoFrame, VideoSource
+from panglot_worker.video.limits import SourceRules, VideoLimits
 
 OPENING, RUNNING, RETRYING = "opening", "running", "retrying"
 FINISHED, FAILED, STOPPED = "finished", "failed", "stopped"
 OVER = (FINISHED, FAILED, STOPPED)
 OLDEST, BLOCK = "oldest", "block"
 WAITING = 2
-"""Frames between the decoder and whoever takes them."""
+"""How many frames may wait between the decoder and whoever takes them."""
 FIRST_DELAY, LONGEST_DELAY = 0.5, 30.0
 RETRIED = ("dropped", "stalled", "crashed", "unreachable")
 """Ends of a live source after which it is tried again."""
 
 
-class Wish(NamedTuple):
-    """What a client asks for with a stream."""
+class PlaybackOptions(NamedTuple):
+    """How a stream is played: which frames, what happens to those that nobody takes in time, when it is retried."""
 
     sampling: Sampling = Sampling()
     drop: str = BLOCK
     retry_delay: float = FIRST_DELAY
 
 
-class Playing:
-    """`deliver` gets frames in order, in a thread of this stream, and may take its time. Begun by `run`."""
+class Playback:
+    """Plays one stream. `deliver` gets its frames in order, in a thread of the stream, and may take its time.
+
+    `run` plays; the other methods may be called from any thread meanwhile.
+    """
 
     def __init__(
-        self, source: Source, wish: Wish, limits: Limits, rules: Rules, deliver: Callable[[Frame], None]
+        self,
+        source: VideoSource,
+        options: PlaybackOptions,
+        limits: VideoLimits,
+        rules: SourceRules,
+        deliver: Callable[[VideoFrame], None],
     ) -> None:
         self.source = source
-        self.wish = wish
+        self.options = options
         self.limits = limits
         self.rules = rules
         self.deliver = deliver
@@ -44,28 +52,28 @@ class Playing:
         self.error = ""
         self.reason = ""
         self.detail = ""
-        """A word for the error, and more about it, for the log alone."""
+        """`reason` is a word for the error; `detail` tells more of it, for the log alone."""
         self.decoded = 0
         self.dropped = 0
         self.reconnects = 0
         self.began = time.monotonic()
         self._offset = 0
-        """Frames of earlier decoders: numbers go on where they ended."""
-        self._decoder: Optional[Decoder] = None
+        """How many frames earlier decoders had: numbers go on where they ended."""
+        self._decoder: Optional[DecoderProcess] = None
         self._stopping = threading.Event()
         self._opened = threading.Event()
-        self._waiting: Deque[Frame] = deque()
+        self._waiting: Deque[VideoFrame] = deque()
         self._changed = threading.Condition()
         self._exhausted = False
         self._failures = 0
         self._live = False
         self._ever = False
-        """Whether it could be opened once."""
+        """Whether the source could be opened once."""
 
     # From outside
 
     def wait_opened(self, seconds: float) -> bool:
-        """Whether it was opened, or ended, within so many seconds."""
+        """Wait until the source was opened, or has failed; whether that took at most so many seconds."""
         return self._opened.wait(seconds)
 
     @property
@@ -73,7 +81,7 @@ class Playing:
         return self._stopping.is_set()
 
     def stop(self) -> None:
-        """End it now; frames that wait are dropped. From any thread."""
+        """End the stream now, from any thread; frames that wait are dropped."""
         self._stopping.set()
         decoder = self._decoder
         if decoder is not None:
@@ -85,7 +93,7 @@ class Playing:
     # Its thread
 
     def run(self) -> None:
-        """Until it is over."""
+        """Play until the stream is over, then say in `state` and `error` how it ended."""
         feeder = threading.Thread(target=self._feed, name="feed", daemon=True)
         feeder.start()
         try:
@@ -112,14 +120,14 @@ class Playing:
             if not self._live or ended.kind not in RETRIED or not self._ever or self._failures >= self.limits.retries:
                 return FAILED, ended.message
             self.state, self.error = RETRYING, ended.message
-            delay = min(LONGEST_DELAY, self.wish.retry_delay * 2**self._failures)
+            delay = min(LONGEST_DELAY, self.options.retry_delay * 2**self._failures)
             self._failures += 1
             if self._stopping.wait(delay):
                 return STOPPED, ""
             self.reconnects += 1
 
     def _play(self) -> Ended:
-        decoder = self._decoder = Decoder(self.source, self.wish.sampling, self._limits_left(), self.rules)
+        decoder = self._decoder = DecoderProcess(self.source, self.options.sampling, self._limits_left(), self.rules)
         self._offset = self.decoded
         try:
             if self._stopping.is_set():
@@ -146,16 +154,16 @@ class Playing:
             self._decoder = None
             decoder.close()
 
-    def _limits_left(self) -> Limits:
+    def _limits_left(self) -> VideoLimits:
         """A live source that was opened again has what is left of its time."""
         if not self.limits.stream_seconds:
             return self.limits
         left = self.limits.stream_seconds - (time.monotonic() - self.began)
         return self.limits._replace(stream_seconds=max(left, 0.001))
 
-    def _put(self, frame: Frame) -> None:
+    def _put(self, frame: VideoFrame) -> None:
         with self._changed:
-            if len(self._waiting) >= WAITING and self.wish.drop == OLDEST:
+            if len(self._waiting) >= WAITING and self.options.drop == OLDEST:
                 self._waiting.popleft()
                 self.dropped += 1
             while len(self._waiting) >= WAITING and not self._stopping.is_set():
