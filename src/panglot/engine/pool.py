@@ -269,6 +269,9 @@ class Pool:
                 worker.failure = {"problem": row.too_late(event["pools"]), "fix": "restart the server"}
         else:
             note(worker, event, self.metrics, self.supervisor.about(worker))
+            if event.get("type") == "retire" and worker.slots == 1 and worker.in_flight:
+                # It has answered all that it ran: these came while it said so, and it will not read them.
+                self._take_back(worker, begun=0)
 
     def on_free(self, worker: Worker, items: Iterable[int]) -> None:
         if self.memory is not None:
@@ -324,14 +327,18 @@ class Pool:
         if not one_by_one or now - worker.busy_since < RECALL_AFTER or not self.settings.rerun:
             return
         if any(self._room(candidate, now) > 0 for candidate in self.workers if candidate is not worker):
-            calls = worker.recall()
-            for call in calls:
-                if self.memory is not None:
-                    self.memory.recalled(worker, call)
-                # A new name: what the worker still says about the old one is ignored.
-                call.id = self.owner.new_id()
-            self.queue.put_back(calls)
-            self.schedule_pump()
+            self._take_back(worker, begun=1)
+
+    def _take_back(self, worker: Worker, begun: int) -> None:
+        """Put the calls that a worker has not begun back at the head of the queue."""
+        calls = worker.recall(begun)
+        for call in calls:
+            if self.memory is not None:
+                self.memory.recalled(worker, call)
+            # A new name: what the worker still says about the old one is ignored.
+            call.id = self.owner.new_id()
+        self.queue.put_back(calls)
+        self.schedule_pump()
 
     def sort_out(self, worker: Worker, lost: list[Call]) -> None:
         """Give each call a dead worker held its fate."""

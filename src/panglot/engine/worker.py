@@ -222,9 +222,9 @@ class Worker:
     def cancel(self, call: Call) -> None:
         self.link.send([wire.cancel_frame([call.id], self.generation)])
 
-    def recall(self) -> list[Call]:
-        """Take back all calls behind the first. An answer the worker still gives to one of them is ignored."""
-        behind = list(self.in_flight.values())[1:]
+    def recall(self, begun: int) -> list[Call]:
+        """Take back all calls but those it has begun. An answer the worker still gives to one of them is ignored."""
+        behind = list(self.in_flight.values())[begun:]
         ids = [call.id for call in behind]
         for item_id in ids:
             del self.in_flight[item_id]
