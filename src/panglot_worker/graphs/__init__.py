@@ -1,4 +1,4 @@
-"""The text of a MegFlow graph: templates, TOML, wiring rules, pictures.
+"""Graph files: templates, TOML, the rules of wiring, pictures.
 
 Pure functions of text, so that the front can check and draw a graph that a worker, or a user's own program with
 `megflow.Graph`, will run: the grammar is defined once. Imports nothing else of this package.

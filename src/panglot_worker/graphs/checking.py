@@ -13,14 +13,14 @@ class Types(NamedTuple):
     """What a configuration may name as a type."""
 
     nodes: Mapping[str, Ports]
-    """Of plugins and built-in ones."""
+    """Types of nodes, those of plugins and the built-in ones, with their ports."""
     resources: Set[str]
     complete: bool = True
-    """Whether these are all: then an unknown name is an error."""
+    """Whether these are all the types there are: then an unknown name is an error."""
 
 
-class End(NamedTuple):
-    """One end of a connection, found."""
+class ConnectionEnd(NamedTuple):
+    """One end of a connection: the node and port it leads to."""
 
     ref: PortRef
     node: Node
@@ -30,7 +30,7 @@ class End(NamedTuple):
 
 
 def check(config: Config, types: Types) -> List[str]:
-    """Refuse what cannot run; what is only odd comes back as sentences. Raises GraphError."""
+    """Check that a graph can run. Returns sentences about what is only odd. Raises GraphError for what cannot run."""
     return _Check(config, types).run()
 
 
@@ -47,25 +47,25 @@ def is_graph(config: Config, node: Node, types: Types) -> bool:
     return node.types[0] not in types.nodes and node.types[0] in config.graphs
 
 
-def find_end(config: Config, graph: GraphType, types: Types, ref: PortRef) -> Optional[End]:
+def find_end(config: Config, graph: GraphType, types: Types, ref: PortRef) -> Optional[ConnectionEnd]:
     """The end a port name stands for; local names shadow shared ones. None when node or port is not known."""
     local = graph.node(ref.node)
     node = local or config.shared(ref.node)
     if node is None:
         return None
     ports = ports_of(config, node.types[0], types)
-    found = ports.find(ref.port) if ports is not None else None
-    return End(ref, node, local is None, *found) if found is not None else None
+    port = ports.find(ref.port) if ports is not None else None
+    return ConnectionEnd(ref, node, local is None, *port) if port is not None else None
 
 
 def templates(config: Config, graph: GraphType, types: Types) -> Set[str]:
-    """Nodes that are instantiated on demand, since a dynamic port is at the other end of one of their ports."""
-    found = set()
+    """The names of the nodes that are instantiated on demand: a dynamic port is connected to one of their ports."""
+    names = set()
     for connection in graph.connections:
         ends = [find_end(config, graph, types, ref) for ref in connection.ports]
         if any(end is not None and end.kind == DYNAMIC for end in ends):
-            found |= {end.node.name for end in ends if end is not None and end.kind != DYNAMIC}
-    return found
+            names |= {end.node.name for end in ends if end is not None and end.kind != DYNAMIC}
+    return names
 
 
 def reachable(config: Config, types: Types) -> Iterator[GraphType]:
@@ -169,25 +169,25 @@ class _Check:
                 raise GraphError("%s: '%s' is an %s of its node" % (what, end.ref, end.direction), *connection.place,
                                  "list it under %ss" % end.direction)  # fmt: skip
 
-    def _end(self, graph: GraphType, connection: Connection, ref: PortRef, what: str) -> Optional[End]:
+    def _end(self, graph: GraphType, connection: Connection, ref: PortRef, what: str) -> Optional[ConnectionEnd]:
         local = graph.node(ref.node)
         node = local or self.config.shared(ref.node)
         if node is None:
-            known = [one.name for one in (*graph.nodes, *self.config.nodes)]
+            known = [other.name for other in (*graph.nodes, *self.config.nodes)]
             raise GraphError("%s: there is no node '%s' (in '%s')" % (what, ref.node, ref), *connection.place,
                              near(ref.node, known))  # fmt: skip
         ports = ports_of(self.config, node.types[0], self.types)
         if ports is None:
             return None
-        found = ports.find(ref.port)
-        if found is None:
+        port = ports.find(ref.port)
+        if port is None:
             raise GraphError(
                 "%s: node '%s' of type '%s' has no port '%s'" % (what, ref.node, node.types[0], ref.port),
                 *connection.place, near(ref.port, ports.names) or "it has no ports at all",
             )  # fmt: skip
-        return End(ref, node, local is None, *found)
+        return ConnectionEnd(ref, node, local is None, *port)
 
-    def _dynamic(self, connection: Connection, what: str, ends: List[End]) -> None:
+    def _dynamic(self, connection: Connection, what: str, ends: List[ConnectionEnd]) -> None:
         others = [end for end in ends if end.kind != DYNAMIC]
         dynamic = next(str(end.ref) for end in ends if end.kind == DYNAMIC)
         if len(ends) - len(others) > 1:
@@ -223,7 +223,7 @@ class _Check:
                 )  # fmt: skip
 
     def _resources_of(self, graph: GraphType, node: Node) -> None:
-        known = {one.name for one in (*graph.resources, *self.config.resources)}
+        known = {resource.name for resource in (*graph.resources, *self.config.resources)}
         passed = {name for other in self.config.graphs.values() for inner in other.nodes for name in inner.res
                   if graph.name in inner.types}  # fmt: skip
         for name in node.res:
@@ -253,9 +253,9 @@ def _connections(graph: GraphType) -> List[Connection]:
 
 
 def _worded(graph: GraphType) -> Iterator[Tuple[Connection, str]]:
-    for one in graph.inputs:
-        yield one, "input '%s'" % one.name
-    for one in graph.outputs:
-        yield one, "output '%s'" % one.name
-    for index, one in enumerate(graph.connections):
-        yield one, "connection %d" % (index + 1)
+    for connection in graph.inputs:
+        yield connection, "input '%s'" % connection.name
+    for connection in graph.outputs:
+        yield connection, "output '%s'" % connection.name
+    for index, connection in enumerate(graph.connections):
+        yield connection, "connection %d" % (index + 1)

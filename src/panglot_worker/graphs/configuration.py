@@ -33,6 +33,8 @@ class Connection(NamedTuple):
 
 
 class Node(NamedTuple):
+    """A node of a graph. `ty` names its type, `res` the resources it wants, `cloned` how many threads run it."""
+
     name: str
     ty: str
     cloned: int
@@ -43,10 +45,12 @@ class Node(NamedTuple):
     @property
     def types(self) -> List[str]:
         """The alternatives of `ty = "A|B"`."""
-        return [part.strip() for part in self.ty.split("|")]
+        return [name.strip() for name in self.ty.split("|")]
 
 
 class Resource(NamedTuple):
+    """Something nodes share, made when the first of them needs it. `ty` names its type."""
+
     name: str
     ty: str
     args: Dict[str, Any]
@@ -54,6 +58,8 @@ class Resource(NamedTuple):
 
 
 class GraphType(NamedTuple):
+    """A graph as the file declares it; other graphs may use it as a type of node."""
+
     name: str
     nodes: List[Node]
     resources: List[Resource]
@@ -72,7 +78,7 @@ class Config(NamedTuple):
     main: str
     graphs: Dict[str, GraphType]
     nodes: List[Node]
-    """Shared by all graphs: one set of instances in the process."""
+    """The nodes that all graphs share: the process has one instance of each."""
     resources: List[Resource]
     file: str
     text: str
@@ -86,19 +92,20 @@ class Config(NamedTuple):
 
 
 def to_json(config: Config) -> Dict[str, Any]:
-    """Named tuples become lists in JSON, so only the dictionary of graphs needs care."""
+    """A configuration as JSON can hold it. Named tuples become lists there, so only the graphs need care."""
     return {**config._asdict(), "graphs": list(config.graphs.values())}
 
 
 def from_json(value: Dict[str, Any]) -> Config:
+    """The configuration that `to_json` made into JSON."""
     graphs = [
         GraphType(
             name,
             [_node(node) for node in nodes],
             [_resource(resource) for resource in resources],
-            [_connection(one) for one in inputs],
-            [_connection(one) for one in outputs],
-            [_connection(one) for one in connections],
+            [_connection(connection) for connection in inputs],
+            [_connection(connection) for connection in outputs],
+            [_connection(connection) for connection in connections],
             Place(*place),
         )
         for name, nodes, resources, inputs, outputs, connections, place in value["graphs"]

@@ -28,9 +28,9 @@ class MissingVariable(GraphError):
 def near(word: str, known: Iterable[str]) -> str:
     """A suggestion: the known word most like this one, or all of them when they are few."""
     names = sorted(set(known))
-    found = difflib.get_close_matches(word, names, n=1, cutoff=0.5)
-    if found:
-        return "did you mean '%s'?" % found[0]
+    close = difflib.get_close_matches(word, names, n=1, cutoff=0.5)
+    if close:
+        return "did you mean '%s'?" % close[0]
     if 0 < len(names) <= 12:
         return "there is %s" % ", ".join("'%s'" % name for name in names)
     return ""

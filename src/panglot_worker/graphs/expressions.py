@@ -19,15 +19,15 @@ REFUSED = ("file", "env", "script", "command")
 MOST_ITEMS = 100_000
 
 
-class Scope:
-    """Variables; inner scopes see outer ones, and assignments reach the scope that has the name."""
+class VariableScope:
+    """The variables of a template. Inner scopes see outer ones; an assignment reaches the scope that has the name."""
 
-    def __init__(self, names: Dict[str, Any], outer: Optional["Scope"] = None) -> None:
+    def __init__(self, names: Dict[str, Any], outer: Optional["VariableScope"] = None) -> None:
         self.names = names
         self.outer = outer
 
-    def inner(self) -> "Scope":
-        return Scope({}, self)
+    def inner(self) -> "VariableScope":
+        return VariableScope({}, self)
 
     def declare(self, names: Sequence[str], item: Any) -> None:
         if len(names) == 1:
@@ -38,7 +38,7 @@ class Scope:
         self.names.update(zip(names, item))
 
     def find(self, name: str) -> Any:
-        scope: Optional[Scope] = self
+        scope: Optional[VariableScope] = self
         while scope is not None:
             if name in scope.names:
                 return scope.names[name]
@@ -49,7 +49,8 @@ class Scope:
         return [*self.names, *(self.outer.known() if self.outer is not None else [])]
 
     def assign(self, name: str, value: Any) -> None:
-        scope: Optional[Scope] = self
+        """Give a variable a value, in the innermost scope that has it; a new one is declared here."""
+        scope: Optional[VariableScope] = self
         while scope is not None:
             if name in scope.names:
                 scope.names[name] = value
@@ -59,34 +60,39 @@ class Scope:
 
 
 class NoVariable(ExpressionError):
+    """An expression names a variable that does not exist."""
+
     def __init__(self, name: str, known: Iterable[str]) -> None:
         super().__init__("there is no variable '%s'" % name, near(name, known) or "give it with --dynamic FILE")
 
 
 class Expression(NamedTuple):
-    value: Callable[[Scope], Any]
+    """A parsed expression. `value` computes it in a scope; raises ExpressionError."""
 
-    def items(self, scope: Scope) -> Iterable[Any]:
-        found = self.value(scope)
-        if isinstance(found, dict):
-            return list(found.items())
-        if isinstance(found, (list, range)):
-            return found
-        raise ExpressionError("for needs an array or a map, not %s" % shown(found))
+    value: Callable[[VariableScope], Any]
+
+    def items(self, scope: VariableScope) -> Iterable[Any]:
+        """What a loop over the expression's value goes through. Raises ExpressionError."""
+        container = self.value(scope)
+        if isinstance(container, dict):
+            return list(container.items())
+        if isinstance(container, (list, range)):
+            return container
+        raise ExpressionError("for needs an array or a map, not %s" % shown(container))
 
 
 def parse(code: str) -> Expression:
-    """Raises ExpressionError."""
-    parser = _Parser(code)
-    found = parser.assignment()
+    """Parse the code between the braces of a template. Raises ExpressionError."""
+    parser = _ExpressionParser(code)
+    value = parser.assignment()
     parser.expect_end()
-    return Expression(found)
+    return Expression(value)
 
 
-Get = Callable[[Scope], Any]
+Get = Callable[[VariableScope], Any]
 
 
-class _Parser:
+class _ExpressionParser:
     def __init__(self, code: str) -> None:
         self.tokens: List[Any] = []
         at = 0
@@ -125,7 +131,7 @@ class _Parser:
             self.at += 2
             right = self.assignment()
 
-            def assign(scope: Scope) -> Any:
+            def assign(scope: VariableScope) -> Any:
                 scope.assign(name, right(scope))
                 return NOTHING
 
@@ -143,15 +149,15 @@ class _Parser:
         return left
 
     def filtered(self) -> Get:
-        found = self.unary()
+        value = self.unary()
         while self.take("|"):
             name = self.peek()
             if self.kind() != "name" or name not in FILTERS:
                 raise ExpressionError("there is no filter '%s'" % name, near(name, FILTERS))
             self.at += 1
             arguments = self.arguments("(", ")") if self.take("(") else []
-            found = _filtered(name, found, arguments)
-        return found
+            value = _filtered(name, value, arguments)
+        return value
 
     def unary(self) -> Get:
         if self.take("!"):
@@ -163,7 +169,7 @@ class _Parser:
         return self.dotted()
 
     def dotted(self) -> Get:
-        found = self.primary()
+        value = self.primary()
         while True:
             if self.take("."):
                 key: Get = _constant(self.peek())
@@ -172,8 +178,8 @@ class _Parser:
                 key = self.level(0)
                 self.expect("]")
             else:
-                return found
-            found = _item(found, key)
+                return value
+            value = _item(value, key)
 
     def primary(self) -> Get:
         kind, token = self.kind(), self.peek()
@@ -198,14 +204,14 @@ class _Parser:
         raise ExpressionError("a value is expected, not '%s'" % (token or "the end"))
 
     def arguments(self, opening: str, closing: str) -> List[Get]:
-        found: List[Get] = []
+        arguments: List[Get] = []
         while not self.take(closing):
-            if found:
+            if arguments:
                 self.expect(",")
                 if self.take(closing):
                     break
-            found.append(self.level(0))
-        return found
+            arguments.append(self.level(0))
+        return arguments
 
     def map(self) -> Get:
         pairs: List[Any] = []
@@ -224,7 +230,7 @@ def _constant(value: Any) -> Get:
 
 
 def _item(container: Get, key: Get) -> Get:
-    def get(scope: Scope) -> Any:
+    def get(scope: VariableScope) -> Any:
         inside, name = container(scope), key(scope)
         if isinstance(inside, dict) and str(name) in inside:
             return inside[str(name)]
@@ -242,15 +248,15 @@ def _call(name: str, arguments: List[Get]) -> Get:
     if name != "range":
         raise ExpressionError("there is no function '%s'" % name, near(name, ["range"]))
 
-    def count(scope: Scope) -> Any:
+    def count(scope: VariableScope) -> Any:
         numbers = [_number(argument(scope), "range") for argument in arguments]
         if not 1 <= len(numbers) <= 3 or (len(numbers) == 3 and numbers[2] == 0):
             raise ExpressionError("range takes an end, a start and an end, or a start, an end and a step")
-        found = range(*numbers)
+        counted = range(*numbers)
         # len() cannot count beyond 63 bit.
-        if found[MOST_ITEMS : MOST_ITEMS + 1]:
+        if counted[MOST_ITEMS : MOST_ITEMS + 1]:
             raise ExpressionError("a range of more than %d is too long" % MOST_ITEMS)
-        return found
+        return counted
 
     return count
 
@@ -277,7 +283,7 @@ def _binary(sign: str, left: Get, right: Get) -> Get:
     if sign in ("==", "!="):
         return lambda scope: _same(left(scope), right(scope)) is (sign == "==")
 
-    def compute(scope: Scope) -> Any:
+    def compute(scope: VariableScope) -> Any:
         a, b = left(scope), right(scope)
         if sign == "+" and isinstance(a, str) and isinstance(b, str):
             return joined([a, b])
@@ -310,10 +316,10 @@ ARITHMETIC: Dict[str, Callable[[int, int], Any]] = {
 
 
 def _filtered(name: str, value: Get, arguments: List[Get]) -> Get:
-    def apply(scope: Scope) -> Any:
+    def apply(scope: VariableScope) -> Any:
         given = [argument(scope) for argument in arguments]
         try:
-            found = value(scope)
+            subject = value(scope)
         except NoVariable:
             if name == "default":
                 return given[0] if given else None
@@ -321,10 +327,10 @@ def _filtered(name: str, value: Get, arguments: List[Get]) -> Get:
                 return False
             raise
         try:
-            return FILTERS[name](found, *given)
+            return FILTERS[name](subject, *given)
         except (TypeError, ValueError, IndexError, KeyError, AttributeError):
             words = ", ".join(shown(argument) for argument in given)
-            raise ExpressionError("%s(%s) does not fit %s" % (name, words, shown(found) or "nothing")) from None
+            raise ExpressionError("%s(%s) does not fit %s" % (name, words, shown(subject) or "nothing")) from None
 
     return apply
 

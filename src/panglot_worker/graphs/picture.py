@@ -14,6 +14,8 @@ WIDTH, HEIGHT, ACROSS, DOWN, MARGIN = 170, 52, 90, 34, 24
 
 
 class Edge(NamedTuple):
+    """An arrow of the picture, from a port of one node to a port of another."""
+
     start: str
     start_port: str
     end: str
@@ -23,7 +25,7 @@ class Edge(NamedTuple):
 
 
 def edges(config: Config, graph: GraphType, types: Types) -> Iterator[Edge]:
-    """From every sender to every receiver. A graph's own ports are nodes called `inputs` and `outputs`."""
+    """The edges from every sender to every receiver. A graph's own ports are nodes called `inputs` and `outputs`."""
     kinds = types._replace(nodes={**BUILT_IN, **types.nodes})
     for word, connections in (("inputs", graph.inputs), ("outputs", graph.outputs), ("", graph.connections)):
         for connection in connections:
@@ -50,18 +52,18 @@ def describe(config: Config, types: Types) -> List[str]:
     lines: List[str] = []
     for graph in reachable(config, types):
         lines += ["", "%s%s" % (graph.name, "  (main)" if graph.name == config.main else "")]
-        found = list(edges(config, graph, types))
+        arrows = list(edges(config, graph, types))
         names = [node.name for node in graph.nodes]
-        shared = [node for node in config.nodes if graph.node(node.name) is None and _used(node.name, found)]
+        shared = [node for node in config.nodes if graph.node(node.name) is None and _used(node.name, arrows)]
         if graph.inputs:
-            lines += _node_lines("inputs", "", found)
+            lines += _node_lines("inputs", "", arrows)
         for node in (*graph.nodes, *shared):
-            lines += _node_lines(node.name, _about(node, node.name not in names), found)
+            lines += _node_lines(node.name, _about(node, node.name not in names), arrows)
     return lines[1:]
 
 
-def _used(name: str, found: List[Edge]) -> bool:
-    return any(name in (edge.start, edge.end) for edge in found)
+def _used(name: str, arrows: List[Edge]) -> bool:
+    return any(name in (edge.start, edge.end) for edge in arrows)
 
 
 def _about(node: Node, shared: bool) -> str:
@@ -75,8 +77,8 @@ def _about(node: Node, shared: bool) -> str:
     return " ".join(words)
 
 
-def _node_lines(name: str, about: str, found: List[Edge]) -> List[str]:
-    own = [edge for edge in found if edge.start == name]
+def _node_lines(name: str, about: str, arrows: List[Edge]) -> List[str]:
+    own = [edge for edge in arrows if edge.start == name]
     lines = ["  %s %s%s" % ("┌" if own else "─", name, "  %s" % about if about else "")]
     for index, edge in enumerate(own):
         corner = "└" if index == len(own) - 1 else "├"
@@ -89,7 +91,7 @@ def _node_lines(name: str, about: str, found: List[Edge]) -> List[str]:
 
 
 def write(config: Config, path: str, types: Optional[Types] = None) -> str:
-    """Write the picture beside the configuration; where it went."""
+    """Write the picture beside the configuration, or where MEGFLOW_DUMP says, and return its path."""
     target = os.environ.get("MEGFLOW_DUMP") or os.path.splitext(path)[0] + ".svg"
     with open(target, "w", encoding="utf-8") as out:
         out.write(svg(config, types or Types({}, set(), False)))
@@ -98,11 +100,11 @@ def write(config: Config, path: str, types: Optional[Types] = None) -> str:
 
 def svg(config: Config, types: Types) -> str:
     """Every graph that runs, one below the other, sources on the left."""
-    parts: List[str] = []
+    shapes: List[str] = []
     top, widest = MARGIN, 0
     for graph in reachable(config, types):
         drawn, width, height = _graph(config, graph, types, top)
-        parts += drawn
+        shapes += drawn
         top += height + MARGIN
         widest = max(widest, width)
     head = (
@@ -111,38 +113,38 @@ def svg(config: Config, types: Types) -> str:
         'orient="auto"><path d="M0 0L10 5L0 10z" fill="#456"/></marker></defs>'
         '<rect width="100%%" height="100%%" fill="white"/>'
     ) % (widest + 2 * MARGIN, top)
-    return head + "".join(parts) + "</svg>\n"
+    return head + "".join(shapes) + "</svg>\n"
 
 
 def _graph(config: Config, graph: GraphType, types: Types, top: int) -> Tuple[List[str], int, int]:
-    found = list(edges(config, graph, types))
+    arrows = list(edges(config, graph, types))
     about = {node.name: _about(node, False) for node in graph.nodes}
-    about.update({node.name: _about(node, True) for node in config.nodes if _used(node.name, found)})
+    about.update({node.name: _about(node, True) for node in config.nodes if _used(node.name, arrows)})
     names = (["inputs"] if graph.inputs else []) + list(about) + (["outputs"] if graph.outputs else [])
     places: Dict[str, Tuple[int, int]] = {}
-    columns = _columns(names, found)
+    columns = _columns(names, arrows)
     for column, inside in enumerate(columns):
         for row, name in enumerate(inside):
             places[name] = (2 * MARGIN + column * (WIDTH + ACROSS), top + 40 + row * (HEIGHT + DOWN))
     width = len(columns) * (WIDTH + ACROSS) - ACROSS + 2 * MARGIN
     height = 40 + max((len(inside) for inside in columns), default=1) * (HEIGHT + DOWN) + MARGIN
     title = graph.name + (" (main)" if graph.name == config.main else "")
-    parts = [
+    shapes = [
         '<rect x="%d" y="%d" width="%d" height="%d" rx="8" fill="#f6f8fa" stroke="#cdd"/>'
         % (MARGIN, top, width, height),
         '<text x="%d" y="%d" font-weight="bold">%s</text>' % (2 * MARGIN, top + 24, html.escape(title)),
     ]
-    parts += [_arrow(edge, places) for edge in found if edge.start in places and edge.end in places]
-    parts += [_box(name, about.get(name, ""), *places[name]) for name in names]
-    return parts, width, height
+    shapes += [_arrow(edge, places) for edge in arrows if edge.start in places and edge.end in places]
+    shapes += [_box(name, about.get(name, ""), *places[name]) for name in names]
+    return shapes, width, height
 
 
-def _columns(names: List[str], found: List[Edge]) -> List[List[str]]:
+def _columns(names: List[str], arrows: List[Edge]) -> List[List[str]]:
     """Nodes by their longest way from a source; edges that lead back are not counted."""
     order: List[str] = []
     back: Set[Tuple[str, str]] = set()
     state: Dict[str, int] = {}
-    after = {name: sorted({edge.end for edge in found if edge.start == name}, key=names.index) for name in names}
+    after = {name: sorted({edge.end for edge in arrows if edge.start == name}, key=names.index) for name in names}
 
     def visit(name: str) -> None:
         state[name] = 1
@@ -154,8 +156,8 @@ def _columns(names: List[str], found: List[Edge]) -> List[List[str]]:
         state[name] = 2
         order.insert(0, name)
 
-    entered = {edge.end for edge in found}
-    for name in sorted(names, key=lambda one: (one in entered, names.index(one))):
+    entered = {edge.end for edge in arrows}
+    for name in sorted(names, key=lambda node: (node in entered, names.index(node))):
         if name not in state:
             visit(name)
     depth = dict.fromkeys(names, 0)

@@ -32,7 +32,7 @@ class Ports(NamedTuple):
 
 
 def declared(inputs: Iterable[str], outputs: Iterable[str]) -> Ports:
-    """Ports from the words of `register`. Raises ValueError for a word that is none."""
+    """The ports that the words of `register` declare. Raises ValueError for a word that declares none."""
     return Ports(dict(map(_declaration, inputs)), dict(map(_declaration, outputs)))
 
 
@@ -45,8 +45,8 @@ def _declaration(word: str) -> Tuple[str, str]:
 
 
 def of_graph(graph: GraphType) -> Ports:
-    """A graph used as a node has its own inputs and outputs."""
-    return Ports({one.name: UNIT for one in graph.inputs}, {one.name: UNIT for one in graph.outputs})
+    """The ports of a graph used as a node: its own inputs and outputs."""
+    return Ports({port.name: UNIT for port in graph.inputs}, {port.name: UNIT for port in graph.outputs})
 
 
 def _ports(inputs: str, outputs: str) -> Ports:

@@ -29,16 +29,16 @@ def lines(text: str) -> Dict[Path, int]:
     return _Walk(text).run()
 
 
-def nearest(found: Dict[Path, int], path: Path) -> int:
+def nearest(known: Dict[Path, int], path: Path) -> int:
     """The line of a path, or of the table it would be in."""
-    while path not in found:
+    while path not in known:
         path = path[:-1]
-    return found[path]
+    return known[path]
 
 
 class _Walk:
     def __init__(self, text: str) -> None:
-        self.found: Dict[Path, int] = {(): 1}
+        self.lines: Dict[Path, int] = {(): 1}
         self.counts: Dict[Path, int] = {}
         self.table: Path = ()
         self.tokens: List[Tuple[str, int]] = []
@@ -59,7 +59,7 @@ class _Walk:
                 self._header(line)
             else:
                 self._pair(self.table, line)
-        return self.found
+        return self.lines
 
     def _header(self, line: int) -> None:
         several = self._peek(1) == "["
@@ -77,7 +77,7 @@ class _Walk:
             if path in self.counts:
                 path = (*path, self.counts[path])
         self.table = path
-        self.found.setdefault(path, line)
+        self.lines.setdefault(path, line)
 
     def _pair(self, table: Path, line: int) -> None:
         words = []
@@ -85,7 +85,7 @@ class _Walk:
             words.append(self.tokens[self.at][0])
             self.at += 1
         path = (*table, *_key("".join(words)))
-        self.found.setdefault(path, line)
+        self.lines.setdefault(path, line)
         if self._peek() == "=":
             self.at += 1
             self._value(path)
@@ -120,7 +120,7 @@ class _Walk:
                 self.at += 1
                 continue
             before = self.at
-            self.found.setdefault((*path, count), self.tokens[self.at][1])
+            self.lines.setdefault((*path, count), self.tokens[self.at][1])
             self._value((*path, count))
             count += 1
             if self.at == before:

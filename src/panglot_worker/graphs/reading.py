@@ -1,4 +1,4 @@
-"""Graph files to data: the template is rendered, the TOML read, every key checked, includes appended."""
+"""From graph files to data: the template is rendered, the TOML read, every key checked, includes appended."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def read(path: str, dynamic_path: str = "") -> Config:
 
 
 def read_text(text: str, dynamic_text: str = "", file: str = "") -> Config:
-    """The same for text that is in no file; includes are relative to the current folder."""
+    """The configuration in a text that is in no file; its includes are relative to the current folder."""
     variables = _variables(dynamic_text, "the dynamic text") if dynamic_text else {}
     return _Reader(variables).text(text, file, [])
 
@@ -62,8 +62,8 @@ def parse_toml(text: str, file: str, line_map: List[int]) -> Dict[str, Any]:
         table: Dict[str, Any] = toml.loads(text)
         return table
     except toml.TOMLDecodeError as error:
-        found = LINE.search(str(error))
-        line = int(found.group(1)) if found else text.rstrip("\n").count("\n") + 1
+        at_line = LINE.search(str(error))
+        line = int(at_line.group(1)) if at_line else text.rstrip("\n").count("\n") + 1
         said = re.sub(r"\s*\(at (line|end).*\)$", "", str(error))
         raise GraphError("this is not valid TOML: %s" % said, file, mapped(line_map, line)) from None
     except ValueError:
@@ -73,8 +73,8 @@ def parse_toml(text: str, file: str, line_map: List[int]) -> Dict[str, Any]:
 
 
 def _line(pattern: Pattern[str], text: str) -> int:
-    found = pattern.search(text)
-    return text.count("\n", 0, found.start()) + 1 if found else 1
+    match = pattern.search(text)
+    return text.count("\n", 0, match.start()) + 1 if match else 1
 
 
 def _fullest(text: str) -> int:
@@ -99,17 +99,17 @@ class _Reader:
         try:
             rendered = template.render(text, self.variables, file)
             table = parse_toml(rendered.text, file, rendered.lines)
-            source = _Source(file, positions.lines(rendered.text), rendered.lines)
+            source = _SourceFile(file, positions.lines(rendered.text), rendered.lines)
             return self._config(source, table, rendered.text, trail)
         except RecursionError:
             raise GraphError("this nests too deeply", file, _fullest(text)) from None
 
-    def _config(self, source: "_Source", table: Dict[str, Any], text: str, trail: List[str]) -> Config:
+    def _config(self, source: "_SourceFile", table: Dict[str, Any], text: str, trail: List[str]) -> Config:
         top = _Table(source, (), table, "the file")
         top.only(TOP)
-        graphs = [self._graph(one) for one in top.tables("graphs", required=True)]
-        nodes = [_node(one) for one in top.tables("nodes")]
-        resources = [_resource(one) for one in top.tables("resources")]
+        graphs = [self._graph(entry) for entry in top.tables("graphs", required=True)]
+        nodes = [_node(entry) for entry in top.tables("nodes")]
+        resources = [_resource(entry) for entry in top.tables("resources")]
         main = top.text("main")
         for index, name in enumerate(top.texts("include")):
             included = self._include(source, name, ("include", index), trail)
@@ -124,38 +124,38 @@ class _Reader:
             raise GraphError("main = '%s': there is no such graph" % main, *source.place(("main",)), fix)
         return Config(main, {graph.name: graph for graph in graphs}, nodes, resources, source.file, text)
 
-    def _include(self, source: "_Source", name: str, path: Tuple[Any, ...], trail: List[str]) -> Config:
+    def _include(self, source: "_SourceFile", name: str, path: Tuple[Any, ...], trail: List[str]) -> Config:
         base = os.path.dirname(source.file) if source.file else os.getcwd()
         # The original looked beside the parent of the current folder; files written for that are found too.
         tried = [os.path.join(base, name), os.path.join(os.path.dirname(os.getcwd()), name)]
-        found = next((one for one in tried if os.path.isfile(one)), "")
-        if not found:
+        included = next((candidate for candidate in tried if os.path.isfile(candidate)), "")
+        if not included:
             raise GraphError("include '%s': there is no such file beside this one" % name, *source.place(path))
         trail = [*trail, source.file]
-        if os.path.abspath(found) in trail:
-            shown = " -> ".join(os.path.basename(one) for one in [*trail, found])
+        if os.path.abspath(included) in trail:
+            shown = " -> ".join(os.path.basename(file) for file in [*trail, included])
             raise GraphError("the files include one another: %s" % shown, *source.place(path))
-        return self.file(os.path.abspath(found), trail)
+        return self.file(os.path.abspath(included), trail)
 
     def _graph(self, table: "_Table") -> GraphType:
         table.only(GRAPH)
         name = table.text("name")
         table.what = "graph '%s'" % name
-        nodes = [_node(one) for one in table.tables("nodes")]
-        resources = [_resource(one) for one in table.tables("resources")]
+        nodes = [_node(entry) for entry in table.tables("nodes")]
+        resources = [_resource(entry) for entry in table.tables("resources")]
         lists = {word: table.tables(word) for word in ("inputs", "outputs", "connections")}
-        inputs = [_connection(one, True) for one in lists["inputs"]]
-        outputs = [_connection(one, True) for one in lists["outputs"]]
+        inputs = [_connection(entry, True) for entry in lists["inputs"]]
+        outputs = [_connection(entry, True) for entry in lists["outputs"]]
         _unique(nodes, "node of graph '%s'" % name)
         _unique(resources, "resource of graph '%s'" % name)
         _unique(inputs, "input of graph '%s'" % name)
         _unique(outputs, "output of graph '%s'" % name)
-        connections = [_connection(one, False) for one in lists["connections"]]
+        connections = [_connection(entry, False) for entry in lists["connections"]]
         return GraphType(name, nodes, resources, inputs, outputs, connections, table.place)
 
 
-class _Source(NamedTuple):
-    """A file, and how to find lines in it."""
+class _SourceFile(NamedTuple):
+    """A graph file, and how to find lines in it."""
 
     file: str
     lines: Dict[Tuple[Any, ...], int]
@@ -168,7 +168,7 @@ class _Source(NamedTuple):
 class _Table:
     """One table of the file, asked key by key."""
 
-    def __init__(self, source: _Source, path: Tuple[Any, ...], values: Dict[str, Any], what: str) -> None:
+    def __init__(self, source: _SourceFile, path: Tuple[Any, ...], values: Dict[str, Any], what: str) -> None:
         self.source = source
         self.path = path
         self.values = values
@@ -218,7 +218,7 @@ class _Table:
     def tables(self, key: str, required: bool = False) -> "List[_Table]":
         values = self.value(key, list, "an array of tables", default=None if required else [])
         singular = key[:-1]
-        found = []
+        tables = []
         for index, value in enumerate(values):
             path = (*self.path, key, index)
             if not isinstance(value, dict):
@@ -227,8 +227,8 @@ class _Table:
             what = "%s '%s'" % (singular, value["name"]) if isinstance(value.get("name"), str) else "a " + singular
             if self.path:
                 what += " of %s" % self.what
-            found.append(_Table(self.source, path, value, what))
-        return found
+            tables.append(_Table(self.source, path, value, what))
+        return tables
 
 
 def _node(table: _Table) -> Node:
@@ -254,13 +254,13 @@ def _connection(table: _Table, named: bool) -> Connection:
 
 
 def _port(table: _Table, word: str, index: int) -> PortRef:
-    parts = word.split(":")
-    if len(parts) == 3 and TAG.fullmatch(parts[2]) and all(parts):
-        return PortRef(parts[0], parts[1], int(parts[2]))
-    if len(parts) != 2 or not all(parts):
+    names = word.split(":")
+    if len(names) == 3 and TAG.fullmatch(names[2]) and all(names):
+        return PortRef(names[0], names[1], int(names[2]))
+    if len(names) != 2 or not all(names):
         place = table.source.place((*table.path, "ports", index))
         raise GraphError("%s: '%s' names no port" % (table.what, word), *place, 'write "node:port" or "node:port:0"')
-    return PortRef(parts[0], parts[1], None)
+    return PortRef(names[0], names[1], None)
 
 
 def _unique(things: List[Any], what: str) -> None:

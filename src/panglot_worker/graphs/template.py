@@ -10,16 +10,18 @@ import re
 from typing import Any, Dict, List, NamedTuple, Tuple, Union
 
 from panglot_worker.graphs.errors import GraphError, MissingVariable
-from panglot_worker.graphs.expressions import Expression, NoVariable, Scope, parse
+from panglot_worker.graphs.expressions import Expression, NoVariable, VariableScope, parse
 from panglot_worker.graphs.values import MOST_TEXT, ExpressionError, shown
 
 _OPENING = re.compile(r"\{\{-?|\{%-?|\{#-?")
 _CLOSING = {"{{": "}}", "{%": "%}", "{#": "#}"}
 MOST_ROUNDS = 100_000
-"""How often the loops of a template go round, all together."""
+"""How often all loops of a template together may go round."""
 
 
 class Rendered(NamedTuple):
+    """What a template has become."""
+
     text: str
     lines: List[int]
     """For every line of the text, the line of the template it came from."""
@@ -52,16 +54,16 @@ class _Scoped(NamedTuple):
     line: int
 
 
-Part = Union[_Text, _Output, _For, _If, _Scoped]
+Element = Union[_Text, _Output, _For, _If, _Scoped]
 
 
 def render(text: str, variables: Dict[str, Any], file: str = "") -> Rendered:
     """The text a template stands for. Raises GraphError with the line."""
     if _OPENING.search(text) is None:
         return Rendered(text, [])
-    parts = _Parser(text, file).parse()
+    elements = _TemplateParser(text, file).parse()
     printer = _Printer(file)
-    printer.run(parts, Scope(dict(variables)))
+    printer.run(elements, VariableScope(dict(variables)))
     return Rendered(*printer.finish())
 
 
@@ -71,7 +73,7 @@ class _Tag(NamedTuple):
     line: int
 
 
-class _Parser:
+class _TemplateParser:
     def __init__(self, text: str, file: str) -> None:
         self.file = file
         self.pieces = list(self._split(text))
@@ -81,7 +83,7 @@ class _Parser:
         return GraphError("template: " + problem, self.file, line, fix)
 
     def _split(self, text: str) -> "List[Union[_Text, _Tag]]":
-        found: List[Union[_Text, _Tag]] = []
+        pieces: List[Union[_Text, _Tag]] = []
         at, line, trim = 0, 1, False
         while True:
             opening = _OPENING.search(text, at)
@@ -95,9 +97,9 @@ class _Parser:
             if opening and opening.group().endswith("-"):
                 plain = plain.rstrip()
             if plain:
-                found.append(_Text(plain, start))
+                pieces.append(_Text(plain, start))
             if opening is None:
-                return found
+                return pieces
             kind = opening.group()[:2]
             end = self._end(text, opening.end(), _CLOSING[kind])
             if end < 0:
@@ -105,7 +107,7 @@ class _Parser:
             code = text[opening.end() : end]
             trim = code.endswith("-")
             if kind != "{#":
-                found.append(_Tag(kind, code[:-1] if trim else code, line))
+                pieces.append(_Tag(kind, code[:-1] if trim else code, line))
             line += code.count("\n")
             at = end + 2
 
@@ -128,35 +130,35 @@ class _Parser:
             at += 1
         return -1
 
-    def parse(self) -> List[Part]:
-        parts, ended = self._body(())
+    def parse(self) -> List[Element]:
+        elements, ended = self._body(())
         if ended is not None:
             raise self.error("'{%% %s %%}' ends nothing" % " ".join(ended.code.split()), ended.line)
-        return parts
+        return elements
 
-    def _body(self, until: Tuple[str, ...]) -> "Tuple[List[Part], Any]":
-        """Parts up to a tag that begins with one of these words, which is returned; None at the end of the text."""
-        parts: List[Part] = []
+    def _body(self, until: Tuple[str, ...]) -> "Tuple[List[Element], Any]":
+        """The elements up to a tag that ends a block, and that tag; None at the end of the text."""
+        elements: List[Element] = []
         while self.at < len(self.pieces):
             piece = self.pieces[self.at]
             self.at += 1
             if isinstance(piece, _Text):
-                parts.append(piece)
+                elements.append(piece)
             elif piece.kind == "{{":
-                parts.append(_Output(self._expression(piece.code, piece.line), piece.line))
+                elements.append(_Output(self._expression(piece.code, piece.line), piece.line))
             else:
                 words = piece.code.split()
                 if words and words[0] in ("end", "else", "endfor", "endif", "endscope"):
-                    return parts, piece
-                parts.append(self._block(piece, words))
-        return parts, None
+                    return elements, piece
+                elements.append(self._block(piece, words))
+        return elements, None
 
-    def _block(self, tag: _Tag, words: List[str]) -> Part:
+    def _block(self, tag: _Tag, words: List[str]) -> Element:
         word = words[0] if words else ""
         rest = tag.code.strip()[len(word) :]
         if word == "for":
-            names, found, source = rest.partition(" in ")
-            if not found:
+            names, separator, source = rest.partition(" in ")
+            if not separator:
                 raise self.error("for needs 'in'", tag.line, "{% for x in range(3) %}")
             expression = self._expression(source, tag.line)
             body = self._closed("for", tag)
@@ -167,7 +169,7 @@ class _Parser:
             return _Scoped(self._closed("scope", tag), tag.line)
         raise self.error("'%s' is no block" % word, tag.line, "there are for, if and scope")
 
-    def _closed(self, word: str, tag: _Tag) -> List[Part]:
+    def _closed(self, word: str, tag: _Tag) -> List[Element]:
         body, ended = self._body(())
         self._check_end(word, tag, ended)
         return body
@@ -206,7 +208,7 @@ class _Parser:
 
 
 class _Printer:
-    """Runs the parts, and remembers which line each piece of text came from."""
+    """Runs the elements, and remembers which line each piece of text came from."""
 
     def __init__(self, file: str) -> None:
         self.file = file
@@ -215,40 +217,40 @@ class _Printer:
         self.rounds = 0
 
     def put(self, text: str, line: int, moves: bool) -> None:
-        """Text of the template itself moves on line by line; what an expression says stays where that stands."""
+        """Write text that stands on a line. What is the template's own (`moves`) goes on line by line from there."""
         self.size += len(text)
         if self.size > MOST_TEXT:
             raise GraphError("template: it grows beyond %d characters" % MOST_TEXT, self.file, line)
         self.pieces.append((text, line, moves))
 
-    def run(self, parts: List[Part], scope: Scope) -> None:
-        for part in parts:
+    def run(self, elements: List[Element], scope: VariableScope) -> None:
+        for element in elements:
             try:
-                self._run(part, scope)
+                self._run(element, scope)
             except ExpressionError as error:
                 kind = MissingVariable if isinstance(error, NoVariable) else GraphError
-                raise kind("template: %s" % error, self.file, part.line, error.fix) from None
+                raise kind("template: %s" % error, self.file, element.line, error.fix) from None
 
-    def _run(self, part: Part, scope: Scope) -> None:
-        if isinstance(part, _Text):
-            self.put(part.text, part.line, True)
-        elif isinstance(part, _Output):
-            self.put(shown(part.expression.value(scope)), part.line, False)
-        elif isinstance(part, _Scoped):
-            self.run(part.body, scope.inner())
-        elif isinstance(part, _If):
-            for test, body in part.branches:
+    def _run(self, element: Element, scope: VariableScope) -> None:
+        if isinstance(element, _Text):
+            self.put(element.text, element.line, True)
+        elif isinstance(element, _Output):
+            self.put(shown(element.expression.value(scope)), element.line, False)
+        elif isinstance(element, _Scoped):
+            self.run(element.body, scope.inner())
+        elif isinstance(element, _If):
+            for test, body in element.branches:
                 if test is None or truth(test.value(scope)):
                     self.run(body, scope.inner())
                     return
         else:
-            for item in part.expression.items(scope):
+            for item in element.expression.items(scope):
                 self.rounds += 1
                 if self.rounds > MOST_ROUNDS:
                     raise ExpressionError("its loops go round more than %d times" % MOST_ROUNDS)
                 inner = scope.inner()
-                inner.declare(part.names, item)
-                self.run(part.body, inner)
+                inner.declare(element.names, item)
+                self.run(element.body, inner)
 
     def finish(self) -> Tuple[str, List[int]]:
         lines, fresh = [1], True

@@ -11,6 +11,8 @@ MOST_PIECES = 250_000
 
 
 class ExpressionError(Exception):
+    """An expression of a template cannot be read or computed."""
+
     def __init__(self, problem: str, fix: str = "") -> None:
         super().__init__(problem)
         self.fix = fix
@@ -45,23 +47,23 @@ def _show(value: Any, pieces: List[str]) -> None:
 
 
 def joined(texts: Sequence[str], mark: str = "") -> str:
-    """Raises ExpressionError, before it takes the memory, for what is too long."""
+    """Join texts. Raises ExpressionError for what is too long, before it takes the memory."""
     if sum(map(len, texts)) + len(mark) * len(texts) > MOST_TEXT:
         raise ExpressionError("it grows beyond %d characters" % MOST_TEXT)
     return mark.join(texts)
 
 
 def fitting(number: int) -> int:
-    """A number as the platform had them. Raises ExpressionError."""
+    """A number, if it fits 64 bit as those of the platform did. Raises ExpressionError."""
     if not -(2**63) <= number < 2**63:
         raise ExpressionError("a number does not fit 64 bit")
     return number
 
 
 def divided(a: int, b: int) -> int:
-    """Towards zero."""
+    """Division of whole numbers, rounded towards zero."""
     return abs(a) // abs(b) * (1 if (a < 0) is (b < 0) else -1)
 
 
 NOTHING = object()
-"""What an assignment prints."""
+"""The value of an assignment: it prints nothing."""

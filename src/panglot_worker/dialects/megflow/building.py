@@ -16,7 +16,7 @@ from panglot_worker.dialects.megflow.handles import Sender
 from panglot_worker.dialects.megflow.nodes import NodeThread, Placement
 from panglot_worker.dialects.megflow.resources import LazyResource, Scope
 from panglot_worker.dialects.megflow.shared import Hub, Router, lead_ends
-from panglot_worker.graphs.checking import End, find_end, is_graph, templates
+from panglot_worker.graphs.checking import ConnectionEnd, find_end, is_graph, templates
 from panglot_worker.graphs.configuration import Connection, GraphType, Node
 from panglot_worker.graphs.ports import DYNAMIC, INPUT
 
@@ -215,12 +215,12 @@ class Planner:
     ) -> List[AnyEnd]:
         return [one for ref in connection.ports for one in self._expand(self._end(graph, ref), inside, users, net)]
 
-    def _end(self, graph: GraphType, ref: Any) -> End:
+    def _end(self, graph: GraphType, ref: Any) -> ConnectionEnd:
         end = find_end(self.config, graph, self.types, ref)
         assert end is not None, ref
         return end
 
-    def _expand(self, end: End, inside: Dict[str, Any], users: Dict[str, int], net: Net) -> List[AnyEnd]:
+    def _expand(self, end: ConnectionEnd, inside: Dict[str, Any], users: Dict[str, int], net: Net) -> List[AnyEnd]:
         """The ends that a port stands for: those inside a subgraph, in the place of the subgraph's own."""
         if end.shared:
             hub = self.runtime.hubs[end.node.name]
