@@ -60,7 +60,8 @@ REFUSED = {
     "{{ 1 / 0 }}": (1, "division by zero"),
     "{{ name + 1 }}": (1, "whole numbers"),
     "{{ range(1, 2, 0) }}": (1, "range takes"),
-    "{% for i in range(99999) %}{% for j in range(99999) %}12345678{% end for %}{% end for %}": (1, "grows beyond"),
+    "{% for i in range(99999) %}" + "12345678" * 8 + "{% end for %}": (1, "grows beyond"),
+    "{% for i in range(99999) %}{% for j in range(99999) %}1{% end for %}{% end for %}": (1, "go round more than"),
     "{{ nothing | require }}": (1, "is null"),
     "{{ list | index(9) }}": (1, "does not fit"),
 }
