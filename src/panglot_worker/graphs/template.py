@@ -131,12 +131,12 @@ class _TemplateParser:
         return -1
 
     def parse(self) -> List[Element]:
-        elements, ended = self._body(())
+        elements, ended = self._body()
         if ended is not None:
             raise self.error("'{%% %s %%}' ends nothing" % " ".join(ended.code.split()), ended.line)
         return elements
 
-    def _body(self, until: Tuple[str, ...]) -> "Tuple[List[Element], Any]":
+    def _body(self) -> "Tuple[List[Element], Any]":
         """The elements up to a tag that ends a block, and that tag; None at the end of the text."""
         elements: List[Element] = []
         while self.at < len(self.pieces):
@@ -170,7 +170,7 @@ class _TemplateParser:
         raise self.error("'%s' is no block" % word, tag.line, "there are for, if and scope")
 
     def _closed(self, word: str, tag: _Tag) -> List[Element]:
-        body, ended = self._body(())
+        body, ended = self._body()
         self._check_end(word, tag, ended)
         return body
 
@@ -186,7 +186,7 @@ class _TemplateParser:
         branches: List[Tuple[Any, List[Any]]] = []
         test: Any = self._expression(condition, tag.line)
         while True:
-            body, ended = self._body(())
+            body, ended = self._body()
             branches.append((test, body))
             words = ended.code.split() if ended is not None else []
             if words[:1] != ["else"]:
