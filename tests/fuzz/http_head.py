@@ -201,7 +201,7 @@ def check_against_h11(data: bytes, ours: list[bytes]) -> None:
 
 def understood(data: bytes) -> Iterator[bytes]:
     """The bodies h11 finds in requests to the script."""
-    connection = h11.HttpConnection(h11.SERVER)
+    connection = h11.Connection(h11.SERVER)
     connection.receive_data(data)
     head, body = RequestHead(), b""
     with contextlib.suppress(h11.RemoteProtocolError):
