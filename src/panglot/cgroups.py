@@ -1,4 +1,4 @@
-"""What the control groups this process is in allow it, and what they count: the group itself and all above it."""
+"""The limits and counters of the control groups that this process is in: its own group and all above it."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ def memory_limits(cgroup: Path = CGROUP, proc: Path = PROC) -> list[int]:
 
 def cpu_quotas(cgroup: Path = CGROUP, proc: Path = PROC) -> list[float]:
     """CPUs allowed by each control group this process is in, where one limits them."""
-    found = []
+    quotas = []
     for words in _at_every_level(cgroup, proc, "cpu.max", "cpu", ("cpu.cfs_quota_us", "cpu.cfs_period_us")):
         quota, _, period = words.partition(" ")
         if quota.isdigit() and period.isdigit() and int(period):
-            found.append(int(quota) / int(period))
-    return found
+            quotas.append(int(quota) / int(period))
+    return quotas
 
 
 def out_of_memory_kills(cgroup: Path = CGROUP, proc: Path = PROC) -> int:
@@ -47,7 +47,7 @@ def own_group(cgroup: Path = CGROUP, proc: Path = PROC) -> Path | None:
 
 
 def _at_every_level(cgroup: Path, proc: Path, file: str, controller: str, old_files: tuple[str, ...]) -> Iterator[str]:
-    """What is written at every level, ours first: version 2 in `file`, version 1 in `old_files` put together."""
+    """The text of each level, ours first: that of `file` in version 2, of `old_files` joined in version 1."""
     for line in _read(proc / "self" / "cgroup").splitlines():
         _, controllers, own = line.split(":", 2)
         if controllers and controller not in controllers.split(","):

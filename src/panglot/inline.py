@@ -37,7 +37,7 @@ def run_inline(make: Callable[[], Serving]) -> None:
 
 
 class ServerThread(threading.Thread):
-    """Everything but the script."""
+    """Runs the server, which is everything but the script."""
 
     def __init__(self, make: Callable[[], Serving], link: socket.socket) -> None:
         super().__init__(name="panglot-server", daemon=True)
@@ -62,7 +62,7 @@ class ServerThread(threading.Thread):
         await self.serving.run()
 
     def interrupt(self) -> None:
-        """A signal on the main thread: stop well; the second time, get out of whatever the script is doing."""
+        """Act on a signal, on the main thread: drain; the second time, also break off what the script is doing."""
         self.interrupts += 1
         self.stop()
         if self.interrupts > 1:

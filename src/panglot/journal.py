@@ -1,4 +1,4 @@
-"""What this process says on standard error, without ever waiting for whoever reads it."""
+"""Writing to standard error without ever waiting for whoever reads it."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Journal(io.RawIOBase):
     def __init__(self, descriptor: int, most: int) -> None:
         self.on_room: Callable[[int], None] = lambda lines: None
         self.dropped = 0
-        """Lines that nobody will read."""
+        """How many lines were dropped."""
         self._descriptor = descriptor
         self._most = most
         self._told = 0
@@ -54,6 +54,7 @@ class Journal(io.RawIOBase):
         return os.isatty(self._descriptor)
 
     def write(self, data: Any) -> int:
+        """Queue the bytes, or drop them when the queue is full. Never waits."""
         piece = bytes(data)
         with self._changed:
             if self._held + len(piece) > self._most:

@@ -18,7 +18,7 @@ log = logging.getLogger("panglot")
 
 @contextlib.contextmanager
 def fixed_paths(package: Package, make: bool) -> Iterator[None]:
-    """Names every such path; with `make`, links lead to the package for as long as this is open. Raises StartError."""
+    """Warn of every such path; with `make`, link it to the package for as long as this is open. Raises StartError."""
     if not make:
         for path in package.fixed_paths:
             message = "%s:%d uses %s, a path of the platform; --link-paths makes %s lead to this package"

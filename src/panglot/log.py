@@ -15,19 +15,20 @@ LAYOUT = "\n\t"
 """Control characters a log line may hold; all others come from scripts and clients, and are spelt out."""
 
 CONTINUED = "\n" + " " * 9
-"""How a line goes on below itself: under the text, clear of the column of the times."""
+"""What begins a further line of a record: it stands under the text, clear of the column of times."""
 
 EXTRA = ("package", "worker", "request_id", "stages")
 
 
 class Human(logging.Formatter):
-    """Time, level where it matters, who speaks, what is said."""
+    """Formats a record for people: time, package, level if it is a warning or worse, message."""
 
     def __init__(self, colour: bool) -> None:
         super().__init__()
         self.colour = colour
 
     def format(self, record: logging.LogRecord) -> str:
+        """One record; further lines of it are indented under its text."""
         clock = time.strftime("%H:%M:%S", time.localtime(record.created))
         level = "" if record.levelno <= logging.INFO else record.levelname.lower() + ": "
         who = getattr(record, "package", "")
@@ -46,7 +47,10 @@ class Human(logging.Formatter):
 
 
 class JsonLines(logging.Formatter):
+    """Formats a record as one JSON object."""
+
     def format(self, record: logging.LogRecord) -> str:
+        """One record, on one line."""
         value: dict[str, Any] = {
             "time": round(record.created, 3),
             "level": record.levelname.lower(),
@@ -69,6 +73,7 @@ class AccessLog:
         self.log = logging.getLogger("panglot.access")
 
     def answered(self, exchange: Any, status: int, times: tuple[int, ...], total_us: int) -> None:
+        """Log an answered request, if it is one of the share."""
         self.count += 1
         if int(self.count * self.share) == int((self.count - 1) * self.share):
             return
@@ -83,7 +88,7 @@ class AccessLog:
 
 
 def missing_lines(count: int) -> None:
-    """Say that lines are missing at this place."""
+    """Log that lines are missing at this place."""
     logging.getLogger("panglot.log").warning("%d log line(s) dropped here: they were not read in time", count)
 
 
@@ -96,7 +101,7 @@ def configure(format: str, level: str) -> None:
     root.setLevel(level.upper())
     root.propagate = False
     for name in ("uvicorn.error", "asyncio"):
-        other = logging.getLogger(name)
-        other.handlers[:] = [target]
-        other.setLevel(logging.ERROR)
-        other.propagate = False
+        library = logging.getLogger(name)
+        library.handlers[:] = [target]
+        library.setLevel(logging.ERROR)
+        library.propagate = False

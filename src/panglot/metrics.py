@@ -1,4 +1,4 @@
-"""Counters and histograms, kept as plain numbers and worded only when somebody asks.
+"""Counters and histograms, kept as plain numbers and turned into text only when they are asked for.
 
 Histograms double: bucket n holds what is above 2^(n-1) and at most 2^n, so that counting costs one list access.
 Labels are route templates, stages and reasons from the code, never anything a client sent.
@@ -24,6 +24,8 @@ Labels = dict[str, str]
 
 
 class Histogram:
+    """Counts values in buckets whose upper limits are powers of two."""
+
     __slots__ = ("counts", "total")
 
     def __init__(self) -> None:
@@ -31,13 +33,13 @@ class Histogram:
         self.total = 0
 
     def add(self, value: int) -> None:
-        """Count a duration in microseconds, or any whole number; nothing at all counts with 2."""
+        """Count a duration in microseconds, or any whole number; 0 counts with 2."""
         self.counts[(value - 1).bit_length()] += 1
         self.total += value
 
     def merge(self, other: Histogram) -> None:
         """Add all that another has counted."""
-        self.counts = [own + more for own, more in zip(self.counts, other.counts, strict=True)]
+        self.counts = [mine + theirs for mine, theirs in zip(self.counts, other.counts, strict=True)]
         self.total += other.total
 
     @property
@@ -45,6 +47,7 @@ class Histogram:
         return sum(self.counts)
 
     def lines(self, name: str, labels: Labels, first: int, last: int, scale: float) -> Iterator[str]:
+        """The lines of this series in the Prometheus text form, with buckets from 2^first to 2^last."""
         below = sum(self.counts[:first])
         for exponent in range(first, last):
             below += self.counts[exponent]
@@ -71,7 +74,7 @@ class Metrics:
         self.latency: defaultdict[str, Histogram] = defaultdict(Histogram)
         self.stages = tuple(Histogram() for _ in STAGES)
         self.pools: defaultdict[str, PoolMetrics] = defaultdict(PoolMetrics)
-        """By name; a package that is one pool has no name for it."""
+        """Pools by name, which is empty where the package has only one."""
         self.released: defaultdict[str, int] = defaultdict(int)
         self.dropped: defaultdict[str, int] = defaultdict(int)
         self.restarts: defaultdict[str, int] = defaultdict(int)

@@ -16,7 +16,7 @@ class FixedPath:
     file: str
     line: int
     root: str
-    """The part of it that can be a link, such as /home/mind/model."""
+    """The beginning of it that can be a link, such as /home/mind/model."""
     inside: str
     """What the link leads to, in a folder made by `Package.run_links`."""
 
@@ -51,12 +51,12 @@ class Package:
     tries_elsewhere: int = 0
     """How often a call is given to another worker when the script's answer asks for that."""
     runs_to_its_end: bool = False
-    """Whether it serves nothing: its dialect's `alone.run` runs it, and its end is the end of the command."""
+    """Whether the package serves nothing: its dialect's `alone.run` runs it, and the command ends with it."""
     worker_half: Path | None = None
     """The folder of the dialect's worker half; None: where our own are."""
 
     def for_worker(self) -> dict[str, object]:
-        """What a worker is told."""
+        """What a worker is told about the package."""
         return {
             "name": self.name,
             "folder": str(self.folder),

@@ -19,12 +19,12 @@ from panglot import journal as journals
 from panglot import log as logs
 from panglot.engine.engine import LocalEngine
 from panglot.errors import Unanswered
+from panglot.file_changes import changes
 from panglot.journal import Journal
 from panglot.metrics import Metrics
 from panglot.package import Package
 from panglot.settings import Settings
 from panglot.tracing import Tracing
-from panglot.watching import changes
 from panglot.web import access, app, listeners
 from panglot.web.front import Front
 from panglot.web.room import Room
@@ -98,8 +98,8 @@ class Serving:
         contract = dialects.contract(package, settings)
         room = Room(settings)
         self.fronts = [
-            Front(package, settings, self.engine, self.metrics, rules, one, room)
-            for one in (contract, *(listener.contract for listener in contract.listeners))
+            Front(package, settings, self.engine, self.metrics, rules, front_contract, room)
+            for front_contract in (contract, *(listener.contract for listener in contract.listeners))
         ]
         self.front = self.fronts[0]
         for front in self.fronts:
@@ -117,7 +117,7 @@ class Serving:
         self.forced = asyncio.Event()
 
     async def run(self) -> None:
-        """Until told to stop."""
+        """Serve until told to stop."""
         await self.web.start()
         await self.engine.start()
         watchers = [asyncio.ensure_future(self._watch())] if self.settings.reload else []
@@ -148,7 +148,7 @@ class Serving:
         loop.add_signal_handler(signal.SIGHUP, self.stop if os.isatty(0) else self._reload)
 
     def stop(self) -> None:
-        """Drain and end; the second time, at once."""
+        """Begin to drain; the second time, end at once."""
         self.signals += 1
         self.stopped.set()
         if self.signals > 1:
@@ -196,7 +196,7 @@ class Serving:
     # Stopping
 
     async def _drain(self) -> None:
-        """Answer what was accepted. Raises Unanswered when the time is up or a second signal comes."""
+        """Answer the requests that were accepted. Raises Unanswered when the time is up or a second signal comes."""
         self.engine.draining = True
         for front in self.fronts:
             front.draining = True
@@ -214,7 +214,7 @@ class Serving:
 
 
 class Progress:
-    """A moving line on a terminal, a plain line now and then in a log."""
+    """Shows that the script is loading: a moving line on a terminal, a plain line now and then in a log."""
 
     def __init__(self, step: Callable[[], str]) -> None:
         self._step = step

@@ -30,8 +30,8 @@ def classes(tree: ast.Module) -> list[ast.ClassDef]:
 
 
 def imported(tree: ast.Module) -> dict[str, int]:
-    """Every module a script imports, anywhere in it, by its dotted name, with the first line that does."""
-    found: dict[str, int] = {}
+    """Every module that a script imports, anywhere in it, by its dotted name, with the first line that imports it."""
+    lines: dict[str, int] = {}
     for node in ast.walk(tree):
         names: list[str] = []
         if isinstance(node, ast.Import):
@@ -39,8 +39,8 @@ def imported(tree: ast.Module) -> dict[str, int]:
         elif isinstance(node, ast.ImportFrom) and node.level == 0 and node.module:
             names = [node.module, *(f"{node.module}.{alias.name}" for alias in node.names)]
         for name in names:
-            found[name] = min(found.get(name, node.lineno), node.lineno)  # type: ignore[attr-defined]
-    return found
+            lines[name] = min(lines.get(name, node.lineno), node.lineno)  # type: ignore[attr-defined]
+    return lines
 
 
 def bound_elsewhere(tree: ast.Module) -> dict[str, int]:

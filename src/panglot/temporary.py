@@ -1,4 +1,4 @@
-"""Folders of one server below the system's temporary one, and what servers left there that were killed.
+"""Folders of one server below the system's temporary one, and the removal of those that killed servers left there.
 
 A server holds a lock on its folder as long as it lives, so a folder without one is nobody's. Unlike the number of a
 process, a lock means the same to servers in different containers that share a disk.
@@ -15,11 +15,11 @@ import threading
 from pathlib import Path
 
 UNLOCKED = ".panglot-new-"
-"""How a folder is called before it has its lock: as no sweep looks for it."""
+"""The prefix of a folder that has no lock yet; no sweep looks for it."""
 
 
 class Temporary:
-    """A folder that only its user can read, made when first needed. Any thread may ask for it."""
+    """A folder that only its user can read. It is made when first needed, by whichever thread asks."""
 
     def __init__(self, prefix: str) -> None:
         self.prefix = prefix
@@ -59,7 +59,7 @@ class Temporary:
 
 
 def sweep(prefix: str) -> None:
-    """Remove the folders of that name that are nobody's any more."""
+    """Remove the folders with that prefix whose servers have ended."""
     for folder in Path(tempfile.gettempdir()).glob(prefix + "*"):
         with contextlib.suppress(OSError):
             if folder.lstat().st_uid == os.getuid() and is_abandoned(folder):
@@ -67,7 +67,7 @@ def sweep(prefix: str) -> None:
 
 
 def is_abandoned(folder: Path) -> bool:
-    """Whether the server that made such a folder has gone. Raises OSError for what cannot be looked at."""
+    """Whether the server that made a folder has ended. Raises OSError when the folder cannot be opened."""
     try:
         lock = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     except FileNotFoundError:

@@ -1,4 +1,4 @@
-"""Text of unknown origin, made fit to be looked at."""
+"""Making text of unknown origin fit to be shown."""
 
 from __future__ import annotations
 

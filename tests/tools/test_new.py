@@ -14,7 +14,7 @@ import pytest
 
 from panglot import dialects
 from panglot.dialects.base import ENDING
-from panglot.settings.resolving import Scope, read_toml
+from panglot.settings.resolving import SettingsScope, read_toml
 from panglot.tools import scaffold
 from support import interpreters
 from support.server import panglot, serving
@@ -81,7 +81,7 @@ def test_every_setting_in_its_panglot_toml_is_one_and_shows_its_default(tmp_path
     (tmp_path / "panglot.toml").write_text("\n".join(shown))
     from panglot.settings import Settings
 
-    values = read_toml(tmp_path / "panglot.toml", Scope())
+    values = read_toml(tmp_path / "panglot.toml", SettingsScope())
     assert values.pop("workers") == 1, "0 asks the script, which asks for none"
     assert values == {name: getattr(Settings(), name) for name in values}
 
@@ -127,7 +127,7 @@ def test_what_cannot_be_written_is_told_in_one_line(tmp_path: Path) -> None:
     assert os.listdir(tmp_path) == ["file"]
 
 
-KINDS = [(name, kind) for name, dialect in dialects.known().items() for kind in dialect.part("templates").TEMPLATES]
+KINDS = [(name, kind) for name, dialect in dialects.known().items() for kind in dialect.load("templates").TEMPLATES]
 
 
 @pytest.mark.parametrize(("dialect", "kind"), KINDS)

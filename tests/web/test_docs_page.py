@@ -44,7 +44,7 @@ def test_parts_are_typed_and_kept(name: str, server: Server) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["page.py", "docs.html", "index.html", "..%2fapp.py", "%2e%2e", "swagger-ui.js.map", "%00"]
+    "name", ["status_page.py", "docs.html", "index.html", "..%2fapp.py", "%2e%2e", "swagger-ui.js.map", "%00"]
 )
 def test_serves_no_other_file(name: str, server: Server) -> None:
     answer = server.client.get(f"/docs/{name}", headers={"x-request-id": "mine"})

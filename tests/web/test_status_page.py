@@ -12,7 +12,7 @@ import pytest
 
 from panglot.engine.engine import Trouble
 from panglot.text import visible
-from panglot.web import page
+from panglot.web import status_page
 from panglot.web.try_line import base_url, try_line
 from support.browser import browsing
 from support.server import Server, serving
@@ -99,14 +99,14 @@ def test_everything_inserted_is_harmless() -> None:
     engine.rows = [{**row, "state": HOSTILE, "step": HOSTILE}]
     front.recent.append((0.0, HOSTILE.encode("latin-1", "replace"), HOSTILE, 200, 10, 1, (1, 2, 3, 4, 5)))
     for dev in (True, False):
-        text = page.render(still_with(front, dev), BASE)
+        text = status_page.render(still_with(front, dev), BASE)
         text.encode()
         assert "<script" not in text
         assert not re.search("[\x00-\x08\x0b-\x1f\u202e]", text)
         assert "&lt;script&gt;alert(1)&lt;/script&gt;&quot;&#x27;&amp;\\u202e\\x1b[31m\\x00\\ud800" in text
 
 
-def still_with(front: page.Front, dev: bool) -> page.Front:
+def still_with(front: status_page.Front, dev: bool) -> status_page.Front:
     other = still_front(front.engine.description["api"], name=HOSTILE, dev=dev)
     other.engine, other.recent = front.engine, front.recent
     return other
@@ -114,16 +114,16 @@ def still_with(front: page.Front, dev: bool) -> page.Front:
 
 @pytest.mark.parametrize("state", ["loading", "draining", "back-off"])
 def test_follows_a_server_that_is_not_ready(state: str) -> None:
-    text = page.render(still_front(state=state), BASE)
+    text = status_page.render(still_front(state=state), BASE)
     assert f'<p class="state {state}">{state}</p>' in text
     assert 'http-equiv="refresh"' in text
-    assert 'http-equiv="refresh"' not in page.render(still_front(), BASE)
+    assert 'http-equiv="refresh"' not in status_page.render(still_front(), BASE)
 
 
 def test_a_very_long_traceback_keeps_its_end() -> None:
     front = still_front(dev=True)
     front.engine.trouble("id", "message", "Traceback\n" + "x" * 100_000 + "\nValueError: the end")
-    text = page.render(front, BASE)
+    text = status_page.render(front, BASE)
     assert len(text) < 60_000
     assert text.count("ValueError: the end") == 2
 
@@ -155,12 +155,12 @@ def test_markup_of_a_script_does_nothing() -> None:
     [(0, "0 s"), (59.9, "59 s"), (200, "3 min 20 s"), (18_121, "5 h 2 min"), (1_051_200, "12 d 4 h")],
 )
 def test_durations_have_two_units(seconds: float, expected: str) -> None:
-    assert page.duration(seconds) == expected
+    assert status_page.duration(seconds) == expected
 
 
 def test_a_bar_is_never_wider_than_its_cell() -> None:
-    assert "width:100.00%" in page.bar(10, (0, 0, 0, 1_000_000, 0, 0))
-    assert "no stage was reached" in page.bar(0, (0, 0, 0, 0, 0, 0))
+    assert "width:100.00%" in status_page.bar(10, (0, 0, 0, 1_000_000, 0, 0))
+    assert "no stage was reached" in status_page.bar(0, (0, 0, 0, 0, 0, 0))
 
 
 def test_what_cannot_be_seen_is_spelt_out() -> None:

@@ -17,11 +17,11 @@ from panglot.package import Package
 
 
 def ask(about: About, given: Given) -> Ask:
-    """The request for an input. A dialect that does not say, or an unknown server, is asked as plain scripts are."""
+    """The request that sends an input. Where the dialect is unknown, or has no `ask`, the fallback dialect makes it."""
     dialect = dialects.known().get(about.dialect)
     if dialect is None or not dialect.has("ask"):
         dialect = dialects.fallback()
-    made: Ask = dialect.part("ask").ask(about, given)
+    made: Ask = dialect.load("ask").ask(about, given)
     return made
 
 

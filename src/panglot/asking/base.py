@@ -1,4 +1,4 @@
-"""One input, and one request: what the dialects' modules are given and what they make of it."""
+"""One input, and the request that a dialect makes of it."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Base64:
 
 @dataclass(frozen=True)
 class Json:
-    """A JSON body; `value` may hold Base64 anywhere. `...` stands for a value nobody knows, in a line to show."""
+    """A JSON body; `value` may hold Base64 anywhere. `...` stands for an unknown value, in a line to show."""
 
     value: Any
 

@@ -27,7 +27,7 @@ def curl(base: str, asked: Ask, token: bool = False) -> str:
 def _body(body: Json | Whole | Form) -> tuple[str, str]:
     """What comes before curl on the line, and curl's own options."""
     if isinstance(body, Form):
-        return "", " ".join(f"-F {shlex.quote(part)}" for part in _parts(body))
+        return "", " ".join(f"-F {shlex.quote(field)}" for field in _form_fields(body))
     if isinstance(body, Whole):
         header = f"Content-Type: {body.type or media_type(body.file)}"
         return "", f"-H {shlex.quote(header)} --data-binary {shlex.quote(f'@{body.file}')}"
@@ -66,9 +66,9 @@ def _mark(value: Any, files: list[Base64]) -> str:
     return value.prefix + MARK
 
 
-def _parts(form: Form) -> list[str]:
-    parts = []
+def _form_fields(form: Form) -> list[str]:
+    fields = []
     for name, files in form.files.items():
         several: list[Path] = files if isinstance(files, list) else [files]
-        parts += [f"{name}=@{file}" for file in several]
-    return [*parts, *(f"{name}={text}" for name, text in form.fields.items())]
+        fields += [f"{name}=@{file}" for file in several]
+    return [*fields, *(f"{name}={text}" for name, text in form.fields.items())]

@@ -20,8 +20,8 @@ def sample(package: Package, about: About) -> Given:
     """A picture where the package is known to take files, else a request.json, else a picture, else `...`."""
     kind = (about.api.get("example") or {}).get("kind")
     picture, value = _picture(package.folder), _value(package.folder)
-    found = (picture, value) if kind in ("form", "file") else (value, picture)
-    return next((given for given in found if given is not None), Given("request.json", value=...))
+    candidates = (picture, value) if kind in ("form", "file") else (value, picture)
+    return next((given for given in candidates if given is not None), Given("request.json", value=...))
 
 
 def _value(folder: Path) -> Given | None:
@@ -38,7 +38,7 @@ def _value(folder: Path) -> Given | None:
 def _picture(folder: Path) -> Given | None:
     for name in FOLDERS:
         with contextlib.suppress(OSError):
-            found = (file for file in sorted((folder / name).iterdir()) if media_type(file).startswith("image/"))
-            for file in found:
+            pictures = (file for file in sorted((folder / name).iterdir()) if media_type(file).startswith("image/"))
+            for file in pictures:
                 return Given(file.name, file=Path(os.path.relpath(file)))
     return None

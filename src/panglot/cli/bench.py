@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from panglot import printing
+from panglot import terminal
 from panglot.cli.options import OnPackage, resolve_package, setting_options, warn
 from panglot.errors import StartError
 
@@ -58,10 +58,10 @@ def bench(target: str, inputs: tuple[str, ...], arguments: tuple[str, ...], **gi
         import panglot.tools.arrays  # noqa: F401  it says what to install, before anything is asked
     loads = _loads(own["concurrency"], own["rate"])
     old = figures.read(own["compare"]) if own["compare"] else None
-    found = gather(inputs)
+    gathered = gather(inputs)
     with _opened(target, given, arguments, own["field"], options) as (aim, about):
-        aim.prepare(found)
-        done = _measure(aim, target, len(found), loads, options)
+        aim.prepare(gathered)
+        done = _measure(aim, target, len(gathered), loads, options)
     sys.exit(_report(done, own, about, old))
 
 
@@ -131,7 +131,7 @@ def _report(done: Bench, own: dict[str, Any], about: dict[str, Any], old: Bench 
 
     if not done.levels:
         return 130
-    console = printing.console()
+    console = terminal.console()
     table.show(console, done)
     changes = figures.compare(old, done) if old else []
     if old:

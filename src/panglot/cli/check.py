@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from panglot import printing
+from panglot import terminal
 from panglot.cli.options import OnPackage, all_settings, resolve_package, setting_options, warn
 from panglot.errors import StartError
 
@@ -70,7 +70,7 @@ def _files(words: tuple[str, ...], tolerance: Tolerance, as_json: bool) -> int:
         rows = [vars(entry) for entry in verdicts]
         click.echo(json.dumps({"agree": not any(row["differs"] for row in rows), "keys": rows}, indent=2))
     else:
-        report.show_keys(printing.console(), verdicts)
+        report.show_keys(terminal.console(), verdicts)
     return 1 if any(verdict.differs for verdict in verdicts) else 0
 
 
@@ -82,19 +82,19 @@ def _sides(
     from panglot.tools.check import report
     from panglot.tools.inputs import gather
 
-    other = {**given, "dialect": own["against_dialect"] or None}
+    right_given = {**given, "dialect": own["against_dialect"] or None}
     if own["against_python"]:
-        other["python"] = own["against_python"]
+        right_given["python"] = own["against_python"]
     inputs = gather(words[1:])
     left = _where(words[0], given, arguments, own["field"])
-    if isinstance(left, tuple) and not other["python"]:
+    if isinstance(left, tuple) and not right_given["python"]:
         # Of panglot.toml, or of a variable: a command line runs in the package's interpreter too.
-        other["python"] = left[1].python
-    pairs = ((words[0], left), (against, _where(against, other, arguments, own["field"])))
+        right_given["python"] = left[1].python
+    pairs = ((words[0], left), (against, _where(against, right_given, arguments, own["field"])))
     warn(unknown(os.environ, all_settings(), {}))
     log.configure("human", "critical")
     outcomes: list[Compared] = []
-    console = printing.console()
+    console = terminal.console()
 
     def tell(outcome: Compared) -> None:
         outcomes.append(outcome)
@@ -131,8 +131,8 @@ async def _check(pairs: Any, inputs: Any, tolerance: Tolerance, tell: Any, field
     from panglot.tools.check.stagewise import check as compare
 
     (left_name, left), (right_name, right) = pairs
-    async with opened(left_name, left, field) as one, opened(right_name, right, field) as other:
-        await compare(one, other, inputs, tolerance, tell)
+    async with opened(left_name, left, field) as left_side, opened(right_name, right, field) as right_side:
+        await compare(left_side, right_side, inputs, tolerance, tell)
 
 
 def _row(outcome: Compared) -> dict[str, Any]:

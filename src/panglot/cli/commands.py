@@ -44,6 +44,7 @@ class Lazy(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
+        """The command of this name, or an error that names the nearest."""
         if args and args[0] not in COMMANDS and args[0] not in _of_dialects():
             from panglot.settings import suggestion
 
@@ -57,7 +58,7 @@ def _of_dialects() -> dict[str, click.Command]:
     from panglot import dialects
 
     having = [dialect for dialect in dialects.known().values() if dialect.has("command")]
-    return {dialect.name: dialect.part("command").COMMAND for dialect in having}
+    return {dialect.name: dialect.load("command").COMMAND for dialect in having}
 
 
 @click.group(cls=Lazy, context_settings={"help_option_names": ["-h", "--help"]})

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from panglot import printing
+from panglot import terminal
 from panglot.cli.options import Grouped, parse_flags, setting_options
 
 if TYPE_CHECKING:
@@ -44,9 +44,10 @@ def doctor(path: str | None, as_json: bool, **given: Any) -> None:
 
 
 def show(report: Report) -> None:
+    """Print the findings by section, for people."""
     from rich.table import Table
 
-    console = printing.console(highlight=True)
+    console = terminal.console(highlight=True)
     table = Table(box=None, show_header=False, padding=(0, 2, 0, 0))
     for overflow in (None, None, "fold"):
         table.add_column(no_wrap=overflow is None, overflow="fold")
@@ -65,14 +66,15 @@ def show(report: Report) -> None:
 
 
 def add(table: Any, finding: Finding) -> None:
+    """Add a row for one finding, with its fix below it."""
     from rich.text import Text
 
     from panglot.text import visible
 
-    what = Text(visible(finding.value))
+    shown = Text(visible(finding.value))
     if finding.fix:
-        what.append(f"\nfix: {visible(finding.fix)}", "bold")
-    table.add_row(Text(finding.state, COLOURS[finding.state]), Text(finding.name), what)
+        shown.append(f"\nfix: {visible(finding.fix)}", "bold")
+    table.add_row(Text(finding.state, COLOURS[finding.state]), Text(finding.name), shown)
 
 
 def summary(report: Report) -> str:

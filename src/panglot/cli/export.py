@@ -42,36 +42,37 @@ def export(path: str, python: str, as_json: bool, arguments: tuple[str, ...]) ->
         check_interpreter(settings.python)
     if not as_json:
         click.echo(f"running {script} {' '.join(arguments)}".rstrip(), err=True)
-    found = run(script, arguments, settings.python, os.environ)
+    exported = run(script, arguments, settings.python, os.environ)
     if as_json:
-        click.echo(json.dumps(_as_dict(found), indent=2))
+        click.echo(json.dumps(_as_dict(exported), indent=2))
     else:
-        show(found)
-    sys.exit(1 if found.problem else 0)
+        show(exported)
+    sys.exit(1 if exported.problem else 0)
 
 
-def _as_dict(found: Exported) -> dict[str, Any]:
+def _as_dict(exported: Exported) -> dict[str, Any]:
     models = [
         {
             "form": model.form,
             "files": {str(file): file.stat().st_size for file in model.files},
-            **(found.loaded[number] if number < len(found.loaded) else {}),
+            **(exported.loaded[number] if number < len(exported.loaded) else {}),
         }
-        for number, model in enumerate(found.models)
+        for number, model in enumerate(exported.models)
     ]
-    return {"script": str(found.script), "seconds": found.seconds, "problem": found.problem, "models": models}
+    return {"script": str(exported.script), "seconds": exported.seconds, "problem": exported.problem, "models": models}
 
 
-def show(found: Exported) -> None:
+def show(exported: Exported) -> None:
+    """Print what came of the export, for people."""
     from panglot.settings.units import show_size
     from panglot.text import visible
 
-    if found.problem and not found.models:
-        for line in found.output.rstrip().splitlines()[-LAST_LINES:]:
+    if exported.problem and not exported.models:
+        for line in exported.output.rstrip().splitlines()[-LAST_LINES:]:
             click.echo(f"  {visible(line, chr(9))}", err=True)
     else:
-        click.echo(f"exported in {found.seconds:.1f} s")
-    for model, loaded in zip(found.models, found.loaded, strict=True):
+        click.echo(f"exported in {exported.seconds:.1f} s")
+    for model, loaded in zip(exported.models, exported.loaded, strict=True):
         click.echo(f"\n{model.form}")
         for file in model.files:
             click.echo(f"  {_near(file)}  {show_size(file.stat().st_size)}")
@@ -83,8 +84,8 @@ def show(found: Exported) -> None:
             given = ", ".join(str(entry["shape"]) for entry in loaded["inputs"])
             times = f"loaded in {loaded['load_seconds']:.2f} s, ran {given} in {loaded['run_seconds'] * 1000:.1f} ms"
             click.echo(f"  {times}")
-    if found.problem:
-        click.echo(click.style("error: ", fg="red", bold=True) + visible(found.problem), err=True)
+    if exported.problem:
+        click.echo(click.style("error: ", fg="red", bold=True) + visible(exported.problem), err=True)
 
 
 def _near(file: Path) -> str:

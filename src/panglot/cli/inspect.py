@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from panglot import asking, dialects, printing
+from panglot import asking, dialects, terminal
 from panglot.asking.curl import curl
 from panglot.asking.sample import sample
 from panglot.cli.options import OnPackage, resolve_package, setting_options, warned
@@ -39,6 +39,7 @@ def inspect(path: str, as_json: bool, arguments: tuple[str, ...], **given: Any) 
 
 
 def gather(package: Package, resolved: Resolved) -> dict[str, Any]:
+    """Everything that is known about the package, as JSON shows it."""
     contract = dialects.contract(package, resolved.settings)
     dialect = dialects.find(package.dialect)
     values = vars(resolved.settings) | {"pools": pools.show(resolved.settings.pools)}
@@ -66,7 +67,7 @@ def gather(package: Package, resolved: Resolved) -> dict[str, Any]:
 
 
 def try_line(package: Package, resolved: Resolved, path: str) -> str:
-    """How to ask the package, as far as that can be known without running it; empty when it cannot."""
+    """The line of curl that sends a request, as far as it can be known without running the script; else empty."""
     settings = resolved.settings
     about = asking.about_package(package, path)
     try:
@@ -77,10 +78,11 @@ def try_line(package: Package, resolved: Resolved, path: str) -> str:
 
 
 def show(facts: dict[str, Any]) -> None:
+    """Print the facts as a table, for people."""
     from rich.table import Table
     from rich.text import Text
 
-    console = printing.console(highlight=True)
+    console = terminal.console(highlight=True)
     top = Table.grid(padding=(0, 2))
     for name in ("package", "dialect", "about", "docs", "entry", "script", "config"):
         if facts[name]:

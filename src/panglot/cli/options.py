@@ -35,6 +35,7 @@ class Grouped(click.Command):
     """A command whose help shows its options by group, and those of a dialect under its name."""
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the options in sections: those of all packages by group, then those of each dialect."""
         common = table_of(Settings)
         records = {parameter.name: parameter.get_help_record(ctx) for parameter in self.get_params(ctx)}
         of_dialects = {name: list(dialects.own_settings(owner)) for name, owner in dialects.known().items()}
@@ -173,7 +174,7 @@ def check_interpreter(python: str) -> None:
         why = getattr(error, "strerror", "") or "it did not answer"
         raise StartError(f"--python {python} is no Python interpreter: {why}", fix=fix) from None
     try:
-        version = tuple(int(part) for part in done.stdout.strip().split("."))
+        version = tuple(int(number) for number in done.stdout.strip().split("."))
     except ValueError:
         raise StartError(f"--python {python} is no Python interpreter", fix=fix) from None
     if version < (3, 8):

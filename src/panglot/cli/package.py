@@ -22,10 +22,10 @@ def package(path: str, dialect: str, port: int | None, **given: str) -> None:
     from panglot.errors import near
     from panglot.tools import container
 
-    found = dialects.discover(Path(path), dialect)
+    recognised = dialects.discover(Path(path), dialect)
     # The variables of this machine are not those of the container.
-    settings = dialects.resolve(found, {}, {}).settings
-    written = container.write(found, settings, container.Choices(path, dialect, port=port or 0, **given))
+    settings = dialects.resolve(recognised, {}, {}).settings
+    written = container.write(recognised, settings, container.Choices(path, dialect, port=port or 0, **given))
     shown = {near(str(file)): about for file, about in written.files.items()}
     for name, about in shown.items():
         click.echo(f"  {name:{max(map(len, shown))}}  {about}")

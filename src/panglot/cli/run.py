@@ -46,22 +46,22 @@ def run(path: str, inputs: tuple[str, ...], arguments: tuple[str, ...], save: Pa
         import panglot.tools.arrays  # noqa: F401  it says what to install, before anything is run
     package, resolved = resolve_package(path, given, arguments)
     warn(resolved.warnings)
-    found = gather(inputs)
+    gathered = gather(inputs)
     quiet = resolved.sources["log_level"] == "default"
     log.configure(resolved.settings.log_format, "critical" if quiet else resolved.settings.log_level)
     plan = Plan(own["repeat"], own["warmup"], own["concurrency"], own["field"], record=save is not None)
-    sys.exit(_run(package, resolved.settings, found, plan, own["form"], save))
+    sys.exit(_run(package, resolved.settings, gathered, plan, own["form"], save))
 
 
 def _run(
-    package: Package, settings: Settings, found: list[Input], plan: Plan, form: str | None, save: Path | None
+    package: Package, settings: Settings, gathered: list[Input], plan: Plan, form: str | None, save: Path | None
 ) -> int:
     from panglot.tools import results, run
 
     done: list[Result] = []
     writer = results.writer(form or ("table" if sys.stdout.isatty() else "jsonl"), sys.stdout)
     began = time.monotonic()
-    with Bar(len(found), package.name) as bar:
+    with Bar(len(gathered), package.name) as bar:
 
         def tell(result: Result) -> None:
             done.append(result)
@@ -73,24 +73,24 @@ def _run(
             began = time.monotonic()
             bar.begin()
 
-        whole = asyncio.run(run.run(package, settings, found, plan, tell, loaded))
+        completed = asyncio.run(run.run(package, settings, gathered, plan, tell, loaded))
     writer.close()
     if save is not None and done:
         _save(save, done)
     _show_failure(done)
-    line = results.summary(done, len(found), time.monotonic() - began)
-    click.echo(line if whole else f"interrupted: {line}", err=True)
-    return 130 if not whole else 1 if any(result.failed for result in done) else 0
+    line = results.summary(done, len(gathered), time.monotonic() - began)
+    click.echo(line if completed else f"interrupted: {line}", err=True)
+    return 130 if not completed else 1 if any(result.failed for result in done) else 0
 
 
 def _save(path: Path, done: list[Result]) -> None:
     from panglot.tools.arrays import write
     from panglot.tools.run import arrays
 
-    found, others = arrays(done)
-    write(path, found)
-    left_out = f"; no arrays, and left out: {', '.join(others)}" if others else ""
-    click.echo(f"{len(found)} array(s) saved to {path}{left_out}", err=True)
+    saved, left = arrays(done)
+    write(path, saved)
+    left_out = f"; no arrays, and left out: {', '.join(left)}" if left else ""
+    click.echo(f"{len(saved)} array(s) saved to {path}{left_out}", err=True)
 
 
 def _show_failure(done: list[Result]) -> None:

@@ -15,7 +15,7 @@ from panglot.dialects.base import Dialect, from_module
 from panglot.errors import StartError
 from panglot.package import Package
 from panglot.settings import Settings, resolving, suggestion, table_of
-from panglot.settings.resolving import Resolved, Scope
+from panglot.settings.resolving import Resolved, SettingsScope
 
 if TYPE_CHECKING:
     from panglot.web.contract import Contract
@@ -26,7 +26,7 @@ HERE = Path(__file__).parent
 
 @functools.cache
 def known() -> Mapping[str, Dialect]:
-    """All dialects by name. Raises StartError when one that a distribution brings has not the shape of a dialect."""
+    """All dialects by name. Raises StartError when a distribution brings one that has not the shape of a dialect."""
     folders = sorted(entry for entry in HERE.iterdir() if (entry / "detect.py").is_file())
     dialects = {folder.name: Dialect(folder.name, f"{__name__}.{folder.name}", folder) for folder in folders}
     for entry in metadata.entry_points(group=GROUP):
@@ -51,7 +51,7 @@ def fallback() -> Dialect:
 
 
 def _is_fallback(dialect: Dialect) -> bool:
-    return bool(getattr(dialect.part("detect"), "FALLBACK", False))
+    return bool(getattr(dialect.load("detect"), "FALLBACK", False))
 
 
 # From a path to a package
@@ -70,8 +70,8 @@ def discover(path: Path, dialect: str = "", given: Mapping[str, Any] | None = No
     if forced is not None:
         return _insist(forced, where, given or {})
     last = fallback()
-    others = [each for each in known().values() if each.name != last.name]
-    recognised = [package for each in others if (package := _detect(each, where, given or {})) is not None]
+    others = [candidate for candidate in known().values() if candidate.name != last.name]
+    recognised = [package for candidate in others if (package := _detect(candidate, where, given or {})) is not None]
     if len(recognised) > 1:
         what = " or ".join(f"{package.dialect} ({package.reasons[0]})" for package in recognised)
         raise StartError(f"this could be {what}", file=str(path), fix=f"say which: --dialect {recognised[0].dialect}")
@@ -79,7 +79,7 @@ def discover(path: Path, dialect: str = "", given: Mapping[str, Any] | None = No
 
 
 def _detect(dialect: Dialect, path: Path, given: Mapping[str, Any]) -> Package | None:
-    detect = dialect.part("detect").detect
+    detect = dialect.load("detect").detect
     takes_settings = len(inspect.signature(detect).parameters) > 1
     package: Package | None = detect(path, given) if takes_settings else detect(path)
     return package and dataclasses.replace(package, worker_half=dialect.worker_half)
@@ -88,7 +88,7 @@ def _detect(dialect: Dialect, path: Path, given: Mapping[str, Any]) -> Package |
 def _insist(dialect: Dialect, path: Path, given: Mapping[str, Any]) -> Package:
     package = _detect(dialect, path, given)
     if package is None:
-        looked = dialect.part("detect").LOOKS_FOR
+        looked = dialect.load("detect").LOOKS_FOR
         raise StartError(f"this is no {dialect.name} package", file=str(path), fix=f"{dialect.name} needs {looked}")
     return package
 
@@ -96,7 +96,7 @@ def _insist(dialect: Dialect, path: Path, given: Mapping[str, Any]) -> Package:
 def arrange(package: Package, settings: Settings, arguments: Sequence[str] = ()) -> Package:
     """The package with what the settings and the command line say about it. Raises StartError."""
     package = dataclasses.replace(package, arguments=(*package.arguments, *arguments))
-    own = getattr(find(package.dialect).part("detect"), "arrange", None)
+    own = getattr(find(package.dialect).load("detect"), "arrange", None)
     arranged: Package = own(package, settings) if own is not None else package
     return arranged
 
@@ -105,22 +105,22 @@ def arrange(package: Package, settings: Settings, arguments: Sequence[str] = ())
 
 
 def settings_of(dialect: Dialect) -> type[Settings]:
-    """The class of its packages' settings: its own, or that of all packages."""
-    own: type[Settings] = dialect.part("settings").Settings if dialect.has("settings") else Settings
+    """The class of settings that packages of this dialect have."""
+    own: type[Settings] = dialect.load("settings").Settings if dialect.has("settings") else Settings
     return own
 
 
 def own_settings(dialect: Dialect) -> dict[str, dataclasses.Field[Any]]:
-    """The settings that only its packages have, by name."""
+    """The settings that only packages of this dialect have, by name."""
     common = table_of(Settings)
     return {name: about for name, about in table_of(settings_of(dialect)).items() if name not in common}
 
 
 def _tables(dialect: Dialect) -> tuple[str, ...]:
-    return tuple(getattr(dialect.part("settings"), "TABLES", ())) if dialect.has("settings") else ()
+    return tuple(getattr(dialect.load("settings"), "TABLES", ())) if dialect.has("settings") else ()
 
 
-def scope(name: str = "") -> Scope:
+def scope(name: str = "") -> SettingsScope:
     """Which settings packages of a dialect may have; without a name, those that all packages have."""
     chosen = find(name) if name else None
     mine = {*own_settings(chosen), *_tables(chosen)} if chosen else set()
@@ -129,7 +129,7 @@ def scope(name: str = "") -> Scope:
         for setting in {*own_settings(dialect), *_tables(dialect)} - mine:
             others.setdefault(setting, []).append(dialect.name)
     shown = {setting: " and ".join(names) for setting, names in others.items()}
-    return Scope(settings_of(chosen) if chosen else Settings, name, _tables(chosen) if chosen else (), shown)
+    return SettingsScope(settings_of(chosen) if chosen else Settings, name, _tables(chosen) if chosen else (), shown)
 
 
 def resolve(package: Package, flags: Mapping[str, Any], environ: Mapping[str, str]) -> Resolved:
@@ -142,16 +142,16 @@ def resolve(package: Package, flags: Mapping[str, Any], environ: Mapping[str, st
 
 def contract(package: Package, settings: Settings) -> Contract:
     """The HTTP contract of a package's platform."""
-    chosen: Contract = find(package.dialect).part("contract").contract(package, settings)
+    chosen: Contract = find(package.dialect).load("contract").contract(package, settings)
     return chosen
 
 
 def run_to_its_end(package: Package, settings: Settings) -> int:
     """Run a package that serves nothing; its exit code."""
-    code: int = find(package.dialect).part("alone").run(package, settings)
+    code: int = find(package.dialect).load("alone").run(package, settings)
     return code
 
 
 def looks_for() -> str:
-    """What makes a package, for a message to someone whose folder is none."""
-    return "; ".join(f"{name}: {dialect.part('detect').LOOKS_FOR}" for name, dialect in known().items())
+    """What each dialect looks for, for a message to someone whose folder is no package."""
+    return "; ".join(f"{name}: {dialect.load('detect').LOOKS_FOR}" for name, dialect in known().items())

@@ -31,22 +31,22 @@ ENDING = ".template"
 """Files of templates end in this, so that no tool takes them for code of ours."""
 
 
-class Part(NamedTuple):
-    """One module of a dialect: what it must define. Functions by their numbers of arguments, fewest and most."""
+class ModuleShape(NamedTuple):
+    """What a module of a dialect must define: functions, by their fewest and most arguments, and values."""
 
     functions: dict[str, tuple[int, int]]
     values: tuple[str, ...] = ()
     required: bool = False
 
 
-PARTS = {
-    "detect": Part({"detect": (1, 2)}, ("LOOKS_FOR",), required=True),
-    "contract": Part({"contract": (2, 2)}, required=True),
-    "ask": Part({"ask": (2, 2)}),
-    "settings": Part({}, ("Settings",)),
-    "command": Part({}, ("COMMAND",)),
-    "templates": Part({}, ("TEMPLATES",)),
-    "alone": Part({"run": (2, 2)}),
+MODULES = {
+    "detect": ModuleShape({"detect": (1, 2)}, ("LOOKS_FOR",), required=True),
+    "contract": ModuleShape({"contract": (2, 2)}, required=True),
+    "ask": ModuleShape({"ask": (2, 2)}),
+    "settings": ModuleShape({}, ("Settings",)),
+    "command": ModuleShape({}, ("COMMAND",)),
+    "templates": ModuleShape({}, ("TEMPLATES",)),
+    "alone": ModuleShape({"run": (2, 2)}),
 }
 
 
@@ -64,7 +64,7 @@ class Template:
 
 @dataclass(frozen=True)
 class Dialect:
-    """A dialect by name. Its parts are imported on use."""
+    """A dialect by name. Its modules are imported on use."""
 
     name: str
     module: str
@@ -72,17 +72,17 @@ class Dialect:
     brought_by: str = ""
     """The distribution it comes from, where that is not ours."""
 
-    def has(self, part: str) -> bool:
-        """Whether it provides a part, without importing it."""
-        return (self.folder / f"{part}.py").is_file() or (self.folder / part / "__init__.py").is_file()
+    def has(self, module: str) -> bool:
+        """Whether the dialect provides a module, such as `ask`, without importing it."""
+        return (self.folder / f"{module}.py").is_file() or (self.folder / module / "__init__.py").is_file()
 
-    def part(self, part: str) -> Any:
-        """A part it provides."""
-        return importlib.import_module(f"{self.module}.{part}")
+    def load(self, module: str) -> Any:
+        """Import a module that the dialect provides."""
+        return importlib.import_module(f"{self.module}.{module}")
 
     @property
     def worker_half(self) -> Path:
-        """The folder that a worker loads it from."""
+        """The folder that a worker loads the dialect from."""
         if self.brought_by:
             return self.folder / "worker"
         return Path(panglot_worker.__path__[0]).resolve() / "dialects" / self.name
@@ -94,14 +94,14 @@ class Dialect:
 
     @property
     def docs(self) -> Path | None:
-        """What it says about itself at length, where that lies in its folder."""
+        """The README of the dialect, where its folder has one."""
         file = self.folder / "README.md"
         return file if file.is_file() else None
 
     @property
     def about(self) -> str:
-        """One sentence: the first of its detector's docstring."""
-        module: ModuleType = self.part("detect")
+        """The first line of the docstring of the dialect's detector."""
+        module: ModuleType = self.load("detect")
         return (module.__doc__ or "").strip().partition("\n")[0]
 
 
@@ -126,27 +126,27 @@ def _unusable(name: str, brought_by: str, why: str) -> StartError:
 
 
 def check(dialect: Dialect) -> list[str]:
-    """What is wrong with the shape of a dialect, read from its files; nothing of it is imported."""
+    """What is wrong with the shape of a dialect. Read from its files: nothing of it is imported."""
     problems = []
-    for name, part in PARTS.items():
+    for name, shape in MODULES.items():
         if dialect.has(name):
-            problems += [f"{name}.py {problem}" for problem in _check_part(dialect, name, part)]
-        elif part.required:
+            problems += [f"{name}.py {problem}" for problem in _check_module(dialect, name, shape)]
+        elif shape.required:
             problems.append(f"{name}.py is missing")
     if dialect.brought_by and not (dialect.folder / "worker" / "__init__.py").is_file():
         problems.append("worker/__init__.py is missing")
     return problems
 
 
-def _check_part(dialect: Dialect, name: str, part: Part) -> list[str]:
+def _check_module(dialect: Dialect, name: str, shape: ModuleShape) -> list[str]:
     file = dialect.folder / f"{name}.py"
     try:
         tree = ast.parse((file if file.is_file() else dialect.folder / name / "__init__.py").read_bytes())
     except SyntaxError as error:
         return [f"line {error.lineno}: {error.msg}"]
     bound = _bound(tree)
-    problems = [f"must define {value}" for value in part.values if value not in bound]
-    for function, (fewest, most) in part.functions.items():
+    problems = [f"must define {value}" for value in shape.values if value not in bound]
+    for function, (fewest, most) in shape.functions.items():
         node = bound.get(function, None) if function in bound else ...
         if node is ...:
             problems.append(f"must define {function}")
@@ -157,7 +157,7 @@ def _check_part(dialect: Dialect, name: str, part: Part) -> list[str]:
 
 
 def _bound(tree: ast.Module) -> dict[str, ast.stmt]:
-    """What a module binds at its top level: by definition, assignment or import."""
+    """The names a module binds at its top level, by definition, assignment or import."""
     names: dict[str, ast.stmt] = {}
     for node in tree.body:
         if isinstance(node, ast.FunctionDef | ast.ClassDef):
@@ -172,7 +172,7 @@ def _bound(tree: ast.Module) -> dict[str, ast.stmt]:
 
 
 def _takes(arguments: ast.arguments, fewest: int, most: int) -> bool:
-    """Whether it can be called with `fewest` positional arguments, and names at most `most`."""
+    """Whether a function can be called with `fewest` positional arguments, and needs at most `most`."""
     named = [*arguments.posonlyargs, *arguments.args]
     required = len(named) - len(arguments.defaults)
     needs_keyword = any(default is None for default in arguments.kw_defaults)

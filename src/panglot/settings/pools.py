@@ -13,7 +13,7 @@ MOST = 1024
 
 @dataclass(frozen=True)
 class PoolSize:
-    """What one pool is given; 0 and "" leave it to the script and the settings of the whole package."""
+    """The size of one pool; 0 and "" leave a field to the script and the settings of the whole package."""
 
     workers: int = 0
     max_batch: int = 0
@@ -21,10 +21,10 @@ class PoolSize:
 
 
 def parse(text: str) -> dict[str, PoolSize]:
-    """`preprocess=4,inference=2`. Raises ValueError."""
+    """The pools that a text such as `preprocess=4,inference=2` names. Raises ValueError."""
     table: dict[str, Any] = {}
-    for part in text.split(","):
-        name, equals, count = part.partition("=")
+    for entry in text.split(","):
+        name, equals, count = entry.partition("=")
         if not equals or not count.strip().isdigit():
             raise ValueError("expected pools with their processes, such as preprocess=4,inference=2")
         table[name.strip()] = int(count)
@@ -58,5 +58,5 @@ def _known(word: str, known: Any, what: str) -> str:
 
 
 def show(pools: Mapping[str, PoolSize]) -> str:
-    """As `parse` reads it."""
+    """The text that `parse` reads as these pools."""
     return ",".join(f"{name}={size.workers or 1}" for name, size in pools.items())

@@ -19,7 +19,7 @@ LISTS = ("words", "hosts", "origins")
 
 
 @dataclass(frozen=True)
-class Scope:
+class SettingsScope:
     """Which settings a package may have, and which belong to packages of other dialects."""
 
     settings: type[Settings] = Settings
@@ -27,7 +27,7 @@ class Scope:
     tables: tuple[str, ...] = ()
     """Tables of `panglot.toml` that the dialect reads by itself."""
     others: Mapping[str, str] = field(default_factory=dict)
-    """Settings and tables of other dialects, each with the names of those."""
+    """Settings and tables of other dialects, each with the names of its dialects."""
 
     def refuse(self, name: str, shown: str, file: str = "", line: int = 0) -> None:
         """Raise StartError when a setting belongs to packages of other dialects."""
@@ -45,7 +45,7 @@ class Resolved:
     warnings: tuple[str, ...] = ()
 
 
-def read_toml(path: Path, scope: Scope) -> dict[str, Any]:
+def read_toml(path: Path, scope: SettingsScope) -> dict[str, Any]:
     """The keys of a `panglot.toml`. Raises StartError naming file, line and key."""
     file = tomlfile.read(path)
     table = table_of(scope.settings)
@@ -122,7 +122,7 @@ def parse(about: Field[Any], text: str, where: str) -> Any:
         raise StartError(f"{where} {text!r}: {error}") from None
 
 
-def from_environment(environ: Mapping[str, str], scope: Scope) -> dict[str, Any]:
+def from_environment(environ: Mapping[str, str], scope: SettingsScope) -> dict[str, Any]:
     """The settings that variables give. Raises StartError for a value that is none."""
     table = table_of(scope.settings)
     return {name: parse(table[name], text, key) for name, key, text in variables.given(environ) if name in table}
@@ -133,10 +133,10 @@ def resolve(
     environ: Mapping[str, str],
     file: Path | None = None,
     dialect: Mapping[str, Any] | None = None,
-    scope: Scope | None = None,
+    scope: SettingsScope | None = None,
 ) -> Resolved:
     """Put the layers together, the strongest last. Raises StartError."""
-    scope = scope or Scope()
+    scope = scope or SettingsScope()
     layers: list[tuple[str, Mapping[str, Any]]] = [("the dialect", dialect or {})]
     if file is not None:
         layers.append((file.name, read_toml(file, scope)))

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from panglot.cgroups import memory_limits
-from panglot.settings.hosts import is_loopback
+from panglot.settings.loopback import is_loopback
 from panglot.settings.pools import PoolSize
 
 MIB = 1024 * 1024
@@ -33,6 +33,7 @@ def setting(  # noqa: PLR0913  each is one column of the table below
     metavar: str = "",
     short: str = "",
 ) -> Any:
+    """A field of a settings class: its default, its help and unit, and the values it may have."""
     about = {
         "help": help,
         "kind": kind,
@@ -298,7 +299,7 @@ class Settings:
         return self.run_timeout or self.timeout
 
     def for_worker(self) -> dict[str, Any]:
-        """What a worker is told."""
+        """The settings that a worker is told."""
         limits = {
             "json_bytes": self.max_json,
             "json_depth": self.max_json_depth,
@@ -322,7 +323,7 @@ class Settings:
 
 
 def table_of(settings: type[Settings]) -> dict[str, dataclasses.Field[Any]]:
-    """The settings a class declares, by name: all of ours and, for a dialect's own class, those it adds."""
+    """The settings a class declares, by name; a dialect's own class has all of ours too."""
     return {entry.name: entry for entry in dataclasses.fields(settings)}
 
 

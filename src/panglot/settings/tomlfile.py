@@ -19,16 +19,16 @@ class TomlFile:
     lines: dict[positions.Path, int]
 
     def line(self, *keys: str) -> int:
-        """Where the value at these keys stands, or the table it would be in."""
+        """The line of the value at these keys, or of the table it would be in."""
         return positions.nearest(self.lines, keys)
 
     def error(self, problem: str, *keys: str, fix: str = "") -> StartError:
-        """One line about the value at these keys."""
+        """The error to raise about the value at these keys."""
         return StartError(brief(problem), file=str(self.path), line=self.line(*keys), fix=fix)
 
 
 def read(path: Path) -> TomlFile:
-    """Raises StartError, naming the line, for what is no TOML."""
+    """Read a TOML file. Raises StartError, naming the line, for one that is no TOML."""
     try:
         text = reading.text_of(str(path))
         return TomlFile(path, reading.parse_toml(text, str(path), []), positions.lines(text))
@@ -37,5 +37,5 @@ def read(path: Path) -> TomlFile:
 
 
 def told(error: GraphError) -> StartError:
-    """What the grammar found wrong, in one line."""
+    """An error of the grammar as a StartError."""
     return StartError(brief(error.problem), file=error.file, line=error.line, fix=brief(error.fix))

@@ -57,14 +57,14 @@ def size(text: str) -> int:
 
 
 def exact(number: float) -> int:
-    """A number of a TOML file, if it is a whole one."""
+    """A number of a TOML file as an integer. Raises ValueError when it is none."""
     if isinstance(number, float) and not number.is_integer():
         raise ValueError("expected a whole number")
     return int(number)
 
 
 def real(number: float) -> float:
-    """A number of a TOML file, which may be a whole one of any length."""
+    """A number of a TOML file as a float. Raises ValueError for an integer too large for one."""
     try:
         return float(number)
     except OverflowError:
@@ -95,18 +95,18 @@ def switch(text: str) -> bool:
 
 
 def words(text: str) -> tuple[str, ...]:
-    return tuple(part.strip() for part in text.split(",") if part.strip())
+    return tuple(word.strip() for word in text.split(",") if word.strip())
 
 
 def hosts(text: str) -> tuple[str, ...]:
-    """Names or addresses with or without a port, in lower case."""
-    found = words(text.lower())
-    for host in found:
+    """A list of names or addresses, with or without a port, in lower case. Raises ValueError."""
+    names = words(text.lower())
+    for host in names:
         try:
             entry(host)
         except AddressRefused:
             raise ValueError(f"'{host}' is no host; write name, name:port or [address]:port") from None
-    return found
+    return names
 
 
 def origins(text: str) -> tuple[str, ...]:
@@ -117,21 +117,21 @@ def origins(text: str) -> tuple[str, ...]:
 def _origin(word: str) -> str:
     if word in ("*", "null"):
         return word
-    found = ORIGIN.fullmatch(word)
-    if found is None or not 0 < int(found["port"] or 1) < 65536:
+    match = ORIGIN.fullmatch(word)
+    if match is None or not 0 < int(match["port"] or 1) < 65536:
         raise ValueError(f"'{word}' is no origin; write https://host or https://host:port, or * for all")
-    usual = {"https": "443", "http": "80"}.get(found["scheme"])
-    return found["start"] if found["port"] == usual else word
+    usual = {"https": "443", "http": "80"}.get(match["scheme"])
+    return match["start"] if match["port"] == usual else word
 
 
 def folder(text: str) -> str:
-    """A folder that is there, by its full path; nothing stays nothing."""
+    """The full path of a folder; empty text stays empty. Raises ValueError when there is no such folder."""
     if not text:
         return ""
-    found = os.path.expanduser(text)
-    if not os.path.isdir(found):
+    path = os.path.expanduser(text)
+    if not os.path.isdir(path):
         raise ValueError("there is no such folder")
-    return os.path.realpath(found)
+    return os.path.realpath(path)
 
 
 def show_size(count: float) -> str:

@@ -1,4 +1,4 @@
-"""The variables called PANGLOT_...: settings, those of Kubernetes, and what nobody knows. Pure.
+"""The variables called PANGLOT_...: settings, those of Kubernetes, and unknown ones. Does no I/O.
 
 Kubernetes gives every container variables for each Service of its namespace. Those of a Service called `panglot`, or
 `panglot-workers`, are spelt like ours: PANGLOT_PORT=tcp://10.0.0.1:80, PANGLOT_WORKERS_SERVICE_HOST=10.0.0.1.
@@ -15,11 +15,11 @@ from panglot.settings.table import variable
 
 PREFIX = "PANGLOT_"
 ELSEWHERE = frozenset({"PANGLOT_TOKEN", "PANGLOT_SEED_DOCS", "PANGLOT_SOAK"})
-"""Read where they are needed; they are no settings."""
+"""Variables that are no settings: they are read where they are needed."""
 
 
 def given(environ: Mapping[str, str]) -> Iterator[tuple[str, str, str]]:
-    """Every variable spelt like ours and not of Kubernetes: the name it gives a setting, itself, its text."""
+    """The name of the setting, the variable and its text, for each variable spelt like ours and not of Kubernetes."""
     for key, text in environ.items():
         if key.startswith(PREFIX) and key not in ELSEWHERE and not is_of_kubernetes(key, text):
             yield key.removeprefix(PREFIX).lower(), key, text
@@ -28,7 +28,7 @@ def given(environ: Mapping[str, str]) -> Iterator[tuple[str, str, str]]:
 def unknown(environ: Mapping[str, str], known: Iterable[str], others: Mapping[str, str]) -> tuple[str, ...]:
     """A sentence about every variable that is no setting of the package, with the one it may have been meant to be.
 
-    `others` are the settings of other dialects, each with the names of those.
+    `others` are the settings of other dialects, each with the names of its dialects.
     """
     names = list(known)
     return tuple(
@@ -51,8 +51,8 @@ def is_of_kubernetes(key: str, text: str) -> bool:
 
 def _is_url(text: str) -> bool:
     """As in tcp://10.0.0.1:80 and udp://[fd00::1]:53."""
-    found = re.fullmatch(r"(?:tcp|udp|sctp)://(\[[^\]]*:[^\]]*\]|[^:[]*):([^:]*)", text)
-    return found is not None and _is_address(found[1].strip("[]")) and _is_port(found[2])
+    match = re.fullmatch(r"(?:tcp|udp|sctp)://(\[[^\]]*:[^\]]*\]|[^:[]*):([^:]*)", text)
+    return match is not None and _is_address(match[1].strip("[]")) and _is_port(match[2])
 
 
 def _is_port(text: str) -> bool:
@@ -83,4 +83,4 @@ OF_A_SERVICE = tuple(
         ("PORT_[0-9]+_(TCP|UDP|SCTP)_ADDR", _is_address),
     )
 )
-"""How the variables of a Service end, and what they say."""
+"""How the names of a Service's variables end, and a test for their values."""

@@ -7,7 +7,7 @@ import json
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Protocol, TextIO
 
-from panglot import printing
+from panglot import terminal
 from panglot.text import visible
 from panglot.tools.run import Result
 from panglot_worker.wire import STAGES
@@ -83,7 +83,7 @@ class TableWriter:
         self.results.append(result)
 
     def close(self) -> None:
-        show(printing.console(self.target, highlight=True), self.results)
+        show(terminal.console(self.target, highlight=True), self.results)
 
 
 def show(console: Console, results: Sequence[Result]) -> None:

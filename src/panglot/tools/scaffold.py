@@ -36,7 +36,7 @@ def find(dialect: str, kind: str = "") -> tuple[Template, Path]:
     owner = dialects.find(dialect)
     if not owner.has("templates"):
         raise StartError(f"there is no template for '{dialect}'")
-    templates: Mapping[str, Template] = owner.part("templates").TEMPLATES
+    templates: Mapping[str, Template] = owner.load("templates").TEMPLATES
     folder = owner.folder / "template"
     if kind and kind not in templates:
         several = [name for name in templates if name]

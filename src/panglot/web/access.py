@@ -13,7 +13,7 @@ from pathlib import Path
 
 from panglot.errors import StartError
 from panglot.settings import Settings
-from panglot.settings.hosts import is_loopback as is_loopback
+from panglot.settings.loopback import is_loopback as is_loopback
 from panglot.web.contract import ADMIN, PUBLIC
 
 PORT = re.compile(rb":[0-9]{1,5}$")

@@ -7,7 +7,7 @@ from typing import Any
 
 from panglot.metrics import heading, wording
 from panglot.web.contract import ADMIN, INFER, InferRoute
-from panglot.web.page import NUMBER, WIDE, cell, condition, empty, table
+from panglot.web.status_page import NUMBER, WIDE, cell, condition, empty, table
 
 TEXT, JSON = "text/plain", "application/json"
 

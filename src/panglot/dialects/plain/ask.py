@@ -6,6 +6,7 @@ from panglot.asking.base import About, Ask, Form, Given, Json, Whole
 
 
 def ask(about: About, given: Given) -> Ask:
+    """The request for an input: JSON, a form with the file in it, or the file as the body."""
     if given.file is None:
         return Ask(about.path, Json(given.value))
     example = about.api.get("example") or {}

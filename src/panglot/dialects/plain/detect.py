@@ -89,12 +89,12 @@ def plain_entry(tree: ast.Module, script: Path, check: bool = True) -> tuple[str
                     return f"Model.{name}", [f"{script.name}:{node.lineno} defines class Model with {name}"]
             if node.bases:
                 return "Model.predict", [f"{script.name}:{node.lineno} defines class Model, which inherits its predict"]
-    found = functions(tree.body)
+    defined = functions(tree.body)
     for name in ("predict_batch", "predict"):
-        if name in found:
+        if name in defined:
             if check:
-                _check_signature(found[name], script, method=False)
-            return name, [f"{script.name}:{found[name].lineno} defines {name}"]
+                _check_signature(defined[name], script, method=False)
+            return name, [f"{script.name}:{defined[name].lineno} defines {name}"]
     imported = bound_elsewhere(tree)
     for name in ("Model", "predict_batch", "predict"):
         if name in imported:
@@ -103,15 +103,15 @@ def plain_entry(tree: ast.Module, script: Path, check: bool = True) -> tuple[str
 
 
 def takes_frames(tree: ast.Module, entry: str) -> bool:
-    """Whether it takes videos: it defines `predict_frame` beside a `predict`, and both are ordinary functions."""
+    """Whether a script takes videos: it defines `predict_frame` and `predict`, and both are ordinary functions."""
     bodies = [node.body for node in tree.body if isinstance(node, ast.ClassDef) and node.name == "Model"]
-    found = functions(bodies[0] if entry.startswith("Model.") and bodies else tree.body)
-    both = [found.get(name) for name in ("predict", "predict_frame")]
-    return entry.endswith("predict") and all(isinstance(one, ast.FunctionDef) for one in both)
+    defined = functions(bodies[0] if entry.startswith("Model.") and bodies else tree.body)
+    both = [defined.get(name) for name in ("predict", "predict_frame")]
+    return entry.endswith("predict") and all(isinstance(function, ast.FunctionDef) for function in both)
 
 
 def _check_signature(node: Function, script: Path, *, method: bool) -> None:
-    """Refuse what cannot be called with exactly one argument."""
+    """Refuse a function that cannot be called with exactly one argument."""
     arguments = node.args
     positional = [*arguments.posonlyargs, *arguments.args]
     static = any(isinstance(item, ast.Name) and item.id == "staticmethod" for item in node.decorator_list)

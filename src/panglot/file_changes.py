@@ -9,7 +9,7 @@ IGNORED = {"__pycache__", ".git", ".venv", "node_modules", ".mypy_cache", ".ruff
 
 
 async def changes(folder: Path) -> AsyncIterator[list[str]]:
-    """Names of changed files, gathered over a moment; forever."""
+    """Yield the names of changed files, gathered over a moment, for as long as it is asked."""
     from watchfiles import Change, awatch
 
     def matters(_change: Change, path: str) -> bool:

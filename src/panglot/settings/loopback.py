@@ -1,4 +1,4 @@
-"""What the name of a host says by itself."""
+"""Whether a host name or address means this machine."""
 
 from __future__ import annotations
 
@@ -6,5 +6,5 @@ from panglot_worker.net import addresses
 
 
 def is_loopback(host: str) -> bool:
-    """Whether only this machine can reach it."""
+    """Whether only this machine can reach that host."""
     return host == "localhost" or addresses.is_loopback(host.strip("[]"))

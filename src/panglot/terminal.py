@@ -1,4 +1,4 @@
-"""Where tables are printed."""
+"""Printing to a terminal, or to a file in its place."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 UNBOUNDED = 1_000_000
-"""Columns of what is no terminal: a file or a pipe has no edge that lines would have to be broken at."""
+"""The width of a file or a pipe, which have no edge that lines would have to be broken at."""
 
 
 def console(target: TextIO | None = None, *, highlight: bool = False) -> Console:
