@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import shutil
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy
 import pytest
 
 from panglot.tools import scaffold
+from panglot_worker.dialects.paddle import machine
 from support.paddle import ALEXNET, CLOSE, picture, predicted, python
 from support.server import ROOT, panglot, serving
 
@@ -22,6 +24,9 @@ BLOCK = (
     "Model info",
     "Data info",
     "Perf info",
+    "OS_version: " + machine.system(),
+    "CUDA_version: ",
+    "precision: fp32",
     "ir_optim: True",
     "enable_memory_optim: True",
     "preprocess_time(ms): ",
@@ -89,6 +94,16 @@ def test_a_net_like_alexnet(alexnet: Path, tmp_path: Path) -> None:
     log: Any = {"class_id": numpy.array([wanted["class_id"]]), "prob": numpy.array([wanted["prob"]], "float32")}
     numpy.save(training, log)
     walk(ALEXNET, [image], training, ["--model-dir", str(alexnet), "--use-mkldnn", "True", "--cpu-threads", "2"])
+
+
+def test_what_a_build_for_gpus_says() -> None:
+    version = SimpleNamespace(cuda=lambda: "12.6", cudnn=lambda: "9.5.1")
+    found = machine.environment(SimpleNamespace(version=version))
+    assert (found["CUDA_version"], found["CUDNN_version"]) == ("12.6", "9.5.1")
+    assert found["OS_version"]
+    assert set(machine.environment(None)) == {"OS_version"}
+    words = ("PrecisionType.Float32", "Precision.Half", "Precision.Bfloat16", "Precision.Int8", "")
+    assert [machine.in_words(word) for word in words] == ["fp32", "fp16", "bf16", "int8", "fp32"]
 
 
 @pytest.fixture(scope="module")

@@ -23,9 +23,9 @@ paddle.jit.save(paddle.jit.to_static(net, input_spec=spec), sys.argv[1] + "/infe
 """
 
 
-def start(model: Path, *flags: str) -> str:
+def start(model: Path, *arguments: str) -> str:
     """The one line that a failing start says."""
-    done = panglot("serve", str(ALEXNET), "--port", "0", *flags, "--", "--model-dir", str(model))
+    done = panglot("serve", str(ALEXNET), "--port", "0", "--", "--model-dir", str(model), *arguments)
     assert done.returncode == 3, done.stderr
     return next(line for line in done.stderr.splitlines() if line.startswith("error:"))
 
@@ -75,6 +75,31 @@ def test_the_model_folder(tmp_path: Path) -> None:
     done = panglot("serve", str(ALEXNET), "--port", "0")
     assert done.returncode == 3
     assert "--model-dir is not given, and no folder of the package holds an exported model" in done.stderr
+
+
+def test_two_exported_folders(alexnet: Path, tmp_path: Path) -> None:
+    """The error lists them."""
+    script = tmp_path / "infer.py"
+    shutil.copytree(ALEXNET / "deploy" / "inference_python", tmp_path, dirs_exist_ok=True)
+    for name in ("fp16", "fp32"):
+        shutil.copytree(alexnet, tmp_path / name)
+    done = panglot("serve", str(script), "--port", "0")
+    assert done.returncode == 3
+    [line] = [line for line in done.stderr.splitlines() if line.startswith("error:")]
+    assert f"2 folders hold an exported model: {tmp_path / 'fp16'}, {tmp_path / 'fp32'}" in line
+    assert f"-- --model-dir {tmp_path / 'fp16'}" in line
+
+
+def test_a_gpu_that_paddle_has_not(alexnet: Path, pictures: list[Path]) -> None:
+    """Paddle itself goes on without a word, on the CPU."""
+    line = start(alexnet, "--use-gpu", "True")
+    assert "infer.py:" in line
+    assert "the script asks for a GPU, and this Paddle 3.3.1 is built for CPUs only" in line
+    assert "--device cpu" in line
+    assert "paddlepaddle-gpu" in line
+    with serving(ALEXNET, "--device", "cpu", "--", "--model-dir", str(alexnet), "--use-gpu", "True") as server:
+        assert "the script asks for a GPU; --device cpu gives it the CPU" in server.log
+        assert close(server.predict(content=pictures[2].read_bytes()).json(), predicted(pictures[2])[0])
 
 
 @pytest.mark.document("paddle.01")

@@ -178,10 +178,10 @@ def test_arrays_of_numbers_and_never_a_pickle(tmp_path: Path) -> None:
             store(harmful, numpy.array([{"a": 1}], dtype=object), allow_pickle=True)
             answer = server.predict(content=harmful.getvalue())
             assert answer.status_code == 400
-            assert "Python objects" in answer.text
+            assert "--allow-pickle" in answer.text
         broken = server.predict(files={"data_path": ("x.npz", buffer.getvalue()[:99])})
         assert broken.status_code == 400
-        assert "no .npy or .npz" in broken.text
+        assert "no .npy file" in broken.text or "no archive" in broken.text
 
 
 def test_a_crash_shows_where_the_script_was(tmp_path: Path) -> None:

@@ -58,6 +58,24 @@ def test_a_model_of_paddle_is_exported_loaded_and_run(tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.skipif(importlib.util.find_spec("paddle") is None, reason="paddlepaddle is not installed")
+def test_paddles_older_form_on_request(tmp_path: Path) -> None:
+    """The three files of the document; and a net that Paddle 3 cannot write so is told with what to do."""
+    script = tmp_path / "export_model.py"
+    script.write_text(PADDLE)
+    done = panglot("export", str(tmp_path), "--pdmodel", "--json", seconds=110)
+    assert done.returncode == 0, done.stdout + done.stderr
+    [model] = json.loads(done.stdout)["models"]
+    names = {Path(name).name for name in model["files"]}
+    assert names == {"inference.pdmodel", "inference.pdiparams", "inference.pdiparams.info"}
+    assert model["form"] == "Paddle, .pdmodel"
+    assert [entry["declared"] for entry in model["inputs"]] == [[-1, 3, 32, 32]]
+    script.write_text(PADDLE.replace("nn.Softmax()", "nn.Sigmoid()"))
+    done = panglot("export", str(tmp_path), "--pdmodel", seconds=110)
+    assert done.returncode == 1
+    assert "leave out --pdmodel" in done.stderr.splitlines()[-1]
+
+
 def test_a_model_of_onnx_is_told_in_words(tmp_path: Path) -> None:
     script = f"import shutil, sys\nassert sys.argv[1:] == ['--quick']\nshutil.copy({str(DIGITS)!r}, 'digits.onnx')\n"
     (tmp_path / "export.py").write_text(script)

@@ -22,8 +22,9 @@ LAST_LINES = 30
 @click.command(cls=OnPackage)
 @click.argument("path")
 @click.option("--python", default="", metavar="TEXT", help="interpreter the script runs in")
+@click.option("--pdmodel", is_flag=True, help="in the form of Paddle 2, .pdmodel, which Paddle 3 still writes")
 @click.option("--json", "as_json", is_flag=True, help="print one JSON object")
-def export(path: str, python: str, as_json: bool, arguments: tuple[str, ...]) -> None:
+def export(path: str, python: str, pdmodel: bool, as_json: bool, arguments: tuple[str, ...]) -> None:
     """Run the export script of the package at PATH, and try the model that comes out.
 
     What follows -- is for the script. The model is loaded in a process of its own and given one random input. The exit
@@ -42,7 +43,7 @@ def export(path: str, python: str, as_json: bool, arguments: tuple[str, ...]) ->
         check_interpreter(settings.python)
     if not as_json:
         click.echo(f"running {script} {' '.join(arguments)}".rstrip(), err=True)
-    exported = run(script, arguments, settings.python, os.environ)
+    exported = run(script, arguments, settings.python, os.environ, pdmodel)
     if as_json:
         click.echo(json.dumps(_as_dict(exported), indent=2))
     else:
@@ -72,7 +73,7 @@ def show(exported: Exported) -> None:
             click.echo(f"  {visible(line, chr(9))}", err=True)
     else:
         click.echo(f"exported in {exported.seconds:.1f} s")
-    for model, loaded in zip(exported.models, exported.loaded, strict=True):
+    for model, loaded in zip(exported.models, exported.loaded or [{}] * len(exported.models), strict=True):
         click.echo(f"\n{model.form}")
         for file in model.files:
             click.echo(f"  {_near(file)}  {show_size(file.stat().st_size)}")

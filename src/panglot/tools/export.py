@@ -24,6 +24,9 @@ FORMS = {"onnx": "ONNX", "megengine": "MegEngine"}
 PARAMETERS = ".pdiparams"
 TELL_TALE = "PANGLOT-MODEL "
 """Begins the line with which the loading process answers; frameworks print before and after it."""
+AS_PDMODEL = {"FLAGS_enable_pir_api": "0"}
+"""What makes Paddle 3 write the form of Paddle 2; it is read when Paddle is imported."""
+NOT_ALL = "Paddle 3 cannot write every net as .pdmodel, such as those with sigmoid or matmul: leave out --pdmodel"
 DEEPEST = 6
 LAST_LINES = 20
 
@@ -81,8 +84,14 @@ def root_of(script: Path) -> Path:
     return folder.parent if folder.name in ("tools", "deploy") else folder
 
 
-def export(script: Path, arguments: Sequence[str], python: str, environ: Mapping[str, str]) -> Exported:
-    """Run the script and try each model that came out. What goes wrong is in the outcome."""
+def export(
+    script: Path, arguments: Sequence[str], python: str, environ: Mapping[str, str], pdmodel: bool = False
+) -> Exported:
+    """Run the script and try each model that came out, Paddle's as .pdmodel if wanted so.
+
+    What goes wrong is in the outcome.
+    """
+    environ = {**environ, **(AS_PDMODEL if pdmodel else {})}
     root = root_of(script)
     places = [root, *_named(arguments, root)]
     before = dict(_files(places))
@@ -95,12 +104,15 @@ def export(script: Path, arguments: Sequence[str], python: str, environ: Mapping
     found = Exported(script, time.monotonic() - began, output=done.stdout)
     if done.returncode:
         how = f"signal {-done.returncode}" if done.returncode < 0 else f"exit code {done.returncode}"
-        found.problem = f"the export script ended with {how}"
+        found.problem = f"the export script ended with {how}" + (f" ({NOT_ALL})" if pdmodel else "")
         return found
     changed = [file for file, state in _files(places) if before.get(file) != state]
     found.models = models(changed)
     if not found.models:
         found.problem = _nothing(changed, root)
+        return found
+    if pdmodel and not any(model.file.suffix == ".pdmodel" for model in found.models):
+        found.problem = f"the export script wrote {found.models[0].file.name}, and no .pdmodel"
         return found
     found.loaded = [load(model, python, environ) for model in found.models]
     found.problem = next((str(entry["error"]) for entry in found.loaded if "error" in entry), "")

@@ -112,7 +112,8 @@ class Offline:
 
     def _route(self, path: str) -> bytes:
         for route in self.contract.routes:
-            if path == route.path or (route.prefix and path.startswith(route.path)):
+            inside = route.prefix and path.startswith(route.path) and path.endswith(route.suffix)
+            if path == route.path or inside:
                 return (route.target or route.path).encode()
         return self.path.encode()
 

@@ -36,6 +36,8 @@ class InferRoute:
     name: str
     access: str = INFER
     prefix: bool = False
+    suffix: str = ""
+    """What follows that segment."""
     target: str = ""
     """What the worker is told instead of the path."""
     parameter: str = "name"

@@ -55,7 +55,9 @@ class Front:
             route.path.encode(): route for route in contract.routes if not route.prefix and route.method == "POST"
         }
         self._prefixes = [
-            (route.path.encode(), route) for route in contract.routes if route.prefix and route.method == "POST"
+            (route.path.encode(), route.suffix.encode(), route)
+            for route in contract.routes
+            if route.prefix and route.method == "POST"
         ]
         self._get_routes = [route for route in contract.routes if route.method == "GET"]
         self.app: ASGI | None = None
@@ -95,9 +97,9 @@ class Front:
         exact = self.infer.get(path)
         if exact is not None or not self._prefixes:
             return exact
-        for start, route in self._prefixes:
-            rest = path[len(start) :]
-            if path.startswith(start) and rest and b"/" not in rest:
+        for start, end, route in self._prefixes:
+            rest = path[len(start) : len(path) - len(end)]
+            if path.startswith(start) and path.endswith(end) and rest and b"/" not in rest:
                 return route
         return None
 

@@ -105,10 +105,10 @@ def document(front: Front) -> Object:
 def _paths(front: Front, api: Object) -> Object:
     """The script's routes, the platform's own pages, and the neutral routes these leave."""
     routes, pages = front.contract.routes, front.contract.pages
-    names = iter(operation_names([*(route.path for route in routes), *(page.path for page in pages)]))
+    names = iter(operation_names([*(route.path + route.suffix for route in routes), *(page.path for page in pages)]))
     paths: Object = {}
     for route in routes:
-        path = f"{route.path}{{{route.parameter}}}" if route.prefix else route.path
+        path = f"{route.path}{{{route.parameter}}}{route.suffix}" if route.prefix else route.path
         paths.setdefault(path, {})[route.method.lower()] = _infer(front, route, api, next(names))
     for page in pages:
         paths.setdefault(page.path, {})["get"] = _native_page(front, page, next(names))

@@ -32,12 +32,17 @@ def arrange(package: Package, settings: Settings) -> Package:
     given, notes = _placed(package, arguments)
     _check_model(package, arguments, given)
     problems = package.problems
+    typed = parser.values(arguments, package.arguments)
+    inputs = [one["name"] for one in package.options["inputs"] if one["name"] in typed]
+    if settings.allow_pickle:
+        problems += ("--allow-pickle: whoever may send requests can run code here",)
     if package.options["shape"] == "engine" and parser.values(arguments, given).get("benchmark", "").lower() in YES:
         driver = package.options["driver"] or "the driver"
         problems += (f"--benchmark has no effect: {driver} is not called (--entry {driver} calls it for each request)",)
     return dataclasses.replace(
         package,
         arguments=tuple(given),
+        options={**package.options, "given": inputs},
         facts={**package.facts, **({"given": [" ".join(given)]} if given else {})},
         reasons=(*package.reasons, *notes),
         problems=problems,
@@ -84,10 +89,10 @@ def _placed(package: Package, arguments: tuple[parser.Argument, ...]) -> tuple[l
                 given += [flag, os.path.abspath(default)]
                 notes.append(f"{flag} is not given: its default {default} is in this folder")
         elif argument.is_model_folder and argument.default == "None":
-            folder = _model_in(package.folder)
-            if folder is not None:
-                given += [flag, str(folder)]
-                notes.append(f"{flag} is not given: the exported model in {near(str(folder))} is taken")
+            folders = _models_in(package.folder)
+            if len(folders) == 1:
+                given += [flag, str(folders[0])]
+                notes.append(f"{flag} is not given: the exported model in {near(str(folders[0]))} is taken")
     return given, notes
 
 
@@ -96,11 +101,10 @@ def _is_here(path: str, package: Package) -> bool:
     return bool(path) and not os.path.isabs(path) and os.path.exists(path) and Path.cwd() != package.folder
 
 
-def _model_in(folder: Path) -> Path | None:
-    """The folder with an exported model, when there is just one: the package's, or one level below it."""
+def _models_in(folder: Path) -> list[Path]:
+    """The folders with an exported model: the package's, and those one level below it."""
     places = [folder, *sorted(child for child in folder.iterdir() if child.is_dir() and child.name[0] != ".")]
-    found = [place for place in places if any(place.glob("*.pdiparams"))]
-    return found[0] if len(found) == 1 else None
+    return [place for place in places if any(place.glob("*.pdiparams"))]
 
 
 def _holds_model(folder: Path) -> bool:
@@ -116,11 +120,7 @@ def _check_model(package: Package, arguments: tuple[parser.Argument, ...], given
         text = typed.get(argument.name) or argument.value
         if not isinstance(text, str) or not text:
             if argument.default == "None":
-                raise StartError(
-                    f"{argument.flags[-1]} is not given, and no folder of the package holds an exported model",
-                    file=str(package.script),
-                    fix=f"export the model, then add to the command: -- {argument.flags[-1]} FOLDER",
-                )
+                raise _no_model(package, argument.flags[-1])
             continue
         folder = package.folder / text
         if not folder.exists():
@@ -130,3 +130,16 @@ def _check_model(package: Package, arguments: tuple[parser.Argument, ...], given
                 f"there is no exported model in {near(str(folder))}: neither *.pdmodel nor *.json",
                 file=str(package.script), fix="export it into this folder first",
             )  # fmt: skip
+
+
+def _no_model(package: Package, flag: str) -> StartError:
+    """Why no folder could be taken for the model's: there is none, or there are several."""
+    folders = [near(str(folder)) for folder in _models_in(package.folder)]
+    if folders:
+        problem = f"{flag} is not given, and {len(folders)} folders hold an exported model: {', '.join(folders)}"
+        return StartError(problem, file=str(package.script), fix=f"add to the command: -- {flag} {folders[0]}")
+    return StartError(
+        f"{flag} is not given, and no folder of the package holds an exported model",
+        file=str(package.script),
+        fix=f"export the model, then add to the command: -- {flag} FOLDER",
+    )

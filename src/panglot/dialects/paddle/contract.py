@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import re
 
@@ -38,16 +39,15 @@ RESPONSE = {
 
 
 def contract(package: Package, settings: Settings) -> Contract:
-    name = re.sub(r"[^A-Za-z0-9._~-]", "-", package.name)
-    return Contract(
-        routes=(
-            InferRoute("/predict", "/predict"),
-            InferRoute(
-                f"/{name}/prediction", "/{name}/prediction", error=serving_error, request=REQUEST, response=RESPONSE
-            ),
-        ),
-        error=neutral_error,
-    )
+    named = [re.sub(r"[^A-Za-z0-9._~-]", "-", name) for name in package.options.get("operations", ())]
+    routes = [_serving(f"/{name}/prediction") for name in dict.fromkeys(named)]
+    if not routes:
+        routes = [dataclasses.replace(_serving("/"), prefix=True, suffix="/prediction")]
+    return Contract(routes=(InferRoute("/predict", "/predict"), *routes), error=neutral_error)
+
+
+def _serving(path: str) -> InferRoute:
+    return InferRoute(path, "/{name}/prediction", error=serving_error, request=REQUEST, response=RESPONSE)
 
 
 def serving_error(fault: Fault, request_id: str) -> Words:

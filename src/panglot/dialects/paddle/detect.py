@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import ast
 import os
+import re
 from pathlib import Path
 from typing import Any
 
 from panglot.dialects.paddle.arranging import arrange
+from panglot.dialects.paddle.pipeline import operations
 from panglot.dialects.paddle.shape import ENGINE, GET_ARGUMENTS, arguments_of, choose, find_engine
 from panglot.errors import StartError, near
 from panglot.package import Package, config_beside
@@ -17,6 +19,8 @@ __all__ = ["LOOKS_FOR", "arrange", "detect"]
 
 SCRIPT = "infer.py"
 LOOKS_FOR = f"{SCRIPT}, or a script, with class {ENGINE}"
+UNPICKLING = re.compile(rb"pickle|joblib|\bdill\b|(torch|paddle)\.load\b|shelve")
+MOST_FILES = 500
 USUAL_PLACES = ("deploy/inference_python", "deploy/python", "deploy", "inference_python", "tools")
 
 
@@ -46,6 +50,8 @@ def detect(path: Path) -> Package | None:
             **chosen,
             "get_arguments": next((name for name in GET_ARGUMENTS if name in _bound(tree)), ""),
             "bgr": "cv2" in imported(tree),
+            "unpickles": _unpickles(script.parent, folder),
+            "operations": list(operations(script, folder)),
         },
         environment={} if "OMP_NUM_THREADS" in os.environ else {"OMP_NUM_THREADS": "1"},
         facts={"argument": [argument.shown() for argument in arguments]},
@@ -77,6 +83,12 @@ def _has_engine(script: Path) -> bool:
         return ENGINE.encode() in script.read_bytes() and find_engine(script, parse(script)) is not None
     except (StartError, OSError):
         return False
+
+
+def _unpickles(*folders: Path) -> bool:
+    """Whether the script, or a module it may import, unpickles anything, as far as its text tells."""
+    files = {file for folder in folders for form in ("*.py", "*/*.py") for file in folder.glob(form)}
+    return any(UNPICKLING.search(file.read_bytes()) for file in sorted(files)[:MOST_FILES] if file.is_file())
 
 
 def _bound(tree: ast.Module) -> set[str]:

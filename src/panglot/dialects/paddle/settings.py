@@ -19,6 +19,10 @@ class Settings(settings.Settings):
     )  # fmt: skip
     onednn: bool = setting(True, "the CPU kernels of oneDNN; Paddle 3.3 fails with them on nets that upsample", "bool")
 
+    allow_pickle: bool = setting(
+        False, "uploads may be pickles (.pkl, .npy of objects): whoever may send requests can then run code", "bool"
+    )
+
     def for_worker(self) -> dict[str, Any]:
         """What a worker is told."""
-        return {**super().for_worker(), "entry": self.entry, "onednn": self.onednn}
+        return {**super().for_worker(), "entry": self.entry, "onednn": self.onednn, "allow_pickle": self.allow_pickle}

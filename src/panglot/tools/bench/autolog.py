@@ -28,7 +28,7 @@ def block(level: Level, about: Mapping[str, Any], now: float | None = None) -> s
 def _lines(level: Level, about: Mapping[str, Any]) -> Iterator[str]:
     yield ""
     yield f"{RULE[:22]} Env info {RULE[:22]}"
-    yield from _fields(environment(), "OS_version", "CUDA_version", "CUDNN_version", "drivier_version")
+    yield from _fields({**environment(), **about}, "OS_version", "CUDA_version", "CUDNN_version", "drivier_version")
     yield f"{RULE[:22]} Paddle info {RULE[:22]}"
     yield from _fields({"log_api_version": "1.0", **about}, "paddle_version", "paddle_commit", "log_api_version")
     yield f"{RULE} Conf info {RULE}"
@@ -71,7 +71,7 @@ def _system() -> str:
     except OSError:
         return platform.system()
     found = dict(re.findall(r'^(\w+)="?([^"\n]*)"?$', text, re.MULTILINE))
-    return f"{found.get('NAME', 'Linux')} {found.get('VERSION_ID', '')}".strip()
+    return f"{found.get('NAME', 'Linux').partition(' ')[0]} {found.get('VERSION_ID', '')}".strip()
 
 
 def _cuda() -> dict[str, Any]:

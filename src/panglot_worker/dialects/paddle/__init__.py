@@ -15,12 +15,12 @@ from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Type
 from panglot_worker import current
 from panglot_worker.bodies import codec
 from panglot_worker.dialects.base import Answer, Dialect, Package, Problem, Request, Stages
-from panglot_worker.dialects.paddle import answers, arguments, arrays, batching, contents, describing, requests, signals
+from panglot_worker.dialects.paddle import answers, arguments, arrays, batching, contents, describing, signals
 from panglot_worker.dialects.paddle.engine import Driven, Stepped
-from panglot_worker.dialects.paddle.model_files import BadModel
+from panglot_worker.dialects.paddle.model_files import Explained
 from panglot_worker.dialects.paddle.private_files import PrivateFiles
-from panglot_worker.dialects.paddle.redirect import Redirection
-from panglot_worker.dialects.paddle.requests import Upload, Value, Wanted
+from panglot_worker.dialects.paddle.redirect import InWorker, Redirection
+from panglot_worker.dialects.paddle.requests import Reader, Upload, Value, Wanted
 from panglot_worker.errors import ClientError
 from panglot_worker.loading import ScriptError, import_script
 
@@ -48,12 +48,14 @@ class Paddle(Dialect):
         self.names: List[str] = list(options.get("names", ()))
         self.bgr = bool(options.get("bgr"))
         self.stepped = options.get("shape") == "engine"
-        self.redirection = Redirection(bool(settings.get("onednn", True)), self._say)
+        device = os.environ.get("PANGLOT_DEVICE", settings.get("device", ""))
+        self.redirection = Redirection(bool(settings.get("onednn", True)), self._say, InWorker(device == "cpu"))
         self.files = PrivateFiles()
         self._open: Dict[int, Inputs] = {}
         self._hinted: List[str] = []
         self.kind: Type[Any] = object
         self.source: Union[Stepped, Driven]
+        self.reader = Reader(self.wanted, self.limits)
 
     # Loading
 
@@ -64,6 +66,7 @@ class Paddle(Dialect):
         self.redirection.install()
         with signals.kept(), self._explained():
             self.kind = self._build(progress)
+        self.reader = self._reader()
         return Stages(
             decode=self.decode,
             preprocess=self.preprocess if self.stepped else None,
@@ -90,12 +93,19 @@ class Paddle(Dialect):
         self.source = (Stepped if self.stepped else Driven)(module, kind, given, options)
         return kind
 
+    def _reader(self) -> Reader:
+        """What reads requests, with the inputs that were given on the script's command line."""
+        options, settings = self.package.options, self.package.settings
+        given = self.source.given(options.get("given", ()))
+        allowed, unpickles = bool(settings.get("allow_pickle")), bool(options.get("unpickles"))
+        return Reader(self.wanted, self.limits, allowed, unpickles, given)
+
     @contextlib.contextmanager
     def _explained(self) -> Iterator[None]:
-        """A bad model in one line that names the script's own."""
+        """A bad model, or a missing device, in one line that names the script's own."""
         try:
             yield
-        except BadModel as error:
+        except Explained as error:
             lines = [
                 entry.lineno
                 for entry in traceback.extract_tb(error.__traceback__)
@@ -153,12 +163,12 @@ class Paddle(Dialect):
         head = request.head
         if head.route == PREDICT:
             content_type = head.content_type.decode("latin-1")
-            inputs = Inputs(requests.decode(content_type, request.body, self.wanted, self.limits))
+            inputs = Inputs(self.reader.decode(content_type, request.body))
         else:
             sent = codec.decode("application/json", request.body, self.limits)
             if not isinstance(sent, dict):
                 raise ClientError("the request must be a JSON object with key and value")
-            inputs = Inputs(requests.from_pairs(sent.get("key"), sent.get("value"), self.wanted))
+            inputs = Inputs(self.reader.from_pairs(sent.get("key"), sent.get("value")))
         if not self.package.pool:
             self._open[request.id] = inputs
         return inputs

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import os
 from types import ModuleType
-from typing import Any, Dict, List, Optional, Type
+from typing import Any, Dict, Iterable, List, Optional, Type
 
 from panglot_worker.dialects.paddle.requests import Wanted
 
@@ -38,6 +38,10 @@ class Source:
                 return None
             found[one.name] = value
         return found
+
+    def given(self, names: Iterable[str]) -> Dict[str, str]:
+        """The inputs of these names as the script's command line has them."""
+        return {name: str(self._original[name]) for name in names if self._original.get(name) is not None}
 
     def prepare(self, inputs: Dict[str, str]) -> Any:
         raise NotImplementedError

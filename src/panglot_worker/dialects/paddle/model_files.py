@@ -15,17 +15,20 @@ from panglot_worker.dialects.paddle.inputs_of_model import Input
 OLD, NEW = ".pdmodel", ".json"
 
 
-class BadModel(RuntimeError):
-    """A model file that Paddle would crash on, or answer wrongly with, said in one line. `fix` may be empty."""
+class Explained(RuntimeError):
+    """What stops a model from running, said in one line. `fix` may be empty."""
 
-    def __init__(self, problem: str, file: str, fix: str = "") -> None:
+    def __init__(self, problem: str, fix: str = "") -> None:
         super().__init__(problem)
         self.problem = problem
-        self.file = file
         self.fix = fix
 
     def __str__(self) -> str:
         return "%s (fix: %s)" % (self.problem, self.fix) if self.fix else self.problem
+
+
+class BadModel(Explained):
+    """A model file that Paddle would crash on, or answer wrongly with."""
 
 
 def resolve(program: str, parameters: str = "") -> Tuple[str, bool]:
@@ -39,14 +42,14 @@ def resolve(program: str, parameters: str = "") -> Tuple[str, bool]:
         stem, ending = os.path.splitext(program)
         other = stem + (NEW if ending == OLD else OLD)
         if ending not in (OLD, NEW) or not os.path.exists(other):
-            raise BadModel("there is no exported model %s" % program, program, _missing_fix(program))
+            raise BadModel("there is no exported model %s" % program, _missing_fix(program))
         found = other
     if parameters and not os.path.exists(parameters):
         # Paddle 3 loads such a model all the same, and answers with whatever is in memory.
-        raise BadModel("the model's parameters %s are not there" % parameters, parameters)
+        raise BadModel("the model's parameters %s are not there" % parameters)
     kind = content(found)
     if kind == "neither":
-        raise BadModel("%s is no exported model" % found, found, "export it again")
+        raise BadModel("%s is no exported model" % found, "export it again")
     if kind == "json" and not found.endswith(NEW):
         return _linked(found), True
     return found, kind == "json"

@@ -9,11 +9,14 @@ import os
 import re
 import sys
 import warnings
-from typing import Any, Callable, Dict, List, NamedTuple
+from typing import Any, Callable, Dict, List, NamedTuple, Optional
 
+from panglot_worker.compat import devices
 from panglot_worker.compat.importing import after_import
-from panglot_worker.dialects.paddle import model_files
+from panglot_worker.dialects.paddle import machine, model_files
 from panglot_worker.dialects.paddle.inputs_of_model import Input
+
+WITH_GPU = "pip install paddlepaddle-gpu in its place"
 
 
 class Loaded(NamedTuple):
@@ -27,12 +30,23 @@ class Loaded(NamedTuple):
     """How it runs, in AutoLog's words."""
 
 
+class NoGpu(model_files.Explained):
+    """The script asks for a GPU, and Paddle, which would go on without a word, has none."""
+
+
+class InWorker(NamedTuple):
+    """What is different in a worker: a GPU that is not there is told, or left aside where `--device cpu` says so."""
+
+    on_cpu: bool
+
+
 class Redirection:
     """What a script's models are loaded through. `loaded` grows with every predictor."""
 
-    def __init__(self, onednn: bool, say: Callable[[str], None]) -> None:
+    def __init__(self, onednn: bool, say: Callable[[str], None], worker: Optional[InWorker] = None) -> None:
         self.onednn = onednn
         self.say = say
+        self.worker = worker
         self.loaded: List[Loaded] = []
 
     def install(self) -> None:
@@ -61,8 +75,8 @@ class Redirection:
 
 def switches(config: Any) -> Dict[str, Any]:
     """What is set; less, where this Paddle does not tell."""
-    found: Dict[str, Any] = {}
     paddle = sys.modules.get("paddle")
+    found = machine.environment(paddle)
     found["paddle_version"] = getattr(paddle, "__version__", None)
     found["paddle_commit"] = getattr(paddle, "__git_commit__", None)
     try:
@@ -72,9 +86,18 @@ def switches(config: Any) -> Dict[str, Any]:
         found["enable_tensorrt"] = config.tensorrt_engine_enabled()
         found["enable_mkldnn"] = config.mkldnn_enabled()
         found["cpu_math_library_num_threads"] = config.cpu_math_library_num_threads()
+        found["precision"] = precision(config)
     except (AttributeError, TypeError, RuntimeError):
         pass  # another generation's Config
     return found
+
+
+def precision(config: Any) -> str:
+    if config.tensorrt_engine_enabled():
+        return machine.in_words(config.tensorrt_precision_mode())
+    if config.mkldnn_enabled() and hasattr(config, "mkldnn_int8_enabled") and config.mkldnn_int8_enabled():
+        return "int8"
+    return machine.in_words(getattr(config, "_panglot_precision", ""))
 
 
 class Redirected:
@@ -82,6 +105,7 @@ class Redirected:
 
     _panglot: Redirection
     _panglot_new = False
+    _panglot_precision: Any = ""
 
     def __init__(self, *files: Any, **named: Any) -> None:
         files = (*files, *named.values())
@@ -105,7 +129,6 @@ class Redirected:
             # It would be read as a program of its own generation, which ends the process.
             raise model_files.BadModel(
                 "%s is a model of Paddle 3, and this is Paddle %s" % (path, version),
-                path,
                 "use Paddle 3, or export with FLAGS_enable_pir_api=0 in the environment",
             )
         if self._panglot_new and not os.path.realpath(path).endswith(model_files.NEW):
@@ -136,8 +159,35 @@ class Redirected:
         if self._panglot.onednn:
             self._panglot_super("enable_onednn", *given)
 
-    def _panglot_super(self, name: str, *given: Any) -> None:
-        getattr(super(), name)(*given)
+    def enable_use_gpu(self, *given: Any, **named: Any) -> None:
+        worker = self._panglot.worker
+        if worker is not None and worker.on_cpu:
+            self._panglot.say("the script asks for a GPU; --device cpu gives it the CPU")
+            self._panglot_super("disable_gpu")
+            return
+        missing = missing_gpu() if worker is not None else ""
+        if missing:
+            raise NoGpu("the script asks for a GPU, and " + missing, devices.FIX + "; for GPUs: " + WITH_GPU)
+        self._panglot_precision = named.get("precision_mode", given[2] if len(given) > 2 else "")
+        self._panglot_super("enable_use_gpu", *given, **named)
+
+    def enable_mkldnn_bfloat16(self) -> None:
+        self._panglot_precision = "bfloat16"
+        self._panglot_super("enable_mkldnn_bfloat16")
+
+    def _panglot_super(self, name: str, *given: Any, **named: Any) -> None:
+        getattr(super(), name)(*given, **named)
+
+
+def missing_gpu() -> str:
+    """Why Paddle has no GPU; empty when it has one, or does not say."""
+    paddle: Any = sys.modules.get("paddle")
+    try:
+        if not paddle.is_compiled_with_cuda():
+            return "this Paddle %s is built for CPUs only" % paddle.__version__
+        return "" if paddle.device.cuda.device_count() else "Paddle sees none on this machine"
+    except AttributeError:
+        return ""
 
 
 def config_class(original: Any, redirection: Redirection) -> Any:

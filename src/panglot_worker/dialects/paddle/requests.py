@@ -7,7 +7,7 @@ import binascii
 from typing import Any, Dict, List, NamedTuple, Union
 
 from panglot_worker.bodies import codec
-from panglot_worker.dialects.paddle import arrays, contents
+from panglot_worker.dialects.paddle import contents, pickles
 from panglot_worker.errors import ClientError
 
 URLENCODED = "application/x-www-form-urlencoded"
@@ -43,49 +43,85 @@ class Upload(NamedTuple):
 Value = Union[str, Upload]
 
 
-def decode(content_type: str, body: codec.Body, wanted: List[Wanted], limits: codec.Limits) -> Dict[str, Value]:
-    """The inputs by name. Raises ClientError."""
-    if not len(body):
-        raise ClientError("the request body is empty; send %s" % _description(wanted))
-    if content_type.startswith(URLENCODED) and contents.is_picture(bytes(body[:16])):
-        # What `curl --data-binary @picture` says when nobody tells it better.
-        content_type = codec.OCTETS
-    sent = codec.decode(content_type, body, limits)
-    if isinstance(sent, dict):
-        return from_fields(sent, wanted)
-    if len(wanted) != 1:
-        raise ClientError("send a form, or JSON, with %s" % " and ".join(one.name for one in wanted))
-    return {wanted[0].name: _value(sent, wanted[0])}
+class Reader(NamedTuple):
+    """What is read out of requests: inputs by name. Every method raises ClientError."""
 
+    wanted: List[Wanted]
+    limits: codec.Limits
+    allow_pickle: bool = False
+    unpickles: bool = False
+    """Whether the script's source unpickles anything."""
+    given: Dict[str, str] = {}
+    """Values from the script's command line, for inputs that a request leaves out."""
 
-def from_pairs(keys: Any, values: Any, wanted: List[Wanted]) -> Dict[str, Value]:
-    """The inputs of a Paddle Serving request. Raises ClientError."""
-    if not isinstance(keys, list) or not isinstance(values, list) or len(keys) != len(values):
-        raise ClientError("key and value must be lists of the same length")
-    if not all(isinstance(key, str) for key in keys):
-        raise ClientError("key must be a list of text")
-    return from_fields(dict(zip(keys, values)), wanted)
+    def decode(self, content_type: str, body: codec.Body) -> Dict[str, Value]:
+        """The inputs in any body: a file, text, a form or JSON; nothing at all where all of them are given."""
+        wanted = self.wanted
+        if not len(body):
+            if all(one.name in self.given for one in wanted):
+                return dict(self.given)
+            raise ClientError("the request body is empty; send %s" % _description(wanted))
+        if content_type.startswith(URLENCODED) and contents.is_picture(bytes(body[:16])):
+            # What `curl --data-binary @picture` says when nobody tells it better.
+            content_type = codec.OCTETS
+        sent = codec.decode(content_type, body, self.limits)
+        if isinstance(sent, dict):
+            return self.from_fields(sent)
+        if len(wanted) != 1:
+            raise ClientError("send a form, or JSON, with %s" % " and ".join(one.name for one in wanted))
+        return {wanted[0].name: self._value(sent, wanted[0])}
 
+    def from_pairs(self, keys: Any, values: Any) -> Dict[str, Value]:
+        """The inputs of a Paddle Serving request."""
+        if not isinstance(keys, list) or not isinstance(values, list) or len(keys) != len(values):
+            raise ClientError("key and value must be lists of the same length")
+        if not all(isinstance(key, str) for key in keys):
+            raise ClientError("key must be a list of text")
+        return self.from_fields(dict(zip(keys, values)))
 
-def from_fields(fields: Dict[str, Any], wanted: List[Wanted]) -> Dict[str, Value]:
-    known: Dict[str, Wanted] = {}
-    for one in wanted:
-        if len(wanted) == 1:
-            known.update(dict.fromkeys(one.aliases, one))
-        known.update({one.name: one, one.name.replace("_", "-"): one})
-    found: Dict[str, Value] = {}
-    for name, field in fields.items():
-        only_file = len(fields) == len(wanted) == 1 and isinstance(field, codec.File)
-        one_found = known.get(name, wanted[0] if only_file else None)
-        if one_found is None:
-            if name in NOT_INPUTS:
-                continue
-            raise ClientError("there is no input %r; the script takes %s" % (name[:80], _names(wanted)))
-        found[one_found.name] = _value(field, one_found)
-    for one in wanted:
-        if one.name not in found:
-            raise ClientError("%s is missing; send %s" % (one.name, _description(wanted)))
-    return found
+    def from_fields(self, fields: Dict[str, Any]) -> Dict[str, Value]:
+        wanted = self.wanted
+        known: Dict[str, Wanted] = {}
+        for one in wanted:
+            if len(wanted) == 1:
+                known.update(dict.fromkeys(one.aliases, one))
+            known.update({one.name: one, one.name.replace("_", "-"): one})
+        found: Dict[str, Value] = dict(self.given)
+        for name, field in fields.items():
+            only_file = len(fields) == len(wanted) == 1 and isinstance(field, codec.File)
+            one_found = known.get(name, wanted[0] if only_file else None)
+            if one_found is None:
+                if name in NOT_INPUTS:
+                    continue
+                raise ClientError("there is no input %r; the script takes %s" % (name[:80], _names(wanted)))
+            found[one_found.name] = self._value(field, one_found)
+        for one in wanted:
+            if one.name not in found:
+                raise ClientError("%s is missing; send %s" % (one.name, _description(wanted)))
+        return found
+
+    def _value(self, sent: Any, wanted: Wanted) -> Value:
+        if wanted.kind == "text":
+            return _text(sent, wanted)
+        if isinstance(sent, codec.File):
+            return self._checked(bytes(sent.bytes), sent.name, sent.type, wanted)
+        if isinstance(sent, str):
+            return self._checked(_from_base64(sent, wanted), "", "", wanted)
+        raise ClientError("%s must be a file, or base64 text in JSON" % wanted.name)
+
+    def _checked(self, content: bytes, name: str, media: str, wanted: Wanted) -> Upload:
+        """The content with the ending its kind of file has, if the script may want it."""
+        if not content:
+            raise ClientError("%s is empty" % wanted.name)
+        ending = contents.ending(content, name, media)
+        is_array = ending in (".npy", ".npz")
+        if wanted.picture and not contents.is_picture(content) and not is_array:
+            raise ClientError("%s is no picture: not JPEG, PNG, WebP, or another known form" % wanted.name)
+        if not wanted.picture or is_array:
+            pickled = pickles.holds(content, ending, wanted.name, self.unpickles)
+            if pickled and not self.allow_pickle:
+                raise ClientError("%s %s" % (wanted.name, pickles.REFUSED))
+        return Upload(content, ending or (".jpg" if wanted.picture else ".bin"))
 
 
 def _names(wanted: List[Wanted]) -> str:
@@ -100,16 +136,6 @@ def _description(wanted: List[Wanted]) -> str:
         return 'text, or JSON {"%s": "..."}' % one.name
     what = "a picture" if one.picture else "a file"
     return '%s, a form with it as %s, or JSON {"%s": "<base64>"}' % (what, one.name, one.name)
-
-
-def _value(sent: Any, wanted: Wanted) -> Value:
-    if wanted.kind == "text":
-        return _text(sent, wanted)
-    if isinstance(sent, codec.File):
-        return checked(bytes(sent.bytes), sent.name, sent.type, wanted)
-    if isinstance(sent, str):
-        return checked(_from_base64(sent, wanted), "", "", wanted)
-    raise ClientError("%s must be a file, or base64 text in JSON" % wanted.name)
 
 
 def _text(sent: Any, wanted: Wanted) -> str:
@@ -130,15 +156,3 @@ def _from_base64(text: str, wanted: Wanted) -> bytes:
         return base64.b64decode("".join(text.split()), validate=True)
     except (binascii.Error, ValueError):
         raise ClientError("%s is not valid base64" % wanted.name) from None
-
-
-def checked(content: bytes, name: str, media: str, wanted: Wanted) -> Upload:
-    """The content with the ending its kind of file has. Raises ClientError for what the script cannot want."""
-    if not content:
-        raise ClientError("%s is empty" % wanted.name)
-    ending = contents.ending(content, name, media)
-    if wanted.picture and not contents.is_picture(content) and ending not in (".npy", ".npz"):
-        raise ClientError("%s is no picture: not JPEG, PNG, WebP, or another known form" % wanted.name)
-    if ending in (".npy", ".npz"):
-        arrays.refuse_objects(content, wanted.name)
-    return Upload(content, ending or (".jpg" if wanted.picture else ".bin"))

@@ -1,0 +1,39 @@
+"""The `config.yml` of a Paddle Serving pipeline beside a script: what its clients call the service."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+NAME = "config.yml"
+SIBLINGS = ("serving_python", "pdserving", "serving")
+"""Folders beside the script's own where projects keep it."""
+KEY = re.compile(r"""( *)(["']?)([\w.-]+)\2 *:""")
+
+
+def operations(script: Path, folder: Path) -> tuple[str, ...]:
+    """The names of the pipeline's operations; empty when there is no such file."""
+    places = [script.parent, folder, *(script.parent.parent / name for name in SIBLINGS)]
+    for file in dict.fromkeys(place / NAME for place in places):
+        try:
+            found = tuple(_names(file.read_text(encoding="utf-8")))
+        except (OSError, UnicodeDecodeError):
+            continue
+        if found:
+            return found
+    return ()
+
+
+def _names(text: str) -> Iterator[str]:
+    """The keys one level below `op`, which is all that is read of the file."""
+    inside, indent = False, 0
+    for line in text.splitlines():
+        found = KEY.match(line)
+        if found is None:
+            continue
+        depth = len(found[1])
+        if depth == 0:
+            inside, indent = found[3] == "op", 0
+        elif inside and depth == (indent := indent or depth):
+            yield found[3]
