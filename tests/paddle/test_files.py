@@ -49,7 +49,7 @@ def test_what_killed_workers_left_is_swept(tmp_path: Path) -> None:
     fcntl.flock(lock, fcntl.LOCK_EX)
     private.sweep(str(tmp_path))
     os.close(lock)
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["panglot-input-held", "panglot-input-new", "other"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["other", "panglot-input-held", "panglot-input-new"]
 
 
 def test_a_full_memory_folder_is_left_for_the_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
