@@ -42,6 +42,7 @@ def test_2_4_a_message_with_code_0_is_a_success(rows: Server) -> None:
     assert whole(rows, 0, "Success", "list").status_code == 599
 
 
+@pytest.mark.document("evals.31")
 def test_2_4_no_results_at_all(rows: Server) -> None:
     """`return None, 521, "msg"` is what the document shows: code and message are the answer."""
     answer = whole(rows, 521, "msg", "none")

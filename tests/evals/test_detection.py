@@ -64,6 +64,7 @@ def answer(model, reqs):
 """
 
 
+@pytest.mark.document("evals.03")
 @pytest.mark.parametrize("where", ["script", "helper"])
 def test_functions_are_known_by_their_decorators(tmp_path: Path, where: str) -> None:
     toml = "[evals]\nnet_preprocess = true\n"

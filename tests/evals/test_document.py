@@ -83,6 +83,7 @@ def request(listing: str, **values: Any) -> Any:
     return eval(source, {}, values)
 
 
+@pytest.mark.document("evals.17", "evals.18", "evals.19", "evals.20", "evals.21", "evals.24")
 def test_the_request_with_one_picture(server: Server, listings: list[str]) -> None:
     single = only(listings, '"data": {', "image_path")
     values = {"image_path": data_uri(b"one"), "image_data": None, "image_attribute": {"a": 1}, "params": {"p": 2}}
@@ -96,6 +97,7 @@ def test_the_request_with_one_picture(server: Server, listings: list[str]) -> No
     }
 
 
+@pytest.mark.document("evals.22", "evals.23")
 def test_the_request_with_several_pictures(server: Server, listings: list[str]) -> None:
     many = only(listings, '"data": [', "image_path")
     values = {"image_path": data_uri(b"one"), "image_data": None, "image_attribute": {}, "params": {}}
@@ -112,12 +114,14 @@ def as_it_stands(listings: list[str]) -> str:
     return script(listings, "...", "...") + f"\n\nrets = [{only(listings, RET)}]\n"
 
 
+@pytest.mark.document("evals.02", "evals.28", "evals.32")
 def test_the_functions_as_they_stand(listings: list[str], tmp_path: Path) -> None:
     with serving(package(tmp_path, as_it_stands(listings))) as server:
         answer = ask(server, {"data": {"uri": data_uri(b"x")}})
         assert (answer.status_code, answer.json()) == (200, {"code": 0, "message": "", "result": {}})
 
 
+@pytest.mark.document("evals.38")
 def test_the_folder_of_an_image(listings: list[str], tmp_path: Path) -> None:
     tree = only(listings, "inference.so")
     assert all(
@@ -131,6 +135,7 @@ def test_the_folder_of_an_image(listings: list[str], tmp_path: Path) -> None:
         assert ask(server, {"data": {"uri": data_uri(b"x")}}).status_code == 200
 
 
+@pytest.mark.document("evals.31", "evals.35", "evals.36", "evals.37")
 @pytest.mark.parametrize(("code", "header"), [(400, None), (521, None), (571, "1")])
 def test_codes(tmp_path: Path, listings: list[str], code: int, header: str | None) -> None:
     """4xx and 5xx with their message; 57x says that the request may be sent again."""

@@ -55,6 +55,7 @@ def test_2_2_a_single_request(rows: Server) -> None:
     assert value["result"]["group"] is False
 
 
+@pytest.mark.document("evals.23")
 def test_2_2_a_group_larger_than_batch_size_is_refused(rows: Server) -> None:
     assert result(rows, group(b"1", b"2", b"3", b"4"))["body"] == ["1", "2", "3", "4"]
     too_many = group(b"1", b"2", b"3", b"4", b"5")
@@ -69,6 +70,7 @@ def test_2_2_a_group_larger_than_batch_size_is_refused(rows: Server) -> None:
     assert len(ask(rows, [single()] * 9, "/v1/batch").json()) == 9
 
 
+@pytest.mark.document("evals.06")
 def test_2_2_batch_size_1_means_single_pictures(tmp_path: Path) -> None:
     with serving(package(tmp_path, returning(GOOD % "len(req['data'])"))) as server:
         assert ask(server, single()).status_code == 200

@@ -83,6 +83,7 @@ def entries(server: Server, value: Any) -> list[dict[str, Any]]:
     return seen
 
 
+@pytest.mark.document("evals.18")
 @pytest.mark.parametrize(
     ("uri", "text"),
     [

@@ -214,6 +214,16 @@ def test_the_oldest_interpreter_runs_graphs(tmp_path: Path) -> None:
     assert "ran on (3, 8)" in done.stdout or "ran on" in done.stdout
 
 
+@pytest.mark.document("megflow.20")
+def test_requests_wait_until_every_node_is_made(tmp_path: Path) -> None:
+    slow = f"import os, time\n        while not os.path.exists({str(tmp_path / 'go')!r}): time.sleep(0.02)"
+    with serving(package(tmp_path / "p", GRAPH, PLUGIN.replace("pass", slow)), ready=False) as server:
+        assert server.client.post("/analyze/bytes", content=b"x").status_code == 503
+        (tmp_path / "go").touch()
+        server.wait_ready()
+        assert server.client.post("/analyze/bytes", content=b"x").content == b"x"
+
+
 def test_nodes_are_finalised_when_the_server_stops(tmp_path: Path) -> None:
     plugin = (
         PLUGIN

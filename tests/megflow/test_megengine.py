@@ -101,6 +101,7 @@ def test_the_tutorials_client(service: int, folder: Path, expected: str) -> None
     assert done.stdout.strip() == repr(json.dumps(expected).encode())
 
 
+@pytest.mark.document("megflow.04")
 def test_export_loads_and_runs_what_dump_wrote(python: str, tmp_path: Path) -> None:
     """`panglot export` takes the tutorial's dump.py for an export script, and a .mge for a model."""
     shutil.copy(SOURCE / "dump.py", tmp_path)

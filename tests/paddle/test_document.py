@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from support.paddle import CLOSE, picture, python
-from support.server import serving
+from support.server import panglot, serving
 
 SEEDS = os.environ.get("PANGLOT_SEED_DOCS", "")
 pytestmark = pytest.mark.skipif(not SEEDS, reason="needs the source documents")
@@ -96,6 +96,44 @@ for path in sys.argv[1:]:
     print(json.dumps([int(prob.argmax()), float(prob.max())]))
 """
 
+TRAINING = """
+import numpy as np
+import paddle
+from paddlevision.models import colours
+from PIL import Image
+from reprod_log import ReprodLogger
+
+
+def get_args():
+    return "picture.png"
+
+
+def main(args):
+    model = colours()
+    model.eval()
+    img = np.asarray(Image.open(args).convert("RGB").resize((32, 32))).astype("float32").transpose(2, 0, 1) / 255
+    prob = paddle.nn.functional.softmax(model(paddle.to_tensor(img[None]))).numpy()[0]
+    return prob.argmax(), prob.max()
+
+
+"""
+DRIVER = """
+
+def infer_main(args):
+    inference_engine = InferenceEngine(args)
+    img = inference_engine.preprocess(args.img_path)
+    output = inference_engine.run(img)
+    class_id = inference_engine.postprocess(output)
+    return class_id
+
+
+if __name__ == "__main__":
+    import argparse
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--img-path")
+    class_id = infer_main(parser.parse_args())
+"""
+
 
 def section(number: str) -> list[str]:
     """The blocks of code of one section of the document, without their fences."""
@@ -156,3 +194,25 @@ def test_the_whole_driver_with_its_report(folder: Path, tmp_path: Path) -> None:
         assert server.log.count("Perf info") == 2
         assert len(server.workers()) == 1
     assert textwrap.dedent(section("2.6")[0]).startswith("def run"), "the steps are the document's"
+
+
+@pytest.mark.document("paddle.19", "paddle.20", "paddle.21")
+def test_both_engines_save_their_results_and_these_agree(folder: Path, tmp_path: Path) -> None:
+    """The document's two blocks that save, run plainly: with the training engine and with the exported model."""
+    picture(folder / "picture.png", 3, (40, 40))
+    (folder / "training.py").write_text(TRAINING + section("2.8")[1])
+    python("training.py", cwd=folder, shims=True)
+    python("infer.py", "--model-dir", "inference", "--img-path", "picture.png", cwd=folder, shims=True)
+    files = [str(folder / f"output_{engine}_engine.npy") for engine in ("inference", "training")]
+    done = panglot("check", *files, "--atol", str(CLOSE))
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.document("paddle.11")
+def test_the_bare_class_is_served(tmp_path: Path) -> None:
+    """Nothing in it does anything yet; a driver passes on what its steps return."""
+    (tmp_path / "infer.py").write_text(section("2.3")[0] + DRIVER)
+    with serving(tmp_path) as server:
+        answer = server.predict(content=picture(tmp_path / "a.png", 1).read_bytes())
+        assert (answer.status_code, answer.json()) == (200, {"class_id": None})
+        assert "preprocess;dur=" in answer.headers["server-timing"]

@@ -90,6 +90,7 @@ def test_two_exported_folders(alexnet: Path, tmp_path: Path) -> None:
     assert f"-- --model-dir {tmp_path / 'fp16'}" in line
 
 
+@pytest.mark.document("paddle.13")
 def test_a_gpu_that_paddle_has_not(alexnet: Path, pictures: list[Path]) -> None:
     """Paddle itself goes on without a word, on the CPU."""
     line = start(alexnet, "--use-gpu", "True")

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import base64
+import http.server
 import os
 import shutil
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -121,6 +125,38 @@ def test_pytorch_sample_may_not_fetch_from_this_machine(torch_server: Served) ->
     torch_server.wait_log("the script may not connect to 127.0.0.1")
 
 
+@pytest.mark.document("tiinfer.18")
+def test_pytorch_sample_takes_several_pictures(torch_server: Served, questions: list[tuple[str, int]]) -> None:
+    """They go through the model together; the sample answers with the first."""
+    pictures = [picture for picture, _ in questions[:5]]
+    alone = torch_server.ask({"images": pictures[:1]})
+    assert torch_server.ask({"images": pictures}) == alone
+    assert torch_server.ask({"images": [*pictures, "!!!!"]}) == Heard(200, {"error": "preprocess failed"})
+    if "inputs shape" in torch_server.log:
+        assert "inputs shape torch.Size([5, 1, 28, 28])" in torch_server.log, "the platform's own says so"
+
+
+@pytest.mark.document("tiinfer.19")
+def test_pytorch_sample_fetches_pictures(
+    trained: dict[str, Path], questions: list[tuple[str, int]], tmp_path: Path
+) -> None:
+    """From where `--url-allow` lets it: here, a server of this machine."""
+    folder = source("verbatim", "tiinfer_torch", {"model_service.py": 1, "net.py": 3}, tmp_path)
+    shutil.copytree(trained["torch"], folder / "model")
+    picture = tmp_path / "pictures" / "digit.jpg"
+    picture.parent.mkdir()
+    picture.write_bytes(base64.b64decode(questions[0][0]))
+    answer = partial(http.server.SimpleHTTPRequestHandler, directory=str(picture.parent))
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), answer) as pictures:
+        threading.Thread(target=pictures.serve_forever, daemon=True).start()
+        place = f"127.0.0.1:{pictures.server_address[1]}"
+        with ours(folder, "--url-allow", place, env=with_path("torchvision_operators")) as server:
+            fetched = server.ask({"images": [f"http://{place}/digit.jpg"]})
+            assert fetched == server.ask({"images": [questions[0][0]]})
+            assert fetched.body["result"]["type"] == "classification"
+        pictures.shutdown()
+
+
 # TensorFlow
 
 
@@ -139,6 +175,9 @@ def test_tensorflow_sample_is_right(
         answers = [server.ask({"images": [picture]}) for picture, _ in questions]
         assert all(answer.body["result"]["model_name"] == "sequential" for answer in answers)
         assert right(answers, questions) >= RIGHT
+        refused = server.ask({"images": ["!!!!"]})
+        assert (refused.status, refused.body["error"]) == (200, "preprocess failed")
+        assert "decode" in refused.body["message"].lower(), "the error's own text"
 
 
 def test_a_saved_model_without_tf_keras_fails_naming_the_pip_line(trained: dict[str, Path], tmp_path: Path) -> None:

@@ -131,6 +131,11 @@ def test_how_many_workers(flags: tuple[str, ...], env: dict[str, str], expected:
         wait_until(lambda: server.metric("panglot_workers", state="ready") == expected)
 
 
+@pytest.mark.document("tiinfer.03")
+def test_one_process_where_nothing_is_said(ops: Served) -> None:
+    assert ops.metric("panglot_workers", state="ready") == 1
+
+
 def test_set_ti_inference_nums_in_the_script_wins_over_the_variable(tmp_path: Path) -> None:
     folder = write(tmp_path / "own", model() + "tiinfer.set_ti_inference_nums(2)\n")
     with ours(folder, env={"TI_INFERENCE_NUMS": "1"}) as server:

@@ -58,6 +58,7 @@ def test_a_model_of_paddle_is_exported_loaded_and_run(tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.document("paddle.08")
 @pytest.mark.skipif(importlib.util.find_spec("paddle") is None, reason="paddlepaddle is not installed")
 def test_paddles_older_form_on_request(tmp_path: Path) -> None:
     """The three files of the document; and a net that Paddle 3 cannot write so is told with what to do."""
