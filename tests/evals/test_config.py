@@ -158,8 +158,6 @@ REFUSED = {
     "a list": ({"serving-eval__conf": "[]"}, "expected a JSON object"),
     "a port": ({"serving-eval__conf": '{"http_port": "x"}'}, "http_port = 'x': expected a port"),
     "a release": ({"serving-eval__conf": '{"release": 7}'}, "release: expected an object"),
-    "an address": ({"serving-eval__conf": '{"release": {"tar_file": "http://x/y.tar"}}'}, "is not fetched at start"),
-    "qiniu": ({"serving-eval__conf": '{"release": {"tar_file": "qiniu://x/y.tar"}}'}, "download it and name the file"),
 }
 
 

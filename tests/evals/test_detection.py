@@ -187,6 +187,28 @@ def test_a_folder_with_a_copy_of_the_platform_beside_the_script(tmp_path: Path) 
         assert result(server, single()) == 400
 
 
+OWN_HELPERS = """
+import lib
+import utils
+from utils import twice
+from evals.utils import value_check
+"""
+
+
+@pytest.mark.document("evals.43")
+@pytest.mark.parametrize("utils", ["utils.py", "utils/__init__.py"])
+def test_helpers_with_common_names_are_the_package_s_own(tmp_path: Path, utils: str) -> None:
+    script = returning(GOOD % "[lib.NAME, utils.NAME, twice(2), value_check({'a': 1}, 'a')]", OWN_HELPERS)
+    folder = package(tmp_path, script, lib__py="NAME = 'own lib'\n")
+    path = folder / utils
+    path.parent.mkdir(exist_ok=True)
+    path.write_text("NAME = 'own utils'\ndef twice(n): return 2 * n\n")
+    assert sorted(found(folder).facts["helpers"]) == ["lib.py", utils]
+    assert found(folder).facts["not_taken"] == []
+    with serving(folder) as server:
+        assert result(server, single()) == ["own lib", "own utils", 4, 1]
+
+
 # Sources for Python 2
 
 OLD = """

@@ -98,6 +98,7 @@ def test_every_kind_of_uri(server: Server, remote: Scripted, uri: str, text: str
     assert entry["text"] == text
 
 
+@pytest.mark.document("evals.18")
 def test_every_kind_of_body(server: Server) -> None:
     assert entries(server, {"data": {"body": "aGVsbG8="}})[0]["text"] == "hello"
     assert entries(server, single(b""))[0]["text"] == ""
@@ -107,6 +108,7 @@ def test_every_kind_of_body(server: Server) -> None:
     assert raw.json()["result"]["entries"][0]["text"] == "raw"
 
 
+@pytest.mark.document("evals.18")
 def test_pictures_have_files_of_their_own(server: Server) -> None:
     seen = entries(server, group(b"a", b"b", b"a"))
     assert [entry["text"] for entry in seen] == ["a", "b", "a"]

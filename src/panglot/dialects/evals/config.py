@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from panglot.dialects.evals.addresses import is_address, without_query
 from panglot.dialects.evals.layout import CONFIG, Found
 from panglot.errors import StartError
 from panglot.settings import suggestion, tomlfile
@@ -20,7 +21,6 @@ from panglot.settings import suggestion, tomlfile
 MODEL_FOLDERS = ("model_files", "models")
 CUSTOM_FOLDER = "custom_files"
 FOLDERS = ("model_files", "custom_files")
-FETCHED = re.compile(r"(?:proxy_)?(?:https?|qiniu)://")
 
 KINDS: dict[str, type] = {
     "app": str,
@@ -37,6 +37,7 @@ KINDS: dict[str, type] = {
     "split_batch": bool,
     "uri_files": bool,
     "link_large": bool,
+    "qiniu_domains": dict,
     "platform_codes": bool,
     "retry_57x": int,
 }
@@ -105,6 +106,13 @@ def _variables(environ: Mapping[str, str], layers: _Layers) -> None:
     if port:
         layers.port = _port(port, "PORT_HTTP")
     _note_mode(environ.get("RUN_MODE", ""), "RUN_MODE", layers)
+    _note_owner(environ.get("QINIU_ACCESS_KEY"), environ.get("QINIU_SECRET_KEY"), layers)
+
+
+def _note_owner(ak: Any, sk: Any, layers: _Layers) -> None:
+    """The keys that sign addresses of private files; both or none."""
+    if ak and sk:
+        layers.values["owner"] = {"ak": str(ak), "sk": str(sk)}
 
 
 def _port(value: Any, where: str, file: str = "") -> int:
@@ -146,6 +154,9 @@ def _platform(file: Path, layers: _Layers) -> None:
     if value.get("http_port"):
         layers.port = _port(value["http_port"], "http_port", str(file))
     _note_mode(str(value.get("run_mode", "")), f"{file.name}: run_mode", layers)
+    owner = value.get("owner")
+    if isinstance(owner, dict):
+        _note_owner(owner.get("ak"), owner.get("sk"), layers)
     layers.reasons.append(f"{file.name} says how it is started")
 
 
@@ -182,8 +193,8 @@ def _resolve(values: dict[str, Any], file: Path) -> None:
 def _path(text: Any, file: Path) -> str:
     if not isinstance(text, str) or not text:
         raise StartError(f"{text!r}: expected the name of a file", file=str(file))
-    if FETCHED.match(text):
-        raise StartError(f"{text} is not fetched at start", file=str(file), fix="download it and name the file")
+    if is_address(text):
+        return text
     path = _beside(file, text.removeprefix("file://"))
     if not os.path.isfile(path):
         raise StartError(f"there is no file {path}", file=str(file))
@@ -249,6 +260,8 @@ SECRET = re.compile(r"(?:^|_)(?:ak|sk|key|secret|token|password|passwd)$", re.IG
 def _hidden(key: str, value: Any) -> Any:
     if SECRET.search(key):
         return "***"
+    if isinstance(value, str):
+        return without_query(value)
     if isinstance(value, dict):
         return {str(name): _hidden(str(name), entry) for name, entry in value.items()}
     return [_hidden("", entry) for entry in value] if isinstance(value, list) else value

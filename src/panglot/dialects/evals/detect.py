@@ -8,14 +8,16 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from panglot.dialects.evals import addresses, layout
 from panglot.dialects.evals import config as configs
-from panglot.dialects.evals import layout
 from panglot.dialects.evals.example import api
 from panglot.dialects.evals.interfaces import Interfaces, interfaces, looks_at_files
 from panglot.dialects.evals.layout import Found
 from panglot.dialects.evals.settings import Settings
+from panglot.errors import StartError
 from panglot.package import Package
 from panglot.settings import table_of
+from panglot_worker.net.hosts import Allowed
 
 LOOKS_FOR = "eval.py with create_net and net_inference, in the folder or its python/evals, or a script of evals.utils"
 
@@ -69,6 +71,7 @@ def _options(found: Found, helpers: list[Path], values: Mapping[str, Any], batch
         **values,
         "batch_size": batch_size,
         "import_folders": found.import_folders(),
+        "own_helpers": layout.own_helpers(found),
         "api": api(found),
     }
 
@@ -83,7 +86,7 @@ def _facts(found: Found, helpers: list[Path], values: Mapping[str, Any], batch_s
     theirs = [
         f"{(found.folder / name).relative_to(found.root)}: Panglot's own is used"
         for name in layout.FRAMEWORK
-        if (found.folder / name).is_dir()
+        if layout.is_of_platform(found.folder / name)
     ]
     files = [str(file.relative_to(found.root)) for file in helpers if file.is_relative_to(found.root)]
     archive = [f"all of {values['tar_file']}"] if "tar_file" in values else []
@@ -97,6 +100,12 @@ def _facts(found: Found, helpers: list[Path], values: Mapping[str, Any], batch_s
 
 
 def arrange(package: Package, settings: Settings) -> Package:
-    """Check what settings say about files. Raises StartError."""
-    options = {**package.options, "uri_root": settings.uri_root, "max_file": settings.max_body}
-    return dataclasses.replace(package, options=options)
+    """Tell the worker what settings say about files, and where those lie that are fetched. Raises StartError."""
+    allowed = Allowed(settings.url_allow)
+    fetched = {text: addresses.read(text, package.options, allowed) for text in addresses.in_use(package.options)}
+    if fetched and settings.worker_net == "none":
+        fix = "download them and name the files, or choose --worker-net guard"
+        raise StartError("files named by address cannot be fetched with --worker-net none", fix=fix)
+    limits = {"max_file": settings.max_body, "model_file_bytes": settings.model_file_bytes}
+    more = {"uri_root": settings.uri_root, "addresses": fetched, "silence": settings.fetch_timeout, **limits}
+    return dataclasses.replace(package, options={**package.options, **more})

@@ -117,6 +117,23 @@ def helpers(found: Found) -> list[Path]:
     return list(seen)
 
 
+def is_of_platform(folder: Path) -> bool:
+    """Whether a folder beside the script, called as one of the platform's, is a copy of that one."""
+    start = folder / "__init__.py"
+    marked = start.is_file() and b"create_net_handler" in start.read_bytes()
+    return folder.name in FRAMEWORK and (marked or any((folder / name).is_file() for name in ("error.py", "net.py")))
+
+
+def own_helpers(found: Found) -> list[str]:
+    """Modules of the package that are called as some of the platform's."""
+    return [
+        name
+        for name in FRAMEWORK
+        if (found.folder / f"{name}.py").is_file()
+        or ((found.folder / name / "__init__.py").is_file() and not is_of_platform(found.folder / name))
+    ]
+
+
 def _files(found: Found, beside: Path, name: str) -> list[Path]:
     """The files a dotted name may mean in this package."""
     inside = name.removeprefix("evals.") if name.startswith("evals.") else name
@@ -127,7 +144,7 @@ def _files(found: Found, beside: Path, name: str) -> list[Path]:
     for place in places:
         path = place.joinpath(*inside.split("."))
         files += [file for file in (path.with_suffix(".py"), path / "__init__.py") if file.is_file()]
-    return [file for file in files if not (file.parent.name in FRAMEWORK and file.parent.parent == found.folder)]
+    return [file for file in files if not (file.parent.parent == found.folder and is_of_platform(file.parent))]
 
 
 def fixed_paths(found: Found, files: list[Path]) -> tuple[FixedPath, ...]:

@@ -19,3 +19,4 @@ class Settings(settings.Settings):
     uri_root: str = setting(
         "", "the only folder whose files a request may name; none by default", "folder", metavar="FOLDER"
     )
+    model_file_bytes: int = setting(8 << 30, "largest file of a model that is fetched by its address", "size", least=1)

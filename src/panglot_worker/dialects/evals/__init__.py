@@ -14,6 +14,7 @@ from panglot_worker import current, splitting, wire
 from panglot_worker.bodies import codec
 from panglot_worker.dialects.base import Answer, Dialect, Package, Problem, Request, Stages
 from panglot_worker.dialects.evals import answers, requests, script, uris
+from panglot_worker.dialects.evals.downloads import Downloads, Limits
 from panglot_worker.dialects.evals.failures import FAILED, Failed, Fetching, WrongShape
 from panglot_worker.dialects.evals.files import Workplace
 from panglot_worker.dialects.evals.monitoring import Measured
@@ -64,7 +65,7 @@ class Evals(Dialect):
         if self.script.needs_files or options.get("uri_files", True):
             self.files = PictureFiles(os.path.join(package.run_folder, "pictures"))
         progress("copying the model's files")
-        workplace = Workplace(package.run_folder, options)
+        workplace = Workplace(package.run_folder, options, self._downloads(progress))
         configs = {
             "app": str(options.get("app", "")),
             "workspace": workplace.workspace(),
@@ -87,6 +88,11 @@ class Evals(Dialect):
             infer_batch=self.infer_batch if self.batch_size > 1 else None,
             encode=self.encode,
         )
+
+    def _downloads(self, progress: Callable[[str], None]) -> Downloads:
+        options, settings = self.package.options, self.package.settings
+        limits = Limits(int(options["model_file_bytes"]), float(options["silence"]), settings.get("url_allow", ()))
+        return Downloads(os.path.join(os.path.dirname(self.package.run_folder), "fetched"), options, limits, progress)
 
     def describe(self) -> Dict[str, Any]:
         api: Dict[str, Any] = self.package.options.get("api", {})

@@ -9,6 +9,7 @@ import shutil
 import tarfile
 from typing import Any, Dict
 
+from panglot_worker.dialects.evals.downloads import Downloads
 from panglot_worker.loading import ScriptError
 
 LARGE = 256 << 20
@@ -18,9 +19,10 @@ FICLONE = 0x40049409
 class Workplace:
     """The folders of one worker start: `models`, `customs`, and the workspace."""
 
-    def __init__(self, folder: str, options: Dict[str, Any]) -> None:
+    def __init__(self, folder: str, options: Dict[str, Any], downloads: Downloads) -> None:
         self.folder = folder
         self.options = options
+        self.downloads = downloads
         self.link_large = bool(options.get("link_large"))
 
     def workspace(self) -> str:
@@ -35,12 +37,14 @@ class Workplace:
         return path
 
     def model_files(self) -> Dict[str, str]:
-        found = {}
-        archive = self.options.get("tar_file")
+        """The files of the model by name: those of the archive, and those that are named one by one."""
+        files = {}
+        archive = str(self.options.get("tar_file") or "")
         if archive:
-            found = self._unpack(str(archive), os.path.join(self.folder, "models"))
-        found.update(self._copies(self.options.get("model_files") or {}, "models"))
-        return found
+            local = self.downloads.path("the archive", archive)
+            files = self._unpack(local, os.path.join(self.folder, "models"))
+        files.update(self._copies(self.options.get("model_files") or {}, "models"))
+        return files
 
     def custom_files(self) -> Dict[str, str]:
         return self._copies(self.options.get("custom_files") or {}, "customs")
@@ -50,6 +54,7 @@ class Workplace:
         for name, source in files.items():
             target = os.path.join(self.folder, place, *safe_names(name, source))
             os.makedirs(os.path.dirname(target), exist_ok=True)
+            source = self.downloads.path(name, source)
             try:
                 self._copy(source, target)
             except OSError as error:
@@ -69,7 +74,7 @@ class Workplace:
 
     def _unpack(self, archive: str, place: str) -> Dict[str, str]:
         """The plain files of an uncompressed archive, by their names in it. Raises ScriptError."""
-        found = {}
+        unpacked = {}
         try:
             with tarfile.open(archive, "r:") as members:
                 for member in members:
@@ -83,11 +88,11 @@ class Workplace:
                     assert original is not None
                     with original, open(target, "wb") as copy:
                         shutil.copyfileobj(original, copy, 1 << 20)
-                    found[member.name] = target
+                    unpacked[member.name] = target
         except (tarfile.TarError, OSError) as error:
             fix = "the platform takes uncompressed archives: gunzip it" if _is_gzip(archive) else ""
             raise ScriptError("the archive cannot be read: %s" % error, archive, fix=fix) from None
-        return found
+        return unpacked
 
 
 def safe_names(name: str, where: str) -> "list[str]":

@@ -15,15 +15,19 @@ import os
 import sys
 from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
 from types import ModuleType
-from typing import Any, Callable, Dict, Mapping, Optional, Sequence
+from typing import Any, Callable, Collection, Dict, Mapping, Optional, Sequence
 
 
-def install(*folders: str) -> None:
-    """For good: a worker holds one package."""
+def install(folders: Sequence[str], own: Collection[str]) -> "Finder":
+    """Load modules below these folders with the old names, for good: a worker holds one package.
+
+    Helpers whose names are in `own` are the package's, although the platform has modules of these names too.
+    """
     if not hasattr(sys, "setdefaultencoding"):
         sys.setdefaultencoding = lambda name: None  # type: ignore[attr-defined]
-    finder = Finder([os.path.realpath(folder) for folder in folders])
+    finder = Finder([os.path.realpath(folder) for folder in folders], own)
     sys.meta_path.insert(_position(), finder)
+    return finder
 
 
 def _position() -> int:
@@ -34,15 +38,21 @@ def _position() -> int:
 class Finder:
     """Finds what PathFinder finds; modules of the package are loaded with the old names."""
 
-    def __init__(self, folders: Sequence[str]) -> None:
+    def __init__(self, folders: Sequence[str], own: Collection[str]) -> None:
         self.folders = tuple(folder + os.sep for folder in folders)
+        old = functools.partial(old_import, frozenset(own))
+        self.builtins: Dict[str, Any] = {**vars(builtins), **OLD_NAMES, "__import__": old}
+
+    def loader(self, name: str, path: str) -> "Loader":
+        """What loads a module of the package from a file."""
+        return Loader(name, path, self.builtins)
 
     def find_spec(
         self, name: str, path: Optional[Sequence[str]], target: Optional[ModuleType] = None
     ) -> Optional[ModuleSpec]:
         spec = PathFinder.find_spec(name, path, target)
         if spec is not None and type(spec.loader) is SourceFileLoader and self._is_ours(spec.origin):
-            spec.loader = Loader(spec.loader.name, str(spec.loader.path))
+            spec.loader = self.loader(spec.loader.name, str(spec.loader.path))
         return spec
 
     def _is_ours(self, file: Optional[str]) -> bool:
@@ -53,17 +63,19 @@ class Finder:
 
 
 class Loader(SourceFileLoader):
+    """Loads a module that sees builtins of its own."""
+
+    def __init__(self, name: str, path: str, old_builtins: Dict[str, Any]) -> None:
+        super().__init__(name, path)
+        self.old_builtins = old_builtins
+
     def exec_module(self, module: ModuleType) -> None:
-        module.__dict__["__builtins__"] = old_builtins()
+        module.__dict__["__builtins__"] = self.old_builtins
         super().exec_module(module)
 
 
-@functools.lru_cache(maxsize=None)
-def old_builtins() -> Dict[str, Any]:
-    return {**vars(builtins), **OLD_NAMES, "__import__": old_import}
-
-
 def old_import(
+    own: Collection[str],
     name: str,
     globals: Optional[Mapping[str, Any]] = None,
     locals: Optional[Mapping[str, Any]] = None,
@@ -72,11 +84,13 @@ def old_import(
 ) -> Any:
     """An import without dots means the importing module's own package first."""
     package = (globals or {}).get("__package__")
-    if level == 0 and package and _is_beside(package, name.partition(".")[0]):
+    top = name.partition(".")[0]
+    is_own = package == "evals" and top in own
+    if level == 0 and package and not is_own and _is_beside(package, top):
         if fromlist:
             return builtins.__import__(name, globals, locals, fromlist, 1)
         importlib.import_module(package + "." + name)
-        return sys.modules[package + "." + name.partition(".")[0]]
+        return sys.modules[package + "." + top]
     return builtins.__import__(name, globals, locals, fromlist, level)
 
 

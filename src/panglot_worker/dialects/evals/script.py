@@ -37,8 +37,8 @@ def load(package: Package) -> "Script":
         inner: Any = importlib.import_module("evals." + name)
         inner.__path__ = [*inner.__path__, os.path.join(package.folder, name)]
     sys.path[:] = sys.path[:2] + [folder for folder in folders if folder not in sys.path[:2]] + sys.path[2:]
-    oldpython.install(package.folder, *folders)
-    module = _import(package)
+    finder = oldpython.install([package.folder, *folders], options.get("own_helpers", ()))
+    module = _import(package, finder)
     if interface(module, "create_net", package.script) is not None:
         return Third(package, module)
     start = interface(module, "net_init", package.script)
@@ -73,10 +73,10 @@ def _platform(package: Package) -> Any:
         sys.path.pop(0)
 
 
-def _import(package: Package) -> ModuleType:
+def _import(package: Package, finder: oldpython.Finder) -> ModuleType:
     """The script as the module `evals.eval`, whatever its file is called."""
     name = "evals.eval"
-    spec = importlib.util.spec_from_file_location(name, package.script, loader=oldpython.Loader(name, package.script))
+    spec = importlib.util.spec_from_file_location(name, package.script, loader=finder.loader(name, package.script))
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
