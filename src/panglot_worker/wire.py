@@ -11,7 +11,7 @@ JSON object. Reading is exact, and the end of the stream is the death of the pee
 A reply with FETCH gives an item back, with a list of URIs: the front fetches what they lead to and runs the item again,
 with the bytes behind its body and `Head.fetched` telling which is which.
 
-    front -> worker   HELLO  RUN  CANCEL  STOP
+    front -> worker   HELLO  RUN  CANCEL  TAKE_OVER  STOP
     worker -> front   HELLO  LOADING  READY | FAILED  REPLY  FREE  METRIC  EVENT
 """
 
@@ -32,6 +32,8 @@ METRIC = 9
 EVENT = 10
 STOP = 11
 FREE = 12
+TAKE_OVER = 13
+"""The worker before has let go of what it keeps in the memory that outlives it, or is dead."""
 
 NAMES = {
     HELLO: "HELLO",
@@ -45,6 +47,7 @@ NAMES = {
     EVENT: "EVENT",
     STOP: "STOP",
     FREE: "FREE",
+    TAKE_OVER: "TAKE_OVER",
 }
 
 SINGLY = 1

@@ -11,6 +11,7 @@ from panglot.engine import process
 from panglot.engine.berths import PoolMemory
 from panglot.engine.context import EngineContext
 from panglot.engine.family import Family
+from panglot.engine.kept_memory import KeptMemory
 from panglot.engine.output import Output
 from panglot.engine.row import WHOLE, PoolPlan
 from panglot.engine.scratch import Scratch
@@ -30,6 +31,7 @@ class Launcher:
         self.metrics = context.metrics
         self.clock = context.clock
         self.scratch = Scratch(self.package.run_links)
+        self.kept = KeptMemory(self.package.kept_bytes)
         self._ended: list[Family] = []
         """Families of dead workers whose control groups cannot be removed yet."""
         self.inline: socket.socket | None = None
@@ -51,6 +53,8 @@ class Launcher:
             pixels=settings.max_pixels,
         )
         files = tuple(berths.fd for berths in (self.memory.reads, self.memory.writes) if berths is not None)
+        if self.kept.size:
+            files = (*files, self.kept.file(worker.index))
         await worker.start(settings.python, self.package.folder, environment, hello, self._output(worker), files)
 
     def _about(self, worker: Worker) -> dict[str, Any]:
@@ -61,6 +65,7 @@ class Launcher:
             "worker": worker.index,
             "run_folder": self.scratch.folder(self._folder(worker)),
             "pool": self._pool(),
+            "kept": self.kept.file(worker.index) if self.inline is None else -1,
         }
 
     def _pool(self) -> dict[str, Any]:
@@ -97,6 +102,7 @@ class Launcher:
     def close(self) -> None:
         """Remove all folders, and kill what dead workers left behind."""
         self.scratch.close()
+        self.kept.close()
         for family in self._ended:
             family.end()
             family.remove_soon()

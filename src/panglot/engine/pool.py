@@ -264,6 +264,8 @@ class Pool:
             self.owner.trouble(request_id, str(event.get("message", "")), str(event.get("traceback", "")))
         elif event.get("type") == "sick" and not event["certain"]:
             self.supervisor.cure(worker, str(event["message"]))
+        elif event.get("type") == "let_go":
+            self.supervisor.let_go(worker)
         elif event.get("type") == "row":
             if not self.owner.divide(event["pools"]):
                 worker.failure = {"problem": row.too_late(event["pools"]), "fix": "restart the server"}

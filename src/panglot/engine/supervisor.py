@@ -107,12 +107,25 @@ class Supervisor:
             for index in range(1, self.wanted):
                 self._spawn(index)
         self.retry_at = 0.0
+        self.hand_over(worker.index)
         if worker.predecessor is not None:
             self.restarts.answered()
             self._succeed(worker.predecessor)
             worker.predecessor = None
         elif self._to_reload:
             self._reload_next()
+
+    def hand_over(self, index: int) -> None:
+        """Tell the newest worker at an index that what is kept there is its own, once no other worker holds it."""
+        here = [worker for worker in self.workers if worker.index == index]
+        heirs = [worker for worker in here if worker.state == READY]
+        if self.package.kept_bytes and heirs and not any(worker.holds_kept for worker in here):
+            heirs[-1].take_over()
+
+    def let_go(self, worker: Worker) -> None:
+        """Note that a worker uses what it keeps for its successor no more."""
+        worker.holds_kept = False
+        self.hand_over(worker.index)
 
     # Replacing workers that still serve
 
@@ -195,6 +208,7 @@ class Supervisor:
         if worker in self.workers:
             self.workers.remove(worker)
         self.launcher.clean_up(worker)
+        self.hand_over(worker.index)
         lost = list(worker.in_flight.values())
         worker.in_flight.clear()
         if not self.first_ready and not self.stopping:

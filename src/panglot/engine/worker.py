@@ -77,6 +77,8 @@ class Worker:
         """What its dialect last told about itself."""
         self.predecessor: Worker | None = None
         """The worker this one takes over from once it is ready."""
+        self.holds_kept = False
+        """Whether the memory that outlives it is its own now, and no other worker's."""
         self.in_flight: dict[int, Call] = {}
         self.recalled: set[int] = set()
         """Items the worker was asked to give back, and has not confirmed."""
@@ -218,6 +220,11 @@ class Worker:
             berth = lend(self, call) if lend is not None else 0
             items.append((call.id, call.deadline - now, call.head, call.pieces, call.size, berth))
         self.link.send(wire.run_frame(items, self.generation, wire.SINGLY if singly else 0))
+
+    def take_over(self) -> None:
+        """Tell the worker that what the one before it kept is its own now."""
+        self.holds_kept = True
+        self.link.send([wire.frame(wire.TAKE_OVER, self.generation)])
 
     def cancel(self, call: Call) -> None:
         self.link.send([wire.cancel_frame([call.id], self.generation)])

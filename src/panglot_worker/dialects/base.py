@@ -31,6 +31,8 @@ class Package(NamedTuple):
 
     Empty when the package is one pool, which does everything. `panglot.engine.row` makes it.
     """
+    kept: int = -1
+    """An open file of memory that outlives this worker; what is in it is for its successor. -1: there is none."""
     dialect_folder: str = ""
     """Where the dialect's worker half lies; empty: here."""
 

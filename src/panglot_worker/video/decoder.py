@@ -123,7 +123,7 @@ class Decoder:
             first = moment if first is None else first
             if self._is_over(number, moment - first, time.monotonic() - began):
                 return "limit"
-            if self._is_wanted(number, moment):
+            if self._is_wanted(number, moment) and (self.live or number >= self.order["first"]):
                 self._hand_over(frame, number, moment - first)
             elif time.monotonic() - self._told > TICK:
                 self.tell({"tick": self.decoded})

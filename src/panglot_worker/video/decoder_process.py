@@ -30,6 +30,8 @@ class VideoSource(NamedTuple):
     where: Any
     shown: str
     """What it is called in lists and logs."""
+    asked: str = ""
+    """As a client or a graph wrote it, so that it can be found again; empty where that cannot be."""
 
     def close(self) -> None:
         if self.kind == "file":
@@ -65,7 +67,10 @@ class VideoFrame(NamedTuple):
 class DecoderProcess:
     """The process that decodes one source, opened once. Used by one thread, except for `kill`."""
 
-    def __init__(self, source: VideoSource, sampling: Sampling, limits: VideoLimits, rules: SourceRules) -> None:
+    def __init__(
+        self, source: VideoSource, sampling: Sampling, limits: VideoLimits, rules: SourceRules, first: int = 0
+    ) -> None:
+        """`first` is the first frame of a file that is wanted; those before it are decoded and not handed over."""
         self.limits = limits
         self.live = source.kind in ("rtsp", "camera")
         self.decoded = 0
@@ -81,7 +86,7 @@ class DecoderProcess:
             self._frames = mmap.mmap(file, memory.length(self._size))
             order = {
                 "kind": source.kind, "where": source.where, "memory": file, "every": sampling.every,
-                "fps": sampling.fps, "limits": limits._asdict(), "url_allow": list(rules.url_allow),
+                "fps": sampling.fps, "limits": limits._asdict(), "url_allow": list(rules.url_allow), "first": first,
             }  # fmt: skip
             passed = [file] + ([source.where] if source.kind == "file" else [])
             folder = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))

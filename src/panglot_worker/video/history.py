@@ -19,6 +19,8 @@ class Result(NamedTuple):
     seconds: Optional[float]
     """When that frame is shown, from the beginning of the video."""
     message: str
+    event: str = ""
+    """What it is, where it is no result of a frame but a mark among them: its message is JSON then."""
 
 
 Listener = Callable[[Result], None]
@@ -27,38 +29,49 @@ Listener = Callable[[Result], None]
 class ResultHistory:
     """The latest results of a stream. Thread-safe; listeners are called in the thread that adds, one by one."""
 
-    def __init__(self, most: int) -> None:
+    def __init__(self, most: int, count: int = 0, marks: int = 0, dropped: int = 0) -> None:
         self.most = most
-        self.count = 0
-        self.dropped = 0
+        self.count = count
+        """All there were, marks included, also in workers before this one."""
+        self.marks = marks
+        self.dropped = dropped
         """How many results had to go before anyone took them."""
         self._kept: Deque[Result] = deque()
         self._bytes = 0
-        self._taken = 0
+        self.taken = count
+        """The last that was taken."""
         self._listeners: Dict[int, Listener] = {}
         self._lock = threading.Lock()
 
     def add(self, frame: Optional[int], seconds: Optional[float], message: str) -> None:
         """Keep a result, drop the oldest where there is no room, and tell the listeners."""
         with self._lock:
-            self.count += 1
-            result = Result(self.count, frame, seconds, message)
-            self._kept.append(result)
-            self._bytes += len(message)
-            while len(self._kept) > self.most or (self._bytes > MOST_BYTES and len(self._kept) > 1):
-                gone = self._kept.popleft()
-                self._bytes -= len(gone.message)
-                if gone.number > self._taken:
-                    self._taken = gone.number
-                    self.dropped += 1
-            for listener in list(self._listeners.values()):
-                listener(result)
+            self._add(Result(self.count + 1, frame, seconds, message))
+
+    def mark(self, event: str, message: str) -> None:
+        """Put something between the results that is none, for those who listen."""
+        with self._lock:
+            self.marks += 1
+            self._add(Result(self.count + 1, None, None, message, event))
+
+    def _add(self, result: Result) -> None:
+        self.count = result.number
+        self._kept.append(result)
+        self._bytes += len(result.message)
+        while len(self._kept) > self.most or (self._bytes > MOST_BYTES and len(self._kept) > 1):
+            gone = self._kept.popleft()
+            self._bytes -= len(gone.message)
+            if gone.number > self.taken:
+                self.taken = gone.number
+                self.dropped += not gone.event
+        for listener in list(self._listeners.values()):
+            listener(result)
 
     def take(self) -> List[Result]:
         """The results that were not taken yet. They stay for listeners that come back."""
         with self._lock:
-            untaken = [result for result in self._kept if result.number > self._taken]
-            self._taken = self.count
+            untaken = [result for result in self._kept if result.number > self.taken and not result.event]
+            self.taken = self.count
             return untaken
 
     def listen(self, key: int, after: Optional[int], listener: Listener, lost: Callable[[int], None]) -> None:

@@ -29,6 +29,22 @@ class PlaybackOptions(NamedTuple):
     retry_delay: float = FIRST_DELAY
 
 
+class Before(NamedTuple):
+    """How far a stream had come in a worker before this one."""
+
+    first: int = 0
+    """The frame of a file to go on with."""
+    decoded: int = 0
+    dropped: int = 0
+    reconnects: int = 0
+    live: bool = False
+    began: float = 0.0
+    """By the monotonic clock; 0: it begins now."""
+
+
+NOTHING_BEFORE = Before()
+
+
 class Playback:
     """Plays one stream. `deliver` gets its frames in order, in a thread of the stream, and may take its time.
 
@@ -42,6 +58,7 @@ class Playback:
         limits: VideoLimits,
         rules: SourceRules,
         deliver: Callable[[VideoFrame], None],
+        before: Before = NOTHING_BEFORE,
     ) -> None:
         self.source = source
         self.options = options
@@ -53,12 +70,12 @@ class Playback:
         self.reason = ""
         self.detail = ""
         """`reason` is a word for the error; `detail` tells more of it, for the log alone."""
-        self.decoded = 0
-        self.dropped = 0
-        self.reconnects = 0
-        self.began = time.monotonic()
-        self._offset = 0
-        """How many frames earlier decoders had: numbers go on where they ended."""
+        self.decoded = before.decoded
+        self.dropped = before.dropped
+        self.reconnects = before.reconnects
+        self.live = before.live
+        self.began = before.began or time.monotonic()
+        self._first = before.first
         self._decoder: Optional[DecoderProcess] = None
         self._stopping = threading.Event()
         self._opened = threading.Event()
@@ -66,8 +83,7 @@ class Playback:
         self._changed = threading.Condition()
         self._exhausted = False
         self._failures = 0
-        self._live = False
-        self._ever = False
+        self._ever = before.live
         """Whether the source could be opened once."""
 
     # From outside
@@ -117,7 +133,7 @@ class Playback:
             self.reason, self.detail = ended.kind, ended.detail
             if self._stopping.is_set() or ended.kind in ("", "limit"):
                 return FINISHED, ""
-            if not self._live or ended.kind not in RETRIED or not self._ever or self._failures >= self.limits.retries:
+            if not self.live or ended.kind not in RETRIED or not self._ever or self._failures >= self.limits.retries:
                 return FAILED, ended.message
             self.state, self.error = RETRYING, ended.message
             delay = min(LONGEST_DELAY, self.options.retry_delay * 2**self._failures)
@@ -127,15 +143,16 @@ class Playback:
             self.reconnects += 1
 
     def _play(self) -> Ended:
-        decoder = self._decoder = DecoderProcess(self.source, self.options.sampling, self._limits_left(), self.rules)
-        self._offset = self.decoded
+        decoder = self._decoder = DecoderProcess(
+            self.source, self.options.sampling, self._limits_left(), self.rules, self._first
+        )
+        earlier = self.decoded
         try:
             if self._stopping.is_set():
                 return Ended("")
             while True:
                 frame = decoder.next()
-                self.decoded = self._offset + decoder.decoded
-                self._live = self._live or decoder.live
+                offset = self._note(decoder, earlier)
                 if decoder.decoded:
                     self._failures = 0
                 if not self._opened.is_set() or self.state == RETRYING:
@@ -143,16 +160,22 @@ class Playback:
                     self.state, self.error = RUNNING, ""
                     self._opened.set()
                 if frame is not None:
-                    self._put(frame._replace(number=self._offset + frame.number))
+                    self._put(frame._replace(number=offset + frame.number))
                     del frame
         except Ended as ended:
-            self.decoded = self._offset + decoder.decoded
-            self._live = self._live or decoder.live
+            self._note(decoder, earlier)
             # Its frames hold this one, and with it the decoder's memory, until cycles are collected.
             return ended.with_traceback(None)
         finally:
             self._decoder = None
             decoder.close()
+
+    def _note(self, decoder: DecoderProcess, earlier: int) -> int:
+        """Note how far a decoder is; the number of its first frame: in live sources numbers go on where they ended."""
+        self.live = self.live or decoder.live
+        offset = earlier if self.live else 0
+        self.decoded = max(self.decoded, offset + decoder.decoded)
+        return offset
 
     def _limits_left(self) -> VideoLimits:
         """A live source that was opened again has what is left of its time."""

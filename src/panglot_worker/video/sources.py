@@ -23,11 +23,11 @@ def find(text: str, rules: SourceRules) -> VideoSource:
     if CAMERA.fullmatch(text):
         if not rules.cameras:
             raise AddressRefused("cameras may be named only while the server listens on loopback")
-        return VideoSource("camera", text, text)
+        return VideoSource("camera", text, text, text)
     if is_address(text):
         scheme = parse(text, Allowed(rules.url_allow), SCHEMES).scheme
-        return VideoSource("rtsp" if scheme == "rtsp" else "http", text, shown(text))
-    return VideoSource("file", open_file(text, rules), text)
+        return VideoSource("rtsp" if scheme == "rtsp" else "http", text, shown(text), text)
+    return VideoSource("file", open_file(text, rules), text, text)
 
 
 def is_address(text: str) -> bool:

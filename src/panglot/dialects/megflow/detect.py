@@ -25,6 +25,8 @@ MAIN = re.compile(r"^\s*main\s*=", re.MULTILINE)
 LARGEST = 4_000_000
 IN_FLIGHT = 64
 """Requests a graph may hold at once: enough for nodes that gather batches."""
+KEPT = 16 << 20
+"""Bytes a worker may leave to its successor about streams: `panglot_worker.video.ledger` has its slots there."""
 VIEWERS = 1024
 """The same where clients stay to be told of a stream."""
 
@@ -128,6 +130,7 @@ def package_of(config_file: Path, plugin: Path, module: str = "", dynamic: str =
         },
         facts={"graph": picture.describe(config, types)},
         runs_to_its_end=not servers,
+        kept_bytes=KEPT if watched else 0,
     )
 
 

@@ -20,6 +20,7 @@ from panglot_worker.graphs import configuration
 from panglot_worker.graphs.errors import GraphError
 from panglot_worker.loading import ScriptError, script_traceback
 from panglot_worker.port import Port
+from panglot_worker.video.ledger import Ledger
 
 CLOSE_WITHIN = 1.0
 
@@ -38,7 +39,7 @@ class Megflow(Dialect):
         images.limit(int(self.package.settings.get("max_pixels", 40_000_000)))
         os.chdir(options["working"])
         config = configuration.from_json(options["config"])
-        self.doors = Doors(self.port)
+        self.doors = Doors(self.port, Ledger(self.package.kept) if self.package.kept >= 0 else None)
         try:
             plugins.load(options["plugin"], options["module"], progress)
             self._check_libraries(config)

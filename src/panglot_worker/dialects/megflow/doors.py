@@ -8,13 +8,14 @@ import select
 import threading
 import time
 from collections import deque
-from typing import Any, Deque, Dict, List, Set, Tuple
+from typing import Any, Deque, Dict, List, Optional, Set, Tuple
 
 from panglot_worker import wire
 from panglot_worker.dialects.base import Request
 from panglot_worker.dialects.megflow.envelope import Loss, Record
 from panglot_worker.dialects.megflow.figures import Figures
 from panglot_worker.port import Port
+from panglot_worker.video.ledger import Ledger
 
 REPORT_EVERY = 1.0
 
@@ -22,8 +23,10 @@ REPORT_EVERY = 1.0
 class Doors:
     """Kept by the main thread. `reply` and `lost` may be called from any."""
 
-    def __init__(self, port: Port) -> None:
+    def __init__(self, port: Port, ledger: Optional[Ledger] = None) -> None:
         self.port = port
+        self.ledger = ledger
+        """Where streams are noted for the worker that comes next, if one may."""
         self.runtime: Any = None
         self._servers: Dict[str, Any] = {}
         self._open: Set[int] = set()
@@ -35,6 +38,8 @@ class Doors:
         self._lock = threading.Lock()
         self._extras: Dict[str, int] = {}
         self._stopping = False
+        self._gone: Set[str] = set()
+        """Server nodes whose streams are another worker's by now."""
         self._told: Any = None
         self._wake_read, self._wake_write = os.pipe()
         os.set_blocking(self._wake_read, False)
@@ -123,12 +128,31 @@ class Doors:
             if kind == wire.RUN:
                 for item in wire.run_items(payload, count):
                     self._begin(Request(item))
+            elif kind == wire.TAKE_OVER:
+                self._tell_servers("take_over")
             elif kind == wire.STOP:
                 self._stopping = True
+                self._tell_servers("let_go")
             else:
                 raise wire.WireError("unexpected frame %s" % wire.NAMES.get(kind, kind))
         while self.port.cancelled:
             self._cancel(self.port.cancelled.pop())
+
+    def _tell_servers(self, word: str) -> None:
+        """Tell those that play streams that these pass from one worker to the next."""
+        for server in self._playing():
+            getattr(server, word)()
+
+    def _playing(self) -> List[Any]:
+        return [server for server in self._servers.values() if hasattr(server, "let_go")]
+
+    def has_let_go(self, server: Any) -> None:
+        """A server node plays none of its streams any more. From any thread; the front hears of the last."""
+        with self._lock:
+            self._gone.add(server.path)
+            all_gone = len(self._gone) == len(self._playing())
+        if all_gone and self.ledger is not None:
+            self.port.tell(wire.EVENT, {"type": "let_go"})
 
     def _begin(self, request: Request) -> None:
         with self._lock:

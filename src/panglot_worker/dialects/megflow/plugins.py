@@ -8,7 +8,7 @@ import sys
 from types import ModuleType
 from typing import Any, Callable, List
 
-from panglot_worker.dialects.megflow import builtin, servers, video
+from panglot_worker.dialects.megflow import builtin, servers, video, video_input
 from panglot_worker.dialects.megflow.runtime import Kinds
 from panglot_worker.graphs.errors import GraphError
 from panglot_worker.graphs.ports import declared
@@ -62,6 +62,7 @@ def kinds() -> Kinds:
     found.nodes.update(builtin.NODES)
     found.nodes.update(servers.NODES)
     found.nodes.update(video.NODES)
+    found.nodes.update(video_input.NODES)
     registered = importlib.import_module("megflow").collect()
     for entry in registered["nodes"]:
         cls: Any = entry["code"]

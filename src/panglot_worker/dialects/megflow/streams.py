@@ -15,8 +15,9 @@ from panglot_worker.dialects.megflow.envelope import EMPTY, Contents
 from panglot_worker.dialects.megflow.underway import Underway
 from panglot_worker.video.decoder_process import VideoFrame, VideoSource
 from panglot_worker.video.history import ResultHistory
+from panglot_worker.video.ledger import Entry, Progress
 from panglot_worker.video.limits import SourceRules, VideoLimits
-from panglot_worker.video.playback import OVER, RUNNING, Playback, PlaybackOptions
+from panglot_worker.video.playback import FAILED, OVER, RUNNING, Before, Playback, PlaybackOptions
 
 IN_GRAPH = 24
 """Frames whose picture is kept, while somebody looks, until their result comes back: nodes draw into them."""
@@ -30,21 +31,30 @@ def encoded(picture: Any) -> Any:
 
 
 class Stream:
-    """Begun by `start`. `bad` is told of results that cannot be used, `over` when all is done."""
+    """Begun by `start`. `before` is its number, and how far it came in workers before this one; `bad` is told of
+    results that cannot be used, `over` when all is done."""
 
     def __init__(
         self,
-        number: int,
+        before: Progress,
         source: VideoSource,
         options: PlaybackOptions,
         limits: VideoLimits,
         rules: SourceRules,
         bad: Callable[[str], None],
     ) -> None:
-        self.number = number
-        self.results = ResultHistory(limits.results)
-        self.playback = Playback(source, options, limits, rules, self._deliver)
-        self.underway = Underway()
+        self.number = before.number
+        self.results = ResultHistory(limits.results, before.results, before.marks, before.results_dropped)
+        known = Before(
+            before.first, before.decoded, before.dropped, before.reconnects, bool(before.live), before.began
+        )  # fmt: skip
+        self.playback = Playback(source, options, limits, rules, self._deliver, known)
+        self.underway = Underway(before.first, before.answered, before.unanswered, before.lost)
+        self._before = before
+        self._entry: Optional[Entry] = None
+        self._let_go = False
+        self._keeping = threading.Lock()
+        """Held while a result is told and noted."""
         self.over = threading.Event()
         self.lag = 0.0
         self._bad = bad
@@ -108,8 +118,57 @@ class Stream:
                 for receiver in thread.receivers:
                     receiver.channel.close()
 
+    def fail(self, error: str) -> None:
+        """It is over before it began."""
+        self.playback.state, self.playback.error = FAILED, error
+        self.playback.source.close()
+        self.over.set()
+
+    # For the worker that comes next
+
+    @property
+    def is_noted(self) -> bool:
+        return self._entry is not None
+
+    def keep_in(self, entry: Optional[Entry]) -> None:
+        """Note from now on in this slot how far it has come; None: no more, and the slot is free."""
+        with self._keeping:
+            if self._entry is not None:
+                self._entry.free()
+            self._entry = entry
+
+    def keep(self) -> None:
+        """Note how far it has come."""
+        with self._keeping:
+            self._note()
+
+    def _note(self) -> None:
+        if self._entry is not None and not self._let_go:
+            self._entry.write(self.progress())
+
+    def let_go(self) -> None:
+        """Note for the last time how far it has come: from now on no frame gets an answer here."""
+        with self._keeping:
+            if self._entry is not None and not self._let_go:
+                self._entry.write(self.progress()._replace(let_go=1))
+            self._let_go = True
+
+    def progress(self) -> Progress:
+        playback, results, before, counts = self.playback, self.results, self._before, self.underway.figures()
+        first, entered, underway = self.underway.extent()
+        moved = counts["analysed"] > before.answered + before.unanswered
+        return Progress(
+            self.number, first, entered, underway, playback.decoded, results.count, results.marks, results.taken,
+            results.dropped, counts["analysed"] - counts["unanswered"], counts["unanswered"], counts["lost"],
+            playback.dropped, playback.reconnects, before.restarts, 0 if moved else before.deaths, int(playback.live),
+            0, playback.began, time.monotonic(),
+        )  # fmt: skip
+
+    # Frames in, results out
+
     def _deliver(self, frame: VideoFrame) -> None:
         contents = Contents({"data": frame.array}, self.underway.enter(frame.number, frame.seconds))
+        self.keep()
         contents.from_addr = self.number
         contents.partial_id = frame.number
         self._last = frame.array
@@ -138,12 +197,15 @@ class Stream:
             message = message.get("message", "")
         else:
             self._picture = self._frame_of(number)
-        if isinstance(message, str):
-            if message or not isinstance(contents.msg, dict):
-                self.results.add(number, seconds, message)
-        else:
+        if not isinstance(message, str):
             self._bad(type(message).__name__)
-        self.underway.answer(number)
+        with self._keeping:
+            if self._let_go:
+                return
+            if isinstance(message, str) and (message or not isinstance(contents.msg, dict)):
+                self.results.add(number, seconds, message)
+            self.underway.answer(number)
+            self._note()
 
     def _frame_of(self, number: Optional[int]) -> Any:
         """The frame a result is about, if it is kept; earlier ones need not be any more."""
@@ -178,7 +240,8 @@ class Stream:
         """As `/list` has it."""
         playback = self.playback
         found: Dict[str, Any] = {"id": self.number, "url": playback.source.shown, **playback.figures()}
-        found.update(self.underway.figures(), results=self.results.count, results_dropped=self.results.dropped)
+        found.update(self.underway.figures(), results=self.results.count - self.results.marks)
+        found.update(results_dropped=self.results.dropped, restarts=self._before.restarts)
         found["error"] = found["error"] or self.underway.complaint()
         if playback.state in OVER and not self.over.is_set():
             # Its last frames are still in the graph.

@@ -41,14 +41,15 @@ class Lost(NamedTuple):
 class Underway:
     """Every frame that enters is answered, let go by a node that has nothing to say of it, or lost with a reason."""
 
-    def __init__(self) -> None:
-        self.answered = 0
-        self.unanswered = 0
-        self.lost_count = 0
+    def __init__(self, first: int = 0, answered: int = 0, unanswered: int = 0, lost: int = 0) -> None:
+        """`first` is the first frame that may come; the rest counts those before it."""
+        self.answered = answered
+        self.unanswered = unanswered
+        self.lost_count = lost
         self._first_lost: List[Lost] = []
         self._untold: Deque[Lost] = deque(maxlen=TOLD)
         self._open: Dict[int, Passage] = {}
-        self._newest = -1
+        self._newest = first - 1
         self._times: "OrderedDict[int, Tuple[float, float]]" = OrderedDict()
         self._dropped: Deque[Tuple[Passage, Loss]] = deque()
         self._lock = threading.Lock()
@@ -78,6 +79,11 @@ class Underway:
     def times(self, number: Optional[int]) -> Tuple[Optional[float], Optional[float]]:
         """When a frame went in, and its second of the video; None where that is not known any more."""
         return self._times.get(number, (None, None)) if number is not None else (None, None)
+
+    def extent(self) -> Tuple[int, int, int]:
+        """The first frame that is in the graph, the number behind the last that went in, and how many are in it."""
+        found, behind = list(self._open), self._newest + 1
+        return min(found, default=behind), behind, len(found)
 
     # For nodes
 
@@ -125,6 +131,8 @@ class Underway:
         with self._lock:
             if not self.lost_count:
                 return ""
+            if not self._first_lost:
+                return "%d frames got no answer: the worker ended" % self.lost_count
             numbers = ", ".join(str(one.frame) for one in self._first_lost)
             more = ", ..." if self.lost_count > len(self._first_lost) else ""
             what = "frame %s" % numbers if self.lost_count == 1 else "%d frames (%s%s)" % (

@@ -1,4 +1,4 @@
-"""VideoServer and VideoInput: one subgraph instance per stream."""
+"""VideoServer: streams that clients start, each with a subgraph instance of its own."""
 
 from __future__ import annotations
 
@@ -10,22 +10,29 @@ import time
 import traceback
 import urllib.parse
 from collections import OrderedDict
-from typing import Any, Callable, Dict, List, Optional
+from typing import Any, Callable, Dict, List, Optional, Union
 
 from panglot_worker import wire
 from panglot_worker.dialects.base import Answer, Problem, Request
 from panglot_worker.dialects.megflow.streams import Stream, encoded
+from panglot_worker.dialects.megflow.surviving import Orphan, Survival, told
 from panglot_worker.dialects.megflow.watching import Events, Lines, Watching
 from panglot_worker.net.hosts import AddressRefused
 from panglot_worker.running import cancelled, failed, finished
 from panglot_worker.video import sources
 from panglot_worker.video.decoder_process import Sampling, VideoSource
-from panglot_worker.video.limits import limits_of, rules_for_clients, rules_for_graphs
+from panglot_worker.video.ledger import Progress
+from panglot_worker.video.limits import limits_of, rules_for_clients
 from panglot_worker.video.playback import BLOCK, FAILED, OLDEST, STOPPED, PlaybackOptions
+from panglot_worker.video.sources import shown
 
 TEXT, JSON, JPEG = "text/plain; charset=utf-8", "application/json", "image/jpeg"
 LIMITS = {"too_long": 413, "too_large": 413}
 """Statuses of videos that are not opened by a rule; others are the platform's 500."""
+LET_GO = "let go"
+"""Arrives among requests when the worker is to end."""
+GONE = "gone"
+"""The kind of a source that cannot be opened again."""
 UPLOAD = "upload"
 """How the source of a stream is called that came with a request."""
 TICK = 0.5
@@ -50,11 +57,10 @@ class VideoServer:
     def __init__(self, name: str, args: Dict[str, Any]) -> None:
         self.name = name
         self.args = args
-        self._arrivals: "queue.SimpleQueue[Optional[Request]]" = queue.SimpleQueue()
+        self._arrivals: "queue.SimpleQueue[Union[Request, str, None]]" = queue.SimpleQueue()
         self._streams: "OrderedDict[int, Stream]" = OrderedDict()
         self._ended: "OrderedDict[int, Stream]" = OrderedDict()
         self._stopped: "OrderedDict[int, Stream]" = OrderedDict()
-        self._next = 0
         self._warned = False
         self._lock = threading.Lock()
 
@@ -64,6 +70,7 @@ class VideoServer:
         self.limits = limits_of(thread.runtime.settings)
         self.rules = rules_for_clients(thread.runtime.settings)
         self.watching = Watching(self.doors)
+        self.survival = Survival(self.doors.ledger, self.path)
         options_of(self.args, {})
         thread.runtime.servers.append(self)
 
@@ -74,13 +81,26 @@ class VideoServer:
         self._arrivals.put(request)
 
     def close(self) -> None:
+        self.survival.leave()
         self._arrivals.put(None)
+
+    def take_over(self) -> None:
+        """The worker before this one has let go of its streams."""
+        self.survival.my_turn.set()
+
+    def let_go(self) -> None:
+        """Another worker takes over the streams, once those that were asked for before have begun."""
+        if not self.survival.my_turn.is_set():
+            self.survival.leave()
+        self._arrivals.put(LET_GO)
 
     def open_token(self, number: int) -> Any:
         return None
 
     def exec(self) -> None:
         """Answer until closed; opening takes its time elsewhere."""
+        self.survival.my_turn.wait()
+        self._adopt()
         due = time.monotonic() + TICK
         while True:
             if time.monotonic() >= due:
@@ -92,7 +112,10 @@ class VideoServer:
                 continue
             if request is None:
                 break
-            self._answer(request)
+            if isinstance(request, Request):
+                self._answer(request)
+            else:
+                self._let_go()
         for stream in self._running():
             stream.stop()
 
@@ -146,24 +169,29 @@ class VideoServer:
 
     def _begin(self, source: VideoSource, options: PlaybackOptions) -> Stream:
         """A new stream, running. Raises Rejected."""
-        number, self._next = self._next, self._next + 1
-        stream = Stream(number, source, options, self.limits, self.rules, self._bad)
+        stream = Stream(Progress(self.survival.number()), source, options, self.limits, self.rules, self._bad)
         try:
-            stream.start((self.out[0], self.out[1], self.inp[1]), self._over)
+            self._play(stream)
         except Exception as error:
             message = "the subgraph of a stream cannot be made: %s: %s" % (type(error).__name__, error)
             self._warn(message)
             raise Rejected(500, "script_error", message) from None
+        return stream
+
+    def _play(self, stream: Stream) -> None:
+        """Raises what the construction of nodes raises."""
+        stream.start((self.out[0], self.out[1], self.inp[1]), self._over)
         with self._lock:
             if not stream.over.is_set():
-                self._streams[number] = stream
-        return stream
+                self._streams[stream.number] = stream
 
     def _say_started(self, request: Request, stream: Stream) -> None:
         stream.playback.wait_opened(ANSWER_WITHIN)
         if stream.playback.state == FAILED:
             self._say_failed(request, stream, LIMITS.get(stream.playback.reason, 500))
             return
+        # Not before: a request that has no answer yet is made again when the worker dies.
+        self.survival.note(stream)
         answer = Answer(TEXT, b"start stream whose id is %d" % stream.number)
         self.doors.reply(request.id, finished(request.id, answer, wire.NO_TIMES))
 
@@ -188,6 +216,7 @@ class VideoServer:
 
     def _stop(self, request: Request, word: str) -> Answer:
         stream = self._find(word, listed=True)
+        self.survival.forget(stream)
         with self._lock:
             self._ended.pop(stream.number, None)
             keep(self._stopped, stream)
@@ -196,6 +225,7 @@ class VideoServer:
 
     def _over(self, stream: Stream) -> None:
         """A stream has ended: in its own thread."""
+        self.survival.forget(stream)
         with self._lock:
             self._streams.pop(stream.number, None)
             if stream.number not in self._stopped and stream.playback.source.shown != UPLOAD:
@@ -221,6 +251,48 @@ class VideoServer:
                     if number in place and not (listed and number in self._stopped):
                         return place[number]
         raise Rejected(404, "not_found", "there is no stream %s" % word)
+
+    # From one worker to the next
+
+    def _adopt(self) -> None:
+        """Go on with the streams that a worker before this one played."""
+        for orphan in self.survival.orphans():
+            try:
+                self._go_on(orphan)
+            except Exception as error:
+                orphan.entry.free()
+                self._warn("stream %d (%s) cannot go on: %s" % (orphan.before.number, shown(orphan.url), error))
+
+    def _go_on(self, orphan: Orphan) -> None:
+        """Raises what the construction of nodes raises."""
+        before, problem = orphan.before, ""
+        try:
+            source = sources.find(orphan.url, self.rules)
+        except AddressRefused as error:
+            source, problem = VideoSource(GONE, "", shown(orphan.url)), str(error)
+        if before.deaths > self.limits.retries:
+            problem = "%d workers in a row died without one frame analysed" % before.deaths
+        stream = Stream(before, source, orphan.options, self.limits, self.rules, self._bad)
+        stream.results.mark("gap", told(orphan.gap))
+        stream.keep_in(orphan.entry)
+        if problem:
+            stream.fail(problem)
+            self._over(stream)
+            return
+        self._play(stream)
+        words = (before.number, stream.playback.source.shown, before.first, orphan.gap["reason"])
+        self._warn("stream %d (%s) goes on at frame %d: %s" % words)
+
+    def _let_go(self) -> None:
+        """From now on all streams but those of uploads, which live as long as their request, are another worker's."""
+        for stream in self._running():
+            self.survival.note(stream)
+        self.survival.leave()
+        for stream in (one for one in self._running() if one.is_noted):
+            stream.let_go()
+            self.watching.let_go(stream)
+            stream.stop()
+        self.doors.has_let_go(self)
 
     # Asking
 
@@ -293,46 +365,4 @@ def uploaded(body: Any) -> VideoSource:
     return VideoSource("file", os.open(bytes(body), os.O_RDONLY | os.O_CLOEXEC), UPLOAD)
 
 
-class VideoInput:
-    """Plays the videos named by `urls`, `repeat` times each, all at once; what comes back is for nobody."""
-
-    inp: Any
-    out: Any
-
-    def __init__(self, name: str, args: Dict[str, Any]) -> None:
-        self.name = name
-        self.args = args
-
-    def panglot_attach(self, thread: Any) -> None:
-        self.runtime = thread.runtime
-        self.options = options_of(self.args, {})
-
-    def exec(self) -> None:
-        settings = self.runtime.settings
-        limits = limits_of(settings)
-        rules = rules_for_graphs(settings, os.path.dirname(self.runtime.config.file))
-        way = (self.out[0], self.out[1], self.inp[1] if hasattr(self, "inp") else "")
-        streams: List[Stream] = []
-        for _ in range(int(self.args.get("repeat", 1))):
-            for url in self.args.get("urls", []):
-                try:
-                    source = sources.find(str(url), rules)
-                except AddressRefused as error:
-                    self.runtime.skipped(self.name, "%s: %s" % (url, error))
-                    continue
-                stream = Stream(len(streams) + 1, source, self.options, limits, rules, lambda kind: None)
-                stream.start(way, self._over)
-                streams.append(stream)
-        for stream in streams:
-            stream.wait()
-
-    def _over(self, stream: Stream) -> None:
-        playback = stream.playback
-        if playback.state != STOPPED and playback.error:
-            self.runtime.skipped(self.name, "the rest of %s: %s" % (playback.source.shown, playback.error))
-        complaint = stream.underway.complaint()
-        if complaint:
-            self.runtime.skipped(self.name, "a part of %s: %s" % (playback.source.shown, complaint))
-
-
-NODES: Dict[str, Any] = {"VideoServer": VideoServer, "VideoInput": VideoInput}
+NODES: Dict[str, Any] = {"VideoServer": VideoServer}

@@ -31,7 +31,8 @@ class Events:
 
     @staticmethod
     def result(result: Result) -> bytes:
-        return b"id: %d\ndata: %s\n\n" % (result.number, as_json(result))
+        name = b"event: %s\n" % result.event.encode() if result.event else b""
+        return b"%sid: %d\ndata: %s\n\n" % (name, result.number, as_json(result))
 
     @staticmethod
     def named(name: str, value: Dict[str, Any]) -> bytes:
@@ -77,7 +78,7 @@ class Watching:
         self._states: Dict[int, str] = {}
         self._beaten = 0.0
 
-    # ResultHistory
+    # Results
 
     def listen(self, stream: Stream, item: int, after: Optional[int], form: Form = Events, owns: bool = False) -> None:
         """Send every result of the stream, until that or its client ends."""
@@ -111,20 +112,27 @@ class Watching:
         for lost in stream.underway.take_lost() if self._of(stream) else ():
             self._tell(stream, "lost", lost._asdict())
 
-    def _finish(self, item: int) -> None:
+    def let_go(self, stream: Stream) -> None:
+        """The stream goes on in another worker. Its listeners are sent away without an end, to ask there for more."""
+        for item, _ in self._of(stream):
+            self._finish(item, at_end=False)
+
+    def _finish(self, item: int, at_end: bool = True) -> None:
         with self._lock:
             listener = self._listeners.pop(item, None)
         if listener is None:
             return
         stream, form, _ = listener
         stream.results.forget(item)
-        self._send(item, form.named("end", state_of(stream)), form.kind)
+        if at_end:
+            self._send(item, form.named("end", state_of(stream)), form.kind)
         self.doors.reply(item, wire.Reply(item, 200, 0, wire.NO_TIMES, form.kind, b""))
 
     def tick(self, streams: Iterable[Stream]) -> None:
         """Now and then: tell of streams that changed their state, and of being alive; forget who has gone."""
         states: Dict[int, str] = {}
         for stream in streams:
+            stream.keep()
             self._tell_lost(stream)
             state = stream.playback.state
             if state in (RUNNING, RETRYING):
@@ -190,4 +198,6 @@ def state_of(stream: Stream) -> Dict[str, Any]:
 
 
 def as_json(result: Result) -> bytes:
+    if result.event:
+        return result.message.encode()
     return json.dumps({"frame": result.frame, "seconds": result.seconds, "message": result.message}).encode()

@@ -1,0 +1,121 @@
+"""What a worker leaves its successor about streams: how each was asked for, and how far it has come.
+
+It lies in memory that the front keeps open and never reads, so that it outlives a worker that dies at any moment. First
+comes a page that tells the next number of a stream, then slots of one size, one for each stream.
+"""
+
+from __future__ import annotations
+
+import json
+import mmap
+import os
+import struct
+import threading
+from typing import Any, Dict, List, NamedTuple, Optional
+
+HEADER = 4096
+SLOT = 16384
+FREE, TAKEN = 0, 1
+NEXT = struct.Struct("<q")
+STATE = struct.Struct("<II")
+"""Whether a slot is taken, and how long the text is that says how its stream was asked for."""
+PROGRESS = struct.Struct("<18q2d")
+ABOUT = 512
+"""Where that text begins."""
+
+
+class Progress(NamedTuple):
+    """How far a stream has come."""
+
+    number: int
+    """The stream's own."""
+    first: int = 0
+    """The first frame that has no answer yet, or will have none."""
+    entered: int = 0
+    """The number behind that of the last frame that went into the graph."""
+    underway: int = 0
+    """Frames that are in the graph."""
+    decoded: int = 0
+    results: int = 0
+    marks: int = 0
+    taken: int = 0
+    results_dropped: int = 0
+    answered: int = 0
+    unanswered: int = 0
+    lost: int = 0
+    dropped: int = 0
+    reconnects: int = 0
+    restarts: int = 0
+    """How many workers it had before the one that plays it."""
+    deaths: int = 0
+    """How many of them died in a row without one frame analysed."""
+    live: int = 0
+    let_go: int = 0
+    """Whether the worker that played it ended on purpose."""
+    began: float = 0.0
+    at: float = 0.0
+    """By the monotonic clock, which all processes of a machine share: when it began, and when this was written."""
+
+
+class Entry:
+    """The slot of one stream. One thread at a time may write."""
+
+    def __init__(self, memory: mmap.mmap, start: int, about: Dict[str, Any]) -> None:
+        self._memory = memory
+        self._start = start
+        self.about = about
+        """How the stream was asked for."""
+
+    def write(self, progress: Progress) -> None:
+        PROGRESS.pack_into(self._memory, self._start + STATE.size, *progress)
+
+    def read(self) -> Progress:
+        return Progress(*PROGRESS.unpack_from(self._memory, self._start + STATE.size))
+
+    def free(self) -> None:
+        STATE.pack_into(self._memory, self._start, FREE, 0)
+
+
+class Ledger:
+    """All slots of a memory file, which is closed for it. Thread-safe."""
+
+    def __init__(self, file: int) -> None:
+        self._memory = mmap.mmap(file, os.fstat(file).st_size)
+        # What the script starts must not inherit it.
+        os.close(file)
+        self._lock = threading.Lock()
+
+    def next_number(self) -> int:
+        """A number that no stream was given by any worker."""
+        with self._lock:
+            (number,) = NEXT.unpack_from(self._memory)
+            NEXT.pack_into(self._memory, 0, number + 1)
+            return int(number)
+
+    def claim(self, about: Dict[str, Any], progress: Progress) -> Optional[Entry]:
+        """A slot for a stream; None when all are taken or the text is too long: then it is not remembered."""
+        text = json.dumps(about).encode()
+        with self._lock:
+            for start in self._starts():
+                if STATE.unpack_from(self._memory, start)[0] == FREE and len(text) <= SLOT - ABOUT:
+                    entry = Entry(self._memory, start, about)
+                    self._memory[start + ABOUT : start + ABOUT + len(text)] = text
+                    entry.write(progress)
+                    # Last, so that a slot that is taken is whole.
+                    STATE.pack_into(self._memory, start, TAKEN, len(text))
+                    return entry
+        return None
+
+    def entries(self) -> List[Entry]:
+        """The streams that a worker before this one played when it ended."""
+        found = []
+        with self._lock:
+            for start in self._starts():
+                state, length = STATE.unpack_from(self._memory, start)
+                if state == TAKEN:
+                    text = self._memory[start + ABOUT : start + ABOUT + length]
+                    found.append(Entry(self._memory, start, json.loads(text)))
+        return found
+
+    def _starts(self) -> range:
+        return range(HEADER, len(self._memory) - SLOT + 1, SLOT)
