@@ -81,3 +81,9 @@ def test_two_inputs(tmp_path: Path) -> None:
         for left, right in ((10, 1), (1, 10)):
             answer = server.predict(files={"left_path": ("l.png", grey(left)), "right_path": ("r.png", grey(right))})
             assert answer.json() == {"mean": 2.0 * left + right}, server.log
+    # What the command line gives stands in for what a request leaves out.
+    (tmp_path / "given.png").write_bytes(grey(5))
+    with serving(tmp_path, "--", "--right-path", str(tmp_path / "given.png")) as server:
+        assert server.predict(files={"left_path": ("l.png", grey(10))}).json() == {"mean": 25.0}
+        missing = server.predict(content=b"")
+        assert (missing.status_code, "empty" in missing.text) == (400, True)

@@ -7,7 +7,6 @@ import sys
 from pathlib import Path
 
 import pytest
-from PIL import Image
 
 from support.paddle import ALEXNET, close, export_alexnet, predicted, python
 from support.server import panglot, serving
@@ -20,73 +19,6 @@ upsample = nn.Upsample(scale_factor=2, mode="bilinear")
 net = nn.Sequential(nn.Conv2D(3, 2, 3, padding=1), upsample, nn.AdaptiveAvgPool2D(1), nn.Flatten())
 net.eval()
 spec = [InputSpec(shape=[None, 3, 224, 224], dtype="float32")]
-paddle.jit.save(paddle.jit.to_static(net, input_spec=spec), sys.argv[1] + "/inference")
-"""
-
-
-TWO_INPUTS = """
-import argparse
-import numpy as np
-from paddle import inference
-from PIL import Image
-
-
-class InferenceEngine(object):
-    def __init__(self, args):
-        config = inference.Config(args.model_dir + "/inference.pdmodel", args.model_dir + "/inference.pdiparams")
-        config.disable_gpu()
-        config.enable_memory_optim()
-        self.predictor = inference.create_predictor(config)
-        self.inputs = [self.predictor.get_input_handle(name) for name in self.predictor.get_input_names()]
-        self.output = self.predictor.get_output_handle(self.predictor.get_output_names()[0])
-
-    def preprocess(self, clean_path, noisy_path):
-        pictures = [Image.open(path).convert("RGB").resize((4, 4)) for path in (clean_path, noisy_path)]
-        return [np.asarray(picture, "float32").transpose(2, 0, 1)[None] for picture in pictures]
-
-    def run(self, x):
-        for handle, array in zip(self.inputs, x):
-            handle.copy_from_cpu(np.ascontiguousarray(array))
-        self.predictor.run()
-        return self.output.copy_to_cpu()
-
-    def postprocess(self, x):
-        return float(x.flatten()[0])
-
-
-def get_args():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--model-dir", default=None)
-    parser.add_argument("--clean-path", default="none.png")
-    parser.add_argument("--noisy-path", default="none.png")
-    return parser.parse_args()
-
-
-def infer_main(args):
-    engine = InferenceEngine(args)
-    distance = engine.postprocess(engine.run(engine.preprocess(args.clean_path, args.noisy_path)))
-    return distance
-
-
-if __name__ == "__main__":
-    print(infer_main(get_args()))
-"""
-EXPORT_TWO = """
-import sys, paddle
-from paddle import nn
-from paddle.static import InputSpec
-
-class Distance(nn.Layer):
-    def __init__(self):
-        super().__init__()
-        self.scale = nn.Linear(1, 1, weight_attr=nn.initializer.Constant(2.0), bias_attr=False)
-
-    def forward(self, clean, noisy):
-        return self.scale((clean - noisy).mean(axis=[1, 2, 3]).reshape([-1, 1]))
-
-net = Distance()
-net.eval()
-spec = [InputSpec([None, 3, 4, 4], "float32", name) for name in ("clean", "noisy")]
 paddle.jit.save(paddle.jit.to_static(net, input_spec=spec), sys.argv[1] + "/inference")
 """
 
@@ -169,28 +101,6 @@ def test_a_gpu_that_paddle_has_not(alexnet: Path, pictures: list[Path]) -> None:
     with serving(ALEXNET, "--device", "cpu", "--", "--model-dir", str(alexnet), "--use-gpu", "True") as server:
         assert "the script asks for a GPU; --device cpu gives it the CPU" in server.log
         assert close(server.predict(content=pictures[2].read_bytes()).json(), predicted(pictures[2])[0])
-
-
-@pytest.mark.document("paddle.06")
-def test_a_model_with_two_inputs(tmp_path: Path) -> None:
-    """Each comes as a field of a form, and reaches the model's own input."""
-    (tmp_path / "infer.py").write_text(TWO_INPUTS)
-    (tmp_path / "export_model.py").write_text(EXPORT_TWO)
-    python("export_model.py", "model", cwd=tmp_path)
-    pictures = {}
-    for name, grey in (("clean_path", 70), ("noisy_path", 30)):
-        Image.new("RGB", (8, 8), (grey, grey, grey)).save(tmp_path / f"{name}.png")
-        pictures[name] = (f"{name}.png", (tmp_path / f"{name}.png").read_bytes())
-    with serving(tmp_path) as server:
-        assert server.predict(files=pictures).json() == {"distance": 80.0}
-        turned = {"clean_path": pictures["noisy_path"], "noisy_path": pictures["clean_path"]}
-        assert server.predict(files=turned).json() == {"distance": -80.0}
-        alone = server.predict(files={"clean_path": pictures["clean_path"]})
-        assert (alone.status_code, "noisy_path is missing" in alone.text) == (400, True)
-    given = str(tmp_path / "noisy_path.png")
-    with serving(tmp_path, "--", "--noisy-path", given) as server:
-        answer = server.predict(files={"clean_path": pictures["clean_path"]})
-        assert answer.json() == {"distance": 80.0}, "what was given on the command line stands in"
 
 
 @pytest.mark.document("paddle.01")
