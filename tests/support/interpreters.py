@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import importlib.util
 import shutil
 import subprocess
 import venv
@@ -32,3 +33,18 @@ def bare(folder: Path) -> str:
     """An interpreter like ours, but with the standard library alone."""
     venv.create(folder, with_pip=False)
     return str(folder / "bin" / "python")
+
+
+def with_only(folder: Path, *packages: str) -> str:
+    """An interpreter like ours, with the standard library and links to some packages that ours has."""
+    python = bare(folder)
+    (site,) = folder.glob("lib/python3*/site-packages")
+    for name in packages:
+        spec = importlib.util.find_spec(name)
+        assert spec is not None
+        assert spec.origin is not None
+        source = Path(spec.origin).parent
+        for path in (source, source.with_name(f"{name}.libs")):
+            if path.exists():
+                (site / path.name).symlink_to(path)
+    return python

@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from panglot import decoding
 from panglot.cgroups import memory_limits
 from panglot.settings.loopback import is_loopback
 from panglot.settings.pools import PoolSize
@@ -315,7 +316,7 @@ class Settings:
             "seconds": self.video_seconds, "frames": self.video_frames, "pixels": self.video_pixels,
             "bytes": self.video_bytes, "open": self.video_open, "stall": self.video_stall,
             "stream_seconds": self.stream_max_s, "retries": self.stream_retries, "results": self.stream_results,
-            "streams": self.max_streams,
+            "streams": self.max_streams, "python": decoding.python(),
         }  # fmt: skip
         more = {"limits": limits, "video": video, "local_only": is_loopback(self.host)}
         more["handed_bytes"] = self.max_held

@@ -9,13 +9,12 @@ import os
 import select
 import signal
 import subprocess
-import sys
 import time
 import weakref
 from typing import Any, Dict, List, NamedTuple, Optional, Set
 
 from panglot_worker import loader
-from panglot_worker.video import memory
+from panglot_worker.video import interpreter, memory
 from panglot_worker.video.limits import SourceRules, VideoLimits
 
 DECODER = loader.code("panglot_worker.video.decoder")
@@ -91,8 +90,9 @@ class DecoderProcess:
             passed = [file] + ([source.where] if source.kind == "file" else [])
             folder = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
             self._process = subprocess.Popen(
-                [sys.executable, "-c", DECODER, folder], stdin=subprocess.PIPE, stdout=subprocess.PIPE, pass_fds=passed
-            )
+                [*interpreter.command(limits), "-c", DECODER, folder],
+                stdin=subprocess.PIPE, stdout=subprocess.PIPE, pass_fds=passed,
+            )  # fmt: skip
         finally:
             os.close(file)
         assert self._process.stdin is not None

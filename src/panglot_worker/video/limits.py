@@ -6,7 +6,7 @@ from typing import Any, Dict, NamedTuple, Sequence
 
 
 class VideoLimits(NamedTuple):
-    """How long and how large a video may be.
+    """How long and how large a video may be, and who may decode it.
 
     `seconds` and `frames` bound files, `stream_seconds` bounds live sources (0: nothing does); the rest bounds both.
     """
@@ -21,6 +21,8 @@ class VideoLimits(NamedTuple):
     retries: int = 5
     results: int = 1000
     streams: int = 64
+    python: str = ""
+    """The front's interpreter, where that has PyAV: it decodes for scripts whose own has not."""
 
 
 class SourceRules(NamedTuple):

@@ -5,7 +5,6 @@ The names plugins import are in `platforms/megflow`; the grammar of graph files 
 
 from __future__ import annotations
 
-import importlib.util
 import os
 from typing import Any, Callable, Dict, Set
 
@@ -20,7 +19,9 @@ from panglot_worker.graphs import configuration
 from panglot_worker.graphs.errors import GraphError
 from panglot_worker.loading import ScriptError, script_traceback
 from panglot_worker.port import Port
+from panglot_worker.video import interpreter
 from panglot_worker.video.ledger import Ledger
+from panglot_worker.video.limits import limits_of
 
 CLOSE_WITHIN = 1.0
 
@@ -58,10 +59,9 @@ class Megflow(Dialect):
             if entry["type"] == "ImageServer" and not images.available():
                 raise ScriptError("ImageServer needs %s" % need, config.file, entry["line"],
                                   "install them for the interpreter the graph runs in")  # fmt: skip
-            found = importlib.util.find_spec
-            if entry["type"] == "VideoServer" and not (found("av") and found("numpy")):
-                raise ScriptError("VideoServer needs PyAV and numpy", config.file, entry["line"],
-                                  "pip install av numpy, for the interpreter the graph runs in")  # fmt: skip
+            lack = interpreter.lack(limits_of(self.package.settings)) if entry["type"] == "VideoServer" else None
+            if lack is not None:
+                raise ScriptError("VideoServer needs %s" % lack.what, config.file, entry["line"], lack.fix)
 
     def _failed(self, node: str, error: BaseException) -> None:
         event = {"type": "failure", "message": "node '%s' raised %s" % (node, described(error))}

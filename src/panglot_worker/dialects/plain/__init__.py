@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import inspect
 import json
 import os
@@ -71,11 +70,9 @@ class Plain(Dialect):
         if self.batched or self.asynchronous or self.package.pool:
             raise ScriptError("predict_frame needs a script in one process", self.package.script,
                               fix="leave out --pools")  # fmt: skip
-        if not (importlib.util.find_spec("av") and importlib.util.find_spec("numpy")):
-            raise ScriptError("predict_frame takes frames of videos, which needs PyAV and numpy", self.package.script,
-                              fix="pip install av numpy, or give the function another name")  # fmt: skip
         from panglot_worker.dialects.plain import videos
 
+        videos.check_libraries(self.package)
         return videos.with_videos(stages, self.hooks["predict_frame"], self.package.settings)
 
     def _check_pool(self) -> None:

@@ -6,7 +6,9 @@ import os
 import urllib.parse
 from typing import Any, Callable, Dict, Iterator, NamedTuple, Optional
 
-from panglot_worker.dialects.base import Request, Stages
+from panglot_worker.dialects.base import Package, Request, Stages
+from panglot_worker.loading import ScriptError
+from panglot_worker.video import interpreter
 from panglot_worker.video.decoder_process import DecoderProcess, Ended, Sampling, VideoSource
 from panglot_worker.video.limits import limits_of, rules_for_clients
 
@@ -48,6 +50,14 @@ def with_videos(stages: Stages, predict_frame: Callable[[Any], Any], settings: D
         preprocess=unless(Video, stages.preprocess),
         postprocess=unless(FrameResult, stages.postprocess),
     )
+
+
+def check_libraries(package: Package) -> None:
+    """Raises ScriptError where nothing can decode videos, or nothing can take their frames."""
+    lack = interpreter.lack(limits_of(package.settings))
+    if lack is not None:
+        problem = "predict_frame takes frames of videos, which needs %s" % lack.what
+        raise ScriptError(problem, package.script, fix="%s, or give the function another name" % lack.fix)
 
 
 def unless(kind: type, stage: Optional[Callable[[Any], Any]]) -> Optional[Callable[[Any], Any]]:
