@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
+import functools
 import logging
 import os
 import signal
@@ -14,9 +15,10 @@ from collections.abc import Callable
 
 import uvloop
 
-from panglot import dialects, linking
+from panglot import asking, dialects, linking
 from panglot import journal as journals
 from panglot import log as logs
+from panglot.asking.try_line import try_line
 from panglot.engine.engine import LocalEngine
 from panglot.errors import Unanswered
 from panglot.file_changes import changes
@@ -28,7 +30,6 @@ from panglot.tracing import Tracing
 from panglot.web import access, app, listeners
 from panglot.web.front import Front
 from panglot.web.room import Room
-from panglot.web.try_line import try_line
 
 log = logging.getLogger("panglot")
 STILL_LOADING = 10.0
@@ -104,6 +105,7 @@ class Serving:
         self.front = self.fronts[0]
         for front in self.fronts:
             front.app = app.build(front)
+            front.try_line = functools.partial(self._try_line, front)
         self.web = listeners.Listeners(self.fronts, sockets, tls)
         self.url = self.web.urls[0]
         self.tracing = Tracing(settings.otel_endpoint, package.name) if settings.otel_endpoint else None
@@ -187,11 +189,15 @@ class Serving:
 
     def _say_ready(self) -> None:
         log.info("%s is ready on %s (%s)", self.package.name, self.url, self.package.dialect)
-        route = self.front.contract.routes[0]
+        log.info("try: %s", self.front.try_line(self.url))
+
+    def _try_line(self, front: Front, base: str) -> str:
+        """The line of curl that asks the script of a front, by what its worker says about it."""
+        route = front.contract.routes[0]
         path = route.path + ("any" if route.prefix else "")
         api = self.engine.description.get("api", {})
-        token = bool(self.front.access.token)
-        log.info("try: %s", try_line(self.url, path, api, self.package.folder, token))
+        about = asking.about_package(self.package, path, api)
+        return try_line(base, about, self.package.folder, bool(front.access.token))
 
     # Stopping
 

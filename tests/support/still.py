@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from panglot import dialects
+from panglot.asking.base import About
+from panglot.asking.try_line import try_line
 from panglot.engine.call import Call, Fault
 from panglot.engine.engine import READY, Trouble
 from panglot.metrics import Metrics
@@ -59,4 +61,7 @@ def still_front(
     engine = StillEngine({"api": api} if api is not None else {}, state)
     chosen = Settings(**settings)
     contract = dialects.contract(package, chosen)
-    return Front(package, chosen, engine, Metrics(), Access(token, hosts), contract, Room(chosen))
+    front = Front(package, chosen, engine, Metrics(), Access(token, hosts), contract, Room(chosen))
+    about = About("plain", contract.routes[0].path, {}, api or {})
+    front.try_line = lambda base: try_line(base, about, folder, bool(token))
+    return front

@@ -14,9 +14,9 @@ import psutil
 import pytest
 
 from panglot import cgroups
+from panglot.asking.documented import example_of
 from panglot.tools.doctor.finding import Finding
 from panglot.tools.doctor.selftest import flags_of
-from panglot.tools.examples import example_of
 from support import interpreters
 from support.server import PACKAGES, ROOT, panglot
 
@@ -295,8 +295,11 @@ def test_a_form_is_filled_with_files_of_the_wanted_types(tmp_path: Path) -> None
     }
     example = example_of(document({"multipart/form-data": media}), tmp_path)
     assert example is not None
-    assert example.body.count(b"Content-Disposition") == 1
-    assert b'name="image"; filename="a%22b.png"\r\nContent-Type: image/png\r\n\r\npixels\r\n' in example.body
+    body = example.ask.encoded()[1]
+    assert body.count(b"Content-Disposition") == 1
+    assert (
+        b'name="image"; filename="a%22b.png"\r\nContent-Type: image/png\r\n\r\npixels\r\n' in example.ask.encoded()[1]
+    )
     media["schema"]["required"] = ["image", "why"]
     assert example_of(document({"multipart/form-data": media}), tmp_path) is None, "a text cannot be made up"
 
@@ -308,7 +311,7 @@ def test_a_body_is_a_file_of_the_wanted_type(tmp_path: Path) -> None:
     (tmp_path / "a.jpg").write_bytes(b"pixels")
     example = example_of(document(content), tmp_path)
     assert example is not None
-    assert (example.content_type, example.body, example.guessed) == ("image/jpeg", b"pixels", True)
+    assert (*example.ask.encoded(), example.guessed) == ("image/jpeg", b"pixels", True)
 
 
 def test_options_are_given_on_as_they_were_given() -> None:

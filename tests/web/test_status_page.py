@@ -6,14 +6,17 @@ import html
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
 
+from panglot.asking.base import About
+from panglot.asking.try_line import try_line
 from panglot.engine.engine import Trouble
 from panglot.text import visible
 from panglot.web import status_page
-from panglot.web.try_line import base_url, try_line
+from panglot.web.base_url import base_url
 from support.browser import browsing
 from support.server import Server, serving
 from support.still import StillEngine, still_front
@@ -169,22 +172,26 @@ def test_what_cannot_be_seen_is_spelt_out() -> None:
     assert visible("\U000e0001") == "\\U000e0001"
 
 
+def line_for(api: dict[str, Any], folder: Path) -> str:
+    return try_line(BASE, About("plain", "/predict", {}, api), folder)
+
+
 def test_the_line_to_copy(tmp_path: Path) -> None:
     form = {
         "example": {"kind": "form", "files": {"image": "image/png"}, "names": {"image": "b.png"}, "fields": ["top k"]}
     }
     line = f"curl -F image=@image.png -F 'top k=...' {BASE}/predict"
-    assert try_line(BASE, "/predict", form, tmp_path) == line
+    assert line_for(form, tmp_path) == line
     for name in ("a.png", "b.png"):
         (tmp_path / name).touch()
-    assert "b.png -F" in try_line(BASE, "/predict", form, tmp_path)
+    assert "b.png -F" in line_for(form, tmp_path)
     sound = {"example": {"kind": "file", "type": "audio/x-wav", "name": ""}}
     expected = f"curl -H 'Content-Type: audio/x-wav' --data-binary @file.wav {BASE}/predict"
-    assert try_line(BASE, "/predict", sound, tmp_path) == expected
+    assert line_for(sound, tmp_path) == expected
     quoted = {"example": {"kind": "json", "value": "it's"}}
-    assert """-d '"it'"'"'s"'""" in try_line(BASE, "/predict", quoted, tmp_path)
-    assert "-d @request.json" in try_line(BASE, "/predict", {"example": {"kind": "json", "value": "x" * 999}}, tmp_path)
-    assert "-d '...'" in try_line(BASE, "/predict", {}, tmp_path / "gone")
+    assert """-d '"it'"'"'s"'""" in line_for(quoted, tmp_path)
+    assert "-d @request.json" in line_for({"example": {"kind": "json", "value": "x" * 999}}, tmp_path)
+    assert "-d '...'" in line_for({}, tmp_path / "gone")
 
 
 def test_where_the_reader_came_from() -> None:

@@ -95,13 +95,26 @@ class Form:
 
 
 @dataclass(frozen=True)
+class Nothing:
+    """No body at all."""
+
+    def encoded(self) -> tuple[str, bytes]:
+        return OCTETS, b""
+
+
+Body = Json | Whole | Form | Nothing
+
+
+@dataclass(frozen=True)
 class Ask:
     """One HTTP request. `path` may carry a query; `headers` are besides the content's own."""
 
     path: str
-    body: Json | Whole | Form
+    body: Body
     headers: Mapping[str, str] = field(default_factory=dict)
     method: str = "POST"
+    streams: bool = False
+    """Whether its answer comes in parts, which are to be shown as they come."""
 
     def encoded(self) -> tuple[str, bytes]:
         """Content type and body. Raises OSError when a file cannot be read."""

@@ -9,7 +9,7 @@ import shlex
 from pathlib import Path
 from typing import Any
 
-from panglot.asking.base import JSON, Ask, Base64, Form, Json, Whole, media_type
+from panglot.asking.base import JSON, Ask, Base64, Body, Form, Nothing, Whole, media_type
 
 LONGEST = 400
 """More characters of JSON than this are not worth showing on a command line."""
@@ -18,20 +18,23 @@ TOKEN = ' -H "Authorization: Bearer $PANGLOT_TOKEN"'
 
 def curl(base: str, asked: Ask, token: bool = False) -> str:
     """The line that sends `asked` to the server at `base`; with `token`, the one in the caller's PANGLOT_TOKEN."""
-    method = "" if asked.method == "POST" else f" -X {asked.method}"
+    method = "" if asked.method == "POST" and not isinstance(asked.body, Nothing) else f" -X {asked.method}"
+    method = " -N" + method if asked.streams else method
     headers = "".join(f" -H {shlex.quote(f'{name}: {value}')}" for name, value in asked.headers.items())
     before, body = _body(asked.body)
-    return f"{before}curl{method}{TOKEN if token else ''}{headers} {body} {shlex.quote(base + asked.path)}"
+    return f"{before}curl{method}{TOKEN if token else ''}{headers}{body} {shlex.quote(base + asked.path)}"
 
 
-def _body(body: Json | Whole | Form) -> tuple[str, str]:
+def _body(body: Body) -> tuple[str, str]:
     """What comes before curl on the line, and curl's own options."""
     if isinstance(body, Form):
-        return "", " ".join(f"-F {shlex.quote(field)}" for field in _form_fields(body))
+        return "", "".join(f" -F {shlex.quote(field)}" for field in _form_fields(body))
+    if isinstance(body, Nothing):
+        return "", ""
     if isinstance(body, Whole):
         header = f"Content-Type: {body.type or media_type(body.file)}"
-        return "", f"-H {shlex.quote(header)} --data-binary {shlex.quote(f'@{body.file}')}"
-    header = f"-H 'Content-Type: {JSON}'"
+        return "", f" -H {shlex.quote(header)} --data-binary {shlex.quote(f'@{body.file}')}"
+    header = f" -H 'Content-Type: {JSON}'"
     if body.value is ...:
         return "", f"{header} -d '...'"
     text, files = _json(body.value)

@@ -10,7 +10,7 @@ import click
 
 from panglot import asking, dialects, terminal
 from panglot.asking.curl import curl
-from panglot.asking.sample import sample
+from panglot.asking.samples import sample
 from panglot.cli.options import OnPackage, resolve_package, setting_options, warned
 from panglot.engine.row import divided
 from panglot.errors import StartError

@@ -53,8 +53,8 @@ def docs_asset(front: Front, request: Request) -> Response:
 
 
 def status_page(front: Front, request: Request) -> Response:
+    from panglot.web.base_url import base_url
     from panglot.web.status_page import render
-    from panglot.web.try_line import base_url
 
     base = base_url(request.scope["scheme"], request.headers.get("host", ""), request.scope["server"])
     return HTMLResponse(render(front, base), headers=PAGE_HEADERS)

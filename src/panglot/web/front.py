@@ -61,6 +61,8 @@ class Front:
         ]
         self._get_routes = [route for route in contract.routes if route.method == "GET"]
         self.app: ASGI | None = None
+        self.try_line: Callable[[str], str] = lambda base: ""
+        """A line of curl that asks the script at a base address, once it is loaded; from whoever makes the front."""
         self.public: frozenset[bytes] = frozenset()
         self.spool = Spool(settings.spool_bytes)
         self.draining = False

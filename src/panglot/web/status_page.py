@@ -13,7 +13,6 @@ from panglot.engine import engine as states
 from panglot.engine.engine import Trouble
 from panglot.text import visible
 from panglot.web.front import Front, Recent
-from panglot.web.try_line import try_line
 from panglot_worker.wire import STAGES
 
 REFRESH = 2
@@ -59,9 +58,7 @@ def text(value: object, keep: str = "") -> str:
 def try_it(front: Front, base: str) -> str:
     if not front.engine.description:
         return empty("A line to copy appears here once the script is loaded.")
-    api = front.engine.description.get("api") or {}
-    line = try_line(base, front.contract.routes[0].path, api, front.package.folder, bool(front.access.token))
-    return f'<pre class="line"><code>{text(line)}</code></pre>'
+    return f'<pre class="line"><code>{text(front.try_line(base))}</code></pre>'
 
 
 def figures(front: Front) -> str:

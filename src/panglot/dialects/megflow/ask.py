@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
 from urllib.parse import quote
 
-from panglot.asking.base import OCTETS, About, Ask, Given, Json, Whole, media_type
+from panglot.asking.base import OCTETS, About, Ask, Given, Json, Nothing, Whole, media_type
 from panglot.errors import StartError
 
 
@@ -20,3 +22,15 @@ def ask(about: About, given: Given) -> Ask:
         raise StartError("the graph takes pictures, not JSON", fix="name a file that is a picture")
     kind = media_type(given.file)
     return Ask(path, Whole(given.file, kind if kind.startswith("image/") else "image/*"))
+
+
+def example(about: About, folder: Path) -> Ask | None:
+    """How to play a video: one that the server may open is named; where it may open none, it is sent."""
+    shown = about.api.get("example") or {}
+    if shown.get("kind") != "video":
+        return None
+    name = str(shown["name"])
+    if shown["may_be_named"]:
+        return Ask("/start/" + quote(name or "video.mp4", safe=""), Nothing())
+    file = Path(os.path.relpath(folder / name)) if name else Path("video.mp4")
+    return Ask("/analyze_video", Whole(file), streams=True)

@@ -17,8 +17,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from panglot.asking.documented import Example, example_of
 from panglot.tools.doctor.finding import PROBLEM, WARNING, Finding
-from panglot.tools.examples import Example, example_of
 
 SECTION = "self-test"
 LISTENING = re.compile(r"listening on http://127\.0\.0\.1:(\d+)")
@@ -184,13 +184,14 @@ def _send_example(server: Server, port: int, result: Result) -> None:
         fix = "define example() in the script: it returns one valid request"
         result.add("example", "the script has none, so nothing was sent", WARNING, fix)
         return
-    headers = {"Content-Type": example.content_type}
-    reply = server.ask(port, "POST", example.path, headers, example.body, server.plan.timeout + SPARE)
+    content_type, body = example.ask.encoded()
+    headers = {"Content-Type": content_type}
+    reply = server.ask(port, "POST", example.ask.path, headers, body, server.plan.timeout + SPARE)
     _judge(example, reply, result)
 
 
 def _judge(example: Example, reply: Reply, result: Result) -> None:
-    value = f"POST {example.path} with {example.about}: {reply.status} in {reply.seconds * 1000:.1f} ms"
+    value = f"POST {example.ask.path} with {example.about}: {reply.status} in {reply.seconds * 1000:.1f} ms"
     if reply.status >= 400:
         state = WARNING if example.guessed and reply.status < 500 else PROBLEM
         said = reply.body[:300].decode(errors="replace")
