@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from conformance import table
+from conformance import page, table
 
-ORDER = {"failed": table.FAILS, "passed": table.PASSES, "skipped": table.SKIPPED}
+ORDER = {"failed": page.FAILS, "passed": page.PASSES, "skipped": page.SKIPPED}
 """What a test with parameters comes to: the first of these that one of them had."""
 
 

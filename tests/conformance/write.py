@@ -7,22 +7,18 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from conformance import table
+from conformance import page, table
 
 
 def main() -> int:
-    """0 when every feature that has a test passes."""
-    results = table.results()
-    table.PAGE.write_text(table.page(results), encoding="utf-8")
-    proven = table.proofs()
-    bad = 0
-    for feature in table.features().values():
-        state = table.state(feature, proven.get(feature.id, []), results)
-        if state != table.PASSES:
-            print(f"{feature.id:14} {state:8} {feature.text}")
-        bad += state not in (table.PASSES, table.NO_TEST)
-    print(f"{table.PAGE.relative_to(table.ROOT)} is written")
-    return 1 if bad else 0
+    """0 when no feature fails."""
+    rows = page.rows(table.results(), page.FILE.read_text(encoding="utf-8") if page.FILE.is_file() else "")
+    page.FILE.write_text(page.render(rows), encoding="utf-8")
+    for row in rows:
+        if row.state != page.PASSES:
+            print(f"{row.feature.id:14} {row.state:8} {row.feature.text}")
+    print(f"{page.FILE.relative_to(table.ROOT)} is written")
+    return 1 if any(row.state == page.FAILS for row in rows) else 0
 
 
 if __name__ == "__main__":
