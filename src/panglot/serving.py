@@ -174,7 +174,7 @@ class Serving:
         began = time.monotonic()
         ready = asyncio.ensure_future(self.engine.ready.wait())
         stopped = asyncio.ensure_future(self.stopped.wait())
-        with Progress(self._step) as progress:
+        with LoadingLine(self._step) as progress:
             while not (ready.done() or stopped.done()):
                 await asyncio.wait({ready, stopped}, timeout=0.2, return_when=asyncio.FIRST_COMPLETED)
                 progress.show(time.monotonic() - began)
@@ -219,7 +219,7 @@ class Serving:
             raise Unanswered(unanswered)
 
 
-class Progress:
+class LoadingLine:
     """Shows that the script is loading: a moving line on a terminal, a plain line now and then in a log."""
 
     def __init__(self, step: Callable[[], str]) -> None:
@@ -227,7 +227,7 @@ class Progress:
         self._terminal = sys.stderr.isatty()
         self._told = 0.0
 
-    def __enter__(self) -> Progress:
+    def __enter__(self) -> LoadingLine:
         return self
 
     def __exit__(self, *exc: object) -> None:

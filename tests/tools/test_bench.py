@@ -22,14 +22,13 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from panglot.tools.bench import autolog, figures, page, table
-from panglot.tools.bench.answers import Parser
-from panglot.tools.bench.histogram import Histogram
-from panglot.tools.bench.levels import Level
-from panglot.tools.bench.levels import Load as Asked
-from panglot.tools.bench.load import Load, Outcome, Plan, as_good
+from panglot.tools.bench import autolog, figures, report_page, report_table
+from panglot.tools.bench.answer_parser import AnswerParser
+from panglot.tools.bench.histogram import FineHistogram
+from panglot.tools.bench.levels import Level, Load
+from panglot.tools.bench.load import LoadOutcome, LoadPlan, LoadRun, as_good
+from panglot.tools.bench.process_cost import tree
 from panglot.tools.bench.target import Batches
-from panglot.tools.bench.watching import tree
 from panglot.tools.listening import listener
 from support.browser import browsing
 from support.server import PACKAGES, ROOT, Server, panglot, serving
@@ -46,11 +45,11 @@ def test_percentiles_are_those_of_the_values() -> None:
     source = random.Random(4)
     for values in ([0], [7] * 50, [int(source.expovariate(1e-4)) for _ in range(5000)], list(range(1000))):
         ordered = sorted(values)
-        counted = Histogram().add(values)
+        counted = FineHistogram().add(values)
         for share in (1, 50, 90, 99, 99.9, 100):
             wanted = ordered[max(1, math.ceil(len(ordered) * share / 100)) - 1]
             assert math.isclose(counted.percentile(share), wanted, rel_tol=0.008, abs_tol=0.5)
-        assert Histogram.of(json.loads(json.dumps(counted.as_dict()))).counts == counted.counts
+        assert FineHistogram.of(json.loads(json.dumps(counted.as_dict()))).counts == counted.counts
 
 
 HEAD = b"HTTP/1.1 200 OK\r\nServer-Timing: queue;dur=0.1, total;dur=1.5\r\n"
@@ -60,7 +59,7 @@ CHUNKED = HEAD + b"Transfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n2;x=1\r\nde\r\n
 
 @pytest.mark.parametrize("piece", [1, 3, 1000])
 def test_answers_are_cut_out_of_what_arrives(piece: int) -> None:
-    parser = Parser()
+    parser = AnswerParser()
     found = []
     for whole in (PLAIN, CHUNKED, PLAIN, b"HTTP/1.1 204 No Content\r\n\r\n", PLAIN):
         for start in range(0, len(whole), piece):
@@ -78,7 +77,7 @@ def test_answers_are_cut_out_of_what_arrives(piece: int) -> None:
 )
 def test_what_is_no_http_is_told(junk: bytes) -> None:
     with pytest.raises(ValueError, match="."):
-        Parser().feed(junk)
+        AnswerParser().feed(junk)
 
 
 def test_batches_of_several_pools_count_together() -> None:
@@ -106,10 +105,10 @@ def level(throughput: float = 100.0, p99: float = 5.0, scatter: float = 0.01, **
     ]
     latency = {"mean": 2.2, "min": 1.0, "p50": 2.0, "p90": 3.0, "p95": 4.0, "p99": p99, "p99.9": 6.0, "max": 7.0}
     cost = {"cpu": 0.5, "memory": 10**8, "gpu_use": None, "gpu_memory": None, "processes": 2}
-    histogram = Histogram().add([2000] * 99 + [5000]).as_dict()
+    histogram = FineHistogram().add([2000] * 99 + [5000]).as_dict()
     stages = {"queue": {"mean": 0.5}, "inference": {"mean": 1.0}, "total": {"mean": 2.0}}
     values: dict[str, Any] = {
-        "load": Asked(concurrency=4), "seconds": 1.0, "requests": 100, "throughput": throughput, "latency": latency,
+        "load": Load(concurrency=4), "seconds": 1.0, "requests": 100, "throughput": throughput, "latency": latency,
         "histogram": histogram, "statuses": {"200": 100}, "errors": {}, "unanswered": 0, "stages": stages,
         "batches": {"2": 40, "4": 10}, "mean_batch": 2.0, "cost": cost, "generator": {"cpu": 0.1, "late_p99": 0.0},
         "slices": slices,
@@ -128,7 +127,7 @@ def test_changes_count_only_beyond_the_noise() -> None:
     assert verdicts(level(throughput=120, p99=8)) == {"throughput": "better", "p50": "same", "p99": "worse"}
     assert verdicts(level(throughput=120, p99=8, scatter=0.9))["throughput"] == "same"
     assert verdicts(level(throughput=80))["throughput"] == "worse"
-    assert figures.compare(old, figures.Bench("x", "", 1, [level(load=Asked(concurrency=5))])) == []
+    assert figures.compare(old, figures.Bench("x", "", 1, [level(load=Load(concurrency=5))])) == []
 
 
 def test_last_digits_make_no_answer_wrong() -> None:
@@ -143,9 +142,9 @@ def test_gpus_are_shown_where_there_are_some() -> None:
     cost = {"cpu": 0.5, "memory": 10**8, "gpu_use": 44.1, "gpu_memory": 1485.0, "processes": 2}
     bench = figures.Bench("x", "plain", 1, [level(cost=cost), level()])
     console = Console(width=160, record=True, file=io.StringIO())
-    table.show(console, bench)
+    report_table.show(console, bench)
     assert re.search(r"GPU +GPU memory.*44 % +1485 MiB", console.export_text(), re.DOTALL)
-    assert "44 %, 1485 MiB" in page.render(bench)
+    assert "44 %, 1485 MiB" in report_page.render(bench)
     assert "gpu_rss(MB): 1485.0, gpu_util: 44.1%" in autolog.block(bench.levels[0], {})
 
 
@@ -159,7 +158,7 @@ def test_a_bench_is_read_as_it_was_written(tmp_path: Path) -> None:
 @pytest.mark.quiet
 def test_the_generator_knows_when_it_is_the_bottleneck() -> None:
     assert "itself was the bottleneck" in level(generator={"cpu": 0.97, "late_p99": 0.0}).warnings()[0]
-    late = level(load=Asked(rate=10), generator={"cpu": 0.1, "late_p99": 30.0})
+    late = level(load=Load(rate=10), generator={"cpu": 0.1, "late_p99": 30.0})
     assert "too busy" in late.warnings()[0]
     assert level().warnings() == []
 
@@ -220,9 +219,9 @@ def test_a_package_is_served_for_the_occasion_and_wrong_answers_are_found(tmp_pa
     assert "throughput" in done.stdout
 
 
-def run_load(plan: Plan) -> Outcome:
-    async def run() -> Outcome:
-        return await Load(plan).run()
+def run_load(plan: LoadPlan) -> LoadOutcome:
+    async def run() -> LoadOutcome:
+        return await LoadRun(plan).run()
 
     return asyncio.run(run())
 
@@ -257,11 +256,11 @@ SERVICE = 0.012
 def test_latencies_of_a_rate_are_those_of_a_queue() -> None:
     """At 80 % of capacity, against a simulation fed the run's own moments and the same service time."""
 
-    async def run() -> Outcome:
+    async def run() -> LoadOutcome:
         server = await asyncio.get_running_loop().create_server(OneAtATime, "127.0.0.1", 0)
         port = server.sockets[0].getsockname()[1]
-        outcome = await Load(
-            Plan("127.0.0.1", port, [request(port, {})], rate=0.8 / SERVICE, duration=6, warmup=0, seed=5)
+        outcome = await LoadRun(
+            LoadPlan("127.0.0.1", port, [request(port, {})], rate=0.8 / SERVICE, duration=6, warmup=0, seed=5)
         ).run()
         server.close()
         return outcome
@@ -273,7 +272,7 @@ def test_latencies_of_a_rate_are_those_of_a_queue() -> None:
     for begun in sorted(outcome.begun):
         free_at = max(begun / 1e6, free_at) + SERVICE
         simulated.append(free_at * 1e6 - begun)
-    measured, expected = (Histogram().add(values).percentile(99) / 1e6 for values in (outcome.latencies, simulated))
+    measured, expected = (FineHistogram().add(values).percentile(99) / 1e6 for values in (outcome.latencies, simulated))
     assert expected > 3 * SERVICE
     assert 0.8 < measured / expected < 1.2, (measured, expected)
 
@@ -283,7 +282,7 @@ def test_a_server_that_cannot_keep_up_shows_in_the_latency(tmp_path: Path) -> No
     """Twice as much as it can do: who comes at the end has waited for half of the time."""
     with serving(SLEEPY) as server:
         asked = [request(server.port, {"seconds": 0.02})]
-        plan = Plan("127.0.0.1", server.port, asked, rate=100, even=True, duration=2, warmup=0, connections=150)
+        plan = LoadPlan("127.0.0.1", server.port, asked, rate=100, even=True, duration=2, warmup=0, connections=150)
         outcome = run_load(plan)
     last = max(zip(outcome.begun, outcome.latencies, strict=True))[1] / 1e6
     assert 0.7 < last < 6
@@ -293,11 +292,11 @@ def test_a_server_that_cannot_keep_up_shows_in_the_latency(tmp_path: Path) -> No
 def test_a_server_that_goes_away_is_told_and_not_waited_for() -> None:
     with serving(SLEEPY) as server:
         asked = [request(server.port, {"seconds": 0.01})]
-        plan = Plan("127.0.0.1", server.port, asked, concurrency=2, duration=1.5, warmup=0.1, timeout=2)
+        plan = LoadPlan("127.0.0.1", server.port, asked, concurrency=2, duration=1.5, warmup=0.1, timeout=2)
 
-        async def run() -> Outcome:
+        async def run() -> LoadOutcome:
             asyncio.get_running_loop().call_later(0.6, server.process.kill)
-            return await Load(plan).run()
+            return await LoadRun(plan).run()
 
         outcome = asyncio.run(run())
     assert outcome.answered > 10
@@ -306,7 +305,7 @@ def test_a_server_that_goes_away_is_told_and_not_waited_for() -> None:
 
 def test_failures_are_counted(echo: Server) -> None:
     asked = [request(echo.port, [1]), request(echo.port, [1], "/nowhere")]
-    outcome = run_load(Plan("127.0.0.1", echo.port, asked, concurrency=2, duration=0.3, warmup=0))
+    outcome = run_load(LoadPlan("127.0.0.1", echo.port, asked, concurrency=2, duration=0.3, warmup=0))
     assert set(outcome.statuses) == {"200", "404"}
 
 
@@ -327,9 +326,9 @@ BEYOND = """[...document.querySelectorAll("svg text")].filter(text => {
 def test_the_page_is_whole_in_itself_light_and_dark(tmp_path: Path) -> None:
     bench = figures.begin("/srv/<b>models</b>", "plain", 2, "2")
     wild = {"wrong": 3, "checked": 50, "stages": {}, "batches": {}, "generator": {"cpu": 0.99, "late_p99": 0.0}}
-    bench.levels += [level(), level(load=Asked(rate=250.5), **wild), level(load=Asked(concurrency=64))]
+    bench.levels += [level(), level(load=Load(rate=250.5), **wild), level(load=Load(concurrency=64))]
     changes = figures.compare(figures.Bench("x", "", 1, [level(throughput=50)]), bench)
-    page.write(bench, tmp_path / "bench.html", changes)
+    report_page.write(bench, tmp_path / "bench.html", changes)
     with browsing() as browser:
         for dark in (False, True):
             browser.resize(1200, 1000, dark=dark)

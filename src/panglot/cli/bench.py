@@ -18,7 +18,7 @@ from panglot.errors import StartError
 if TYPE_CHECKING:
     from panglot.tools.bench.figures import Bench
     from panglot.tools.bench.levels import Level, Load, Options
-    from panglot.tools.bench.target import Target
+    from panglot.tools.bench.target import BenchTarget
 
 OWN = ("host", "port", "inline", "reload", "timeout", "log_format", "log_level", "tls_cert", "tls_key")
 
@@ -97,7 +97,7 @@ def _opened(target: str, given: dict[str, Any], arguments: tuple[str, ...], fiel
     typed = {name: value for name, value in given.items() if value is not None}
     flags = [*selftest.flags_of(typed), f"--timeout={options.timeout}"]
     token = establish(dataclasses.replace(settings, host="127.0.0.1"), os.environ).token
-    plan = selftest.Plan(
+    plan = selftest.ServerPlan(
         target, package.folder, flags, token, settings.load_timeout, options.timeout, settings.drain, arguments
     )
     with served(plan, package.dialect, field) as aim:
@@ -105,7 +105,7 @@ def _opened(target: str, given: dict[str, Any], arguments: tuple[str, ...], fiel
         yield aim, {**known, **aim.about.api.get("autolog", {})}
 
 
-def _measure(aim: Target, name: str, inputs: int, loads: list[Load], options: Options) -> Bench:
+def _measure(aim: BenchTarget, name: str, inputs: int, loads: list[Load], options: Options) -> Bench:
     from rich.console import Console
 
     from panglot.tools.bench import figures
@@ -127,15 +127,15 @@ def _measure(aim: Target, name: str, inputs: int, loads: list[Load], options: Op
 
 
 def _report(done: Bench, own: dict[str, Any], about: dict[str, Any], old: Bench | None) -> int:
-    from panglot.tools.bench import autolog, figures, table
+    from panglot.tools.bench import autolog, figures, report_table
 
     if not done.levels:
         return 130
     console = terminal.console()
-    table.show(console, done)
+    report_table.show(console, done)
     changes = figures.compare(old, done) if old else []
     if old:
-        table.show_changes(console, changes, old)
+        report_table.show_changes(console, changes, old)
     for level in done.levels:
         if level.wrong:
             click.echo(f"the first wrong answer at {level.load}: {level.first_wrong}", err=True)
@@ -144,8 +144,8 @@ def _report(done: Bench, own: dict[str, Any], about: dict[str, Any], old: Bench 
     if own["json_file"]:
         figures.save(done, own["json_file"])
     if own["html"]:
-        from panglot.tools.bench import page
+        from panglot.tools.bench import report_page
 
-        page.write(done, own["html"], changes)
+        report_page.write(done, own["html"], changes)
     bad = any(level.failed or level.wrong for level in done.levels)
     return 1 if bad or any(change.verdict == "worse" for change in changes) else 0

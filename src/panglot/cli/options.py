@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import os
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import MISSING, Field
@@ -18,6 +19,8 @@ from panglot.settings import Settings, flag, table_of, variables
 from panglot.settings.resolving import Resolved, parse
 from panglot.text import visible
 
+WITHOUT = "settings_without_options"
+"""The attribute of a callback that holds the names of settings it takes no options for."""
 METAVARS = {
     "seconds": "TIME",
     "size": "SIZE",
@@ -32,7 +35,24 @@ METAVARS = {
 
 
 class Grouped(click.Command):
-    """A command whose help shows its options by group, and those of a dialect under its name."""
+    """A command with options for settings, whose help shows them by group, and those of a dialect under its name.
+
+    The options are made when the command is used: which there are depends on the dialects that are installed.
+    """
+
+    @functools.cached_property
+    def setting_options(self) -> list[click.Parameter]:
+        """One option per setting, if the callback wants them: see `setting_options` below."""
+        without = getattr(self.callback, WITHOUT, None)
+        return (
+            []
+            if without is None
+            else [_option(name, about) for name, about in all_settings().items() if name not in without]
+        )
+
+    def get_params(self, ctx: click.Context) -> list[click.Parameter]:
+        own = super().get_params(ctx)
+        return [*own[: len(self.params)], *self.setting_options, *own[len(self.params) :]]
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the options in sections: those of all packages by group, then those of each dialect."""
@@ -74,23 +94,20 @@ def all_settings() -> dict[str, Field[Any]]:
 
 
 def setting_options(function: Callable[..., Any], without: Collection[str] = ()) -> Callable[..., Any]:
-    """Give a command one option per setting, except those it has options of its own for."""
-    for name, about in reversed(all_settings().items()):
-        if name not in without:
-            function = _option(name, about)(function)
+    """Give a command of the class `Grouped` one option per setting, except those it has options of its own for."""
+    setattr(function, WITHOUT, frozenset(without))
     return function
 
 
-def _option(name: str, about: Field[Any]) -> Callable[[Any], Any]:
+def _option(name: str, about: Field[Any]) -> click.Option:
     column = about.metadata
     if column["kind"] == "bool":
         words = f"{flag(name)}/--no-{name.replace('_', '-')}" if about.default else flag(name)
-        return click.option(words, name, is_flag=True, default=None, help=column["help"])
+        return click.Option([words, name], is_flag=True, default=None, help=column["help"])
     metavar = column["metavar"] or ("|".join(column["choices"]) if column["choices"] else METAVARS[column["kind"]])
     several = column["kind"] in ("words", "hosts", "origins")
-    return click.option(
-        *filter(None, (column["short"], flag(name))),
-        name,
+    return click.Option(
+        [*filter(None, (column["short"], flag(name))), name],
         metavar=metavar,
         help=column["help"] + _default(about.default),
         multiple=several,

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from panglot.package import Package
     from panglot.settings import Settings
     from panglot.tools.inputs import Input
-    from panglot.tools.run import Plan, Result
+    from panglot.tools.run import RunPlan, RunResult
 
 OWN = ("host", "port", "inline", "reload", "dev")
 """Settings that mean nothing without a server."""
@@ -40,7 +40,7 @@ def run(path: str, inputs: tuple[str, ...], arguments: tuple[str, ...], save: Pa
     own = {name: given.pop(name) for name in ("form", "repeat", "warmup", "concurrency", "field")}
     from panglot import log
     from panglot.tools.inputs import gather
-    from panglot.tools.run import Plan
+    from panglot.tools.run import RunPlan
 
     if save is not None:
         import panglot.tools.arrays  # noqa: F401  it says what to install, before anything is run
@@ -49,21 +49,21 @@ def run(path: str, inputs: tuple[str, ...], arguments: tuple[str, ...], save: Pa
     gathered = gather(inputs)
     quiet = resolved.sources["log_level"] == "default"
     log.configure(resolved.settings.log_format, "critical" if quiet else resolved.settings.log_level)
-    plan = Plan(own["repeat"], own["warmup"], own["concurrency"], own["field"], record=save is not None)
+    plan = RunPlan(own["repeat"], own["warmup"], own["concurrency"], own["field"], record=save is not None)
     sys.exit(_run(package, resolved.settings, gathered, plan, own["form"], save))
 
 
 def _run(
-    package: Package, settings: Settings, gathered: list[Input], plan: Plan, form: str | None, save: Path | None
+    package: Package, settings: Settings, gathered: list[Input], plan: RunPlan, form: str | None, save: Path | None
 ) -> int:
-    from panglot.tools import results, run
+    from panglot.tools import result_writers, run
 
-    done: list[Result] = []
-    writer = results.writer(form or ("table" if sys.stdout.isatty() else "jsonl"), sys.stdout)
+    done: list[RunResult] = []
+    writer = result_writers.writer(form or ("table" if sys.stdout.isatty() else "jsonl"), sys.stdout)
     began = time.monotonic()
     with Bar(len(gathered), package.name) as bar:
 
-        def tell(result: Result) -> None:
+        def tell(result: RunResult) -> None:
             done.append(result)
             writer.add(result)
             bar.advance()
@@ -78,12 +78,12 @@ def _run(
     if save is not None and done:
         _save(save, done)
     _show_failure(done)
-    line = results.summary(done, len(gathered), time.monotonic() - began)
+    line = result_writers.summary(done, len(gathered), time.monotonic() - began)
     click.echo(line if completed else f"interrupted: {line}", err=True)
     return 130 if not completed else 1 if any(result.failed for result in done) else 0
 
 
-def _save(path: Path, done: list[Result]) -> None:
+def _save(path: Path, done: list[RunResult]) -> None:
     from panglot.tools.arrays import write
     from panglot.tools.run import arrays
 
@@ -93,7 +93,7 @@ def _save(path: Path, done: list[Result]) -> None:
     click.echo(f"{len(saved)} array(s) saved to {path}{left_out}", err=True)
 
 
-def _show_failure(done: list[Result]) -> None:
+def _show_failure(done: list[RunResult]) -> None:
     """The traceback of the first failure: the others are often the same."""
     from panglot.text import visible
 

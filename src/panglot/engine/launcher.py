@@ -12,7 +12,7 @@ from panglot.engine.berths import PoolMemory
 from panglot.engine.context import EngineContext
 from panglot.engine.family import Family
 from panglot.engine.kept_memory import KeptMemory
-from panglot.engine.output import Output
+from panglot.engine.output import ScriptOutput
 from panglot.engine.row import WHOLE, PoolPlan
 from panglot.engine.scratch import Scratch
 from panglot.engine.worker import Worker
@@ -79,11 +79,11 @@ class Launcher:
     def _folder(self, worker: Worker) -> str:
         return f"worker-{worker.generation}"
 
-    def _output(self, worker: Worker) -> Output:
+    def _output(self, worker: Worker) -> ScriptOutput:
         about = {"package": self.package.name, "worker": worker.index}
         if self.plan.name:
             about["pool"] = self.plan.name
-        return Output(
+        return ScriptOutput(
             lambda line: script_log.info("%s", line, extra=about),
             self._dropped,
             self.clock,

@@ -16,7 +16,7 @@ LINES_A_TURN = 100
 """Lines of one worker that are logged before the event loop turns to others."""
 
 
-class Output(asyncio.Protocol):
+class ScriptOutput(asyncio.Protocol):
     """Splits a worker's output into lines. Beyond the rate, bytes are counted and dropped."""
 
     def __init__(

@@ -19,7 +19,7 @@ from panglot.engine import process
 from panglot.engine.call import RUNNING, Call
 from panglot.engine.family import MARK, Family
 from panglot.engine.link import Link
-from panglot.engine.output import Output
+from panglot.engine.output import ScriptOutput
 from panglot_worker import wire
 
 STARTING, LOADING, READY, RETIRING, DEAD = "starting", "loading", "ready", "retiring", "dead"
@@ -100,7 +100,7 @@ class Worker:
         """Whether it has said that nothing can succeed in it any more."""
         self.popen: subprocess.Popen[bytes] | None = None
         self.link = Link(self, generation)
-        self.output: Output | None = None
+        self.output: ScriptOutput | None = None
         self._life_fd = -1
         self._pidfd = -1
         self._out_of_memory_before = cgroups.out_of_memory_kills()
@@ -132,7 +132,7 @@ class Worker:
         folder: Path,
         environment: Mapping[str, str],
         hello: dict[str, Any],
-        output: Output,
+        output: ScriptOutput,
         files: tuple[int, ...] = (),
     ) -> None:
         """Spawn the process and say hello. Raises OSError when it cannot be spawned."""

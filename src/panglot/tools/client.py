@@ -1,4 +1,4 @@
-"""Asking a server that runs already: what it serves, and one request at a time."""
+"""A client of a server that runs already: what it serves, and one request at a time."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 
 from panglot.asking.base import About, Ask
 from panglot.errors import StartError
-from panglot.tools.offline import Reply
+from panglot.tools.offline import OfflineReply
 
 PATIENCE = 120.0
 
@@ -26,18 +26,18 @@ class Client:
     """One server. The token is the caller's PANGLOT_TOKEN. Raises StartError when the server cannot be reached."""
 
     def __init__(self, url: str, dialect: str = "", field: str = "") -> None:
-        parts = urlsplit(url)
+        address = urlsplit(url)
         try:
-            port = parts.port
+            port = address.port
         except ValueError:
             port = -1
-        if not parts.hostname or port == -1:
+        if not address.hostname or port == -1:
             raise StartError(f"{url} is no address of a server", fix="such as http://127.0.0.1:8080")
         self.url = url
-        self.secure = parts.scheme == "https"
-        self.host = parts.hostname
+        self.secure = address.scheme == "https"
+        self.host = address.hostname
         self.port = port or (443 if self.secure else 80)
-        self.wanted = parts.path + (f"?{parts.query}" if parts.query else "")
+        self.wanted = address.path + (f"?{address.query}" if address.query else "")
         self.dialect = dialect
         self.field = field
         self.token = os.environ.get("PANGLOT_TOKEN", "")
@@ -51,7 +51,7 @@ class Client:
         return {"Authorization": f"Bearer {self.token}"} if self.token else {}
 
     def describe(self) -> About:
-        """What the server says of itself; a server that is none of ours is asked for JSON at the path given."""
+        """What the server says about itself. Of a server that is none of ours only the given path is known."""
         status, _, body = self._send("GET", "/openapi.json", {}, b"")
         known: dict[str, Any] = {}
         if status == 200:
@@ -63,15 +63,15 @@ class Client:
         dialect = self.dialect or str(known.get("dialect", ""))
         return About(dialect, path, {}, known.get("api") or {}, self.field)
 
-    def ask(self, asked: Ask, accept: str) -> Reply:
+    def ask(self, asked: Ask, accept: str) -> OfflineReply:
         """Send one request. Failures of the script are replies; raises StartError when there is no answer."""
         content_type, body = asked.encoded()
         headers = {"Content-Type": content_type, "Accept": accept, **asked.headers}
         began = time.perf_counter()
-        status, given, answer = self._send(asked.method, asked.path, headers, body)
+        status, answer_type, answer = self._send(asked.method, asked.path, headers, body)
         taken = int((time.perf_counter() - began) * 1e6)
         error = "" if status < 400 else f"status {status}: {answer[:200].decode(errors='replace')}"
-        return Reply(status, given, answer, total_us=taken, error=error)
+        return OfflineReply(status, answer_type, answer, total_us=taken, error=error)
 
     def get(self, path: str) -> tuple[int, str]:
         """Status and text of a page."""

@@ -42,9 +42,9 @@ NAME = re.compile(r"[a-z]([-a-z0-9]{0,48}[a-z0-9])?")
 """A name for a Service in Kubernetes, with room for a suffix; an image may be called so too."""
 PATH = re.compile(r"[\w.+ /-]+")
 _HOST = r"[a-zA-Z0-9]([a-zA-Z0-9.-]*[a-zA-Z0-9])?(:[0-9]{1,5})?/"
-_PART = r"[a-z0-9]+(?:(?:\.|_{1,2}|-+)[a-z0-9]+)*"
+_COMPONENT = r"[a-z0-9]+(?:(?:\.|_{1,2}|-+)[a-z0-9]+)*"
 IMAGE = re.compile(
-    rf"({_HOST})?{_PART}(/{_PART})*(:[A-Za-z0-9_][A-Za-z0-9_.-]{{0,127}})?(@sha256:[0-9a-f]{{64}})?", re.ASCII
+    rf"({_HOST})?{_COMPONENT}(/{_COMPONENT})*(:[A-Za-z0-9_][A-Za-z0-9_.-]{{0,127}})?(@sha256:[0-9a-f]{{64}})?", re.ASCII
 )
 HEALTH = (
     "import http.client, os, sys; "
@@ -104,7 +104,7 @@ def write(package: Package, settings: Settings, choices: Choices) -> Written:
 
 def render(template: str, values: dict[str, str]) -> str:
     """The template with every `@word@` replaced by its value, once: a value is never looked at again."""
-    return re.sub(r"@([a-z_]+)@", lambda found: values[found[1]], template)
+    return re.sub(r"@([a-z_]+)@", lambda match: values[match[1]], template)
 
 
 def _template(name: str) -> str:
@@ -121,29 +121,29 @@ def _digest(text: str) -> str:
 
 
 def notes(package: Package, settings: Settings) -> tuple[str, ...]:
-    """What will be different in the image, in sentences."""
-    found = []
+    """What will be different in the image, in lines."""
+    lines = []
     if settings.python:
-        found.append(f"panglot.toml sets python = {settings.python}; in the image the script runs in the image's own")
+        lines.append(f"panglot.toml sets python = {settings.python}; in the image the script runs in the image's own")
     if (package.folder / ".dockerignore").exists():
-        found.append(f".dockerignore of the package is not read; its lines belong into {IGNORE}")
+        lines.append(f".dockerignore of the package is not read; its lines belong into {IGNORE}")
     if package.installs:
         listed = " ".join(word for words in package.installs for word in words)
-        found.append(f"the image will lack what config.json lists ({listed}); write it into requirements.txt")
+        lines.append(f"the image will lack what config.json lists ({listed}); write it into requirements.txt")
     for link in sorted(_links_outside(package.folder)):
-        found.append(f"{link.relative_to(package.folder)} is a link to outside of the package; the image will lack it")
-    return tuple(found)
+        lines.append(f"{link.relative_to(package.folder)} is a link to outside of the package; the image will lack it")
+    return tuple(lines)
 
 
 def _links_outside(folder: Path) -> list[Path]:
-    found = []
+    links = []
     for path, folders, files in os.walk(folder):
         folders[:] = [name for name in folders if name not in (".git", ".venv", "venv")]
         for name in (*folders, *files):
             file = Path(path) / name
             if file.is_symlink() and not file.resolve().is_relative_to(folder):
-                found.append(file)
-    return found
+                links.append(file)
+    return links
 
 
 def _check_replaceable(file: Path, is_ours: Callable[[Path], bool]) -> None:
@@ -191,18 +191,18 @@ def _values(package: Package, settings: Settings, choices: Choices, folder: Path
     }
 
 
-def _checked(value: str, shape: re.Pattern[str], what: str, fix: str = "") -> str:
+def _checked(value: str, shape: re.Pattern[str], option: str, fix: str = "") -> str:
     if not shape.fullmatch(value):
-        raise StartError(f"{what} cannot be {value!r} in a generated file", fix=fix)
+        raise StartError(f"{option} cannot be {value!r} in a generated file", fix=fix)
     return value
 
 
-def _relative(path: Path, start: Path, what: str) -> str:
-    return _checked(os.path.relpath(path, start), PATH, what, "use letters, digits, spaces and . _ + - only")
+def _relative(path: Path, start: Path, option: str) -> str:
+    return _checked(os.path.relpath(path, start), PATH, option, "use letters, digits, spaces and . _ + - only")
 
 
 def _ignored(own: str, wheel_name: str) -> str:
-    """What to keep out of the build of the files written here: all but the wheel."""
+    """The lines that keep the files written here out of the image, all but the wheel."""
     if own.split("/")[0] == "..":
         return ""
     return f"{own}\n!{own}/{wheel_name}" if own != "." else "\n".join(FILES)

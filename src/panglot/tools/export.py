@@ -23,7 +23,7 @@ MODELS = {".pdmodel": "paddle", ".json": "paddle", ".onnx": "onnx", ".mge": "meg
 FORMS = {"onnx": "ONNX", "megengine": "MegEngine"}
 PARAMETERS = ".pdiparams"
 TELL_TALE = "PANGLOT-MODEL "
-"""Begins the line with which the loading process answers; frameworks print before and after it."""
+"""The beginning of the line that holds the probe's answer; frameworks print before and after it."""
 AS_PDMODEL = {"FLAGS_enable_pir_api": "0"}
 """What makes Paddle 3 write the form of Paddle 2; it is read when Paddle is imported."""
 NOT_ALL = "Paddle 3 cannot write every net as .pdmodel, such as those with sigmoid or matmul: leave out --pdmodel"
@@ -32,7 +32,7 @@ LAST_LINES = 20
 
 
 @dataclass(frozen=True)
-class Model:
+class ExportedModel:
     """An exported model. `weights` is empty where the model file holds them."""
 
     kind: str
@@ -59,7 +59,7 @@ class Exported:
     seconds: float = 0.0
     problem: str = ""
     output: str = ""
-    models: list[Model] = field(default_factory=list)
+    models: list[ExportedModel] = field(default_factory=list)
     loaded: list[dict[str, Any]] = field(default_factory=list)
     """For each model what the loading process said: inputs, outputs, seconds, or error."""
 
@@ -89,7 +89,7 @@ def export(
 ) -> Exported:
     """Run the script and try each model that came out, Paddle's as .pdmodel if wanted so.
 
-    What goes wrong is in the outcome.
+    What goes wrong is told in the result.
     """
     environ = {**environ, **(AS_PDMODEL if pdmodel else {})}
     root = root_of(script)
@@ -101,22 +101,22 @@ def export(
         words, cwd=root, env=dict(environ), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
         text=True, errors="replace", check=False,
     )  # fmt: skip
-    found = Exported(script, time.monotonic() - began, output=done.stdout)
+    exported = Exported(script, time.monotonic() - began, output=done.stdout)
     if done.returncode:
         how = f"signal {-done.returncode}" if done.returncode < 0 else f"exit code {done.returncode}"
-        found.problem = f"the export script ended with {how}" + (f" ({NOT_ALL})" if pdmodel else "")
-        return found
+        exported.problem = f"the export script ended with {how}" + (f" ({NOT_ALL})" if pdmodel else "")
+        return exported
     changed = [file for file, state in _files(places) if before.get(file) != state]
-    found.models = models(changed)
-    if not found.models:
-        found.problem = _nothing(changed, root)
-        return found
-    if pdmodel and not any(model.file.suffix == ".pdmodel" for model in found.models):
-        found.problem = f"the export script wrote {found.models[0].file.name}, and no .pdmodel"
-        return found
-    found.loaded = [load(model, python, environ) for model in found.models]
-    found.problem = next((str(entry["error"]) for entry in found.loaded if "error" in entry), "")
-    return found
+    exported.models = models(changed)
+    if not exported.models:
+        exported.problem = _nothing(changed, root)
+        return exported
+    if pdmodel and not any(model.file.suffix == ".pdmodel" for model in exported.models):
+        exported.problem = f"the export script wrote {exported.models[0].file.name}, and no .pdmodel"
+        return exported
+    exported.loaded = [load(model, python, environ) for model in exported.models]
+    exported.problem = next((str(entry["error"]) for entry in exported.loaded if "error" in entry), "")
+    return exported
 
 
 def _named(arguments: Sequence[str], root: Path) -> Iterator[Path]:
@@ -140,17 +140,17 @@ def _files(places: Sequence[Path]) -> Iterator[tuple[Path, tuple[int, int]]]:
                     yield file.resolve(), (about.st_mtime_ns, about.st_size)
 
 
-def models(files: Sequence[Path]) -> list[Model]:
+def models(files: Sequence[Path]) -> list[ExportedModel]:
     """The models among files: a program of Paddle needs its parameters beside it."""
-    found = []
+    complete = []
     for file in sorted(set(files)):
         kind = MODELS.get(file.suffix)
         weights = file.with_suffix(PARAMETERS)
         if kind == "paddle" and weights.is_file():
-            found.append(Model(kind, file, weights))
+            complete.append(ExportedModel(kind, file, weights))
         elif kind in FORMS:
-            found.append(Model(kind, file))
-    return found
+            complete.append(ExportedModel(kind, file))
+    return complete
 
 
 def _nothing(changed: Sequence[Path], root: Path) -> str:
@@ -162,7 +162,7 @@ def _nothing(changed: Sequence[Path], root: Path) -> str:
     return "the export script ended well but wrote no model (.pdmodel or .json with .pdiparams, .onnx or .mge)"
 
 
-def load(model: Model, python: str, environ: Mapping[str, str]) -> dict[str, Any]:
+def load(model: ExportedModel, python: str, environ: Mapping[str, str]) -> dict[str, Any]:
     """Load a model in a process of the package's interpreter and run one random input through it."""
     program = (Path(__file__).parent / "export_probe.py").read_text(encoding="utf-8")
     wanted = {"kind": model.kind, "file": str(model.file), "weights": str(model.weights or "")}
@@ -175,6 +175,6 @@ def load(model: Model, python: str, environ: Mapping[str, str]) -> dict[str, Any
         if line.startswith(TELL_TALE):
             answer: dict[str, Any] = json.loads(line.removeprefix(TELL_TALE))
             return answer
-    said = [line for line in done.stderr.splitlines() if line.strip()][-LAST_LINES:]
+    errors = [line for line in done.stderr.splitlines() if line.strip()][-LAST_LINES:]
     how = f"was killed by signal {-done.returncode}" if done.returncode < 0 else f"ended with {done.returncode}"
-    return {"error": f"the process that loaded {model.file.name} {how}: {said[-1] if said else 'it said nothing'}"}
+    return {"error": f"the process that loaded {model.file.name} {how}: {errors[-1] if errors else 'it said nothing'}"}

@@ -14,7 +14,7 @@ from typing import Any
 
 TELL_TALE = "PANGLOT-MODEL "
 UNKNOWN = {2: 16, 3: 16, 4: 224}
-"""What an open length of an input is taken to be, by how many lengths it has; the first, the batch, is 1."""
+"""The length that stands for an open one, by the number of dimensions; the first, the batch, is 1."""
 
 
 class MissingFramework(Exception):
@@ -22,6 +22,7 @@ class MissingFramework(Exception):
 
 
 def main() -> None:
+    """Load and run the model that the first argument describes, and print what came of it."""
     wanted = json.loads(sys.argv[1])
     try:
         load_and_run = {"paddle": paddle, "onnx": onnx, "megengine": megengine}[wanted["kind"]]
@@ -34,6 +35,7 @@ def main() -> None:
 
 
 def paddle(file: str, weights: str) -> dict[str, Any]:
+    """Load and run a model of Paddle."""
     inference = importlib.import_module("paddle.inference")
     began = time.perf_counter()
     config = inference.Config(file, weights)
@@ -54,7 +56,7 @@ def paddle(file: str, weights: str) -> dict[str, Any]:
     predictor.run()
     outputs = []
     for name in predictor.get_output_names():
-        outputs.append(told(name, predictor.get_output_handle(name).copy_to_cpu()))
+        outputs.append(summary(name, predictor.get_output_handle(name).copy_to_cpu()))
     return judged(inputs, outputs, loaded - began, time.perf_counter() - loaded)
 
 
@@ -68,6 +70,7 @@ def described(file: str) -> list[Any]:
 
 
 def onnx(file: str, weights: str) -> dict[str, Any]:
+    """Load and run a model in ONNX."""
     runtime = importlib.import_module("onnxruntime")
     began = time.perf_counter()
     session = runtime.InferenceSession(file, providers=["CPUExecutionProvider"])
@@ -80,11 +83,12 @@ def onnx(file: str, weights: str) -> dict[str, Any]:
         inputs.append({"name": entry.name, "dtype": dtype, "declared": declared, "shape": filled(declared)})
     names = [entry.name for entry in session.get_outputs()]
     results = session.run(names, feed)
-    outputs = [told(name, result) for name, result in zip(names, results)]  # noqa: B905  CPython 3.8
+    outputs = [summary(name, result) for name, result in zip(names, results)]  # noqa: B905  CPython 3.8
     return judged(inputs, outputs, loaded - began, time.perf_counter() - loaded)
 
 
 def megengine(file: str, weights: str) -> dict[str, Any]:
+    """Load and run a model of MegEngine."""
     try:
         lite = importlib.import_module("megenginelite")
     except ModuleNotFoundError:
@@ -108,7 +112,7 @@ def megengine(file: str, weights: str) -> dict[str, Any]:
         inputs.append({"name": name, "dtype": dtype, "declared": shape, "shape": shape})
     network.forward()
     network.wait()
-    outputs = [told(name, network.get_io_tensor(name).to_numpy()) for name in network.get_all_output_name()]
+    outputs = [summary(name, network.get_io_tensor(name).to_numpy()) for name in network.get_all_output_name()]
     return judged(inputs, outputs, loaded - began, time.perf_counter() - loaded)
 
 
@@ -125,11 +129,11 @@ def random(shape: list[int], dtype: str) -> Any:
     return source.integers(0, 2, shape).astype(dtype)
 
 
-def told(name: str, value: Any) -> dict[str, Any]:
+def summary(name: str, value: Any) -> dict[str, Any]:
     numpy = importlib.import_module("numpy")
-    found = numpy.asarray(value)
-    finite = bool(numpy.isfinite(found).all()) if found.dtype.kind == "f" else True
-    return {"name": name, "dtype": str(found.dtype), "shape": list(found.shape), "finite": finite}
+    array = numpy.asarray(value)
+    finite = bool(numpy.isfinite(array).all()) if array.dtype.kind == "f" else True
+    return {"name": name, "dtype": str(array.dtype), "shape": list(array.shape), "finite": finite}
 
 
 def judged(inputs: Any, outputs: Any, load_seconds: float, run_seconds: float) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""What the inputs of a command stand for: files, folders, globs, JSON, JSON lines, or standard input."""
+"""The inputs of a command: from files, folders, globs, JSON, JSON lines, or standard input."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ SOURCE = (".py", ".pyc", ".toml", ".md")
 
 
 @dataclass(frozen=True)
-class Unreadable:
-    """An input that is none, and why."""
+class UnreadableInput:
+    """An input that cannot be read, and why."""
 
     name: str
     problem: str
 
 
-Input = Given | Unreadable
+Input = Given | UnreadableInput
 
 
 def gather(words: Sequence[str], stdin: TextIO | None = None) -> list[Input]:
@@ -37,10 +37,10 @@ def gather(words: Sequence[str], stdin: TextIO | None = None) -> list[Input]:
             "no inputs", fix="name files, folders or globs, JSON such as '{\"x\": 1}', or - for lines of it"
         )
     places = enumerate(words, 1)
-    found = [entry for place, word in places for entry in _expand(word, f"input {place}", stdin or sys.stdin)]
-    if not found:
+    inputs = [entry for place, word in places for entry in _expand(word, f"input {place}", stdin or sys.stdin)]
+    if not inputs:
         raise StartError(f"no inputs in {' '.join(words)}")
-    return found
+    return inputs
 
 
 def _expand(word: str, name: str, stdin: TextIO) -> Iterator[Input]:
@@ -84,7 +84,7 @@ def _file(path: Path) -> Iterator[Input]:
             with path.open("rb"):
                 yield Given(str(path), file=path)
     except (OSError, UnicodeDecodeError) as error:
-        yield Unreadable(str(path), getattr(error, "strerror", "") or f"not UTF-8: {error}")
+        yield UnreadableInput(str(path), getattr(error, "strerror", "") or f"not UTF-8: {error}")
 
 
 def _lines(name: str, text: str) -> Iterator[Input]:
@@ -97,5 +97,5 @@ def _value(name: str, text: str) -> Input:
     try:
         value: Any = json.loads(text)
     except ValueError as error:
-        return Unreadable(name, f"not JSON: {error}")
+        return UnreadableInput(name, f"not JSON: {error}")
     return Given(name, value=value)

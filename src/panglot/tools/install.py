@@ -40,11 +40,11 @@ print(json.dumps({"version": sys.version, "path": path}))
 
 def commands(package: Package) -> list[tuple[str, ...]]:
     """The arguments of every `pip install`, in order: the platform's own list, then requirements.txt."""
-    found = list(package.installs)
+    arguments = list(package.installs)
     file = requirements(package)
     if file is not None:
-        found.append(("-r", os.path.relpath(file, package.folder)))
-    return found
+        arguments.append(("-r", os.path.relpath(file, package.folder)))
+    return arguments
 
 
 def requirements(package: Package) -> Path | None:
@@ -61,7 +61,7 @@ def _is_line(line: str) -> bool:
 
 
 def environment(package: Package, settings: Settings, cache: Path | None = None) -> str:
-    """The interpreter to run the script in, its environment made now or found. Raises StartError."""
+    """The interpreter to run the script in. Its environment is made, unless it is there already. Raises StartError."""
     wanted = commands(package)
     if not wanted:
         return settings.python
@@ -86,14 +86,14 @@ def _ask(python: str) -> tuple[str, list[str]]:
     """The version of an interpreter, and the folders its packages are in."""
     try:
         done = subprocess.run([python, "-c", PATHS], capture_output=True, text=True, timeout=60, check=True)
-        found = json.loads(done.stdout)
+        answer = json.loads(done.stdout)
     except (OSError, ValueError, subprocess.SubprocessError) as error:
         raise StartError(f"{python} is no Python interpreter: {error}") from None
-    return found["version"], found["path"]
+    return answer["version"], answer["path"]
 
 
 def _name(package: Package, python: str, version: str, wanted: list[tuple[str, ...]]) -> str:
-    """One folder for everything that may make a difference: interpreter, commands, and the files they name."""
+    """The name of the folder: it depends on the interpreter, the commands, and the files they name."""
     digest = hashlib.sha256(f"{os.path.realpath(python)} {python} {version} {wanted}".encode())
     for words in wanted:
         file = package.folder / words[-1]
@@ -105,7 +105,7 @@ def _name(package: Package, python: str, version: str, wanted: list[tuple[str, .
 
 @contextlib.contextmanager
 def _locked(folder: Path) -> Iterator[None]:
-    """One builder at a time; the others wait, and find the work done."""
+    """Hold the lock of a folder: one process builds, the others wait and use what it built."""
     with open(folder / "lock", "w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         yield

@@ -1,4 +1,4 @@
-"""A package run without a server: the engine alone, asked one request at a time or several."""
+"""A package run without a server: the engine alone, with one call at a time or several."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from panglot_worker import wire
 
 WORKER_STOP = 2.0
 PASSING = ("back_off", "queue_full")
-"""Faults that end by themselves."""
+"""Codes of faults that pass by themselves."""
 PAUSE = 0.1
 RESULTS = "application/json, application/x-ndjson, */*"
 
 
 @dataclass(frozen=True)
-class Reply:
+class OfflineReply:
     """An answer. `times` are microseconds by stage; `error` says why the script failed, `traceback` where."""
 
     status: int
@@ -40,14 +40,14 @@ class Reply:
     error: str = ""
     traceback: str = ""
     code: str = ""
-    """Of a fault: docs/http.md lists them."""
+    """The code of a fault; docs/http.md lists them."""
 
     @property
     def failed(self) -> bool:
         return self.status >= 400
 
     def value(self) -> Any:
-        """The answer as a value: parsed JSON, a list for lines of it, text, or how many bytes there are of what."""
+        """The answer as a value: parsed JSON, a list for JSON lines, text, or a note on its size and type."""
         kind = self.content_type.partition(";")[0].strip().lower()
         try:
             if kind == "application/x-ndjson":
@@ -62,7 +62,7 @@ class Reply:
 
 
 class QuietEngine(LocalEngine):
-    """An engine whose failures are told with the results, and not in a log as well."""
+    """An engine that keeps failures for the results, and does not log them."""
 
     def trouble(self, request_id: str, message: str, traceback: str) -> None:
         self.troubles.append(Trouble(time.time(), request_id, message, traceback))
@@ -83,10 +83,10 @@ class Offline:
 
     @property
     def api(self) -> dict[str, Any]:
-        found: dict[str, Any] = self.engine.description.get("api") or {}
-        return found
+        api: dict[str, Any] = self.engine.description.get("api") or {}
+        return api
 
-    async def ask(self, asked: Ask, accept: str = RESULTS) -> Reply:
+    async def ask(self, asked: Ask, accept: str = RESULTS) -> OfflineReply:
         """Run one request through the package. Failures are replies; raises OSError when an input cannot be read."""
         content_type, body = asked.encoded()
         self.asked += 1
@@ -117,8 +117,8 @@ class Offline:
                 return (route.target or route.path).encode()
         return self.path.encode()
 
-    def _explained(self, answer: Reply, call: Call) -> Reply:
-        """The reply with the failure that a dialect has worded itself."""
+    def _explained(self, answer: OfflineReply, call: Call) -> OfflineReply:
+        """The reply with the error and traceback that the engine kept, where the answer has none."""
         name = call.request_id.decode()
         for trouble in reversed(self.engine.troubles):
             died = answer.code == "worker_died" and not trouble.request_id
@@ -128,17 +128,18 @@ class Offline:
 
 
 class Waiting(Call):
-    """A call whose answer is awaited. An answer in parts is put together."""
+    """A call whose answer is awaited. The chunks of a stream are joined."""
 
     __slots__ = ("answer", "begun")
 
     def __init__(self, request_id: bytes) -> None:
         super().__init__()
         self.request_id = request_id
-        self.answer: asyncio.Future[Reply] = asyncio.get_running_loop().create_future()
+        self.answer: asyncio.Future[OfflineReply] = asyncio.get_running_loop().create_future()
         self.begun: list[bytes] = []
 
     def reply(self, reply: wire.Reply) -> None:
+        """Set the answer once it is complete, or keep a chunk of it."""
         if self.answer.done():
             return
         if reply.flags & wire.ERROR:
@@ -147,22 +148,22 @@ class Waiting(Call):
         self.begun.append(bytes(reply.body))
         if not reply.flags & wire.MORE:
             content_type = reply.head.split(b"\0")[0].decode("latin-1")
-            self.answer.set_result(Reply(reply.status, content_type, b"".join(self.begun), reply.times))
+            self.answer.set_result(OfflineReply(reply.status, content_type, b"".join(self.begun), reply.times))
 
     def fail(self, fault: Fault) -> None:
         if not self.answer.done():
             self.answer.set_result(_refused(fault))
 
 
-def _failed(reply: wire.Reply) -> Reply:
+def _failed(reply: wire.Reply) -> OfflineReply:
     problem = json.loads(bytes(reply.body))
     traceback = str(problem["traceback"])
     error = traceback.strip().rpartition("\n")[2] or str(problem["message"])
-    return Reply(reply.status, "", b"", reply.times, 0, error, traceback)
+    return OfflineReply(reply.status, "", b"", reply.times, 0, error, traceback)
 
 
-def _refused(fault: Fault) -> Reply:
-    return Reply(fault.status, "", b"", error=fault.message, code=fault.code)
+def _refused(fault: Fault) -> OfflineReply:
+    return OfflineReply(fault.status, "", b"", error=fault.message, code=fault.code)
 
 
 @asynccontextmanager

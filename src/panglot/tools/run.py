@@ -16,13 +16,13 @@ from panglot.errors import StartError
 from panglot.package import Package
 from panglot.settings import Settings
 from panglot.tools import stages
-from panglot.tools.inputs import Input, Unreadable
-from panglot.tools.offline import RESULTS, Offline, Reply, offline
+from panglot.tools.inputs import Input, UnreadableInput
+from panglot.tools.offline import RESULTS, Offline, OfflineReply, offline
 from panglot_worker.wire import STAGES
 
 
 @dataclass(frozen=True)
-class Plan:
+class RunPlan:
     """How to run: each input `repeat` times after `warmup` runs of the first, `concurrency` at once."""
 
     repeat: int = 1
@@ -34,7 +34,7 @@ class Plan:
 
 
 @dataclass(frozen=True)
-class Result:
+class RunResult:
     """What came of one input. Times are milliseconds, the median of its runs."""
 
     name: str
@@ -53,11 +53,11 @@ class Result:
         return bool(self.error) or self.status >= 400
 
 
-Told = Callable[[Result], None]
+Told = Callable[[RunResult], None]
 
 
 async def run(
-    package: Package, settings: Settings, inputs: Sequence[Input], plan: Plan, tell: Told, loaded: Callable[[], None]
+    package: Package, settings: Settings, inputs: Sequence[Input], plan: RunPlan, tell: Told, loaded: Callable[[], None]
 ) -> bool:
     """Run every input and tell each result, in the order of the inputs. False when Ctrl-C ended it early.
 
@@ -78,7 +78,7 @@ async def run(
 
 
 async def _all(
-    package: Package, settings: Settings, inputs: Sequence[Input], plan: Plan, tell: Told, loaded: Callable[[], None]
+    package: Package, settings: Settings, inputs: Sequence[Input], plan: RunPlan, tell: Told, loaded: Callable[[], None]
 ) -> None:
     async with offline(package, settings) as running:
         about = asking.about_package(package, running.path, running.api, plan.field)
@@ -87,7 +87,7 @@ async def _all(
         for _ in range(plan.warmup if first else 0):
             assert first is not None
             await _one(running, about, first, dataclasses.replace(plan, repeat=1))
-        waiting: list[asyncio.Future[Result]] = []
+        waiting: list[asyncio.Future[RunResult]] = []
         try:
             for entry in inputs:
                 waiting.append(asyncio.ensure_future(_one(running, about, entry, plan)))
@@ -102,32 +102,32 @@ async def _all(
                 task.cancel()
 
 
-async def _one(running: Offline, about: About, entry: Input, plan: Plan) -> Result:
-    if isinstance(entry, Unreadable):
-        return Result(entry.name, error=entry.problem)
+async def _one(running: Offline, about: About, entry: Input, plan: RunPlan) -> RunResult:
+    if isinstance(entry, UnreadableInput):
+        return RunResult(entry.name, error=entry.problem)
     try:
         asked = asking.ask(about, entry)
         accept = f"{stages.STAGES}, {RESULTS}" if plan.record else RESULTS
         replies = [await running.ask(asked, accept) for _ in range(plan.repeat)]
     except StartError as error:
-        return Result(entry.name, error=error.problem + (f" (fix: {error.fix})" if error.fix else ""))
+        return RunResult(entry.name, error=error.problem + (f" (fix: {error.fix})" if error.fix else ""))
     except OSError as error:
-        return Result(entry.name, error=error.strerror or str(error))
+        return RunResult(entry.name, error=error.strerror or str(error))
     return _result(entry.name, replies)
 
 
-def _result(name: str, replies: list[Reply]) -> Result:
+def _result(name: str, replies: list[OfflineReply]) -> RunResult:
     recorded: dict[str, stages.Leaves] = {}
     plain = []
     for reply in replies:
         if reply.content_type == stages.STAGES:
-            whole = stages.parse(reply.body)
-            recorded = recorded or whole.stages
-            reply = dataclasses.replace(reply, content_type=whole.content_type, body=whole.body)
+            record = stages.parse(reply.body)
+            recorded = recorded or record.stages
+            reply = dataclasses.replace(reply, content_type=record.content_type, body=record.body)
         plain.append(reply)
     first = next((reply for reply in plain if reply.failed or reply.error), plain[0])
     error = first.error if first.failed or first.error else ""
-    return Result(
+    return RunResult(
         name,
         first.status,
         first.value() if first.body else None,
@@ -140,7 +140,7 @@ def _result(name: str, replies: list[Reply]) -> Result:
     )
 
 
-def _medians(replies: list[Reply]) -> dict[str, float]:
+def _medians(replies: list[OfflineReply]) -> dict[str, float]:
     times = {
         stage: statistics.median(reply.times[index] for reply in replies) / 1000 for index, stage in enumerate(STAGES)
     }
@@ -148,17 +148,17 @@ def _medians(replies: list[Reply]) -> dict[str, float]:
     return {stage: round(value, 3) for stage, value in times.items()}
 
 
-def arrays(results: Sequence[Result]) -> tuple[dict[str, Any], list[str]]:
+def arrays(results: Sequence[RunResult]) -> tuple[dict[str, Any], list[str]]:
     """The final values of all results by key, for `--save`, and the keys of those that are no arrays.
 
     A key is `prob`, or `cat.png/prob` when there are several inputs.
     """
     from panglot.tools.arrays import as_saved
 
-    found: dict[str, Any] = {}
+    values: dict[str, Any] = {}
     for result in results:
         start = f"{result.name}/" if len(results) > 1 else ""
-        found |= {start + (path or "output"): as_saved(leaf) for path, leaf in result.stages.get("final", {}).items()}
-    return {key: array for key, array in found.items() if array is not None}, [
-        key for key, array in found.items() if array is None
+        values |= {start + (path or "output"): as_saved(leaf) for path, leaf in result.stages.get("final", {}).items()}
+    return {key: array for key, array in values.items() if array is not None}, [
+        key for key, array in values.items() if array is None
     ]

@@ -48,12 +48,12 @@ def parse(body: bytes) -> Recorded:
         answer = body[at - about["size"] : at]
         stages: dict[str, Leaves] = {}
         for name, rows in about["stages"].items():
-            found: Leaves = {}
+            leaves: Leaves = {}
             for row in rows:
                 size = row.get("size", 0)
-                found[row["path"]] = _leaf(row, body[at : at + size])
+                leaves[row["path"]] = _leaf(row, body[at : at + size])
                 at += size
-            stages[name] = found
+            stages[name] = leaves
         return Recorded(about["answer"]["status"], about["answer"]["content_type"], answer, stages)
     except (KeyError, TypeError, struct.error) as error:
         raise ValueError(f"this record of stages is damaged: {error}") from None

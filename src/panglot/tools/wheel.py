@@ -30,7 +30,7 @@ FILE = 0o100644 << 16
 
 
 def build() -> bytes:
-    """The wheel. Raises StartError where there is nothing to tell what it needs."""
+    """The bytes of the wheel. Raises StartError where nothing tells what it needs."""
     files = dict(sorted({**_modules(), **_about()}.items()))
     files[f"{ABOUT}/WHEEL"] = TAGS.encode()
     record = "".join(f"{name},sha256={_digest(body)},{len(body)}\n" for name, body in files.items())
@@ -60,14 +60,14 @@ def _digest(body: bytes) -> str:
 
 def _modules() -> dict[str, bytes]:
     """Every file of our import packages, by its name in the wheel."""
-    found = {}
+    files = {}
     for package in (panglot, panglot_worker):
         folder = Path(package.__path__[0])
         for file in folder.rglob("*"):
             name = file.relative_to(folder.parent)
-            if file.is_file() and file.suffix != ".pyc" and not any(part.startswith(".") for part in name.parts):
-                found[name.as_posix()] = file.read_bytes()
-    return found
+            if file.is_file() and file.suffix != ".pyc" and not any(word.startswith(".") for word in name.parts):
+                files[name.as_posix()] = file.read_bytes()
+    return files
 
 
 # What it is called, needs and offers
@@ -75,28 +75,31 @@ def _modules() -> dict[str, bytes]:
 
 def _about() -> dict[str, bytes]:
     root = Path(panglot.__path__[0]).resolve().parents[1]
-    found = _of_source(root) or _of_installed()
-    if not found:
+    about = _of_source(root) or _of_installed()
+    if not about:
         problem = "this copy of Panglot was neither installed nor is it a source checkout, so its needs are not known"
         raise StartError(problem, file=str(root), fix="install it with pip")
-    return {f"{ABOUT}/{name}": body for name, body in found.items()}
+    return {f"{ABOUT}/{name}": body for name, body in about.items()}
 
 
 def _of_installed() -> dict[str, bytes]:
     """What was written when these very files were installed."""
-    for one in metadata.distributions(name="panglot"):
-        files = {file.as_posix(): file for file in one.files or ()}
+    for distribution in metadata.distributions(name="panglot"):
+        files = {file.as_posix(): file for file in distribution.files or ()}
         known = files.get("panglot/__init__.py")
-        if known is None or Path(str(one.locate_file(known))).resolve() != Path(str(panglot.__file__)).resolve():
+        if (
+            known is None
+            or Path(str(distribution.locate_file(known))).resolve() != Path(str(panglot.__file__)).resolve()
+        ):
             continue
-        parts = {name.partition(".dist-info/")[2]: file for name, file in files.items()}
-        wanted = [name for name in parts if name in ("METADATA", "entry_points.txt") or name.startswith("licenses/")]
-        return {name: parts[name].read_binary() for name in wanted}
+        inside = {name.partition(".dist-info/")[2]: file for name, file in files.items()}
+        wanted = [name for name in inside if name in ("METADATA", "entry_points.txt") or name.startswith("licenses/")]
+        return {name: inside[name].read_binary() for name in wanted}
     return {}
 
 
 def _of_source(root: Path) -> dict[str, bytes]:
-    """The same from pyproject.toml."""
+    """What pyproject.toml says, where these files are a source checkout."""
     try:
         project = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     except (OSError, KeyError, tomllib.TOMLDecodeError):
@@ -123,8 +126,8 @@ def _metadata(project: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _only_with(extra: str, needed: str) -> str:
-    what, _, marker = (part.strip() for part in needed.partition(";"))
-    return f'{what}; ({marker}) and extra == "{extra}"' if marker else f'{what}; extra == "{extra}"'
+    requirement, _, marker = (word.strip() for word in needed.partition(";"))
+    return f'{requirement}; ({marker}) and extra == "{extra}"' if marker else f'{requirement}; extra == "{extra}"'
 
 
 def _section(name: str, table: Mapping[str, str]) -> str:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from panglot.engine.call import Call, Fault, Step
 from panglot.web.contract import InferRoute
 from panglot.web.front import Front
-from panglot.web.spool import Upload
+from panglot.web.spool import SpooledBody
 from panglot_worker import wire
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ class Exchange(Call):
         self.lines = b""
         """Further header lines of the answer: the platform's request id, and what browsers need from other origins."""
         self.pieces: list[bytes | bytearray] = []
-        self.upload: Upload | None = None
+        self.upload: SpooledBody | None = None
         """The body, where it is written to a file."""
 
     def take_in(self, body: bytes) -> None:
@@ -80,7 +80,7 @@ class Exchange(Call):
         else:
             pieces.append(bytearray(body))
 
-    def use_upload(self, upload: Upload) -> None:
+    def use_upload(self, upload: SpooledBody) -> None:
         """Make the path of the uploaded file the body that the script is given."""
         path = bytes(upload.path)
         self.pieces, self.size = [path], len(path)

@@ -22,7 +22,7 @@ from panglot.web.contract import InferRoute
 from panglot.web.exchange import BLUNDER, Exchange, answer_bytes
 from panglot.web.front import Front
 from panglot.web.head import RequestHead, RequestRefused
-from panglot.web.spool import Upload
+from panglot.web.spool import SpooledBody
 
 USUAL_END = len(b" HTTP/1.1")
 CHUNK_OVERHEAD = 32
@@ -209,7 +209,7 @@ class HttpConnection(Answering):
     def _too_large(self, most: int) -> Fault:
         return Fault(413, "body_too_large", f"the request body is larger than {most} bytes")
 
-    def _spool(self, upload: Upload, body: bytes) -> None:
+    def _spool(self, upload: SpooledBody, body: bytes) -> None:
         if self.body_bytes > self.limits.video_bytes:
             self._stop(self._too_large(self.limits.video_bytes), "body")
         if not upload.write(body):

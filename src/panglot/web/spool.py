@@ -34,11 +34,11 @@ class Spool:
         self._trouble = 0
         """The number of the error that was logged last; 0 once a body has been kept since."""
 
-    def begin(self) -> Upload:
+    def begin(self) -> SpooledBody:
         if self.threads is None:
             self.threads = ThreadPoolExecutor(2, "spool")
         self._count += 1
-        return Upload(self, str(self._count))
+        return SpooledBody(self, str(self._count))
 
     def saved(self, error: OSError | None) -> None:
         """Log an error of saving a body, once and not for every body."""
@@ -53,7 +53,7 @@ class Spool:
             self.folder.close()
 
 
-class Upload:
+class SpooledBody:
     """One body on its way to a file. Everything but `_save` runs on the event loop."""
 
     def __init__(self, spool: Spool, name: str) -> None:

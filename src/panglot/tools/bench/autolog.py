@@ -70,8 +70,8 @@ def _system() -> str:
         text = Path("/etc/os-release").read_text(encoding="utf-8")
     except OSError:
         return platform.system()
-    found = dict(re.findall(r'^(\w+)="?([^"\n]*)"?$', text, re.MULTILINE))
-    return f"{found.get('NAME', 'Linux').partition(' ')[0]} {found.get('VERSION_ID', '')}".strip()
+    fields = dict(re.findall(r'^(\w+)="?([^"\n]*)"?$', text, re.MULTILINE))
+    return f"{fields.get('NAME', 'Linux').partition(' ')[0]} {fields.get('VERSION_ID', '')}".strip()
 
 
 def _cuda() -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""What a bench writes down: one JSON object, and how it compares with an older one."""
+"""The figures of a bench as one JSON object, and how they compare with older ones."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from panglot.tools.bench.levels import Level, Load
 
 VERSION = 1
 SURE = 2.0
-"""A difference counts when it is so many times as large as its standard error."""
+"""How many times its standard error a difference must be to count."""
 
 
 @dataclass
 class Bench:
-    """All levels of one run, and what was asked with what."""
+    """All levels of one run, the target and the machine."""
 
     target: str
     dialect: str
@@ -105,8 +105,8 @@ def _change(load: Load, figure: str, before: Level, now: Level) -> Change:
 
 
 def _error(slices: Sequence[dict[str, float]], figure: str) -> float:
-    """The standard error of a figure, from the scatter of the parts of its window."""
-    values = [part[figure] for part in slices]
+    """The standard error of a figure, from its scatter over the slices of the run."""
+    values = [window[figure] for window in slices]
     if len(values) < 2:
         return math.inf
     mean = sum(values) / len(values)

@@ -9,13 +9,13 @@ FINE = 7
 """Bits of a value that are kept: buckets double in width every 2**FINE of them."""
 
 
-class Histogram:
+class FineHistogram:
     """Values are whole microseconds. Percentiles are those of the recorded values, to the width of a bucket."""
 
     def __init__(self, counts: Mapping[int, int] | None = None) -> None:
         self.counts: dict[int, int] = dict(counts or {})
 
-    def add(self, values: Iterable[float]) -> Histogram:
+    def add(self, values: Iterable[float]) -> FineHistogram:
         counts = self.counts
         for value in values:
             index = bucket(int(value))
@@ -36,7 +36,7 @@ class Histogram:
                 return middle(index)
         return 0.0
 
-    def merge(self, other: Histogram) -> Histogram:
+    def merge(self, other: FineHistogram) -> FineHistogram:
         for index, count in other.counts.items():
             self.counts[index] = self.counts.get(index, 0) + count
         return self
@@ -48,7 +48,7 @@ class Histogram:
         return {str(index): self.counts[index] for index in sorted(self.counts)}
 
     @classmethod
-    def of(cls, saved: Mapping[str, Any]) -> Histogram:
+    def of(cls, saved: Mapping[str, Any]) -> FineHistogram:
         return cls({int(index): int(count) for index, count in saved.items()})
 
 

@@ -1,4 +1,4 @@
-"""One load after the other, and the figures of each."""
+"""Putting one load after the other on a target, and the figures of each."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from panglot.errors import StartError
-from panglot.tools.bench.histogram import Histogram
-from panglot.tools.bench.load import Outcome, Plan
-from panglot.tools.bench.target import Batches, Target
-from panglot.tools.bench.watching import Watch
+from panglot.tools.bench.histogram import FineHistogram
+from panglot.tools.bench.load import LoadOutcome, LoadPlan
+from panglot.tools.bench.process_cost import CostWatch
+from panglot.tools.bench.target import Batches, BenchTarget
 
 SHARES = (50, 90, 95, 99, 99.9)
 SLICES = 10
-"""The window is cut into so many parts, whose scatter says how sure a figure is."""
+"""Into how many slices a run is cut; the scatter between them says how sure a figure is."""
 STAGE = re.compile(r"([\w.-]+);dur=([\d.]+)")
 BOTTLENECK = 0.85
-"""A generator that uses more of its core than this is what was measured."""
+"""Where the load generator uses more of its core than this, it was the bottleneck."""
 LATE_MS = 2.0
 
 
 @dataclass(frozen=True)
 class Load:
-    """How hard to ask: so many requests under way at any time, or so many begun per second."""
+    """A load: `concurrency` requests under way at any time, or `rate` begun per second."""
 
     concurrency: int = 0
     rate: float = 0.0
@@ -41,6 +41,8 @@ class Load:
 
 @dataclass(frozen=True)
 class Options:
+    """How each load is put on the target. Times are seconds."""
+
     duration: float = 10.0
     warmup: float = 1.0
     even: bool = False
@@ -65,7 +67,7 @@ class Level:
     unanswered: int
     stages: dict[str, dict[str, float]]
     batches: dict[str, int]
-    """How many batches had up to so many items, and more than the size before."""
+    """How many batches had at most this many items, and more than the size before."""
     mean_batch: float | None
     cost: dict[str, Any]
     generator: dict[str, float]
@@ -80,24 +82,25 @@ class Level:
         return refused + sum(self.errors.values()) + self.unanswered
 
     def warnings(self) -> list[str]:
-        found = []
+        """What makes these figures doubtful, in sentences."""
+        warnings = []
         if self.generator["cpu"] > BOTTLENECK:
-            found.append(f"at {self.load} the load generator itself was the bottleneck")
+            warnings.append(f"at {self.load} the load generator itself was the bottleneck")
         elif self.load.rate and self.generator["late_p99"] > LATE_MS:
             late = self.generator["late_p99"]
-            found.append(
+            warnings.append(
                 f"at {self.load} one in a hundred requests went out {late:.1f} ms late: this machine is too busy"
             )
         if self.unanswered:
-            found.append(f"at {self.load} {self.unanswered} requests were never answered")
-        return found
+            warnings.append(f"at {self.load} {self.unanswered} requests were never answered")
+        return warnings
 
 
-def measure(target: Target, loads: Sequence[Load], options: Options, tell: Callable[[Level], None]) -> None:
-    """Ask the target at each load in turn. Raises StartError when it cannot be asked at all."""
+def measure(target: BenchTarget, loads: Sequence[Load], options: Options, tell: Callable[[Level], None]) -> None:
+    """Put each load on the target in turn, and tell its figures. Raises StartError when the generator fails."""
     for load in loads:
         before = target.batches()
-        watch = Watch(target.pid)
+        watch = CostWatch(target.pid)
         started = time.monotonic()
         generator = _generate(target, load, options)
         try:
@@ -112,8 +115,8 @@ def measure(target: Target, loads: Sequence[Load], options: Options, tell: Calla
         tell(_level(load, outcome, options, cost.as_dict(), target.batches().since(before)))
 
 
-def _generate(target: Target, load: Load, options: Options) -> subprocess.Popen[str]:
-    plan = Plan(
+def _generate(target: BenchTarget, load: Load, options: Options) -> subprocess.Popen[str]:
+    plan = LoadPlan(
         target.client.host,
         target.client.port,
         [base64.b64encode(request).decode() for request in target.requests],
@@ -139,24 +142,24 @@ def _generate(target: Target, load: Load, options: Options) -> subprocess.Popen[
     return process
 
 
-def _outcome(process: subprocess.Popen[str]) -> Outcome:
-    told, complaint = process.communicate()
+def _outcome(process: subprocess.Popen[str]) -> LoadOutcome:
+    output, errors = process.communicate()
     if process.returncode:
-        raise StartError(f"the load generator failed: {complaint.strip().rpartition(chr(10))[2]}")
+        raise StartError(f"the load generator failed: {errors.strip().rpartition(chr(10))[2]}")
     try:
-        return Outcome(**json.loads(told))
+        return LoadOutcome(**json.loads(output))
     except ValueError:
         raise StartError("the load generator ended early", fix="is there enough memory?") from None
 
 
-def _level(load: Load, outcome: Outcome, options: Options, cost: dict[str, Any], batches: Batches) -> Level:
+def _level(load: Load, outcome: LoadOutcome, options: Options, cost: dict[str, Any], batches: Batches) -> Level:
     latencies = outcome.latencies
-    histogram = Histogram().add(latencies)
+    histogram = FineHistogram().add(latencies)
     latency = {f"p{share:g}": histogram.percentile(share) / 1000 for share in SHARES}
     mean = sum(latencies) / len(latencies) / 1000 if latencies else 0.0
     latency = {"mean": mean, "min": min(latencies, default=0) / 1000, **latency}
     latency["max"] = max(latencies, default=0) / 1000
-    late = Histogram().add(outcome.late)
+    late = FineHistogram().add(outcome.late)
     return Level(
         load,
         outcome.seconds,
@@ -181,12 +184,12 @@ def _level(load: Load, outcome: Outcome, options: Options, cost: dict[str, Any],
 
 def stage_times(timings: Iterable[str]) -> dict[str, dict[str, float]]:
     """Mean, median and 99th percentile of every stage that the server names."""
-    found: dict[str, list[float]] = defaultdict(list)
+    times: dict[str, list[float]] = defaultdict(list)
     for line in timings:
         for name, milliseconds in STAGE.findall(line):
-            found[name].append(float(milliseconds))
+            times[name].append(float(milliseconds))
     figures = {}
-    for name, values in found.items():
+    for name, values in times.items():
         values.sort()
         last = len(values) - 1
         figures[name] = {
@@ -197,16 +200,16 @@ def stage_times(timings: Iterable[str]) -> dict[str, dict[str, float]]:
     return figures
 
 
-def _slices(outcome: Outcome, duration: float) -> list[dict[str, float]]:
-    """Throughput, median and 99th percentile of each part of the window."""
+def _slices(outcome: LoadOutcome, duration: float) -> list[dict[str, float]]:
+    """Throughput, median and 99th percentile of each slice of the run."""
     width = duration * 1e6 / SLICES
-    parts: list[list[int]] = [[] for _ in range(SLICES)]
+    slices: list[list[int]] = [[] for _ in range(SLICES)]
     for begun, latency in zip(outcome.begun, outcome.latencies, strict=True):
-        parts[min(SLICES - 1, int(begun / width))].append(latency)
+        slices[min(SLICES - 1, int(begun / width))].append(latency)
     figures = []
-    for part in parts:
-        if part:
-            counts = Histogram().add(part)
+    for slice_latencies in slices:
+        if slice_latencies:
+            counts = FineHistogram().add(slice_latencies)
             middle, tail = counts.percentile(50) / 1000, counts.percentile(99) / 1000
-            figures.append({"throughput": len(part) / (width / 1e6), "p50": middle, "p99": tail})
+            figures.append({"throughput": len(slice_latencies) / (width / 1e6), "p50": middle, "p99": tail})
     return figures

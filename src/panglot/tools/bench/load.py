@@ -1,7 +1,7 @@
 """The load generator: a process of its own, so that nothing else disturbs its clock.
 
-A plan comes in as one JSON object and the outcome goes out as another (see `Plan` and `Outcome`). Requests are bytes
-made before the run; an answer is read as far as is needed to know where it ends and whether it is right.
+A `LoadPlan` comes in as one JSON object and a `LoadOutcome` goes out as another. Requests are bytes made before the
+run; an answer is read as far as is needed to know where it ends and whether it is right.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ from collections import Counter, deque
 from dataclasses import dataclass, field
 from typing import Any
 
-from panglot.tools.bench.answers import Parser
+from panglot.tools.bench.answer_parser import AnswerParser
 from panglot.tools.bench.ticking import Ticker
 
 MOST_TIMINGS = 200_000
 MOST_VARIANTS = 1000
-"""Answers with other digits of the same numbers that are remembered."""
+"""How many answers are remembered that differ only in the last digits of numbers."""
 RECONNECT_PAUSE = 0.05
 clock = time.monotonic
 
 
 @dataclass
-class Plan:
+class LoadPlan:
     """What to send where, for how long: `rate` requests per second, or else `concurrency` always under way."""
 
     host: str
@@ -54,7 +54,7 @@ class Plan:
 
 
 @dataclass
-class Outcome:
+class LoadOutcome:
     """Latencies are those of requests meant to begin in the window; `begun` says when, from its start. Microseconds."""
 
     latencies: list[int] = field(default_factory=list)
@@ -74,14 +74,14 @@ class Outcome:
     """How much later than meant requests of a rate went out."""
 
 
-class Connection(asyncio.Protocol):
+class LoadConnection(asyncio.Protocol):
     """One request at a time. `began` is when the request under way was meant to begin; negative: none is."""
 
     __slots__ = ("began", "load", "number", "parser", "transport")
 
-    def __init__(self, load: Load) -> None:
+    def __init__(self, load: LoadRun) -> None:
         self.load = load
-        self.parser = Parser()
+        self.parser = AnswerParser()
         self.transport: Any = None
         self.began = -1.0
         self.number = 0
@@ -95,13 +95,14 @@ class Connection(asyncio.Protocol):
         self.transport.write(self.load.requests[number])
 
     def data_received(self, data: bytes) -> None:
+        """Parse what came, and tell the run when the answer is complete."""
         try:
-            whole = self.parser.feed(data)
+            complete = self.parser.feed(data)
         except ValueError as error:
             self.load.failed(self, f"no HTTP: {error}")
             self.transport.abort()
             return
-        if whole and self.began >= 0:
+        if complete and self.began >= 0:
             began, self.began = self.began, -1.0
             self.load.finished(self, began)
 
@@ -113,20 +114,20 @@ class Connection(asyncio.Protocol):
         self.load.lost(self, exc)
 
 
-class Load:
+class LoadRun:
     """One run at one load."""
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: LoadPlan) -> None:
         self.plan = plan
         self.requests = [base64.b64decode(text) for text in plan.requests]
         self.expected = [base64.b64decode(text) for text in plan.expected]
-        self.outcome = Outcome()
+        self.outcome = LoadOutcome()
         self.statuses: Counter[int] = Counter()
         self.errors: Counter[str] = Counter()
         self.timings: list[bytes] = []
         self.as_good: set[tuple[int, bytes]] = set()
-        self.open: set[Connection] = set()
-        self.idle: deque[Connection] = deque()
+        self.open: set[LoadConnection] = set()
+        self.idle: deque[LoadConnection] = deque()
         self.backlog: deque[float] = deque()
         self.wanted = plan.concurrency
         self.opening = 0
@@ -149,7 +150,7 @@ class Load:
         loop = asyncio.get_running_loop()
         while not self.over:
             try:
-                made = loop.create_connection(lambda: Connection(self), self.plan.host, self.plan.port, ssl=context)
+                made = loop.create_connection(lambda: LoadConnection(self), self.plan.host, self.plan.port, ssl=context)
                 await asyncio.wait_for(made, self.plan.timeout)
                 break
             except (OSError, TimeoutError) as error:
@@ -157,8 +158,8 @@ class Load:
                 await asyncio.sleep(RECONNECT_PAUSE)
         self.opening -= 1
 
-    def free(self, connection: Connection) -> None:
-        """A connection may send the next request."""
+    def free(self, connection: LoadConnection) -> None:
+        """Send the next request on a connection that has none under way, or keep the connection for later."""
         self.open.add(connection)
         if self.over:
             connection.transport.close()
@@ -170,7 +171,8 @@ class Load:
         else:
             self._send(connection, clock())
 
-    def lost(self, connection: Connection, exc: Exception | None) -> None:
+    def lost(self, connection: LoadConnection, exc: Exception | None) -> None:
+        """Forget a connection that was closed, and open another unless the run is over."""
         self.open.discard(connection)
         if connection.began >= 0:
             self.failed(connection, f"lost: {type(exc).__name__}" if exc else "closed without an answer")
@@ -183,12 +185,13 @@ class Load:
 
     # Requests
 
-    def _send(self, connection: Connection, began: float) -> None:
+    def _send(self, connection: LoadConnection, began: float) -> None:
         turn = self.turn
         self.turn = turn + 1
         connection.send(turn % len(self.requests), began)
 
-    def finished(self, connection: Connection, began: float) -> None:
+    def finished(self, connection: LoadConnection, began: float) -> None:
+        """Record an answer, and go on with its connection."""
         now = clock()
         parser = connection.parser
         self.statuses[parser.status] += 1
@@ -212,8 +215,8 @@ class Load:
         if self.over:
             self._end_when_quiet()
 
-    def _differs(self, connection: Connection) -> None:
-        """Other bytes than the first time; numbers that are as good as the same are no fault."""
+    def _differs(self, connection: LoadConnection) -> None:
+        """Count an answer with other bytes than expected as wrong, unless its numbers are as good as the same."""
         number, parser = connection.number, connection.parser
         body = parser.body()
         if parser.status < 400 and (number, body) in self.as_good:
@@ -224,17 +227,18 @@ class Load:
             return
         self.outcome.wrong += 1
         if not self.outcome.first_wrong:
-            said = body[:300].decode(errors="replace")
-            self.outcome.first_wrong = f"request {number + 1}, status {parser.status}: {said}"
+            shown = body[:300].decode(errors="replace")
+            self.outcome.first_wrong = f"request {number + 1}, status {parser.status}: {shown}"
 
-    def failed(self, connection: Connection, why: str) -> None:
+    def failed(self, connection: LoadConnection, why: str) -> None:
         began, connection.began = connection.began, -1.0
         if began >= self.start:
             self.errors[why] += 1
 
     # The run
 
-    async def run(self) -> Outcome:
+    async def run(self) -> LoadOutcome:
+        """Open the connections, keep them busy for warm-up and duration, and wait for what is under way."""
         plan = self.plan
         self.wanted = plan.concurrency if not plan.rate else min(plan.connections, max(4, plan.concurrency))
         self.start = clock() + plan.warmup
@@ -248,7 +252,7 @@ class Load:
         self.outcome.cpu = (_cpu() - used) / max(1e-9, clock() - self.start)
         self.outcome.seconds = plan.duration
         await self._finish(ticker)
-        return self._told()
+        return self._summarised()
 
     async def _finish(self, ticker: Ticker | None) -> None:
         self.over = True
@@ -272,7 +276,7 @@ class Load:
         if not any(connection.began >= 0 for connection in self.open):
             self.done.set()
 
-    def _told(self) -> Outcome:
+    def _summarised(self) -> LoadOutcome:
         outcome = self.outcome
         outcome.statuses = {str(status): count for status, count in sorted(self.statuses.items())}
         outcome.errors = dict(self.errors)
@@ -325,18 +329,18 @@ def _cpu() -> float:
 
 
 def main() -> None:
-    """Plan on standard input, outcome on standard output."""
+    """LoadPlan on standard input, outcome on standard output."""
     import uvloop
 
-    plan = Plan(**json.load(sys.stdin))
+    plan = LoadPlan(**json.load(sys.stdin))
     gc.disable()
 
-    async def run() -> Outcome:
-        return await Load(plan).run()
+    async def run() -> LoadOutcome:
+        return await LoadRun(plan).run()
 
-    told = memoryview(json.dumps(vars(uvloop.run(run()))).encode())
-    while told:
-        told = told[os.write(sys.stdout.fileno(), told) :]
+    output = memoryview(json.dumps(vars(uvloop.run(run()))).encode())
+    while output:
+        output = output[os.write(sys.stdout.fileno(), output) :]
 
 
 if __name__ == "__main__":

@@ -40,8 +40,8 @@ def lines(series: Sequence[Line], labels: Sequence[tuple[float, str]], unit: str
 
 
 def bars(rows: Sequence[tuple[str, Sequence[float]]], names: Sequence[str], unit: str) -> str:
-    """A bar per row, made of parts one after the other."""
-    most = max((sum(parts) for _, parts in rows), default=0.0)
+    """A bar per row, made of its values one after the other."""
+    most = max((sum(values) for _, values in rows), default=0.0)
     if most <= 0:
         return nothing()
     step = (HEIGHT - TOP - BOTTOM) / max(len(rows), 3)
@@ -51,10 +51,10 @@ def bars(rows: Sequence[tuple[str, Sequence[float]]], names: Sequence[str], unit
         x = left + (WIDTH - left - RIGHT) * tick / most
         body.append(f'<line class="grid" x1="{x:.1f}" x2="{x:.1f}" y1="{TOP}" y2="{HEIGHT - BOTTOM}"/>')
         body.append(_text(x, HEIGHT - BOTTOM + 18, _short(tick), "middle"))
-    for number, (label, parts) in enumerate(rows):
+    for number, (label, values) in enumerate(rows):
         y, x = TOP + step * number + step * 0.15, float(left)
         body.append(_text(left - 8, y + step * 0.35 + 4, label, "end"))
-        for colour, (name, value) in enumerate(zip(names, parts, strict=True)):
+        for colour, (name, value) in enumerate(zip(names, values, strict=True)):
             width = (WIDTH - left - RIGHT) * value / most
             tip = f"<title>{html.escape(name)}: {value:.3g} {html.escape(unit)}</title>"
             shape = f'x="{x:.1f}" y="{y:.1f}" width="{width:.1f}" height="{step * 0.7:.1f}"'
@@ -96,7 +96,7 @@ def legend(names: Sequence[str]) -> str:
     return f'<ul class="legend">{entries}</ul>'
 
 
-# Parts
+# Shapes
 
 
 def _figure(body: Sequence[str]) -> str:

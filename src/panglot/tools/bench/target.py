@@ -1,4 +1,4 @@
-"""What is asked: a server that runs already, or a package served for the occasion."""
+"""What a bench puts its load on: a server that runs already, or a package served for the occasion."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from panglot.asking.base import About, Ask, Given
 from panglot.errors import StartError
 from panglot.tools.client import Client
 from panglot.tools.doctor import selftest
-from panglot.tools.inputs import Input, Unreadable
+from panglot.tools.inputs import Input, UnreadableInput
 from panglot.tools.listening import listener
 
 BATCH = re.compile(r'panglot_batch_size_bucket\{(?:[^}]*,)?le="([^"]+)"\} (\S+)')
@@ -22,7 +22,7 @@ LOCAL = ("127.0.0.1", "::1", "localhost")
 
 @dataclass
 class Batches:
-    """How many batches of which size; a size stands for all above the size before it."""
+    """How many batches had which size; a size stands for all above the size before it."""
 
     sizes: dict[int, int] = field(default_factory=dict)
     count: float = 0.0
@@ -30,22 +30,22 @@ class Batches:
 
     @classmethod
     def of(cls, metrics: str) -> Batches:
-        """From the text of /metrics. Several pools count together."""
-        found = cls()
+        """The batches that a text of /metrics tells of. Those of several pools are added up."""
+        batches = cls()
         below = 0.0
         for edge, text in BATCH.findall(metrics):
             count = float(text)
             below = below if count >= below else 0.0
             if edge != "+Inf":
                 size = int(float(edge))
-                found.sizes[size] = found.sizes.get(size, 0) + int(count - below)
+                batches.sizes[size] = batches.sizes.get(size, 0) + int(count - below)
             below = count if edge != "+Inf" else 0.0
         for name, text in TOTAL.findall(metrics):
             if name == "sum":
-                found.items += float(text)
+                batches.items += float(text)
             else:
-                found.count += float(text)
-        return found
+                batches.count += float(text)
+        return batches
 
     def since(self, before: Batches) -> Batches:
         sizes = {size: count - before.sizes.get(size, 0) for size, count in self.sizes.items()}
@@ -54,7 +54,7 @@ class Batches:
 
 
 @dataclass
-class Target:
+class BenchTarget:
     """A server with its requests, ready to be sent, and the right answer to each."""
 
     client: Client
@@ -64,9 +64,9 @@ class Target:
     answers: list[bytes] = field(default_factory=list)
 
     def prepare(self, inputs: Sequence[Input]) -> None:
-        """Make the requests and ask each once. Raises StartError when one is not answered well."""
+        """Make the requests and send each once. Raises StartError when one of them fails."""
         for entry in inputs:
-            if isinstance(entry, Unreadable):
+            if isinstance(entry, UnreadableInput):
                 raise StartError(f"{entry.name}: {entry.problem}", fix="leave it out, or panglot run to see which work")
             self._add(entry)
 
@@ -96,7 +96,7 @@ class Target:
         return f"{asked.method} {asked.path} HTTP/1.1\r\n{lines}\r\n".encode("latin-1") + body
 
     def batches(self) -> Batches:
-        """The batches there have been so far, if the server tells."""
+        """The batches there have been so far; none if the server does not tell."""
         with contextlib.suppress(StartError, ValueError):
             status, text = self.client.get("/metrics")
             if status == 200:
@@ -105,16 +105,16 @@ class Target:
 
 
 @contextlib.contextmanager
-def running(client: Client) -> Iterator[Target]:
-    """A server somewhere. Its cost is watched when it is on this machine."""
+def running(client: Client) -> Iterator[BenchTarget]:
+    """A server that runs already. Its cost is watched when it is on this machine."""
     about = client.describe()
-    yield Target(client, about, listener(client.port) if client.host in LOCAL else None)
+    yield BenchTarget(client, about, listener(client.port) if client.host in LOCAL else None)
 
 
 @contextlib.contextmanager
-def served(plan: selftest.Plan, dialect: str, field: str) -> Iterator[Target]:
+def served(plan: selftest.ServerPlan, dialect: str, field: str) -> Iterator[BenchTarget]:
     """A package, served by a process of its own until this is closed. Raises StartError when it does not load."""
-    server = selftest.Server(plan)
+    server = selftest.PanglotProcess(plan)
     try:
         try:
             port = server.port()
@@ -124,6 +124,6 @@ def served(plan: selftest.Plan, dialect: str, field: str) -> Iterator[Target]:
             raise StartError(selftest.last_words(server) or str(gone)) from None
         client = Client(f"http://127.0.0.1:{port}", dialect, field)
         client.token = plan.token.decode("latin-1")
-        yield Target(client, client.describe(), server.process.pid)
+        yield BenchTarget(client, client.describe(), server.process.pid)
     finally:
         server.stop()

@@ -1,4 +1,4 @@
-"""Being woken at a moment, to some tens of microseconds; timers of event loops know milliseconds only."""
+"""A timer exact to some tens of microseconds; those of event loops know milliseconds only."""
 
 from __future__ import annotations
 
@@ -37,6 +37,7 @@ class Ticker:
             self._loop.add_reader(self._fd, self._ready)
 
     def at(self, moment: float) -> None:
+        """Set the next moment, replacing the one before."""
         if self._fd < 0:
             self._later = self._loop.call_later(max(0.0, moment - time.monotonic()), self._call, self)
             return

@@ -23,7 +23,7 @@ from panglot.settings import Settings
 from panglot.tools import arrays, stages
 from panglot.tools.check.compare import flat
 from panglot.tools.client import Client
-from panglot.tools.offline import RESULTS, Offline, Reply, offline
+from panglot.tools.offline import RESULTS, Offline, OfflineReply, offline
 
 ACCEPT = f"{stages.STAGES}, {RESULTS}"
 INPUT, OUTPUT = "{input}", "{output}"
@@ -47,10 +47,10 @@ class Side(Protocol):
     async def answer(self, given: Given) -> Answer: ...
 
 
-def _answer(reply: Reply) -> Answer:
+def _answer(reply: OfflineReply) -> Answer:
     if reply.content_type == stages.STAGES:
         recorded = stages.parse(reply.body)
-        plain = Reply(recorded.status, recorded.content_type, recorded.body)
+        plain = OfflineReply(recorded.status, recorded.content_type, recorded.body)
         error = f"status {recorded.status}" if plain.failed else ""
         return Answer(dict(flat(plain.value())), recorded.stages, error)
     if reply.failed:

@@ -11,7 +11,7 @@ from panglot.errors import StartError
 from panglot.tools import arrays
 from panglot.tools.check.compare import Tolerance, Verdict, compare
 from panglot.tools.check.sides import Answer, Side
-from panglot.tools.inputs import Input, Unreadable
+from panglot.tools.inputs import Input, UnreadableInput
 from panglot.tools.stages import ORDER, Opaque
 
 NAMES = {"decode": "decoded input", "preprocess": "preprocess", "inference": "raw output", "final": "final"}
@@ -53,7 +53,7 @@ async def check(
 ) -> None:
     """Compare both sides on every input and tell each outcome."""
     for entry in inputs:
-        if isinstance(entry, Unreadable):
+        if isinstance(entry, UnreadableInput):
             tell(Compared(entry.name, problem=entry.problem))
             continue
         try:

@@ -58,7 +58,7 @@ class Import:
 
 @dataclass(frozen=True)
 class Interpreter:
-    """What the probe found."""
+    """An interpreter and what it has, as the probe told."""
 
     executable: str
     version: str
@@ -73,8 +73,8 @@ def probe(python: str, package: Package | None = None, modules: Iterable[str] = 
     source = (Path(__file__).parent / "probe.py").read_text(encoding="utf-8")
     done = _run(python, source, json.dumps(wanted))
     try:
-        found = json.loads(done.stdout)
-        return Interpreter(**found | {"missing": frozenset(found["missing"])})
+        answer = json.loads(done.stdout)
+        return Interpreter(**answer | {"missing": frozenset(answer["missing"])})
     except (ValueError, KeyError, TypeError):
         version = _run(python, "import sys; sys.stdout.write('Python %d.%d' % sys.version_info[:2])").stdout
         reason = f"{version}; workers need 3.8 or newer" if version.startswith("Python ") else "no Python interpreter"
@@ -111,22 +111,24 @@ def _environment() -> dict[str, str]:
     return {key: value for key, value in os.environ.items() if not key.startswith("PANGLOT_")}
 
 
-def describe(found: Interpreter) -> list[Finding]:
+def describe(interpreter: Interpreter) -> list[Finding]:
     """The interpreter, what a worker uses of it, and the frameworks it has."""
-    python = f"{found.executable} ({found.implementation} {found.version})"
+    python = f"{interpreter.executable} ({interpreter.implementation} {interpreter.version})"
     findings = [Finding(WORKER, "interpreter", python)]
-    if found.implementation != "CPython":
+    if interpreter.implementation != "CPython":
         findings = [Finding(WORKER, "interpreter", python, WARNING, "Panglot is tested on CPython only")]
-    findings += [_helper(name, found) for name in HELPERS]
-    frameworks = [f"{name} {found.versions[name]}".rstrip() for name in FRAMEWORKS if found.versions[name] is not None]
+    findings += [_helper(name, interpreter) for name in HELPERS]
+    frameworks = [
+        f"{name} {interpreter.versions[name]}".rstrip() for name in FRAMEWORKS if interpreter.versions[name] is not None
+    ]
     findings.append(Finding(WORKER, "frameworks", ", ".join(frameworks) or "none found"))
     return findings
 
 
-def _helper(name: str, found: Interpreter) -> Finding:
-    version = found.versions[name]
+def _helper(name: str, interpreter: Interpreter) -> Finding:
+    version = interpreter.versions[name]
     if version is None and name == "orjson":
-        fix = pip_line(found.executable, name)
+        fix = pip_line(interpreter.executable, name)
         return Finding(WORKER, name, "not installed; JSON takes longer", WARNING, fix)
     return Finding(WORKER, name, "not installed" if version is None else version or "found, version unknown")
 
@@ -171,18 +173,18 @@ def _wait(started: subprocess.Popen[bytes], seconds: float) -> int | None:
 
 def imports(package: Package) -> list[Import]:
     """What the script and the modules beside it import at their top level, each name once. Raises StartError."""
-    found: dict[str, Import] = {}
+    imported: dict[str, Import] = {}
     waiting = [package.script] if package.script.suffix == ".py" else []
     seen = set(waiting)
     while waiting:
         file = waiting.pop(0)
         for name, line in _top_level(parse(file)):
-            found.setdefault(name, Import(name, file, line))
+            imported.setdefault(name, Import(name, file, line))
             for own in (package.folder / f"{name}.py", package.folder / name / "__init__.py"):
                 if own.is_file() and own not in seen:
                     seen.add(own)
                     waiting.append(own)
-    return [entry for entry in found.values() if entry.name != "panglot_worker"]
+    return [entry for entry in imported.values() if entry.name != "panglot_worker"]
 
 
 def _top_level(tree: ast.Module) -> list[tuple[str, int]]:
@@ -195,21 +197,21 @@ def _top_level(tree: ast.Module) -> list[tuple[str, int]]:
     return names
 
 
-def missing(wanted: Iterable[Import], found: Interpreter) -> list[Finding]:
+def missing(wanted: Iterable[Import], interpreter: Interpreter) -> list[Finding]:
     """One problem for every import that the interpreter does not have."""
-    return [_missing(entry, found) for entry in wanted if entry.name in found.missing]
+    return [_missing(entry, interpreter) for entry in wanted if entry.name in interpreter.missing]
 
 
-def _missing(entry: Import, found: Interpreter) -> Finding:
+def _missing(entry: Import, interpreter: Interpreter) -> Finding:
     where = f"{near(str(entry.file))}:{entry.line}"
     if entry.name in sys.stdlib_module_names:
-        value = f"{where} imports {entry.name}, which Python {found.version} does not have"
+        value = f"{where} imports {entry.name}, which Python {interpreter.version} does not have"
         return Finding("package", "import", value, PROBLEM, "serve with --python of another version")
     value = f"{where} imports {entry.name}, which is not installed"
-    return Finding("package", "import", value, PROBLEM, pip_line(found.executable, entry.name))
+    return Finding("package", "import", value, PROBLEM, pip_line(interpreter.executable, entry.name))
 
 
 def as_loaded(finding: Finding) -> Finding:
-    """A missing import, once the script has loaded all the same."""
+    """The finding of a missing import as a warning: the script has loaded all the same."""
     value = finding.value + " where it was looked for; the script finds it by its own means"
     return Finding(finding.section, finding.name, value, WARNING)

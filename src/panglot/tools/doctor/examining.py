@@ -46,6 +46,7 @@ class Report:
         return sum(finding.state == WARNING for finding in self.findings)
 
     def as_dict(self) -> dict[str, Any]:
+        """The report as JSON shows it."""
         return {
             "panglot": __version__,
             "ok": not self.problems,
@@ -59,9 +60,9 @@ class Report:
 def examine(
     path: str | None, flags: dict[str, Any], given: dict[str, Any], say: Say, environ: Mapping[str, str] = os.environ
 ) -> Report:
-    """Look at everything; with a path also at the package, which is served and asked once.
+    """Look at the machine and the interpreter; with a path also at the package, which is served and sent one request.
 
-    `flags` are the settings from the command line, `given` the same as typed. Nothing that is found to be wrong raises.
+    `flags` are the settings from the command line, `given` the same as typed. Nothing that is wrong raises.
     """
     report = Report(front())
     package = _discover(path, str(flags.get("dialect", "")), report) if path else None
@@ -165,12 +166,12 @@ def _worker(python: str, package: Package | None, report: Report) -> bool:
         except StartError as error:
             report.findings.append(Finding(PACKAGE, "import", _where(error), PROBLEM, error.fix))
     try:
-        found = environment.probe(python, package, [entry.name for entry in wanted])
+        interpreter = environment.probe(python, package, [entry.name for entry in wanted])
     except StartError as error:
         report.findings.append(Finding(environment.WORKER, "interpreter", _where(error), PROBLEM, error.fix))
         return False
     process = environment.worker_process(python)
-    report.findings += [*environment.describe(found), process, *environment.missing(wanted, found)]
+    report.findings += [*environment.describe(interpreter), process, *environment.missing(wanted, interpreter)]
     return process.state != PROBLEM
 
 
@@ -190,7 +191,9 @@ def _self_test(
         return
     ours = ("host", "port", "log_format", "log_level")
     flags = selftest.flags_of({name: value for name, value in given.items() if name not in ours})
-    plan = selftest.Plan(path, package.folder, flags, token, settings.load_timeout, settings.timeout, settings.drain)
+    plan = selftest.ServerPlan(
+        path, package.folder, flags, token, settings.load_timeout, settings.timeout, settings.drain
+    )
     result = selftest.run(plan)
     if result.loaded:
         report.findings[:] = [

@@ -45,6 +45,7 @@ def examine(settings: Settings) -> list[Finding]:
 
 
 def cpus() -> Finding:
+    """How many CPUs this process may use."""
     there = os.cpu_count() or 1
     usable = float(len(os.sched_getaffinity(0))) if hasattr(os, "sched_getaffinity") else float(there)
     usable = min([usable, *cpu_quotas()])
@@ -55,6 +56,7 @@ def cpus() -> Finding:
 
 
 def memory() -> Finding:
+    """How much memory this process may use, and how much is free."""
     there = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     usable = min([there, *memory_limits()])
     value = show_size(_rounded(usable))
@@ -86,12 +88,13 @@ def _free_memory() -> int:
 
 
 def _rounded(count: int) -> int:
-    """To a tenth of a GiB, or a MiB: nobody wants to read more digits."""
+    """The count, rounded down to a tenth of a GiB or to a MiB."""
     step = 1024 * MIB / 10 if count >= 1024 * MIB else MIB
     return math.floor(count / step) * int(step)
 
 
 def open_files(settings: Settings) -> Finding:
+    """Whether as many files may be open as the connections need."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft == resource.RLIM_INFINITY:
         return Finding(MACHINE, "open files", f"no limit; at most {settings.max_connections} connections at once")
@@ -108,6 +111,7 @@ def open_files(settings: Settings) -> Finding:
 
 
 def gpus(settings: Settings) -> Finding:
+    """The GPUs that nvidia-smi lists; none is a problem only where one is asked for."""
     wanted = settings.device.startswith("cuda")
     state, fix = (PROBLEM, "serve with --device cpu, or install the NVIDIA driver") if wanted else (WARNING, "")
     program = shutil.which("nvidia-smi")
@@ -126,8 +130,8 @@ def gpus(settings: Settings) -> Finding:
 
 
 def _gpu(line: str) -> str:
-    """`NVIDIA L4, 23034 MiB, 550.54.15` in words."""
-    name, size, driver = ([part.strip() for part in line.split(",")] + ["", ""])[:3]
+    """A line of nvidia-smi, such as `NVIDIA L4, 23034 MiB, 550.54.15`, in words."""
+    name, size, driver = ([field.strip() for field in line.split(",")] + ["", ""])[:3]
     return f"{name} ({size}, driver {driver})"
 
 
@@ -147,6 +151,7 @@ def shared_memory() -> Finding:
 
 
 def temporary_folder() -> Finding:
+    """Whether the temporary folder can be written, and has room."""
     name = "temporary folder"
     try:
         folder = tempfile.gettempdir()
@@ -165,6 +170,7 @@ def temporary_folder() -> Finding:
 
 
 def address(settings: Settings) -> Iterator[Finding]:
+    """Who may reach the server, and whether its port is free."""
     from panglot.web import access, server
 
     try:

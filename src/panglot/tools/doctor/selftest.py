@@ -29,7 +29,7 @@ SPARE = 10.0
 
 
 @dataclass
-class Plan:
+class ServerPlan:
     """What to serve and how long to wait for it."""
 
     path: str
@@ -40,11 +40,13 @@ class Plan:
     timeout: float
     drain: float
     arguments: tuple[str, ...] = ()
-    """For the script."""
+    """Arguments of the script."""
 
 
 @dataclass
-class Result:
+class SelfTestResult:
+    """What came of the self-test."""
+
     findings: list[Finding] = field(default_factory=list)
     loaded: bool = False
     log: list[str] = field(default_factory=list)
@@ -53,10 +55,10 @@ class Result:
         self.findings.append(Finding(SECTION, name, value, state, fix))
 
 
-class Server:
+class PanglotProcess:
     """A `panglot serve` process on a free port of this machine."""
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: ServerPlan) -> None:
         self.plan = plan
         self.log: list[str] = []
         ours = ["--host", "127.0.0.1", "--port", "0", "--log-format", "human", "--log-level", "info"]
@@ -77,9 +79,9 @@ class Server:
         """The port, once the server listens. Raises ServerGone."""
         for _ in self._until(START_PATIENCE):
             for line in list(self.log):
-                found = LISTENING.search(line)
-                if found:
-                    return int(found[1])
+                match = LISTENING.search(line)
+                if match:
+                    return int(match[1])
         raise ServerGone("it does not listen")
 
     def wait_ready(self, port: int) -> None:
@@ -98,7 +100,8 @@ class Server:
 
     def ask(
         self, port: int, method: str, path: str, headers: dict[str, str], body: bytes | None, patience: float
-    ) -> Reply:
+    ) -> SelfTestReply:
+        """Send one request to the server. Raises OSError and HTTPException."""
         if self.plan.token:
             headers = {**headers, "Authorization": f"Bearer {self.plan.token.decode('latin-1')}"}
         connection = http.client.HTTPConnection("127.0.0.1", port, timeout=patience)
@@ -108,7 +111,7 @@ class Server:
             response = connection.getresponse()
             content = response.read()
             took = time.monotonic() - began
-            return Reply(response.status, response.getheader("Server-Timing") or "", content, took)
+            return SelfTestReply(response.status, response.getheader("Server-Timing") or "", content, took)
 
     def stop(self) -> int | None:
         """The exit code after SIGTERM; None when it had to be killed."""
@@ -129,18 +132,18 @@ class ServerGone(Exception):
 
 
 @dataclass(frozen=True)
-class Reply:
+class SelfTestReply:
     status: int
     timing: str
     body: bytes
     seconds: float
 
 
-def run(plan: Plan) -> Result:
-    """Serve, wait until ready, ask, stop. What goes wrong is a finding, never an exception."""
-    result = Result()
+def run(plan: ServerPlan) -> SelfTestResult:
+    """Serve the package, wait until it is ready, send its example, stop. What goes wrong is a finding, never raised."""
+    result = SelfTestResult()
     began = time.monotonic()
-    server = Server(plan)
+    server = PanglotProcess(plan)
     try:
         port = server.port()
         server.wait_ready(port)
@@ -160,7 +163,7 @@ def run(plan: Plan) -> Result:
     return result
 
 
-def _stop(server: Server) -> Finding:
+def _stop(server: PanglotProcess) -> Finding:
     began = time.monotonic()
     code = server.stop()
     if code == 0:
@@ -169,12 +172,12 @@ def _stop(server: Server) -> Finding:
     return Finding(SECTION, "stop", f"the server {how}", WARNING, SEE_LOG)
 
 
-def last_words(server: Server) -> str:
+def last_words(server: PanglotProcess) -> str:
     """The line with which the server gave up."""
     return next((line.removeprefix("error: ") for line in reversed(server.log) if line.startswith("error: ")), "")
 
 
-def _send_example(server: Server, port: int, result: Result) -> None:
+def _send_example(server: PanglotProcess, port: int, result: SelfTestResult) -> None:
     document = server.ask(port, "GET", "/openapi.json", {}, None, SPARE)
     if document.status != 200:
         result.add("example", f"/openapi.json answers {document.status}", WARNING)
@@ -190,13 +193,13 @@ def _send_example(server: Server, port: int, result: Result) -> None:
     _judge(example, reply, result)
 
 
-def _judge(example: Example, reply: Reply, result: Result) -> None:
+def _judge(example: Example, reply: SelfTestReply, result: SelfTestResult) -> None:
     value = f"POST {example.ask.path} with {example.about}: {reply.status} in {reply.seconds * 1000:.1f} ms"
     if reply.status >= 400:
         state = WARNING if example.guessed and reply.status < 500 else PROBLEM
-        said = reply.body[:300].decode(errors="replace")
+        shown = reply.body[:300].decode(errors="replace")
         fix = SEE_LOG if reply.status >= 500 else "let example() return a request the script accepts"
-        result.add("example", f"{value}: {said}", state, fix)
+        result.add("example", f"{value}: {shown}", state, fix)
     else:
         result.add("example", value)
     if reply.timing:
@@ -204,12 +207,12 @@ def _judge(example: Example, reply: Reply, result: Result) -> None:
 
 
 def _stages(timing: str) -> str:
-    """`queue;dur=0.045, total;dur=0.841` as `queue 0.045, total 0.841 ms`."""
+    """A Server-Timing header in words: `queue;dur=0.045, total;dur=0.841` is `queue 0.045, total 0.841 ms`."""
     return timing.replace(";dur=", " ") + " ms"
 
 
 def flags_of(given: dict[str, Any]) -> list[str]:
-    """Options as they were given on the command line, to be given on."""
+    """The options that were given on the command line, as words of another command line."""
     words = []
     for name, value in given.items():
         option = name.replace("_", "-")

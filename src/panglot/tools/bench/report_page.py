@@ -1,4 +1,4 @@
-"""A page that shows a bench in ten seconds: one file, nothing from elsewhere, light and dark."""
+"""A bench as an HTML page: one file that loads nothing from elsewhere, light and dark."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from panglot.errors import StartError
 from panglot.text import visible
 from panglot.tools.bench import plots
 from panglot.tools.bench.figures import Bench, Change
-from panglot.tools.bench.histogram import Histogram
+from panglot.tools.bench.histogram import FineHistogram
 from panglot.tools.bench.levels import Level
 from panglot.tools.bench.plots import Line
 from panglot_worker.wire import STAGES
 
-PARTS = ("queue", *STAGES)
+SPANS = ("queue", *STAGES)
 CURVE = (0.1, 10, 25, 50, 75, 90, 95, 99, 99.5, 99.9, 99.99)
 MARKS = ((50, "50 %"), (90, "90 %"), (99, "99 %"), (99.9, "99.9 %"), (99.99, "99.99 %"))
-STYLE = Path(__file__).parent / "page.css"
+STYLE = Path(__file__).parent / "report_page.css"
 
 
 def write(bench: Bench, path: Path, changes: Sequence[Change] = ()) -> None:
-    """Raises StartError when the file cannot be written."""
+    """Write the page to a file. Raises StartError when it cannot be written."""
     try:
         path.write_text(render(bench, changes), encoding="utf-8")
     except OSError as error:
@@ -31,6 +31,7 @@ def write(bench: Bench, path: Path, changes: Sequence[Change] = ()) -> None:
 
 
 def render(bench: Bench, changes: Sequence[Change] = ()) -> str:
+    """The whole page."""
     style = STYLE.read_text(encoding="utf-8")
     title = f"{text(Path(bench.target).name or bench.target)} under load"
     cards = (
@@ -62,10 +63,11 @@ def _about(bench: Bench) -> str:
 
 
 def tiles(bench: Bench) -> str:
+    """The few figures to see first, and what makes them doubtful."""
     best = max(bench.levels, key=lambda level: level.throughput)
     calm = min(bench.levels, key=lambda level: level.latency["p50"])
     failed = sum(level.failed for level in bench.levels)
-    found = [
+    entries = [
         (f"{best.throughput:,.0f} /s", f"most answers, at {best.load}", ""),
         (f"{calm.latency['p50']:.3g} ms", f"median, at {calm.load}", ""),
         (f"{best.latency['p99']:.3g} ms", f"99th percentile, at {best.load}", ""),
@@ -74,8 +76,8 @@ def tiles(bench: Bench) -> str:
     checked = sum(level.checked for level in bench.levels)
     if checked:
         wrong = sum(level.wrong for level in bench.levels)
-        found.append((str(wrong), f"wrong answers of {checked:,}", "bad" if wrong else "good"))
-    shown = "".join(f'<li class="{kind}"><b>{text(figure)}</b>{text(about)}</li>' for figure, about, kind in found)
+        entries.append((str(wrong), f"wrong answers of {checked:,}", "bad" if wrong else "good"))
+    shown = "".join(f'<li class="{kind}"><b>{text(figure)}</b>{text(about)}</li>' for figure, about, kind in entries)
     warnings = "".join(f'<p class="warning">{text(line)}</p>' for level in bench.levels for line in level.warnings())
     return f'<ul class="tiles">{shown}</ul>{warnings}'
 
@@ -84,6 +86,7 @@ def tiles(bench: Bench) -> str:
 
 
 def latency(levels: Sequence[Level]) -> str:
+    """A plot of percentiles of the latency over the loads."""
     places = [number / (len(levels) - 1) if len(levels) > 1 else 0.5 for number in range(len(levels))]
     series = [
         Line(name, [(place, level.latency[name]) for place, level in zip(places, levels, strict=True)])
@@ -94,21 +97,23 @@ def latency(levels: Sequence[Level]) -> str:
 
 
 def stages(levels: Sequence[Level]) -> str:
-    names = [name for name in PARTS if any(name in level.stages for level in levels)]
+    """A bar per load, made of the mean times of its stages."""
+    names = [name for name in SPANS if any(name in level.stages for level in levels)]
     if not names:
         return plots.nothing()
     rows = []
     for level in levels:
         means = [level.stages.get(name, {"mean": 0.0})["mean"] for name in names]
-        whole = level.stages.get("total", {"mean": 0.0})["mean"]
-        rows.append((str(level.load), [*means, max(0.0, whole - sum(means))]))
+        total = level.stages.get("total", {"mean": 0.0})["mean"]
+        rows.append((str(level.load), [*means, max(0.0, total - sum(means))]))
     return plots.bars(rows, [*names, "batch-mates and the server"], "ms")
 
 
 def percentiles(levels: Sequence[Level]) -> str:
+    """A plot of the latency over its percentiles, a line per load."""
     series = []
     for level in levels:
-        counts = Histogram.of(level.histogram)
+        counts = FineHistogram.of(level.histogram)
         # A percentile beyond what so few answers can tell is left out.
         shares = [share for share in CURVE if counts.total * (100 - share) >= 100 or share <= 50]
         points = [(_nines(share), value / 1000) for share, value in counts.curve(shares)]
@@ -122,6 +127,7 @@ def _nines(share: float) -> float:
 
 
 def batches(levels: Sequence[Level]) -> str:
+    """A plot of how many batches had which size, per load."""
     sizes = sorted({int(size) for level in levels for size in level.batches})
     labels = [_span(size) for size in sizes]
     series = []
@@ -133,7 +139,7 @@ def batches(levels: Sequence[Level]) -> str:
 
 
 def _span(size: int) -> str:
-    """A bucket up to 8 holds 5 to 8."""
+    """The sizes that a bucket holds, such as 5-8 for the one up to 8."""
     return str(size) if size <= 2 else f"{size // 2 + 1}-{size}"
 
 
@@ -141,6 +147,7 @@ def _span(size: int) -> str:
 
 
 def table(levels: Sequence[Level]) -> str:
+    """All figures, a row per load."""
     headings = ("load", "answers/s", "mean", "p50", "p95", "p99", "p99.9", "max ms", "failed", "mean batch", "CPU",
                 "memory", "GPU", "generator")  # fmt: skip
     rows = []
@@ -163,6 +170,7 @@ def table(levels: Sequence[Level]) -> str:
 
 
 def change_table(changes: Sequence[Change]) -> str:
+    """How the figures compare with those of an older bench; empty when there is none."""
     if not changes:
         return ""
     rows = []
@@ -173,5 +181,5 @@ def change_table(changes: Sequence[Change]) -> str:
         row = "".join(f"<td>{text(cell)}</td>" for cell in cells)
         rows.append(f'<tr>{row}<td class="{change.verdict}">{change.verdict}</td></tr>')
     head = "".join(f"<th>{name}</th>" for name in ("load", "figure", "before", "now", "change", "noise", ""))
-    whole = f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(rows)}</tbody></table>"
-    return f'<h2>Against before</h2><div class="wide">{whole}</div>'
+    rows_table = f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(rows)}</tbody></table>"
+    return f'<h2>Against before</h2><div class="wide">{rows_table}</div>'

@@ -1,4 +1,4 @@
-"""What a server costs while it is asked: CPU and memory of its processes, and its GPUs."""
+"""What a server costs under load: CPU and memory of its processes, and its GPUs."""
 
 from __future__ import annotations
 
@@ -32,13 +32,14 @@ class Cost:
 
 
 @dataclass
-class Watch:
+class CostWatch:
     """Watches a process and all below it, in a thread, from `begin` to `end`. Without a pid only GPUs are watched."""
 
     pid: int | None
     gpu: str = field(default_factory=lambda: shutil.which("nvidia-smi") or "")
 
     def begin(self) -> None:
+        """Start the watch."""
         self.cost = Cost()
         self._began = time.monotonic()
         self._ticks: dict[int, int] = {}
@@ -53,6 +54,7 @@ class Watch:
             thread.start()
 
     def end(self) -> Cost:
+        """End the watch; what was used since it began."""
         self._look()
         seconds = time.monotonic() - self._began
         self._stop.set()

@@ -16,6 +16,7 @@ STYLES = {"better": "green", "worse": "bold red", "same": "dim"}
 
 
 def show(console: Console, bench: Bench) -> None:
+    """Print a row for each load, the stages below, then the warnings."""
     from rich.table import Table
 
     table = Table(box=None, header_style="dim", padding=(0, 2, 0, 0))
@@ -77,6 +78,7 @@ def _show_stages(console: Console, levels: Sequence[Level]) -> None:
 
 
 def show_changes(console: Console, changes: Sequence[Change], old: Bench) -> None:
+    """Print how the figures compare with those of an older bench."""
     from rich.table import Table
 
     console.print(f"\nagainst {old.when} (panglot {old.panglot})")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TextIO
 
 from panglot import terminal
 from panglot.text import visible
-from panglot.tools.run import Result
+from panglot.tools.run import RunResult
 from panglot_worker.wire import STAGES
 
 if TYPE_CHECKING:
@@ -21,9 +21,11 @@ COLUMNS = (*STAGES, "total")
 
 
 class Writer(Protocol):
+    """Writes results as they come."""
+
     def __init__(self, target: TextIO) -> None: ...
 
-    def add(self, result: Result) -> None: ...
+    def add(self, result: RunResult) -> None: ...
 
     def close(self) -> None: ...
 
@@ -34,12 +36,13 @@ def writer(name: str, target: TextIO) -> Writer:
 
 
 class LineWriter:
-    """One JSON object per input, as soon as it is there."""
+    """One JSON object per input, as soon as its result is there."""
 
     def __init__(self, target: TextIO) -> None:
         self.target = target
 
-    def add(self, result: Result) -> None:
+    def add(self, result: RunResult) -> None:
+        """Write one result."""
         row: dict[str, Any] = {"input": result.name, "status": result.status}
         if result.failed:
             row["error"] = result.error or f"status {result.status}"
@@ -56,12 +59,14 @@ class LineWriter:
 
 
 class CsvWriter:
+    """One line of CSV per input, as soon as its result is there."""
+
     def __init__(self, target: TextIO) -> None:
         self.target = target
         self.rows = csv.writer(target, lineterminator="\n")
         self.rows.writerow(["input", "status", *(f"{name}_ms" for name in COLUMNS), "answer", "error"])
 
-    def add(self, result: Result) -> None:
+    def add(self, result: RunResult) -> None:
         times = [result.times.get(name, "") for name in COLUMNS]
         answer = "" if result.failed else json.dumps(result.value, ensure_ascii=False)
         error = (result.error or f"status {result.status}") if result.failed else ""
@@ -73,20 +78,20 @@ class CsvWriter:
 
 
 class TableWriter:
-    """Shown at the end."""
+    """A table of all results, written at the end."""
 
     def __init__(self, target: TextIO) -> None:
         self.target = target
-        self.results: list[Result] = []
+        self.results: list[RunResult] = []
 
-    def add(self, result: Result) -> None:
+    def add(self, result: RunResult) -> None:
         self.results.append(result)
 
     def close(self) -> None:
         show(terminal.console(self.target, highlight=True), self.results)
 
 
-def show(console: Console, results: Sequence[Result]) -> None:
+def show(console: Console, results: Sequence[RunResult]) -> None:
     """The table of results, and one of times when there is more than one run."""
     from rich.table import Table
     from rich.text import Text
@@ -105,7 +110,7 @@ def show(console: Console, results: Sequence[Result]) -> None:
     console.print(table)
 
 
-def _clipped(result: Result) -> str:
+def _clipped(result: RunResult) -> str:
     if result.failed:
         text = result.error or f"status {result.status}: {json.dumps(result.value, ensure_ascii=False)}"
     else:
@@ -118,7 +123,7 @@ def _number(value: float | None) -> str:
     return "" if value is None else f"{value:.2f}"
 
 
-def summary(results: Sequence[Result], total: int, seconds: float) -> str:
+def summary(results: Sequence[RunResult], total: int, seconds: float) -> str:
     """One line: how many, how fast, where the time went."""
     good = [result for result in results if not result.failed]
     words = [f"{len(good)} of {total} answered in {seconds:.1f} s"]

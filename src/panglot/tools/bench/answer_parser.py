@@ -7,8 +7,8 @@ TIMING = b"server-timing:"
 MOST_HEAD = 65536
 
 
-class Parser:
-    """Fed with what arrives on one connection, one answer after the other.
+class AnswerParser:
+    """Parses the answers that arrive on one connection, one after the other.
 
     After `feed` returned True: `status`, `timing` (the Server-Timing header), `closing`, and the body by `body`.
     """
@@ -29,7 +29,7 @@ class Parser:
         self.until_close = False
 
     def feed(self, data: bytes) -> bool:
-        """Take in bytes; whether an answer is complete. Raises ValueError for what is no HTTP."""
+        """Take bytes in; True when an answer is complete. Raises ValueError for what is no HTTP."""
         if self._complete:
             self._buffer, self._head_end, self._complete = data, -1, False
         else:
@@ -93,15 +93,16 @@ class Parser:
         self._whole = len(self._buffer)
 
     def body(self) -> bytes:
+        """The body of the complete answer, without the framing of chunks."""
         if not self._chunked:
             return self._buffer[self._head_end : self._whole]
-        parts, at = [], self._head_end
+        chunks, at = [], self._head_end
         while at < self._whole:
             line = self._buffer.index(b"\r\n", at)
             size = int(self._buffer[at:line].partition(b";")[0], 16)
-            parts.append(self._buffer[line + 2 : line + 2 + size])
+            chunks.append(self._buffer[line + 2 : line + 2 + size])
             at = line + 2 + size + 2
-        return b"".join(parts)
+        return b"".join(chunks)
 
     def is_answer(self, expected: bytes) -> bool:
         """Whether the answer is a success with exactly this body."""

@@ -1,0 +1,229 @@
+"""How our source is written: docstrings where they are needed, one meaning per class name, no state in modules."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+SOURCE = Path(__file__).resolve().parents[2] / "src"
+LONG = 8
+"""Lines from which on a public function needs a docstring."""
+
+
+def parts(path: Path) -> tuple[str, ...]:
+    return path.relative_to(SOURCE).parts
+
+
+FILES = [
+    path
+    for package in ("panglot", "panglot_worker")
+    for path in sorted((SOURCE / package).rglob("*.py"))
+    if not {"platform", "template"} & set(parts(path))
+]
+
+
+def name_of(path: Path) -> str:
+    return path.relative_to(SOURCE).as_posix()
+
+
+@pytest.fixture(scope="module")
+def trees() -> dict[str, ast.Module]:
+    return {name_of(path): ast.parse(path.read_text()) for path in FILES}
+
+
+# Docstrings
+
+
+def undocumented(body: list[ast.stmt], inside: str = "") -> Iterator[str]:
+    """Public functions and methods of public classes that are long and have no docstring."""
+    for node in body:
+        if not isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef) or node.name.startswith("_"):
+            continue
+        if isinstance(node, ast.ClassDef):
+            yield from undocumented(node.body, f"{inside}{node.name}.")
+        elif (node.end_lineno or 0) - node.lineno + 1 >= LONG and not ast.get_docstring(node):
+            yield inside + node.name
+
+
+STILL_UNDOCUMENTED = {
+    "panglot/dialects/evals/contract.py:contract",
+    "panglot/dialects/megflow/ask.py:ask",
+    "panglot/dialects/megflow/command.py:draw",
+    "panglot/dialects/megflow/debugger.py:Debugger.connected",
+    "panglot/dialects/megflow/detect.py:refuse_same_ports",
+    "panglot/dialects/paddle/ask.py:ask",
+    "panglot/dialects/paddle/contract.py:serving_error",
+    "panglot/dialects/paddle/inputs.py:classify",
+    "panglot/dialects/paddle/shape.py:by_driver",
+    "panglot/dialects/paddle/shape.py:by_steps",
+    "panglot/dialects/tiinfer/ask.py:ask",
+    "panglot/dialects/tiinfer/contract.py:contract",
+    "panglot/dialects/tiinfer/detect.py:split_problems",
+    "panglot/tools/check/report.py:show_input",
+    "panglot_worker/dialects/evals/__init__.py:Evals.decode",
+    "panglot_worker/dialects/evals/__init__.py:Evals.encode",
+    "panglot_worker/dialects/evals/__init__.py:Evals.failure",
+    "panglot_worker/dialects/evals/__init__.py:Evals.load",
+    "panglot_worker/dialects/evals/script.py:Second.create",
+    "panglot_worker/dialects/evals/script.py:Third.create",
+    "panglot_worker/dialects/megflow/__init__.py:Megflow.describe",
+    "panglot_worker/dialects/megflow/__init__.py:Megflow.load",
+    "panglot_worker/dialects/megflow/alone.py:start",
+    "panglot_worker/dialects/megflow/builtin.py:Demux.exec",
+    "panglot_worker/dialects/megflow/builtin.py:DynDemux.exec",
+    "panglot_worker/dialects/megflow/builtin.py:ImageInput.exec",
+    "panglot_worker/dialects/megflow/builtin.py:Reorder.exec",
+    "panglot_worker/dialects/megflow/channels.py:Channel.drop_reader",
+    "panglot_worker/dialects/megflow/channels.py:Channel.put",
+    "panglot_worker/dialects/megflow/envelope.py:Contents.copy",
+    "panglot_worker/dialects/megflow/servers.py:BytesServer.encode",
+    "panglot_worker/dialects/megflow/servers.py:ImageServer.encode",
+    "panglot_worker/dialects/megflow/shared.py:Router.put",
+    "panglot_worker/dialects/megflow/streams.py:Stream.progress",
+    "panglot_worker/dialects/megflow/surviving.py:orphan",
+    "panglot_worker/dialects/megflow/video.py:VideoServer.panglot_attach",
+    "panglot_worker/dialects/megflow/video_input.py:VideoInput.exec",
+    "panglot_worker/dialects/modelarts/__init__.py:Modelarts.failure",
+    "panglot_worker/dialects/modelarts/__init__.py:Modelarts.load",
+    "panglot_worker/dialects/modelarts/__init__.py:Modelarts.postprocess",
+    "panglot_worker/dialects/paddle/__init__.py:Paddle.decode",
+    "panglot_worker/dialects/paddle/__init__.py:Paddle.load",
+    "panglot_worker/dialects/paddle/__init__.py:Paddle.preprocess",
+    "panglot_worker/dialects/paddle/batching.py:same",
+    "panglot_worker/dialects/paddle/describing.py:describe",
+    "panglot_worker/dialects/paddle/engine.py:Driven.infer",
+    "panglot_worker/dialects/paddle/redirect.py:Redirected.enable_use_gpu",
+    "panglot_worker/dialects/paddle/requests.py:Reader.from_fields",
+    "panglot_worker/dialects/tiinfer/__init__.py:Tiinfer.load",
+    "panglot_worker/dialects/tiinfer/model.py:Service.load",
+    "panglot_worker/shims/sitecustomize.py:start",
+}
+"""May only get shorter."""
+
+
+def test_long_public_functions_have_docstrings(trees: dict[str, ast.Module]) -> None:
+    without = {f"{name}:{function}" for name, tree in trees.items() for function in undocumented(tree.body)}
+    assert sorted(without - STILL_UNDOCUMENTED) == []
+
+
+def test_modules_and_public_classes_have_docstrings(trees: dict[str, ast.Module]) -> None:
+    assert [name for name, tree in trees.items() if tree.body and not ast.get_docstring(tree)] == []
+
+
+# Names
+
+
+SAME = {"Answer", "Dialect", "Package"}
+"""Two classes each, one in the front and one in the worker, for the same thing seen from two sides."""
+
+
+def test_a_class_name_stands_for_one_thing(trees: dict[str, ast.Module]) -> None:
+    """Outside of the dialects' own folders, where the folder tells which is meant."""
+    names = Counter(
+        node.name
+        for name, tree in trees.items()
+        if name.count("/") < 3 or "/dialects/" not in name
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ClassDef) and not node.name.startswith("_")
+    )
+    assert {name for name, count in names.items() if count > 1} - SAME == set()
+
+
+# State
+
+
+EMPTY_MAKERS = {"list", "dict", "set", "defaultdict", "deque", "Counter", "OrderedDict", "bytearray", "count"}
+CHANGERS = {
+    "add", "append", "appendleft", "clear", "discard", "extend", "insert", "pop", "popitem", "popleft", "remove",
+    "reverse", "setdefault", "sort", "update",
+}  # fmt: skip
+STILL_STATE = {"panglot_worker/current.py:running"}
+"""May only get shorter."""
+
+
+def bound(tree: ast.Module) -> dict[str, ast.expr]:
+    """The names a module assigns at its top level, with their values."""
+    values: dict[str, ast.expr] = {}
+    for node in tree.body:
+        if isinstance(node, ast.Assign):
+            values.update({target.id: node.value for target in node.targets if isinstance(target, ast.Name)})
+        elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name) and node.value is not None:
+            values[node.target.id] = node.value
+    return values
+
+
+def is_for_filling(value: ast.expr) -> bool:
+    """Whether a value is empty now, and so can only be meant to be filled later."""
+    if isinstance(value, ast.Dict):
+        return not value.keys
+    if isinstance(value, ast.List | ast.Set):
+        return not value.elts
+    if isinstance(value, ast.Call) and not value.args and not value.keywords:
+        function = value.func
+        return (function.id if isinstance(function, ast.Name) else getattr(function, "attr", "")) in EMPTY_MAKERS
+    return False
+
+
+def changed(tree: ast.Module, names: set[str]) -> Iterator[str]:
+    """The names of these that the module changes in place or binds anew from inside a function."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Global):
+            yield from node.names
+        target: ast.expr | None = None
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in CHANGERS:
+            target = node.func.value
+        elif isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store | ast.Del):
+            target = node.value
+        if isinstance(target, ast.Name) and target.id in names:
+            yield target.id
+
+
+def test_no_module_holds_state(trees: dict[str, ast.Module]) -> None:
+    state = set()
+    for name, tree in trees.items():
+        values = bound(tree)
+        state |= {f"{name}:{variable}" for variable, value in values.items() if is_for_filling(value)}
+        state |= {f"{name}:{variable}" for variable in changed(tree, set(values))}
+    assert sorted(state - STILL_STATE) == []
+
+
+WATCH = """
+import importlib, sys
+
+EVENTS = {"open", "os.listdir", "os.scandir", "os.mkdir", "subprocess.Popen", "socket.connect", "socket.bind"}
+
+def watch(event, arguments):
+    if event not in EVENTS:
+        return
+    frame = sys._getframe(1)
+    while frame is not None and not frame.f_code.co_filename.startswith("<frozen importlib"):
+        if frame.f_code.co_filename.startswith(SOURCE):
+            print(frame.f_code.co_filename, frame.f_lineno, event, arguments[:1])
+            return
+        frame = frame.f_back
+
+SOURCE, *names = sys.argv[1:]
+sys.addaudithook(watch)
+for name in names:
+    importlib.import_module(name)
+print("imported", len(names))
+"""
+
+
+@pytest.mark.parametrize("package", ["panglot", "panglot_worker"])
+def test_importing_does_no_input_or_output(package: str) -> None:
+    """Also not by the default of a class: whatever is read is read when something is made."""
+    paths = [path for path in FILES if parts(path)[0] == package and path.name != "__main__.py"]
+    modules = [".".join(path.relative_to(SOURCE).with_suffix("").parts).removesuffix(".__init__") for path in paths]
+    done = subprocess.run(
+        [sys.executable, "-c", WATCH, str(SOURCE), *modules],
+        capture_output=True, text=True, check=False, env={"PYTHONPATH": str(SOURCE)},
+    )  # fmt: skip
+    assert done.stderr == ""
+    assert done.stdout.splitlines() == [f"imported {len(modules)}"]
