@@ -11,6 +11,7 @@ import pytest
 from PIL import Image
 
 from megflow import Envelope
+from panglot_worker.graphs.errors import GraphError
 from support import graph_nodes as nodes
 from support.graphs import ended, graph, one_node, through, to_end
 
@@ -105,6 +106,59 @@ def test_a_tag_chooses_among_alternatives() -> None:
     running.input("inp").send(Envelope.pack(1, info={"to_addr": 3}))
     assert sorted(running.output("out").recv().msg for _ in range(3)) == [11, 11, 1001]
     ended(running)
+
+
+GATHERED = """
+main = "g"
+[[graphs]]
+name = "sub"
+inputs = [{{ name = "inp", cap = 2, ports = ["n:inp"] }}]
+outputs = [{{ name = "out", cap = 2, ports = ["n:out"] }}]
+nodes = [{{ name = "n", ty = "Add", word = "{word}", n = 10 }}]
+[[graphs]]
+name = "g"
+inputs = [{{ name = "inp", cap = 2, ports = ["{entrance}"] }}]
+outputs = [{{ name = "out", cap = 200, ports = ["gather:out"] }}]
+connections = [{more}{{ cap = 2, ports = ["t:out", "gather:inp"] }}]
+nodes = [{demux}{{ name = "gather", ty = "DynInTransform" }}, {{ name = "t", ty = "sub" }}]
+"""
+BY_DEMUX = {
+    "entrance": "demux:inp",
+    "more": '{ cap = 2, ports = ["demux:out", "t:inp"] }, ',
+    "demux": '{ name = "demux", ty = "DynDemux" }, ',
+}
+BY_A_CHANNEL = {"entrance": "t:inp", "more": "", "demux": ""}
+
+
+@pytest.mark.parametrize("way", [BY_DEMUX, BY_A_CHANNEL], ids=["by DynDemux", "by an ordinary channel"])
+def test_dynintransform_gathers_what_all_instances_send(way: dict[str, str]) -> None:
+    """Who makes the instances is another dynamic port, or else what comes to them by an ordinary channel."""
+    name = word()
+    running = graph(GATHERED.format(word=name, **way))
+    send, received = running.input("inp").send, running.output("out")
+    for number in range(6):
+        send(Envelope.pack(number, info={"to_addr": number % 3}))
+    assert sorted(received.recv().msg for _ in range(6)) == [10, 11, 12, 13, 14, 15]
+    # An empty envelope ends one instance, the end of the graph all others.
+    send(Envelope.pack(None, info={"to_addr": 1}))
+    send(Envelope.pack(7, info={"to_addr": 1}))
+    assert received.recv().msg == 17
+    assert nodes.seen[name] == ["none", "del"]
+    running.close()
+    assert received.recv() is None
+    ended(running)
+    assert nodes.seen[name].count("del") == 4
+
+
+def test_a_template_is_fed_in_one_way() -> None:
+    text = GATHERED.format(word=word(), **BY_DEMUX)
+    with pytest.raises(GraphError, match="made on demand by a dynamic port and cannot be fed by another"):
+        graph(text.replace('ports = ["demux:inp"]', 'ports = ["demux:inp", "t:inp"]'))
+    text = GATHERED.format(word=word(), **BY_A_CHANNEL)
+    another = '{ name = "b", cap = 2, ports = ["n:inp"] }'
+    text = text.replace('ports = ["n:inp"] }]', f'ports = ["n:inp"] }}, {another}]')
+    with pytest.raises(GraphError, match="by what comes to one of its inputs, and cannot have two"):
+        graph(text.replace('ports = ["t:inp"]', 'ports = ["t:inp", "t:b"]'))
 
 
 def test_reorder() -> None:

@@ -217,7 +217,7 @@ nodes = [
         (('"demux:out", "t:inp"', '"demux:out", "plain:inp"'), "whose type is a graph"),
         (('"demux:out", "t:inp"', '"demux:out", "t:inp", "plain:inp"'), "whose type is a graph"),
         (('["t:out", "sink:inp"]', '["plain:out", "t:inp"]'), "made on demand by a dynamic port"),
-        (('ty = "NoopConsumer"', 'ty = "DynInTransform"'), "DynInTransform is not supported yet"),
+        (('"demux:out", "t:inp"', '"demux:out", "t:out"'), "are both outputs"),
     ],
 )
 def test_dynamic_ports(change: tuple[str, str], words: str) -> None:

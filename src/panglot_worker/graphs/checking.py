@@ -6,7 +6,7 @@ from typing import Dict, Iterator, List, Mapping, NamedTuple, Optional, Set, Tup
 
 from panglot_worker.graphs.configuration import Config, Connection, GraphType, Node, PortRef
 from panglot_worker.graphs.errors import GraphError, near
-from panglot_worker.graphs.ports import BUILT_IN, DICT, DYNAMIC, INPUT, SERVERS, UNSUPPORTED, Ports, of_graph
+from panglot_worker.graphs.ports import BUILT_IN, DICT, DYNAMIC, GATHERS, INPUT, SERVERS, Ports, of_graph
 
 
 class Types(NamedTuple):
@@ -68,6 +68,17 @@ def templates(config: Config, graph: GraphType, types: Types) -> Set[str]:
     return names
 
 
+def made_by_others(config: Config, graph: GraphType, types: Types) -> Set[str]:
+    """Those of the templates that a dynamic port makes instances of. The others are fed by ordinary channels, and what
+    their instances send is gathered."""
+    names = set()
+    for connection in graph.connections:
+        ends = [end for end in (find_end(config, graph, types, ref) for ref in connection.ports) if end is not None]
+        if any(end.kind == DYNAMIC and end.node.ty != GATHERS for end in ends):
+            names |= {end.node.name for end in ends if end.kind != DYNAMIC}
+    return names
+
+
 def reachable(config: Config, types: Types) -> Iterator[GraphType]:
     """The graphs that run: main, and those its nodes and the shared nodes are made of."""
     waiting = [config.main, *(name for node in config.nodes for name in node.types)]
@@ -113,8 +124,6 @@ class _Check:
             if ports_of(self.config, name, self.types) is None and self.types.complete:
                 known = [*self.types.nodes, *self.config.graphs]
                 raise GraphError("%s: there is no type '%s'" % (what, name), *node.place, near(name, known))
-            if name in UNSUPPORTED and self.types.nodes[name] is BUILT_IN[name]:
-                raise GraphError("%s: %s is not supported yet" % (what, name), *node.place)
         if len(node.types) > 1 and not template:
             raise GraphError("%s: ty = '%s' gives alternatives, which only a dynamic port can choose from"
                              % (what, node.ty), *node.place, "name one type")  # fmt: skip
@@ -163,11 +172,23 @@ class _Check:
             return
         for end in ends:
             if end.node.name in dynamic and end.direction == INPUT and not end.shared:
-                raise GraphError("%s: '%s' is made on demand by a dynamic port and cannot be fed by another" % (
-                    what, end.node.name), *connection.place)  # fmt: skip
+                self._fed(graph, end, what, connection, used)
             if connection.name and end.direction != (INPUT if word.startswith("input") else "output"):
                 raise GraphError("%s: '%s' is an %s of its node" % (what, end.ref, end.direction), *connection.place,
                                  "list it under %ss" % end.direction)  # fmt: skip
+
+    def _fed(
+        self, graph: GraphType, end: ConnectionEnd, what: str, connection: Connection, used: Dict[str, Set[str]]
+    ) -> None:
+        """Refuse a channel to a template that is fed otherwise already."""
+        name = end.node.name
+        if name in made_by_others(self.config, graph, self.types):
+            raise GraphError("%s: '%s' is made on demand by a dynamic port and cannot be fed by another" % (what, name),
+                             *connection.place)  # fmt: skip
+        inputs = of_graph(self.config.graphs[end.node.types[0]]).inputs
+        if len(used[name] & set(inputs)) > 1:
+            raise GraphError("%s: '%s' is made on demand, by what comes to one of its inputs, and cannot have two"
+                             % (what, name), *connection.place)  # fmt: skip
 
     def _end(self, graph: GraphType, connection: Connection, ref: PortRef, what: str) -> Optional[ConnectionEnd]:
         local = graph.node(ref.node)
@@ -189,14 +210,17 @@ class _Check:
 
     def _dynamic(self, connection: Connection, what: str, ends: List[ConnectionEnd]) -> None:
         others = [end for end in ends if end.kind != DYNAMIC]
-        dynamic = next(str(end.ref) for end in ends if end.kind == DYNAMIC)
+        owner = next(end for end in ends if end.kind == DYNAMIC)
         if len(ends) - len(others) > 1:
             raise GraphError("%s: two dynamic ports cannot be connected" % what, *connection.place)
         if len(connection.ports) != 2 or (others and (others[0].shared or not self._is_graph(others[0].node))):
             raise GraphError(
                 "%s: the other end of a dynamic port must be one node of the same graph whose type is a graph" % what,
-                *connection.place, 'ports = ["%s", "subgraph:port"]' % dynamic,
+                *connection.place, 'ports = ["%s", "subgraph:port"]' % str(owner.ref),
             )  # fmt: skip
+        if others and others[0].direction == owner.direction:
+            raise GraphError("%s: '%s' and '%s' are both %ss" % (what, owner.ref, others[0].ref, owner.direction),
+                             *connection.place)  # fmt: skip
 
     def _is_graph(self, node: Node) -> bool:
         return is_graph(self.config, node, self.types)

@@ -74,5 +74,6 @@ BUILT_IN = {
 SERVERS = ("ImageServer", "BytesServer", "VideoServer")
 """Built-in types that listen on a port of their own."""
 
-UNSUPPORTED = ("DynInTransform",)
-"""Built-in types of the platform that are known and do not run here."""
+GATHERS, SPREADS = "DynInTransform", "DynOutTransform"
+"""Built-in types between a template and ordinary channels: one takes what all its instances send, the other gives each
+instance what is addressed to it."""

@@ -16,9 +16,9 @@ from panglot_worker.dialects.megflow.handles import Sender
 from panglot_worker.dialects.megflow.nodes import NodeThread, Placement
 from panglot_worker.dialects.megflow.resources import LazyResource, Scope
 from panglot_worker.dialects.megflow.shared import Hub, Router, lead_ends
-from panglot_worker.graphs.checking import ConnectionEnd, find_end, is_graph, templates
+from panglot_worker.graphs.checking import ConnectionEnd, find_end, is_graph, made_by_others, templates
 from panglot_worker.graphs.configuration import Connection, GraphType, Node
-from panglot_worker.graphs.ports import DYNAMIC, INPUT
+from panglot_worker.graphs.ports import DYNAMIC, GATHERS, INPUT, SPREADS
 
 if TYPE_CHECKING:
     from panglot_worker.dialects.megflow.runtime import Runtime
@@ -83,6 +83,8 @@ class Template:
         self.passed = passed
         self.targets: Dict[str, Target] = {}
         """Where outputs lead that are connected to ordinary nodes."""
+        self.spreads: Optional[Placement] = None
+        """Where ordinary channels lead to it: the node that makes an instance for each address."""
         self.count = 0
         self._lock = threading.Lock()
         self._open: Set[Instance] = set()
@@ -153,9 +155,10 @@ class Planner:
         own = self.runtime.resources(graph.resources)
         scope = Scope(own, passed)
         dynamic = templates(self.config, graph, self.types)
+        fed = dynamic - made_by_others(self.config, graph, self.types)
         inside: Dict[str, Union[Placement, Plan, Template]] = {}
         for node in graph.nodes:
-            inside[node.name] = self._node(plan, node, path, args, scope, dynamic)
+            inside[node.name] = self._node(plan, node, path, args, scope, dynamic, fed)
         users: Dict[str, int] = {}
         for connection in graph.connections:
             self._connect(plan, graph, connection, inside, users)
@@ -171,8 +174,9 @@ class Planner:
         return plan
 
     def _node(
-        self, plan: Plan, node: Node, path: str, args: Dict[str, Any], scope: Scope, dynamic: Set[str]
+        self, plan: Plan, node: Node, path: str, args: Dict[str, Any], scope: Scope, dynamic: Set[str], fed: Set[str]
     ) -> Union[Placement, Plan, Template]:
+        """`dynamic` names the nodes that are templates, `fed` those of them that ordinary channels lead to."""
         inner = "%s/%s" % (path, node.name) if path else node.name
         merged_args = merged(args, node.args)
         if not is_graph(self.config, node, self.types):
@@ -181,6 +185,9 @@ class Planner:
         if node.name in dynamic:
             template = Template(self.runtime, node, inner, merged_args, passed, self.hub)
             plan.templates.append(template)
+            if node.name in fed:
+                spreads = Node(SPREADS, SPREADS, 1, [], {}, node.place)
+                template.spreads = self.place(plan, spreads, "%s/%s" % (inner, SPREADS), {}, scope)
             return template
         child = self.plan(self.config.graphs[node.types[0]], inner, merged_args, passed)
         plan.placements += child.placements
@@ -199,8 +206,8 @@ class Planner:
         self, plan: Plan, graph: GraphType, connection: Connection, inside: Dict[str, Any], users: Dict[str, int]
     ) -> None:
         ends = [self._end(graph, ref) for ref in connection.ports]
-        if any(end.kind == DYNAMIC for end in ends):
-            owner = next(end for end in ends if end.kind == DYNAMIC)
+        owner = next((end for end in ends if end.kind == DYNAMIC), None)
+        if owner is not None and owner.node.ty != GATHERS:
             other = next(end for end in ends if end.kind != DYNAMIC)
             inside[owner.node.name].dynamic[owner.ref.port] = (inside[other.node.name], other.ref.port)
             return
@@ -231,7 +238,11 @@ class Planner:
         if isinstance(found, Placement):
             return [LeafEnd(found, end.ref.port, end.ref.tag)]
         if isinstance(found, Template):
-            return [TemplateEnd(found, end.ref.port)]
+            if end.direction != INPUT:
+                return [TemplateEnd(found, end.ref.port)]
+            assert found.spreads is not None, end.ref
+            found.spreads.dynamic["out"] = (found, end.ref.port)
+            return [LeafEnd(found.spreads, "inp", None)]
         inner: Net = (found.inputs if end.direction == INPUT else found.outputs)[end.ref.port]
         net.cap = max(net.cap, inner.cap)
         return inner.receivers if end.direction == INPUT else inner.senders
@@ -271,8 +282,7 @@ class Instance:
     def _target(self, end: AnyEnd, net: Net, order: int) -> Target:
         if isinstance(end, HubEnd):
             return end.hub.entrance(end.user, (end.port, end.tag))
-        if isinstance(end, TemplateEnd):
-            raise RuntimeError("the template '%s' is fed by something that is not dynamic" % end.template.path)
+        assert isinstance(end, LeafEnd), "a node stands before every template that is fed"
         special = getattr(end.placement.cls, "panglot_sink", None)
         if special is not None and end.port == "inp":
             sink: Target = special(end.placement)
@@ -286,7 +296,8 @@ class Instance:
         elif isinstance(end, HubEnd):
             end.hub.connect(end.user, (end.port, end.tag), target)
         else:
-            end.template.targets[end.port] = target
+            targets = end.template.targets
+            targets[end.port] = fan([targets[end.port], target]) if end.port in targets else target
 
     def start(self) -> None:
         """Construct node after node. Raises what a construction raises, after ending those that were made."""

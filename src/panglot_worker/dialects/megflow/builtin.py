@@ -8,6 +8,7 @@ from typing import Any, Dict, Iterator, List, Optional
 from panglot_worker.dialects.megflow.building import Instance, Template
 from panglot_worker.dialects.megflow.envelope import EMPTY, Contents, EnvelopeError, unwrap, wrap
 from panglot_worker.dialects.megflow.handles import Sender
+from panglot_worker.graphs.ports import GATHERS, SPREADS
 
 LOOK_AGAIN = 20
 """Milliseconds after which something that waits for another looks whether that will ever come."""
@@ -239,7 +240,8 @@ NODES = {
     "Bcast": Bcast,
     "Demux": Demux,
     "DynDemux": DynDemux,
-    "DynOutTransform": DynDemux,
+    SPREADS: DynDemux,
+    GATHERS: Transform,
     "Reorder": Reorder,
     "NoopProducer": NoopProducer,
     "NoopConsumer": NoopConsumer,

@@ -112,7 +112,7 @@ class NodeThread:
         place, found = self.placement, {}
         for port, kind in place.ports.inputs.items():
             wired = place.inputs.get(port, [])
-            if kind == UNIT:
+            if kind == UNIT or (kind == DYNAMIC and wired):
                 found[port] = self._receiver(port, wired[0][2]) if wired else Unconnected()
             elif kind != DYNAMIC:
                 found[port] = _handles(kind, wired, lambda channel, port=port: self._receiver(port, channel))
