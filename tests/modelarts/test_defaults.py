@@ -237,7 +237,6 @@ PYSPARK = {
 }
 
 
-@pytest.mark.document("modelarts.08")
 def test_spark_runs_a_saved_pipeline_in_a_local_session(tmp_path: Path) -> None:
     """Over a stand-in for pyspark, which is large and needs Java: the calls, not the arithmetic, are under test."""
     package(tmp_path / "p", config=config("Spark_MLlib"), spark_model___metadata=b"")
