@@ -269,7 +269,7 @@ def test_a_program_of_ones_own(tmp_path: Path) -> None:
         ({}, "needs config_path, config_str or plugin_path"),
         ({"config_path": "/nowhere.toml"}, "No such file"),
         ({"config_str": 'main = "g"'}, "'graphs' is missing"),
-        ({"config_str": one_node("ImageServer", "port = 1")}, "needs a server"),
+        ({"config_str": one_node("ImageServer")}, "'port' is missing"),
         ({"config_str": one_node("Nope")}, "there is no type 'Nope'"),
     ],
 )

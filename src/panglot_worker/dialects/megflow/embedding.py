@@ -5,16 +5,19 @@ from __future__ import annotations
 import os
 import sys
 import traceback
-from typing import Dict, List, Optional
+from typing import Any, Dict, Iterator, List, Optional
 
-from panglot_worker.dialects.megflow import plugins
+from panglot_worker.dialects.megflow import images, plugins
 from panglot_worker.dialects.megflow.channels import Channel
 from panglot_worker.dialects.megflow.handles import Receiver, Sender
 from panglot_worker.dialects.megflow.runtime import Runtime
+from panglot_worker.dialects.megflow.small_front import ServerNode, SmallFront
 from panglot_worker.graphs import picture, reading
 from panglot_worker.graphs.configuration import Config
 from panglot_worker.graphs.errors import GraphError
 from panglot_worker.graphs.ports import SERVERS
+from panglot_worker.video import interpreter
+from panglot_worker.video.limits import limits_of
 
 
 class Graph:
@@ -31,16 +34,28 @@ class Graph:
         dump: bool = False,
     ) -> None:
         config = _config(config_path, config_str, dynamic_path, dynamic_str, plugin_path)
-        served = [node for graph in config.graphs.values() for node in graph.nodes if node.ty in SERVERS]
-        if served:
-            raise GraphError("%s listens on a port, which needs a server" % served[0].ty, *served[0].place,
-                             "run the graph with panglot serve, or give it inputs and outputs of its own")  # fmt: skip
         if plugin_path:
             plugins.load(plugin_path, module_path or os.getcwd(), lambda _: None)
         if dump:
             picture.write(config, config.file or "graph.toml")
+        served = list(_servers(config, config.main, ""))
         self._runtime = Runtime(config, plugins.kinds(), _print, _skip)
+        self._runtime.settings = _settings()
+        _check_libraries(served, self._runtime.settings)
+        self._front = SmallFront(served) if served else None
+        try:
+            self._begin()
+        except BaseException:
+            if self._front is not None:
+                self._front.close_listeners()
+            raise
+
+    def _begin(self) -> None:
+        """Connect the graph's own ports and let it run. Raises what the construction of nodes raises."""
+        if self._front is not None:
+            self._runtime.doors = self._front.doors
         main = self._runtime.main
+        self._closed = False
         self._outputs: Dict[str, Receiver] = {}
         for name, net in main.plan.outputs.items():
             channel = Channel(net.cap)
@@ -48,6 +63,12 @@ class Graph:
             self._outputs[name] = Receiver(channel, name)
         self._runtime.start(open_inputs=True)
         self._inputs: Dict[str, Sender] = main.inputs
+        if self._front is not None:
+            self._front.start(self._runtime)
+
+    def ports(self) -> Dict[str, int]:
+        """The port of each server node, by its name. MegFlow does not have this; it is for graphs with port = 0."""
+        return self._front.ports() if self._front is not None else {}
 
     def inputs(self) -> List[str]:
         return list(self._inputs)
@@ -62,15 +83,30 @@ class Graph:
         return self._outputs.get(name)
 
     def close(self) -> None:
-        """No more input: the graph finishes what it has and ends."""
+        """No more input, neither from the program nor from clients: the graph finishes what it has and ends."""
+        if self._front is not None and not self._closed:
+            self._closed = True
+            self._front.close()
+            self._front.wait()
         self._runtime.close()
 
     def wait(self) -> None:
-        """Close, drop what comes out, and wait for the end. Raises RuntimeError when a node failed."""
-        self.close()
+        """Drop what comes out, and wait for the end. Raises RuntimeError when a node failed.
+
+        A graph with server nodes serves meanwhile, until `close` is called or the program is interrupted. Any other
+        is closed by this.
+        """
         for receiver in self._outputs.values():
             receiver.channel.close()
-        self._runtime.wait()
+        if self._front is None:
+            self.close()
+        else:
+            self._runtime.main.close()
+        try:
+            self._runtime.wait()
+        except KeyboardInterrupt:
+            self.close()
+            raise
         if self._runtime.failures:
             raise RuntimeError("%d call(s) of nodes failed; their tracebacks are above" % self._runtime.failures)
 
@@ -88,6 +124,36 @@ def _config(
         with open(dynamic, encoding="utf-8") as source:
             dynamic_text = source.read()
     return reading.read_text(text or "", dynamic_text or "")
+
+
+def _servers(config: Config, graph: str, path: str) -> Iterator[ServerNode]:
+    """The nodes that listen, in static subgraphs too."""
+    for node in config.graphs[graph].nodes:
+        inner = "%s/%s" % (path, node.name) if path else node.name
+        if node.ty in SERVERS:
+            yield ServerNode(inner, node)
+        elif node.ty in config.graphs:
+            yield from _servers(config, node.ty, inner)
+
+
+def _settings() -> Dict[str, Any]:
+    """What a server would be told by flags, from the same variables."""
+    named = os.environ.get("PANGLOT_URL_ALLOW", "").split(",")
+    return {
+        "uri_root": os.path.abspath(root) if (root := os.environ.get("PANGLOT_URI_ROOT")) else "",
+        "url_allow": [name.strip() for name in named if name.strip()],
+        "local_only": os.environ.get("PANGLOT_NO_AUTH") != "1",
+    }
+
+
+def _check_libraries(served: List[ServerNode], settings: Dict[str, Any]) -> None:
+    """Raises GraphError for a server node without what it needs."""
+    for _, node in served:
+        if node.ty == "ImageServer" and not images.available():
+            raise GraphError("ImageServer needs numpy, and opencv-python or Pillow", *node.place, "install them")
+        lack = interpreter.lack(limits_of(settings)) if node.ty == "VideoServer" else None
+        if lack is not None:
+            raise GraphError("VideoServer needs %s" % lack.what, *node.place, lack.fix)
 
 
 def default_config(plugin: str) -> str:

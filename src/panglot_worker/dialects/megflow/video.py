@@ -285,12 +285,14 @@ class VideoServer:
 
     def _let_go(self) -> None:
         """From now on all streams but those of uploads, which live as long as their request, are another worker's."""
-        for stream in self._running():
+        streams = [stream for stream in self._running() if stream.playback.source.asked]
+        for stream in streams:
             self.survival.note(stream)
         self.survival.leave()
-        for stream in (one for one in self._running() if one.is_noted):
-            stream.let_go()
-            self.watching.let_go(stream)
+        for stream in streams:
+            if stream.is_noted:
+                stream.let_go()
+                self.watching.let_go(stream)
             stream.stop()
         self.doors.has_let_go(self)
 
