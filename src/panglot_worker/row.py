@@ -23,6 +23,7 @@ class PoolInRow:
                 dialect.package.script,
                 fix="leave the pools out, or make its functions plain ones",
             )
+        self.dialect = dialect
         self.pool = pool
         self.handoff = Handoff(
             writing(*pool["writes"]) if pool.get("writes") else None,
@@ -49,6 +50,7 @@ class PoolInRow:
     def _hand_on(self, output: Any, request: Request) -> Answer:
         if inspect.isgenerator(output):
             raise TypeError("an answer in parts cannot be handed to another pool: give postprocess no pool of its own")
+        output = self.dialect.hand_on(output)
         body, shared = self.handoff.pack((request.luggage, output), request.slot)
         return Answer("", body, 200, (), wire.PASS | wire.SHARED if shared else wire.PASS)
 

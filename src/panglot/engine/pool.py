@@ -43,6 +43,7 @@ class Pool:
         self.plan = plan
         self.memory = memory
         """The shared memory between this pool and its neighbours, where it is one of a row."""
+        self.lend = memory.lend if memory is not None else None
         self.title = f"{plan.name} worker" if plan.name else "worker"
         self.max_reply = (settings.max_output if plan.last else settings.max_held) + wire.MAX_HEAD
         self.next: Pool | None = None
@@ -90,8 +91,7 @@ class Pool:
         self._pump_scheduled = False
         now = self.clock()
         if self.retries.waiting:
-            for call, worker in self.retries.ready(self.workers, lambda worker: self._room(worker, now)):
-                worker.run([call], now, not worker.batched)
+            self._retry(now)
         if not self.queue.length:
             return
         takers = [worker for worker in self.workers if self._room(worker, now) > 0]
@@ -148,9 +148,17 @@ class Pool:
         metrics.released[reason] += 1
         counted = self.counted
         counted.batch_size.add(len(batch) if worker.batched else 1)
-        worker.run(batch, now, not worker.batched, self.memory.lend if self.memory is not None else None)
+        worker.run(batch, now, not worker.batched, self.lend)
         for call in batch:
             counted.queue_time.add(call.queued_us)
+
+    def _retry(self, now: float) -> None:
+        """Send the calls that are to be tried again to workers that have room."""
+        for call in self.retries.given_up():
+            if self.memory is not None:
+                self.memory.left(call)
+        for call, worker in self.retries.ready(self.workers, lambda worker: self._room(worker, now)):
+            worker.run([call], now, not worker.batched, self.lend)
 
     # Hearing answers
 
@@ -191,8 +199,10 @@ class Pool:
 
     def _retried(self, call: Call, worker: Worker) -> bool:
         """Whether the call is given to another worker instead of being answered."""
-        if self.memory is not None or not self.retries.take(call, worker, self.workers):
+        if not self.retries.take(call, worker, self.workers):
             return False
+        if self.memory is not None:
+            self.memory.recalled(worker, call)
         call.id = self.owner.new_id()
         self.metrics.reruns["retried"] += 1
         return True

@@ -23,12 +23,16 @@ class Retries:
         self.waiting.append((call, worker))
         return True
 
+    def given_up(self) -> list[Call]:
+        """Calls that nobody waits for any more; they are dropped."""
+        gone = [call for call, _ in self.waiting if call.state != RUNNING]
+        self.waiting = [(call, refuser) for call, refuser in self.waiting if call.state == RUNNING]
+        return gone
+
     def ready(self, workers: Sequence[Worker], room: Callable[[Worker], int]) -> Iterator[tuple[Call, Worker]]:
-        """Calls that can run now, each with its worker. Those answered or given up meanwhile are dropped."""
+        """Calls that can run now, each with its worker."""
         waiting, self.waiting = self.waiting, []
         for call, refuser in waiting:
-            if call.state != RUNNING:
-                continue
             others = [worker for worker in workers if worker is not refuser] or workers
             free = next((worker for worker in others if room(worker) > 0), None)
             if free is None:

@@ -179,6 +179,10 @@ class Dialect:
             return Problem(500, "bad_result", BAD_RESULT)
         return Problem(500, "script_error", SCRIPT_ERROR)
 
+    def hand_on(self, output: Any) -> Any:
+        """What the next pool of a row gets of an output. Raises what is to be answered here instead, as a failure."""
+        return output
+
     def blames_client(self, error: BaseException, answer: Union[Answer, Problem]) -> bool:
         """Whether a failure is the client's fault, so that the log need not tell it."""
         return 400 <= answer.status <= 499 or is_clients_fault(error)

@@ -20,7 +20,7 @@ from panglot_worker.dialects.evals.files import Workplace
 from panglot_worker.dialects.evals.monitoring import Measured
 from panglot_worker.dialects.evals.pictures import PictureFiles
 from panglot_worker.dialects.evals.requests import BATCH, GROUP, SINGLE, Task
-from panglot_worker.errors import ClientError, described, message_of
+from panglot_worker.errors import ClientError, message_of
 from panglot_worker.loading import script_traceback
 
 
@@ -140,25 +140,12 @@ class Evals(Dialect):
             if task.kind != SINGLE:
                 outcomes[number] = self._attempt(task)
         self._tell_measured()
-        self._open = len(values)
+        self._open = len(values) if self.package.does("encode") else 0
         if len(values) == 1:
             error = outcomes[0].error
             if error is not None:
                 raise error
-        elif not self.package.does("encode"):
-            return [self._portable(outcomes[number]) for number in range(len(values))]
         return [outcomes[number] for number in range(len(values))]
-
-    def _portable(self, outcome: Outcome) -> Outcome:
-        """What another process can be told: of an error in the script, its text. The log is told here."""
-        if outcome.error is None or isinstance(outcome.error, Failed):
-            return outcome
-        told = described(outcome.error)
-        self.port.tell(
-            wire.EVENT,
-            {"type": "failure", "item": 0, "message": told, "traceback": script_traceback(outcome.error)},
-        )
-        return Outcome(outcome.kind, error=Failed(FAILED, self._text(outcome.error)))
 
     def _text(self, error: BaseException) -> str:
         """What clients are told about an error."""
@@ -206,6 +193,16 @@ class Evals(Dialect):
         return ret
 
     # Answers
+
+    def hand_on(self, output: Any) -> Any:
+        """What another process encodes. Failures are answered here, and codes that ask for another try of this pool."""
+        if isinstance(output, Outcome):
+            if output.error is not None:
+                raise output.error
+            ret = answers.Ret(output.rets[0], self.strict_codes) if output.kind == SINGLE else None
+            if ret is not None and answers.may_be_retried(ret.code):
+                raise Failed(ret.code, ret.message)
+        return output
 
     def encode(self, output: Outcome, request: Request) -> Answer:
         if output.error is not None:
