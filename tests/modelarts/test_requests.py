@@ -14,6 +14,7 @@ from support.server import Server, serving
 
 MR_0101 = b'{"erno": "MR.0101", "msg": "The input parameter is invalid", "words_result": {}}'
 URLENCODED = {"content-type": "application/x-www-form-urlencoded"}
+MULTIPART = {"content-type": "multipart/form-data; boundary=x"}
 
 
 def post(server: Server, content: bytes | None = None, kind: str = "", query: str = "", **more: Any) -> httpx.Response:
@@ -132,6 +133,7 @@ def test_22_other_methods_and_paths_get_the_frameworks_page(echo: Server, method
 
 # 2.4 What data is
 
+LIST = {"type": "list", "items": [{"type": "int", "value": 1}]}
 PARSED: list[tuple[str, dict[str, Any], Any]] = [
     ("json object", {"json": {"a": 1, "b": [1.5, None]}}, fields(("a", {"type": "int", "value": 1}), (
         "b", {"type": "list", "items": [{"type": "float", "value": 1.5}, {"type": "NoneType", "value": None}]}))),
@@ -161,7 +163,17 @@ PARSED: list[tuple[str, dict[str, Any], Any]] = [
     ("upload over 500 KB", {"files": {"k": ("a.bin", b"x" * 800_000)}},
      fields(("k", fields(("a.bin", file(b"x" * 16, 800_000)))))),
     ("urlencoded", {"data": {"a": ["1", "2"], "b": "x y&z"}}, fields(("a", text("1")), ("b", text("x y&z")))),
-    ("json by curl -d", {"content": b'{"a":"100%"}', "headers": URLENCODED}, fields(('{"a":"100%"}', text("")))),
+    ("json by curl -d", {"content": b'{"a":"100%"}', "headers": URLENCODED}, fields(("a", text("100%")))),
+    ("json list by curl -d", {"content": b' [1]', "headers": URLENCODED}, LIST),
+    ("json called a form of parts", {"content": b'{"a":"1"}', "headers": MULTIPART}, fields(("a", text("1")))),
+    ("json called nothing", {"content": b'\n{"a":"1"}'}, fields(("a", text("1")))),
+    ("json list called nothing", {"content": b"[1]"}, LIST),
+    ("json by curl -d and a query", {"content": b'{"a":"1"}', "headers": URLENCODED, "params": {"a": "x"}},
+     fields(("a", text("x")))),
+    ("no json by curl -d", {"content": b'{"a":', "headers": URLENCODED}, fields(('{"a":', text("")))),
+    ("a number by curl -d", {"content": b"7", "headers": URLENCODED}, fields(("7", text("")))),
+    ("a form after a brace", {"content": b'{ }\r\n--x\r\nContent-Disposition: form-data; name="k"\r\n\r\n1\r\n--x--',
+     "headers": MULTIPART}, fields(("k", text("1")))),
     ("query over json", {"json": {"a": 1, "b": 2}, "params": {"a": "x", "c": "y"}},
      fields(("a", text("x")), ("b", {"type": "int", "value": 2}), ("c", text("y")))),
     ("query in the place of a file", {"files": {"images": ("a.jpg", b"1")}, "params": {"images": "x"}},
@@ -188,7 +200,11 @@ UNUSABLE = [
     ("text", b"hello", "text/plain", ""),
     ("bytes", b"\x00", "application/octet-stream", ""),
     ("picture", b"\x89PNG", "image/png", ""),
-    ("no content type", b'{"a": 1}', "", ""),
+    ("json called text", b'{"a": 1}', "text/plain", ""),
+    ("no json called nothing", b'{"a": 1', "", ""),
+    ("a number called nothing", b"7", "", ""),
+    ("an empty object called nothing", b"{}", "", ""),
+    ("an empty object by curl -d", b"{}", URLENCODED["content-type"], ""),
     ("empty", b"", "", ""),
     ("query alone", b"", "", "?images=x"),
     ("empty json and a query", b"{}", "application/json", "?images=x"),
@@ -272,7 +288,7 @@ def test_dev_puts_the_traceback_into_error_info() -> None:
         info = post(server, b'{"data": {}}').json()["error_info"]
         assert "Traceback" in info
         assert "KeyError: 'req_data'" in info
-        assert "panglot_worker/dialects" not in info
+        assert "panglot_worker/dialects/modelarts/__init__.py" not in info, "our own frames are left out"
 
 
 def test_stages_are_timed(echo: Server) -> None:

@@ -1,6 +1,8 @@
-"""What a script gets for a request, exactly as the platform's web application made it (docs/dialects.md has the table).
+"""What a script gets for a request (docs/dialects.md has the table).
 
 Parsed JSON if it is not empty, else form fields and files, else nothing usable; then the query string over the top.
+The platform's document sends JSON with `curl -d`, which calls it a form, and promises the script a dict: so a JSON
+object or array in a body that is called a form, or nothing at all, is JSON too.
 """
 
 from __future__ import annotations
@@ -32,14 +34,9 @@ class NoPlaceForQuery(Exception):
 
 def parse(head: Head, body: Body, limits: Limits) -> Any:
     """The `data` of a script. Raises the exceptions above, and ClientError beyond a limit."""
-    media = _media(head.content_type.decode("latin-1"))
-    data: Any = None
-    if media == JSON or (media.startswith("application/") and media.endswith("+json")):
-        data = _json(body, limits)
-    elif media == FORM:
-        data = _form(head.content_type.decode("latin-1"), body, limits)
-    elif media == URLENCODED:
-        data = _first(_pairs(bytes(body), limits))
+    content_type = head.content_type.decode("latin-1")
+    media = content_type.partition(";")[0].strip().lower()
+    data = _read(media, content_type, body, limits)
     if not data:
         raise Unusable(_unusable(media))
     if head.query:
@@ -47,8 +44,19 @@ def parse(head: Head, body: Body, limits: Limits) -> Any:
     return data
 
 
-def _media(content_type: str) -> str:
-    return content_type.partition(";")[0].strip().lower()
+def _read(media: str, content_type: str, body: Body, limits: Limits) -> Any:
+    """The value of a body by its type; None where that type is not read."""
+    if media == JSON or (media.startswith("application/") and media.endswith("+json")):
+        return _json(body, limits)
+    if media in (FORM, URLENCODED, "") and bytes(body[:64]).lstrip()[:1] in (b"{", b"["):
+        try:
+            return _json(body, limits)
+        except NotJson as error:
+            if not media:
+                raise Unusable(error.message) from None
+    if media == FORM:
+        return _form(content_type, body, limits)
+    return _first(_pairs(bytes(body), limits)) if media == URLENCODED else None
 
 
 def _unusable(media: str) -> str:
