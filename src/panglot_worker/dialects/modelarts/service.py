@@ -20,6 +20,7 @@ PLATFORM = ("model_service", "mms", "hiai")
 def find(package: Package) -> Type[Any]:
     """The service class: the script's only leaf class over a base of the platform, or the engine's default service."""
     base: Type[Any] = _platform(package).ModelService
+    importlib.import_module("model_service.log").show_own_loggers()
     default: str = package.options.get("default_service", "")
     if default:
         module, _, name = default.partition(":")
