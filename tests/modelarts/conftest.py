@@ -46,12 +46,32 @@ tf.saved_model.save(model, folder + "/two", signatures={"serving_default": model
 tf.saved_model.save(model, folder + "/odd", signatures={"first": model.flat, "second": model.square})
 tf.saved_model.save(model, folder + "/vision", signatures=model.brightness)
 tf.saved_model.save(model, folder + "/none")
+
+
+class OverKeras(tf.Module):
+    def __init__(self):
+        super().__init__()
+        self.network = tf.keras.Sequential([tf.keras.layers.Input((784,)), tf.keras.layers.Dense(10)])
+        self.network.layers[-1].set_weights([stored["weights"], stored["bias"]])
+
+    @tf.function(input_signature=[tf.TensorSpec((None, 784), tf.float32, name="images")])
+    def flat(self, images):
+        return {"scores": self.network(images)}
+
+
+model = OverKeras()
+tf.saved_model.save(model, folder + "/keras3", signatures=model.flat)
 graph = tf.Graph()
 with graph.as_default():
     x = tf.compat.v1.placeholder(tf.float32, (None, 784), name="images")
-    tf.add(tf.matmul(x, stored["weights"]), stored["bias"], name="scores")
+    weights = tf.compat.v1.get_variable("weights", initializer=stored["weights"], use_resource=False)
+    y = tf.add(tf.matmul(x, weights), stored["bias"], name="scores")
+    with tf.compat.v1.Session() as session:
+        session.run(tf.compat.v1.global_variables_initializer())
+        tf.compat.v1.saved_model.simple_save(session, folder + "/tensorflow1", {"images": x}, {"scores": y})
+        graph_def = tf.compat.v1.graph_util.convert_variables_to_constants(session, graph.as_graph_def(), ["scores"])
 with open(folder + "/frozen.pb", "wb") as file:
-    file.write(graph.as_graph_def().SerializeToString())
+    file.write(graph_def.SerializeToString())
 """
 
 
@@ -62,7 +82,7 @@ def digits() -> Digits:
 
 @pytest.fixture(scope="session")
 def saved_models(digits: Digits, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """SavedModels by name: flat, square, two, odd, vision, none; and frozen.pb."""
+    """SavedModels by name: flat, square, two, odd, vision, none, keras3, tensorflow1; and frozen.pb."""
     folder = tmp_path_factory.mktemp("saved")
     np.savez(folder / "digits.npz", weights=digits.weights, bias=digits.bias)
     subprocess.run([sys.executable, "-c", SAVED_MODELS, str(folder)], check=True, capture_output=True, timeout=110)

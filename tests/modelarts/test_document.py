@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import io
+import json
 import os
 import re
 import shutil
 import subprocess
 import sys
+import textwrap
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from PIL import Image
 
-from support.modelarts import SCRIPTS, Digits, config, document_script, package
+from support.modelarts import SCRIPTS, Digits, config, document_listings, document_script, package
 from support.server import Server, panglot, serving
 
 OWN = {
@@ -78,6 +80,8 @@ class Service(TfServingBaseService):
     "mindspore": """
 import threading
 
+import logging
+
 import mindspore
 import mindspore.nn as nn
 import numpy as np
@@ -85,6 +89,8 @@ from mindspore import Tensor, context
 from model_service.model_service import SingleNodeService
 from PIL import Image
 
+logger = logging.getLogger(__name__)
+logger.setLevel(logging.INFO)
 context.set_context(mode=context.GRAPH_MODE, device_target="Ascend")
 
 
@@ -107,6 +113,8 @@ class Service(SingleNodeService):
         self.network = LeNet5()
         weights = mindspore.load_checkpoint(self.model_path + "/checkpoint_lenet_1-1_1875.ckpt")
         mindspore.load_param_into_net(self.network, weights)
+        logger.info("warmup network successfully !")
+        logger.info("load network successfully !")
 
     def _preprocess(self, data):
         [file] = data["images"].values()
@@ -148,7 +156,12 @@ print("ANSWER", repr(str(network(mindspore.Tensor(pixels)))))
 @pytest.fixture
 def source() -> Source:
     """The document's scripts where it is at hand, else ours, which do the same."""
-    return document_script if os.environ.get("PANGLOT_SEED_DOCS") else OWN.__getitem__
+    return document_script if is_verbatim() else OWN.__getitem__
+
+
+def is_verbatim() -> bool:
+    """Whether the scripts are the document's own."""
+    return bool(os.environ.get("PANGLOT_SEED_DOCS"))
 
 
 def saved_package(folder: Path, script: str, model: Path) -> Path:
@@ -183,6 +196,7 @@ def test_the_tensorflow_1_service_reads_real_digits_on_tensorflow_2(
 ) -> None:
     with serving(saved_package(tmp_path, source("tensorflow1"), saved_models / "square")) as server:
         assert answers(server, digits) == [[label] for label in digits.labels]
+        server.wait_log(r"customize_service - INFO - model inputs: \{'images': ") if is_verbatim() else None
         message = r"TensorFlow 2\S* has no tf.Session, tf.saved_model.loader, .*customize_service.py:\d+\): supplied"
         server.wait_log(message)
         assert server.log.count("supplied from tf.compat.v1") == 1
@@ -200,6 +214,50 @@ def test_the_file_name_without_quotes_is_reported_well(tmp_path: Path, source: S
     assert "failed: NameError: name 'test' is not defined (fix: there is a file test.onnx: write 'test.onnx'" in last
     assert re.search(r"customize_service.py:\d+: ", last)
     assert "test.onnx)" in done.stderr, "the line itself is shown"
+
+
+REQUESTS = """
+import io
+from model_service.model_service import SingleNodeService
+
+class Service(SingleNodeService):
+    def _inference(self, data):
+        return {key: {name: file.getvalue().decode() for name, file in value.items()} if type(value) is dict else value
+                for key, value in data.items()}
+"""
+
+
+def test_the_documents_own_requests_give_the_script_what_it_says(tmp_path: Path) -> None:
+    """The curl lines to the letter but for the address. The JSON one names no content type, and gives a dict."""
+    [form] = document_listings("-F image1=@cat.jpg")
+    [text] = document_listings("curl -X POST \\\n  <modelarts-inference-endpoint> \\\n  -d")
+    [expected] = document_listings('{\n   "images":"base64 encode image"\n\n}')
+    (tmp_path / "cat.jpg").write_text("meow")
+    (tmp_path / "horse.jpg").write_text("neigh")
+    with serving(package(tmp_path / "p", REQUESTS, config("MindSpore"))) as server:
+
+        def answer(listing: str) -> object:
+            line = listing.replace("<modelarts-inference-endpoint>", server.url)
+            done = subprocess.run(["bash", "-c", line], cwd=tmp_path, capture_output=True, text=True, check=True)
+            return json.loads(done.stdout)
+
+        assert answer(form) == {"image1": {"cat.jpg": "meow"}, "images2": {"horse.jpg": "neigh"}}
+        assert answer(text) == json.loads(expected) == {"images": "base64 encode image"}
+
+
+@pytest.mark.parametrize(("place", "base"), [(0, "TfServingBaseService"), (1, "PTServingBaseService")])
+def test_the_documents_ways_to_a_file_beside_the_model(tmp_path: Path, place: int, base: str) -> None:
+    listing = textwrap.indent(document_listings("label.json")[place], " " * 8)
+    module = {"T": "tfserving", "P": "pytorch"}[base[0]]
+    script = (
+        f"import os\nimport json\nfrom model_service.{module}_model_service import {base}\n\n"
+        f"class Service({base}):\n    def __init__(self, model_name, model_path):\n"
+        f"        super().__init__(model_name, model_path)\n{listing}"
+        "    def _inference(self, data):\n        return self.label\n"
+    )
+    engine = {"T": "TensorFlow", "P": "PyTorch"}[base[0]]
+    with serving(package(tmp_path, script, config(engine), label__json='["cat"]', net__pth=b"")) as server:
+        assert server.client.post("/", json={"x": 1}).json() == ["cat"]
 
 
 @pytest.mark.document("modelarts.34")
@@ -239,5 +297,7 @@ def test_mindspore_pinned_to_ascend_says_so_and_runs_on_the_cpu_when_told(
     assert "customize_service.py:" in last
     with serving(folder, "--device", "cpu") as server:
         server.wait_log('the script asks for device_target="Ascend"; --device cpu gives it the CPU')
+        server.wait_log("INFO - warmup network successfully !")
+        server.wait_log("INFO - load network successfully !")
         answer = server.client.post("/", files={"images": ("digit.png", io.BytesIO(digits.pictures[0]), "image/png")})
         assert answer.json() == expected

@@ -53,6 +53,22 @@ class Service(TfServingBaseService):
         assert server.client.post("/", json={"images": [[0.0, 1.0]]}).status_code == 500
 
 
+@pytest.mark.parametrize("model", ["flat", "keras3", "tensorflow1"])
+def test_every_generation_of_saved_models_is_run_by_its_signature(
+    tmp_path: Path, saved_models: Path, digits: Digits, model: str
+) -> None:
+    """By a tf.Module of TensorFlow 2, by one that holds a model of Keras 3, and by TensorFlow 1."""
+    shutil.copytree(saved_models / model, tmp_path, dirs_exist_ok=True)
+    rows = np.stack([pixels(picture).ravel() for picture in digits.pictures])
+    with serving(package(tmp_path, EMPTY_TF, config("TensorFlow"))) as server:
+        answer = server.client.post("/", json={"images": rows.astype(int).tolist()})
+        assert answer.status_code == 200, server.log
+        assert [int(np.argmax(row)) for row in answer.json()["scores"]] == digits.labels
+        for wrong in ({"wrong": [[0.0]]}, {"images": [[0.0]]}, {"images": [["text"]]}):
+            answer = server.client.post("/", json=wrong)
+            assert (answer.status_code, answer.json()["erno"]) == (500, "MR.0105")
+
+
 @pytest.mark.parametrize(
     ("model", "message"),
     [

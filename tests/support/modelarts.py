@@ -54,23 +54,24 @@ def config(model_type: str, **more: Any) -> dict[str, Any]:
 
 def document_script(name: str) -> str:
     """One of the document's scripts, to the letter; skips the test where there is no document."""
+    scripts = document_listings("class MnistService")
+    assert len(scripts) == len(SCRIPTS), f"the document has {len(scripts)} scripts"
+    return scripts[SCRIPTS.index(name)]
+
+
+def document_listings(phrase: str) -> list[str]:
+    """The document's listings that hold a phrase, to the letter; skips the test where there is no document."""
     where = os.environ.get("PANGLOT_SEED_DOCS")
     if not where:
         pytest.skip("PANGLOT_SEED_DOCS does not say where the platform's document is")
-    return _scripts(Path(where) / DOCUMENT)[name]
+    return [listing for listing in _listings(Path(where) / DOCUMENT) if phrase in listing]
 
 
 @functools.cache
-def _scripts(file: Path) -> dict[str, str]:
+def _listings(file: Path) -> tuple[str, ...]:
     lines = file.read_text(encoding="utf-8").splitlines()
-    blocks = []
-    for number, line in enumerate(lines):
-        if line.strip() in ("::", ".. code-block::"):
-            block = _indented(lines[number + 1 :], len(line) - len(line.lstrip()))
-            if "class MnistService" in block:
-                blocks.append(block)
-    assert len(blocks) == len(SCRIPTS), f"{file} has {len(blocks)} scripts"
-    return dict(zip(SCRIPTS, blocks, strict=True))
+    starts = [number for number, line in enumerate(lines) if line.strip() in ("::", ".. code-block::")]
+    return tuple(_indented(lines[start + 1 :], len(lines[start]) - len(lines[start].lstrip())) for start in starts)
 
 
 def _indented(lines: list[str], margin: int) -> str:

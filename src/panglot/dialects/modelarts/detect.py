@@ -144,8 +144,9 @@ def _options(found: Found, known: configs.Config, engine: engines.Engine, model:
         api["request_types"] = [configs.JSON]
     else:
         api.setdefault("request_types", [configs.FORM, configs.JSON])
+    picture_type = _picture_type(found.folder)
     if "example" in api and known.algorithm.startswith(("image", "object")):
-        files = dict.fromkeys(api["example"]["files"], _picture_type(found.folder))
+        files = dict.fromkeys(api["example"]["files"], picture_type)
         api["example"] = {**api["example"], "files": files}
     return {
         "engine": engine.name,
@@ -155,6 +156,7 @@ def _options(found: Found, known: configs.Config, engine: engines.Engine, model:
         "model_path": model.path,
         "default_service": "" if found.script else engine.default,
         "api": api,
+        "picture_type": picture_type,
     }
 
 

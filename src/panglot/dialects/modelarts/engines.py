@@ -30,7 +30,7 @@ ENGINES = (
     Engine("TensorFlow", "TfServingBaseService", "model_service.tfserving_model_service", variable="TF_MODEL_ARGS",
            default="model_service.tfserving_vision_service:TfServingVisionService"),
     Engine("PyTorch", "PTServingBaseService", "model_service.pytorch_model_service",
-           weights=(".pth", ".pt", ".pth.tar", ".bin", ".ckpt", ".pkl"), variable="MODEL_SERVER_ARGS",
+           weights=(".pth", ".pt", ".pth.tar", ".bin", ".ckpt", ".pkl", ".onnx"), variable="MODEL_SERVER_ARGS",
            default="model_service.pytorch_vision_service:PTServingVisionService"),
     Engine("MindSpore", "SingleNodeService", "model_service.model_service", variable="MODEL_SERVER_ARGS"),
     Engine("Scikit_Learn", "XgSklServingBaseService", SKLEARN, weights=PICKLED, raw=True, variable="PY_MODEL_ARGS",

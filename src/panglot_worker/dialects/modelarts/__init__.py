@@ -10,7 +10,7 @@ from typing import Any, Callable, Dict, List, Optional, Union
 from panglot_worker.bodies import codec
 from panglot_worker.compat import devices, keras, tensorflow1
 from panglot_worker.dialects.base import Answer, Dialect, Package, Problem, Request, Stages
-from panglot_worker.dialects.modelarts import answers, requests, service
+from panglot_worker.dialects.modelarts import answers, requests, service, signature
 from panglot_worker.errors import ClientError, described
 from panglot_worker.loading import script_traceback
 from panglot_worker.threads import ThreadWatch
@@ -69,7 +69,10 @@ class Modelarts(Dialect):
 
     def describe(self) -> Dict[str, Any]:
         kind = type(self.service)
-        api: Dict[str, Any] = self.package.options.get("api", {})
+        options = self.package.options
+        api: Dict[str, Any] = options.get("api", {})
+        if not ("example" in api or "request_schema" in api) and self.package.does("inference"):
+            api = {**api, **signature.described(self.service, options.get("picture_type", ""))}
         return {**api, "entry": kind.__name__ + ".inference", "summary": service.summary(kind)}
 
     def _say(self, text: str) -> None:

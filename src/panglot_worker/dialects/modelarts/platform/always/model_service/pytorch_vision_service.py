@@ -1,9 +1,10 @@
-"""PyTorch without a script: works for TorchScript files, which bring their own code."""
+"""PyTorch without a script: works for TorchScript and .onnx files, which bring their own code."""
 
 from __future__ import annotations
 
 from typing import Any
 
+from model_service.onnx_model import is_onnx
 from model_service.pytorch_model_service import PTServingBaseService
 
 
@@ -12,6 +13,8 @@ class PTServingVisionService(PTServingBaseService):
 
     def __init__(self, model_name: str, model_path: str) -> None:
         super().__init__(model_name, model_path)
+        if is_onnx(model_path):
+            return
         import torch
 
         try:
