@@ -9,7 +9,6 @@ import re
 import shutil
 import subprocess
 import sys
-import textwrap
 from collections.abc import Callable
 from pathlib import Path
 
@@ -227,6 +226,7 @@ class Service(SingleNodeService):
 """
 
 
+@pytest.mark.document("modelarts.18")
 def test_the_documents_own_requests_give_the_script_what_it_says(tmp_path: Path) -> None:
     """The curl lines to the letter but for the address. The JSON one names no content type, and gives a dict."""
     [form] = document_listings("-F image1=@cat.jpg")
@@ -243,21 +243,6 @@ def test_the_documents_own_requests_give_the_script_what_it_says(tmp_path: Path)
 
         assert answer(form) == {"image1": {"cat.jpg": "meow"}, "images2": {"horse.jpg": "neigh"}}
         assert answer(text) == json.loads(expected) == {"images": "base64 encode image"}
-
-
-@pytest.mark.parametrize(("place", "base"), [(0, "TfServingBaseService"), (1, "PTServingBaseService")])
-def test_the_documents_ways_to_a_file_beside_the_model(tmp_path: Path, place: int, base: str) -> None:
-    listing = textwrap.indent(document_listings("label.json")[place], " " * 8)
-    module = {"T": "tfserving", "P": "pytorch"}[base[0]]
-    script = (
-        f"import os\nimport json\nfrom model_service.{module}_model_service import {base}\n\n"
-        f"class Service({base}):\n    def __init__(self, model_name, model_path):\n"
-        f"        super().__init__(model_name, model_path)\n{listing}"
-        "    def _inference(self, data):\n        return self.label\n"
-    )
-    engine = {"T": "TensorFlow", "P": "PyTorch"}[base[0]]
-    with serving(package(tmp_path, script, config(engine), label__json='["cat"]', net__pth=b"")) as server:
-        assert server.client.post("/", json={"x": 1}).json() == ["cat"]
 
 
 @pytest.mark.document("modelarts.34")

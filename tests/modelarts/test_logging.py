@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import pytest
+
 from support.modelarts import config, package
 from support.server import serving
 
@@ -38,11 +40,13 @@ def log(folder: Path, setup: str) -> str:
         return server.log
 
 
+@pytest.mark.document("modelarts.25")
 def test_without_any_setup_warnings_are_shown(tmp_path: Path) -> None:
     text = log(tmp_path, "")
     assert "info" not in text
 
 
+@pytest.mark.document("modelarts.26")
 def test_a_logger_set_to_info_shows_its_info(tmp_path: Path) -> None:
     text = log(tmp_path, "logger.setLevel(logging.INFO)")
     assert re.search(r"\[loader *\] \[customize_service.py:\d+\] - INFO - own info 1", text)
@@ -52,6 +56,7 @@ def test_a_logger_set_to_info_shows_its_info(tmp_path: Path) -> None:
     assert "own debug" not in text
 
 
+@pytest.mark.document("modelarts.26")
 def test_the_scripts_own_configuration_is_in_force(tmp_path: Path) -> None:
     text = log(tmp_path, "logging.basicConfig(level=logging.INFO, format='MINE %(levelname)s %(message)s')")
     for line in ("MINE INFO own info 1", "MINE INFO quiet info", "MINE WARNING quiet warning", "MINE INFO root info"):

@@ -47,6 +47,7 @@ def check_seven(folder: Path) -> None:
             server.wait_log(message)
 
 
+@pytest.mark.document("modelarts.34")
 def test_the_documents_note_with_its_quotes_serves_its_file(tmp_path: Path) -> None:
     """The note forgets the quotes around the file's name; nothing else is changed. There is no config.json."""
     script = document_script("onnx").replace("root, test.onnx)\n", 'root, "test.onnx")\n')

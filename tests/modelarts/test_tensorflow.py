@@ -53,6 +53,7 @@ class Service(TfServingBaseService):
         assert server.client.post("/", json={"images": [[0.0, 1.0]]}).status_code == 500
 
 
+@pytest.mark.document("modelarts.10")
 @pytest.mark.parametrize("model", ["flat", "keras3", "tensorflow1"])
 def test_every_generation_of_saved_models_is_run_by_its_signature(
     tmp_path: Path, saved_models: Path, digits: Digits, model: str
