@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import socket
 from pathlib import Path
 
 import pytest
@@ -185,9 +186,12 @@ def test_what_has_no_effect_says_so() -> None:
         for note in NOTES:
             if note.startswith(tuple(together)) or "postprocess" in note or "listening" in note:
                 assert note in server.log
+        assert "asks for pools: preprocess x 1, inference\n" in server.log
     differs("One of the two counts")
     with ours(OPS, env={"TI_POSTPROCESS_NUMS": "1"}) as server:
         assert ": preprocess runs beside inference" in server.log
+        assert "asks for pools: inference, postprocess x 1\n" in server.log
+        assert " x 0" not in server.log
 
 
 def test_dry_run_loads_sends_the_example_and_ends(tmp_path: Path) -> None:
@@ -200,6 +204,32 @@ def test_dry_run_loads_sends_the_example_and_ends(tmp_path: Path) -> None:
     done = run("tiinfer", "--dry-run", folder=broken)
     assert done.returncode == 3
     assert "load() returned False" in done.stdout
+
+
+def test_dry_run_looks_at_the_address_it_would_serve_on(tmp_path: Path) -> None:
+    folder = write(tmp_path / "own", MODEL)
+    port = free_port()
+    done = run("tiinfer", "--dry-run", "--port", str(port), folder=folder)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert f"127.0.0.1:{port} is free" in done.stdout
+    with socket.create_server(("127.0.0.1", port)):
+        done = run("tiinfer", "--dry-run", "--http_port", str(port), folder=folder)
+    assert done.returncode == 3
+    assert f"127.0.0.1:{port}" in done.stdout
+    assert "in use" in done.stdout
+    default = run("tiinfer", "--dry-run", folder=folder).stdout
+    assert "127.0.0.1:8501 is" in default
+    assert ":8080" not in default
+    assert "0.0.0.0:8501 is" in run("tiinfer", "--dry-run", "--no-auth", folder=folder).stdout
+
+
+def test_dry_run_loads_from_the_folder_it_is_given(tmp_path: Path) -> None:
+    load = "        import os\n        return os.path.isfile(os.path.join(self.model_dir, 'weights'))\n"
+    folder = write(tmp_path / "own", MODEL.replace("        return True\n", load))
+    assert run("tiinfer", "--dry-run", "--port", "0", folder=folder).returncode == 3
+    (tmp_path / "weights").touch()
+    done = run("tiinfer", "--dry-run", "--port", "0", "--model_dir", str(tmp_path), folder=folder)
+    assert done.returncode == 0, done.stdout
 
 
 def test_help_names_every_option_of_both_generations() -> None:

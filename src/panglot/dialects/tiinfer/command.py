@@ -78,16 +78,17 @@ def tiinfer(package_path: str | None, **given: Any) -> None:
     chosen = mosec_options.read(_one_port(words), lambda option: f"--{option.replace('_', '-')}")
     folder = find_folder(package_path, model_dir)
     package = named(dialects.discover(folder, "tiinfer"), model_dir or _default_folder(folder), name, chosen)
-    resolved = dialects.resolve(package, parse_flags(given) | chosen.settings, os.environ)
-    if chosen.dry_run or os.environ.pop("MOSEC_DRY_RUN", "").lower() in units.YES:
-        warn(resolved.warnings)
-        dry_run(folder, parse_flags(given) | chosen.settings)
-        return
-    if resolved.settings.python:
-        check_interpreter(resolved.settings.python)
+    flags = parse_flags(given) | chosen.settings
+    resolved = dialects.resolve(package, flags, os.environ)
     settings, note = at_platform_address(resolved, os.environ, PLATFORM_HOST)
     if resolved.sources["port"] == "default":
         settings = dataclasses.replace(settings, port=PLATFORM_PORT)
+    if chosen.dry_run or os.environ.pop("MOSEC_DRY_RUN", "").lower() in units.YES:
+        warn(resolved.warnings)
+        dry_run(folder, package, flags | {"host": settings.host, "port": settings.port})
+        return
+    if settings.python:
+        check_interpreter(settings.python)
     from panglot.serving import serve
 
     serve(warned(package, resolved, *note), settings)
@@ -141,15 +142,20 @@ def named(package: Package, model_dir: str, name: str, chosen: mosec_options.Cho
     return dataclasses.replace(package, options=options, environment=environment, problems=problems)
 
 
-COMMAND = tiinfer
+def dry_run(folder: Path, package: Package, flags: dict[str, Any]) -> None:
+    """Print what `panglot doctor` finds out about the package: about the address it would have, and its model's folder.
 
-
-def dry_run(folder: Path, flags: dict[str, Any]) -> None:
-    """What `panglot doctor` finds out about the package."""
+    Ends the process with exit code 3 when something keeps it from being served.
+    """
     from panglot.cli.doctor import show
     from panglot.tools.doctor.examining import examine
 
+    # The package is served for a moment by a process of its own, which knows the command line's folder from here.
+    os.environ["TI_MODEL_DIR"] = str(package.options["model_dir"])
     report = examine(str(folder), flags, flags, lambda _: None)
     show(report)
     if report.problems:
         sys.exit(3)
+
+
+COMMAND = tiinfer
