@@ -42,7 +42,7 @@ def test_the_default_engine_is_pytorch_and_an_unknown_one_is_told(tmp_path: Path
     done = panglot("new", "modelarts", str(tmp_path / "b"), "--engine", "pytroch")
     assert (done.returncode, "did you mean pytorch?" in done.stderr) == (3, True)
     done = panglot("new", "plain", str(tmp_path / "b"), "--engine", "pytorch")
-    assert (done.returncode, "plain has no template for the engine 'pytorch'" in done.stderr) == (3, True)
+    assert (done.returncode, "plain has no template of the kind 'pytorch'" in done.stderr) == (3, True)
     assert not (tmp_path / "b").exists()
 
 
