@@ -12,7 +12,10 @@ FIELD = "images"
 
 
 def ask(about: About, given: Given) -> Ask:
-    """Raises StartError for a file where the package takes JSON without a field for one."""
+    """The request for an input: a file goes into a form, or in base64 into JSON where the package takes that alone.
+
+    Raises StartError for a file where that JSON has no field for it.
+    """
     if given.file is None:
         return Ask(about.path, Json(given.value))
     if FORM in about.api.get("request_types", [FORM]):

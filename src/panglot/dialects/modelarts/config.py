@@ -64,8 +64,8 @@ def _parse(file: Path, problems: list[str]) -> dict[str, Any]:
             problems.append(f"{NAME} is not plain JSON ({error}); it was read without comments and stray commas")
         except ValueError:
             problems.append(f"{NAME} is no JSON ({error}); only its model_type was looked for")
-            found = re.search(r'"model_type"\s*:\s*"([^"]*)"', text)
-            return {"model_type": found[1]} if found else {}
+            named = re.search(r'"model_type"\s*:\s*"([^"]*)"', text)
+            return {"model_type": named[1]} if named else {}
     if not isinstance(value, dict):
         problems.append(f"{NAME} holds no JSON object")
         return {}
@@ -96,7 +96,7 @@ def _api(table: dict[str, Any], problems: list[str]) -> dict[str, Any]:
             problems.append(f"{NAME} has a request outside apis; it was taken as that of POST /")
     chosen = [entry for entry in entries if isinstance(entry, dict) and entry.get("url", "/") == "/"]
     if entries and not chosen:
-        problems.append(f"{NAME} describes no API with the url /, the only one a script has")
+        problems.append(f"{NAME} describes no API with the url /, the only one that a script has")
     if not chosen:
         return {}
     if any("procotol" in entry for entry in entries if isinstance(entry, dict)):
@@ -151,20 +151,20 @@ def schema(given: Any, depth: int = 12) -> dict[str, Any]:
     if not isinstance(given, dict) or depth == 0:
         return {}
     kind = str(given.get("type", "")).lower()
-    found: dict[str, Any] = {key: given[key] for key in PLAIN_KEYS if key in given}
+    portable: dict[str, Any] = {key: given[key] for key in PLAIN_KEYS if key in given}
     if kind == "file":
-        return {**found, "type": "string", "format": "binary"}
+        return {**portable, "type": "string", "format": "binary"}
     if kind in TYPES:
-        found["type"] = TYPES[kind]
+        portable["type"] = TYPES[kind]
     if isinstance(given.get("properties"), dict):
-        found["type"] = "object"
-        found["properties"] = {str(name): schema(value, depth - 1) for name, value in given["properties"].items()}
+        portable["type"] = "object"
+        portable["properties"] = {str(name): schema(value, depth - 1) for name, value in given["properties"].items()}
         required = given.get("required")
         if isinstance(required, list):
-            found["required"] = [name for name in required if name in found["properties"]]
-    if found.get("type") == "array":
-        found["items"] = schema(_items(given), depth - 1)
-    return found
+            portable["required"] = [name for name in required if name in portable["properties"]]
+    if portable.get("type") == "array":
+        portable["items"] = schema(_items(given), depth - 1)
+    return portable
 
 
 def _items(given: dict[str, Any]) -> Any:
@@ -178,7 +178,7 @@ def _items(given: dict[str, Any]) -> Any:
 
 def _installs(groups: Any, folder: Path, problems: list[str]) -> list[tuple[str, ...]]:
     """The arguments of each `pip install`, in the order of the file."""
-    found: list[tuple[str, ...]] = []
+    installs: list[tuple[str, ...]] = []
     for group in groups if isinstance(groups, list) else []:
         if not isinstance(group, dict) or not isinstance(group.get("packages"), list):
             problems.append(f"{NAME}: a dependency without packages is left out")
@@ -192,8 +192,8 @@ def _installs(groups: Any, folder: Path, problems: list[str]) -> list[tuple[str,
                 problems.append(f"{NAME} asks for {name} by {installer}; only pip is used, install it yourself")
             else:
                 requirement = _requirement(name, entry, folder, problems)
-                found += [(requirement,)] if requirement else []
-    return found
+                installs += [(requirement,)] if requirement else []
+    return installs
 
 
 def _requirement(name: str, entry: dict[str, Any], folder: Path, problems: list[str]) -> str:

@@ -50,6 +50,7 @@ def _error_words(raw: bool) -> ErrorWords:
     failed, unusable = (_PY_0105, _PY_0101) if raw else (_MR_0105, _MR_0101)
 
     def error(fault: Fault, request_id: str) -> Words:
+        """The gateway's words for what never reaches the script, and the model server's for the rest."""
         if fault.status in GATEWAY:
             return _json(fault.status, _gateway(*GATEWAY[fault.status]))
         if fault.status == 503:

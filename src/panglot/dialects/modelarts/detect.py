@@ -28,24 +28,24 @@ MAX_BODY = 12 * 1024 * 1024
 
 def detect(path: Path) -> Package | None:
     """The package, None when it is none of ours, StartError when it is ours but cannot work."""
-    found = _find(path)
-    if found is None:
+    files = _find(path)
+    if files is None:
         return None
-    config = configs.read(found.folder)
+    config = configs.read(files.folder)
     known = config or configs.Config()
-    if found.script is None:
-        return _without_script(found, known)
+    if files.script is None:
+        return _without_script(files, known)
     wanted = engines.BY_NAME.get(known.model_type, engines.BY_NAME["TensorFlow"])
-    what = service(found.script, wanted.base)
+    what = service(files.script, wanted.base)
     engine, odd = engines.choose(what.base, known.model_type)
     problems = [*known.problems, *([odd] if odd else [])]
     if config is None:
         problems.append("there is no config.json, which the platform demands")
-    return _package(found, known, engine, what, problems)
+    return _package(files, known, engine, what, problems)
 
 
 @dataclass(frozen=True)
-class Found:
+class Files:
     """Where a package's files are. Without a script its config.json named an engine."""
 
     root: Path
@@ -60,34 +60,34 @@ class Found:
         return plain.name or "model"
 
 
-def _find(path: Path) -> Found | None:
+def _find(path: Path) -> Files | None:
     if path.is_file():
         return _find_file(path)
     for place in PLACES:
         folder = path / place
         if (folder / SCRIPT).is_file():
-            return Found(path, folder, folder / SCRIPT)
+            return Files(path, folder, folder / SCRIPT)
     for place in PLACES:
         folder = path / place
         config = configs.read(folder)
         if config is not None and config.model_type and not any((folder / name).is_file() for name in OTHER_SCRIPTS):
-            return Found(path, folder, None)
+            return Files(path, folder, None)
     return None
 
 
-def _find_file(path: Path) -> Found | None:
+def _find_file(path: Path) -> Files | None:
     if path.name == configs.NAME:
         return _find(path.parent)
     if path.suffix != ".py":
         return None
     if path.name == SCRIPT or is_ours(parse(path)):
-        return Found(path.parent, path.parent, path)
+        return Files(path.parent, path.parent, path)
     return None
 
 
-def _without_script(found: Found, known: configs.Config) -> Package:
+def _without_script(files: Files, known: configs.Config) -> Package:
     """A package of weights: the platform's default service of its engine."""
-    file = str(found.folder / configs.NAME)
+    file = str(files.folder / configs.NAME)
     engine = engines.BY_NAME.get(known.model_type)
     if engine is None:
         raise StartError(
@@ -95,66 +95,66 @@ def _without_script(found: Found, known: configs.Config) -> Package:
         )
     if not engine.default:
         raise StartError(f"{engine.name} has no default service", file=file, fix=f"add a {SCRIPT}")
-    return _package(found, known, engine, Service(engine.default.partition(":")[2]), list(known.problems))
+    return _package(files, known, engine, Service(engine.default.partition(":")[2]), list(known.problems))
 
 
 def _package(
-    found: Found, known: configs.Config, engine: engines.Engine, what: Service, problems: list[str]
+    files: Files, known: configs.Config, engine: engines.Engine, what: Service, problems: list[str]
 ) -> Package:
-    model = engines.model(engine, found.folder, os.environ)
+    model = engines.model(engine, files.folder, os.environ)
     if engine.weights and os.path.isdir(model.path):
         problems.append(f"model_path is {model.reason}")
-    script = found.script or found.folder / configs.NAME
+    script = files.script or files.folder / configs.NAME
     return Package(
-        name=found.name,
-        folder=found.folder,
+        name=files.name,
+        folder=files.folder,
         script=script,
         dialect="modelarts",
         entry=f"{what.name or 'the service class'}.inference",
-        reasons=_reasons(found, known, engine, what),
+        reasons=_reasons(files, known, engine, what),
         problems=tuple(problems),
-        config=_settings_file(found),
+        config=_settings_file(files),
         defaults={"timeout": TIMEOUT, "max_body": MAX_BODY},
-        options=_options(found, known, engine, model),
+        options=_options(files, known, engine, model),
         environment=_environment(),
         facts={"engine": (engine.name,), "model_name": (model.name,), "model_path": (model.reason,)},
         installs=tuple(known.installs),
-        run_links=_links(found.folder),
-        fixed_paths=fixed_paths(found.folder),
+        run_links=_links(files.folder),
+        fixed_paths=fixed_paths(files.folder),
     )
 
 
-def _reasons(found: Found, known: configs.Config, engine: engines.Engine, what: Service) -> tuple[str, ...]:
-    if found.script is None:
+def _reasons(files: Files, known: configs.Config, engine: engines.Engine, what: Service) -> tuple[str, ...]:
+    if files.script is None:
         return (f"{configs.NAME} says model_type {engine.name}", f"no {SCRIPT}: the platform's default service")
-    name = str(found.script.relative_to(found.root))
+    name = str(files.script.relative_to(files.root))
     if not what.name:
         return (f"{name} is a script of ModelArts",)
     return (f"{name}:{what.line} defines {what.name} over {what.base}",)
 
 
-def _settings_file(found: Found) -> Path | None:
-    places = (found.folder / "panglot.toml", found.root / "panglot.toml")
+def _settings_file(files: Files) -> Path | None:
+    places = (files.folder / "panglot.toml", files.root / "panglot.toml")
     return next((file for file in places if file.is_file()), None)
 
 
-def _options(found: Found, known: configs.Config, engine: engines.Engine, model: engines.Model) -> dict[str, Any]:
+def _options(files: Files, known: configs.Config, engine: engines.Engine, model: engines.Model) -> dict[str, Any]:
     api = dict(known.api)
     if engine.raw:
         api["request_types"] = [configs.JSON]
     else:
         api.setdefault("request_types", [configs.FORM, configs.JSON])
-    picture_type = _picture_type(found.folder)
+    picture_type = _picture_type(files.folder)
     if "example" in api and known.algorithm.startswith(("image", "object")):
-        files = dict.fromkeys(api["example"]["files"], picture_type)
-        api["example"] = {**api["example"], "files": files}
+        uploads = dict.fromkeys(api["example"]["files"], picture_type)
+        api["example"] = {**api["example"], "files": uploads}
     return {
         "engine": engine.name,
         "base": engine.base,
         "raw": engine.raw,
         "model_name": model.name,
         "model_path": model.path,
-        "default_service": "" if found.script else engine.default,
+        "default_service": "" if files.script else engine.default,
         "api": api,
         "picture_type": picture_type,
     }

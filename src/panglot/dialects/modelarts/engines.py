@@ -95,20 +95,20 @@ def model(engine: Engine, folder: Path, environ: Mapping[str, str]) -> Model:
 
 def arguments(text: str) -> dict[str, str]:
     """`--model_path x --model_name=y` as a table."""
-    found: dict[str, str] = {}
+    given: dict[str, str] = {}
     words = iter(shlex.split(text))
     for word in words:
         key, equals, value = word.partition("=")
-        found[key.lstrip("-")] = value if equals else next(words, "")
-    return found
+        given[key.lstrip("-")] = value if equals else next(words, "")
+    return given
 
 
 def _path(engine: Engine, folder: Path) -> tuple[str, str]:
     if engine.weights:
         return _weights(engine, folder)
     if engine.name == "Spark_MLlib":
-        found = folder / "spark_model"
-        return str(found), f"{found.name} (the folder {engine.name} models are saved in)"
+        saved = folder / "spark_model"
+        return str(saved), f"{saved.name} (the folder {engine.name} models are saved in)"
     if engine.name == "TensorFlow" and not (folder / "saved_model.pb").is_file():
         versions = sorted(
             (path.parent for path in folder.glob("*/saved_model.pb") if path.parent.name.isdigit()),
@@ -121,12 +121,12 @@ def _path(engine: Engine, folder: Path) -> tuple[str, str]:
 
 def _weights(engine: Engine, folder: Path) -> tuple[str, str]:
     """The first weights file: shallow before deep, then by ending, then by name."""
-    found = sorted(_candidates(engine, folder))
-    if not found:
+    candidates = sorted(_candidates(engine, folder))
+    if not candidates:
         return f"{folder}/", f"the package's folder: it has no file ending in {', '.join(engine.weights)}"
-    path = found[0][-1]
+    path = candidates[0][-1]
     shown = str(path.relative_to(folder))
-    others = [str(entry[-1].relative_to(folder)) for entry in found[1:]]
+    others = [str(entry[-1].relative_to(folder)) for entry in candidates[1:]]
     if not others:
         return str(path), f"{shown} (the only weights file)"
     more = f" and {len(others) - 3} more" if len(others) > 3 else ""

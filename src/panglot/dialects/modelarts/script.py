@@ -21,7 +21,7 @@ FIXED = re.compile(r"(/home/(?:mind|ma-user/infer))(/model)?(?=/|$)")
 
 @dataclass(frozen=True)
 class Service:
-    """The class found. `base` is the platform's class it derives from; both are empty when that takes running it."""
+    """The service class of a script and the platform's class it derives from; both empty when that takes running it."""
 
     name: str = ""
     base: str = ""
@@ -87,9 +87,9 @@ def _base(node: ast.ClassDef, own: dict[str, ast.ClassDef], names: dict[str, str
         if dotted in names:
             return names[dotted]
         if dotted in own and own[dotted] is not node and depth:
-            found = _base(own[dotted], own, names, depth - 1)
-            if found:
-                return found
+            inherited = _base(own[dotted], own, names, depth - 1)
+            if inherited:
+                return inherited
     return ""
 
 
@@ -132,7 +132,7 @@ def _fixed_in(script: Path, folder: Path) -> Iterator[FixedPath]:
         return
     for node in ast.walk(tree):
         if isinstance(node, ast.Constant) and isinstance(node.value, str):
-            found = FIXED.match(node.value)
-            if found and "\n" not in node.value:
+            place = FIXED.match(node.value)
+            if place and "\n" not in node.value:
                 name = str(script.relative_to(folder))
-                yield FixedPath(node.value, name, node.lineno, f"{found[1]}/model", "model")
+                yield FixedPath(node.value, name, node.lineno, f"{place[1]}/model", "model")

@@ -10,6 +10,7 @@ FIELD = "images"
 
 
 def ask(about: About, given: Given) -> Ask:
+    """A JSON value as it is; a file where the example that the package publishes has files, else in `images`."""
     if given.file is None:
         return Ask(about.path, Json(given.value))
     shown = (about.api.get("example") or {}).get("value")

@@ -107,7 +107,7 @@ def _one_port(words: Mapping[str, Any]) -> dict[str, str]:
 
 
 def find_folder(path: str | None, model_dir: str) -> Path:
-    """Where the script is. Raises StartError."""
+    """The folder of the script: PATH, this folder, or the model's. Raises StartError when it is in none of them."""
     if path:
         return Path(path)
     named = (model_dir, os.environ.get("TI_MODEL_DIR", ""), PLATFORM_FOLDER)

@@ -33,6 +33,7 @@ FAULTS = {
 
 
 def contract(package: Package, settings: Settings) -> Contract:
+    """The routes and pages of both generations, each also behind the path that the platform's gateway puts in front."""
     name = str(package.options["algorithm_name"])
     routes, pages = [], [Page("/", PUBLIC, greeting, unless="text/html")]
     for start in ("", GATEWAY):
@@ -116,5 +117,5 @@ def _lines(histogram: Histogram, name: str, labels: dict[str, str]) -> Iterator[
 def _tasks(front: Front, space: str) -> Iterator[str]:
     name = f"{space}_remaining_task"
     yield from heading(name, "remaining tasks for the whole service", "gauge")
-    found = {gauge: value for gauge, _, _, value in front.engine.gauges()}
-    yield f"{name} {found.get('panglot_requests_in_progress', 0):g}"
+    gauges = {gauge: value for gauge, _, _, value in front.engine.gauges()}
+    yield f"{name} {gauges.get('panglot_requests_in_progress', 0):g}"

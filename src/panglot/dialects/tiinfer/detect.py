@@ -95,12 +95,12 @@ def _models(tree: ast.Module) -> list[ast.ClassDef]:
     for node in tree.body:
         if isinstance(node, ast.ImportFrom) and node.module in ("tiinfer", "tiinfer.model"):
             names |= {alias.asname for alias in node.names if alias.name == "Model" and alias.asname}
-    found: list[ast.ClassDef] = []
+    models: list[ast.ClassDef] = []
     for node in classes(tree):
         if any(_last_name(base) in names for base in node.bases):
-            found.append(node)
+            models.append(node)
             names.add(node.name)
-    return found
+    return models
 
 
 def _last_name(node: ast.expr) -> str:
@@ -128,6 +128,7 @@ def read_counts(environ: Mapping[str, str]) -> tuple[dict[str, int], list[str]]:
 
 
 def split_problems(counts: Mapping[str, int]) -> list[str]:
+    """A warning for a step that runs beside inference because only the other of the two steps was given processes."""
     before, after = counts.get("TI_PREPROCESS_NUMS", 0), counts.get("TI_POSTPROCESS_NUMS", 0)
     if not before and not after:
         return []

@@ -83,7 +83,7 @@ def _take(name: str, text: str, written: str, chosen: Chosen) -> None:
 
 
 def read_variables(environ: Mapping[str, str]) -> Chosen:
-    """What MOSEC_* says; a variable that is not known is noted. Raises StartError."""
+    """The options in MOSEC_* variables; one that is not known is noted. Raises StartError for a value that is none."""
     given, notes = {}, []
     for key, text in environ.items():
         if not key.startswith(PREFIX) or not text or is_of_kubernetes(key, text):

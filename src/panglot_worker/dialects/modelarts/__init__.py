@@ -41,6 +41,10 @@ class Modelarts(Dialect):
     # Loading
 
     def load(self, progress: Callable[[str], None]) -> Stages:
+        """Import the script, construct its service, and wait for the threads that its constructor started.
+
+        Raises what the script raises, ScriptError when it has no service, and what a thread of it died of.
+        """
         began = time.monotonic()
         settings, folder = self.package.settings, self.package.folder
         devices.prepare(os.environ.get("PANGLOT_DEVICE", settings.get("device", "")), self._say)
@@ -76,7 +80,7 @@ class Modelarts(Dialect):
         return {**api, "entry": kind.__name__ + ".inference", "summary": service.summary(kind)}
 
     def _say(self, text: str) -> None:
-        """Once per server, as far as one worker can know."""
+        """Warn once per server: every worker would say the same, so the first says it."""
         if self.package.worker == 0:
             self.warn(text)
 
@@ -117,6 +121,7 @@ class Modelarts(Dialect):
         return self.service._inference(value)
 
     def postprocess(self, output: Any) -> Any:
+        """Run the script's step; then, at most once in LOG_EVERY seconds, log the times of all three steps."""
         if not self.package.does("inference"):
             self._marks = []
         self._marks.append(time.perf_counter())
@@ -136,6 +141,7 @@ class Modelarts(Dialect):
     # Failures
 
     def failure(self, error: BaseException, stage: str, request: Request) -> Union[Answer, Problem]:
+        """The platform's error body; with `--dev`, the reason in a header too."""
         answer = self._refusal(error) if stage == "decode" else None
         if answer is None:
             answer = self._failed(error)
@@ -145,7 +151,7 @@ class Modelarts(Dialect):
         return answer
 
     def _hint(self, text: str) -> None:
-        """What a script's failure comes from, told once."""
+        """Warn once of what makes requests of this script fail, and how to mend it."""
         if text and text not in self._hinted:
             self._hinted.append(text)
             self.warn("%s: %s" % (text, devices.FIX))

@@ -24,8 +24,8 @@ def find(package: Package) -> Type[Any]:
     default: str = package.options.get("default_service", "")
     if default:
         module, _, name = default.partition(":")
-        found: Type[Any] = getattr(importlib.import_module(module), name)
-        return found
+        service: Type[Any] = getattr(importlib.import_module(module), name)
+        return service
     return pick(import_script(package.script), base, package)
 
 
@@ -39,7 +39,7 @@ def _platform(package: Package) -> Any:
 
 
 def pick(module: ModuleType, base: Type[Any], package: Package) -> Type[Any]:
-    """Raises ScriptError when there is none, or more than one."""
+    """The script's only leaf class over `base`. Raises ScriptError when it has none, or several."""
     seen = [value for value in vars(module).values() if isinstance(value, type) and issubclass(value, base)]
     leaves: List[Type[Any]] = []
     for value in seen:
@@ -81,7 +81,7 @@ def summary(kind: Type[Any]) -> str:
 
 
 def construct(kind: Type[Any], package: Package) -> Any:
-    """The object, built as the platform built it. Raises ScriptError when the constructor cannot be called so."""
+    """The service, constructed with the arguments the platform gave. Raises ScriptError when it does not take them."""
     names, values = arguments(kind, package)
     _check_constructor(kind, names, package.script)
     service = kind(*values)
@@ -111,7 +111,7 @@ def takes_raw(kind: Type[Any]) -> bool:
 
 
 def derives(kind: Type[Any], module: str, name: str) -> bool:
-    """Whether a class has the base of a module; one that was never imported it cannot have."""
+    """Whether a class derives from the class `name` of a module; it cannot while that module was never imported."""
     base = getattr(sys.modules.get(module), name, None)
     return isinstance(base, type) and issubclass(kind, base)
 
@@ -138,8 +138,8 @@ def manifest(folder: str, name: str) -> Dict[str, Any]:
     path = os.path.join(folder, "MANIFEST.json")
     if os.path.isfile(path):
         with open(path, encoding="utf-8") as file:
-            found: Dict[str, Any] = json.load(file)
-        return found
+            own: Dict[str, Any] = json.load(file)
+        return own
     signature: Any = {"inputs": [], "outputs": []}
     if os.path.isfile(os.path.join(folder, "signature.json")):
         signature = "signature.json"
@@ -166,9 +166,9 @@ def has_own(service: Any, method: str) -> bool:
 
 
 def default_loader(service: Any) -> Callable[[], None]:
-    """What loads the model of a default `_inference`; nothing to load where the script has its own."""
+    """The function that loads the model of the base class's `_inference`; does nothing where the script has its own."""
     loader = getattr(service, "prepare_default_inference", None)
     if loader is None or has_own(service, "_inference") or has_own(service, "inference"):
         return lambda: None
-    found: Callable[[], None] = loader
-    return found
+    load: Callable[[], None] = loader
+    return load

@@ -1,6 +1,6 @@
 """Scripts for Tencent TI-ONE: a `tiinfer.Model`, or `mosec.Worker` classes added with `tiinfer.append_worker`.
 
-The names scripts import are in `platforms/tiinfer`; this folder drives them.
+The names that scripts import are in `platform`; the other files of this folder drive them.
 """
 
 from __future__ import annotations
@@ -40,6 +40,10 @@ class Tiinfer(Dialect):
         self.source: Union[Service, Pipeline]
 
     def load(self, progress: Callable[[str], None]) -> Stages:
+        """Import the script and load its model, or the stage of its pipeline that this worker is for.
+
+        Raises AsksForRow when the script wants several pools, and ScriptError when it defines nothing to serve.
+        """
         configure_logging(str(self.package.settings.get("log_level", "info")))
         model_dir = str(self.package.options.get("model_dir") or self.package.folder)
         legacy = keras.Legacy(self.package.folder, model_dir)
@@ -101,7 +105,10 @@ class Tiinfer(Dialect):
 
 
 def configure_logging(level: str) -> None:
-    """As the platform does before it imports a script, so that `logging.info` shows. The server adds the time."""
+    """Set logging up as the platform does before it imports a script, so that `logging.info` shows.
+
+    Lines have no time: the server adds it.
+    """
     logging.basicConfig(stream=sys.stdout, level=level.upper(), format=LOG_FORMAT)
 
 

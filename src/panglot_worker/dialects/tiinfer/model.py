@@ -53,6 +53,7 @@ class Service:
         return pools
 
     def load(self, progress: Callable[[str], None]) -> Stages:
+        """Construct the model and run its `load()`, where this worker infers. Raises ScriptError when that fails."""
         progress("constructing " + self.kind.__name__)
         self.model = self._construct()
         self.stages = self._choose_stages()
@@ -139,7 +140,7 @@ class Service:
         }
 
     def warm_up(self) -> None:
-        """The platform has none for these scripts."""
+        """Does nothing: the platform warms up the workers of `append_worker` alone."""
 
     def failure(self, problem: Problem) -> Union[Answer, Problem]:
         """How a failed request is answered."""

@@ -100,7 +100,7 @@ class Pipeline:
         return self._choose_stages()
 
     def _warn_of_clashes(self) -> None:
-        """Stages that want one variable to differ cannot have it in one process."""
+        """Warn when stages set one variable differently: in one process they cannot."""
         names: Dict[str, List[Any]] = {}
         for _, stage in self.stages:
             for name, value in (stage["env"][0] if stage["env"] else {}).items():
@@ -153,7 +153,7 @@ class Pipeline:
         return self.workers[0].deserialize_ipc(bytes(value)) if isinstance(value, Packed) else value
 
     def _handed_on(self, output: Any) -> Any:
-        """A worker with a way of its own between processes uses that."""
+        """The output for the next pool, by the worker's own `serialize_ipc` where it has one."""
         if isinstance(output, Failed):
             raise output.error
         if not self.pool["last"] and self._overrides(self.workers[0], "serialize_ipc"):
@@ -168,7 +168,7 @@ class Pipeline:
         return value
 
     def _batch(self, values: Sequence[Any]) -> List[Any]:
-        """Stage by stage. An item that fails is left behind, so that the others go on."""
+        """Take items through the workers, one after the other. An item that fails is left behind; the others go on."""
         requests = list(current.running)
         items = list(values)
         for worker in self.workers:
@@ -181,7 +181,7 @@ class Pipeline:
         return items
 
     def _forward(self, worker: Any, values: List[Any], requests: List[Request]) -> Sequence[Any]:
-        """One call; when it fails, one call for each of its items, once."""
+        """The worker's outputs for these items, by one call; when that fails, by one call for each item, once."""
         current.running[:] = requests
         try:
             if worker.max_batch_size == 1:

@@ -75,7 +75,7 @@ def convert(value: Any) -> Any:
 
 
 def problem(error: BaseException, stage: str) -> Problem:
-    """How an exception is answered."""
+    """The status and the text that an exception of a script is answered with."""
     said = errors.message_of(error)
     for kind in type(error).__mro__:
         if kind.__module__ == "mosec.errors" and kind.__name__ in ERRORS:

@@ -30,6 +30,7 @@ class SingleNodeService(ModelService):
     """Three steps, each of which a script may replace; or it replaces `inference` and has its own."""
 
     def inference(self, data: Any) -> Any:
+        """Run the three steps in order, and log how long each took."""
         start = time.perf_counter()
         data = self._preprocess(data)
         prepared = time.perf_counter()
@@ -50,7 +51,7 @@ class SingleNodeService(ModelService):
 
 
 def log_times(start: float, prepared: float, inferred: float, end: float) -> None:
-    """The four lines of the platform, from moments in seconds."""
+    """Log how long each step took, in the platform's four lines. The arguments are moments in seconds."""
     logger.info("preprocess time: %.3fms", (prepared - start) * 1000)
     logger.info("infer time: %.3fms", (inferred - prepared) * 1000)
     logger.info("postprocess time: %.3fms", (end - inferred) * 1000)

@@ -113,6 +113,7 @@ def by_signature(tf: Any, path: str, name: str, signature: Any) -> Run:
     types = {key: tf.dtypes.as_dtype(about.dtype).as_numpy_dtype for key, about in signature.inputs.items()}
 
     def run(data: Dict[str, Any]) -> Dict[str, Any]:
+        """Outputs by name. Raises ValueError unless the keys are the signature's inputs, and what TensorFlow raises."""
         import numpy
 
         refuse_strange(data, types)

@@ -23,8 +23,8 @@ from tiinfer.worker import get_mosec_workers
 
 def model_classes(module: ModuleType) -> List[Type[Model]]:
     """The subclasses of Model a script has: those it defines first, then those it imports, each in code-point order."""
-    found = [value for name, value in sorted(vars(module).items()) if _is_model(value)]
-    distinct = list(dict.fromkeys(found))
+    models = [value for name, value in sorted(vars(module).items()) if _is_model(value)]
+    distinct = list(dict.fromkeys(models))
     return sorted(distinct, key=lambda model: model.__module__ != module.__name__)
 
 

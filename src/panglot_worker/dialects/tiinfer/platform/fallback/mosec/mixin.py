@@ -1,7 +1,7 @@
 """Other formats than JSON, and other ways between processes.
 
-The first kind needs its library when a request comes. The second has nothing to do where all stages run in one
-process, and needs none.
+The first kind needs its library when a request comes. The second has nothing to do, and needs none: between stages
+large arrays lie in shared memory anyway.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ class MsgpackMixin:
         return packed
 
     def deserialize(self, data: bytes) -> Any:
+        """The value of a body. Raises DecodingError."""
         msgpack = _library("msgpack")
         try:
             return msgpack.unpackb(data, use_list=False)
@@ -49,6 +50,7 @@ class TypedMsgPackMixin:
         return packed
 
     def deserialize(self, data: Any) -> Any:
+        """The value of a body, as the type that `forward` takes. Raises DecodingError and ValidationError."""
         msgspec = _library("msgspec")
         try:
             return msgspec.msgpack.decode(data, type=self._expected())

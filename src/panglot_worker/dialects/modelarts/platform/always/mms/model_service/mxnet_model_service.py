@@ -76,8 +76,8 @@ def signature_of(manifest: Dict[str, Any], model_dir: str) -> Dict[str, Any]:
     if isinstance(given, dict):
         return given
     with open(os.path.join(model_dir, given), encoding="utf-8") as file:
-        found = json.load(file)
-    return dict(found)
+        signature = json.load(file)
+    return dict(signature)
 
 
 def labels_of(model_dir: str) -> List[str]:
