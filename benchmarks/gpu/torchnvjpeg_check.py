@@ -29,6 +29,8 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[2]
 SHIMS = ROOT / "src" / "panglot_worker" / "dialects" / "tiinfer" / "platform"
 PICTURES = 24
+SMOOTHED = 8
+"""Decoders fill in colours between their samples differently, and much of a tiny picture lies between two."""
 STOP = 60.0
 """Seconds a server may take to end."""
 
@@ -89,7 +91,7 @@ def check_decoder(report: Report) -> None:
         difference = abs(decoded.cpu().numpy().astype("int16") - expected)
         report.check(
             f"decode, {name}: Pillow's pixels",
-            difference.mean() < 2,
+            difference.mean() < (2 if min(difference.shape[:2]) > 32 else SMOOTHED),
             f"mean {difference.mean():.3f}, most {difference.max()}",
         )
     several = [jpeg(seed, 40 + seed, 60) for seed in range(5)]
