@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import re
 import socket
+import ssl
 import struct
 import threading
 import time
@@ -30,11 +31,19 @@ def units(frames: int, first: int = 0) -> list[list[bytes]]:
 class RtspServer:
     """Plays `frames` frames per connection, `pause` seconds apart, then does what `after` says."""
 
-    def __init__(self, frames: int = 20, pause: float = 0.0, after: str = "close", redirect: str = "") -> None:
+    def __init__(
+        self,
+        frames: int = 20,
+        pause: float = 0.0,
+        after: str = "close",
+        redirect: str = "",
+        tls: ssl.SSLContext | None = None,
+    ) -> None:
         self.units = units(frames)
         self.pause = pause
         self.after = after
         self.redirect = redirect
+        self.tls = tls
         self.asked: list[str] = []
         self.connections = 0
         self.socket = socket.create_server(("127.0.0.1", 0))
@@ -44,7 +53,7 @@ class RtspServer:
 
     @property
     def url(self) -> str:
-        return f"rtsp://127.0.0.1:{self.port}/live"
+        return f"rtsp{'s' if self.tls else ''}://127.0.0.1:{self.port}/live"
 
     def close(self) -> None:
         self.closing.set()
@@ -62,11 +71,16 @@ class RtspServer:
             threading.Thread(target=self._serve, args=(client,), daemon=True).start()
 
     def _serve(self, client: socket.socket) -> None:
+        if self.tls is not None:
+            try:
+                client = self.tls.wrap_socket(client, server_side=True)
+            except OSError:
+                return
         with client, client.makefile("rb") as source:
             try:
                 while request := self._request(source):
                     self._answer(client, *request)
-            except OSError:
+            except (OSError, UnicodeDecodeError):
                 pass
 
     def _request(self, source: object) -> tuple[str, str] | None:

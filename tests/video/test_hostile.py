@@ -41,7 +41,7 @@ WORDS = (
     "file:{clip}", "file://{clip}", "fd:0", "ftp://127.0.0.1:{port}/x", "hls+http://127.0.0.1:{port}/x",
     "http://127.0.0.1:{port}/x", "http://localhost:{port}/x", "http://[::1]:{port}/x", "http://2130706433:{port}/",
     "http://127.1:{port}/", "http://0x7f000001:{port}/", "http://a@127.0.0.1:{port}/", "rtsp://127.0.0.1:{port}/x",
-    "rtsp://localhost:{port}/x", "rtsp://127.0.0.1/x", "rtmp://127.0.0.1:{port}/x", "HTTP://127.0.0.1:{port}/x",
+    "rtsp://localhost:{port}/x", "rtsp://127.0.0.1/x", "rtsps://127.0.0.1:{port}/x", "rtmp://127.0.0.1:{port}/x", "HTTP://127.0.0.1:{port}/x",
     "//127.0.0.1/x", "lavfi:testsrc", "/dev/zero", "/dev/stdin", "/proc/self/fd/0", "{folder}", "{folder}/%d.jpg",
     "{folder}/*.mp4", "", " ", "srt://127.0.0.1:{port}", "gopher://127.0.0.1:{port}/", "x" * 5000,
 )  # fmt: skip

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ssl
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -167,6 +169,44 @@ def test_rtsp(server: Server) -> None:
     assert all(
         line.partition(" ")[2].startswith(f"rtsp://127.0.0.1:{source.port}/live") for line in source.asked if line
     )
+
+
+@pytest.fixture(scope="module")
+def certificate(tmp_path_factory: pytest.TempPathFactory) -> tuple[ssl.SSLContext, str]:
+    """That of a server called 127.0.0.1, which signed it itself, and its file."""
+    folder = tmp_path_factory.mktemp("tls")
+    cert, key = str(folder / "cert.pem"), str(folder / "key.pem")
+    command = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"]
+    names = ["-subj", "/CN=camera", "-addext", "subjectAltName=IP:127.0.0.1", "-days", "2"]
+    subprocess.run([*command, *names, "-keyout", key, "-out", cert], check=True, capture_output=True)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(cert, key)
+    return context, cert
+
+
+def test_rtsps(certificate: tuple[ssl.SSLContext, str]) -> None:
+    """The camera's certificate is checked, and all it says travels inside of TLS."""
+    context, cert = certificate
+    source = RtspServer(25, pause=0.01, tls=context)
+    with serving("megflow_video", *ALLOW, env={"SSL_CERT_FILE": cert}) as trusting:
+        stream = start(trusting, source.url)
+        wait_until(lambda: listed(trusting, stream)["reconnects"] >= 1, LONG)
+        trusting.client.post(f"/stop/{stream}")
+        assert numbers(trusting, stream)[:25] == [(n, n) for n in range(25)]
+    source.close()
+    asked = [line.partition(" ")[2] for line in source.asked if line]
+    assert all(line.startswith(f"rtsps://127.0.0.1:{source.port}/live") for line in asked)
+
+
+def test_rtsps_needs_a_certificate_that_is_trusted(server: Server, certificate: tuple[ssl.SSLContext, str]) -> None:
+    source, plain = RtspServer(5, tls=certificate[0]), RtspServer(5)
+    for url in (source.url, plain.url.replace("rtsp:", "rtsps:")):
+        found = begin(server, url)
+        assert (found.status_code, found.text) == (500, NOWHERE)
+    assert source.asked == []
+    server.wait_log("CERTIFICATE_VERIFY_FAILED|certificate verify failed")
+    source.close()
+    plain.close()
 
 
 def test_rtsp_redirects_lead_nowhere(server: Server) -> None:

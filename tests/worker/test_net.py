@@ -15,7 +15,7 @@ from panglot_worker.net.urls import Url, check_addresses, parse, redirected
 from support.addresses import BAD_URLS, FORBIDDEN, GOOD_URLS, LISTED, NO_ENTRIES, NOT_PLAIN, PUBLIC, WITH_A_ZONE
 
 NONE = Allowed()
-EVERY = ("http", "https", "rtsp")
+EVERY = ("http", "https", "rtsp", "rtsps")
 
 
 # Addresses
@@ -103,6 +103,20 @@ RTSP = {
     "rtsp://8.8.8.8/live": Url("rtsp", "8.8.8.8", 554, "/live"),
     "rtsp://user:pass@8.8.8.8:554": Url("rtsp", "8.8.8.8", 554, "/", user="user:pass"),
 }
+
+
+RTSPS = {
+    "rtsps://8.8.8.8/live": Url("rtsps", "8.8.8.8", 322, "/live"),
+    "rtsps://user:pass@8.8.8.8:322": Url("rtsps", "8.8.8.8", 322, "/", user="user:pass"),
+}
+
+
+@pytest.mark.parametrize("url", RTSPS)
+def test_rtsps_has_port_322_and_users(url: str) -> None:
+    assert parse(url, NONE, EVERY) == RTSPS[url]
+    for other in ("rtsps://8.8.8.8:443/", "rtsps://8.8.8.8:554/", "rtsp://8.8.8.8:322/", "RTSPS://8.8.8.8/"):
+        with pytest.raises(AddressRefused):
+            parse(other, NONE, EVERY)
 
 
 @pytest.mark.parametrize("url", RTSP)

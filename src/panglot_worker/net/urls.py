@@ -10,7 +10,8 @@ from panglot_worker.net.hosts import AddressRefused, Allowed, is_foreign, is_por
 
 LONGEST = 2048
 HTTP = ("http", "https")
-PORTS = {"http": (80, 443), "https": (443, 80), "rtsp": (554,)}
+RTSP = ("rtsp", "rtsps")
+PORTS = {"http": (80, 443), "https": (443, 80), "rtsp": (554,), "rtsps": (322,)}
 """The ports of each scheme that need no leave, its own first."""
 URL = re.compile(
     r"(?P<scheme>[a-z]+)://(?:(?P<user>[^@/?#\[\]]+)@)?(?P<host>\[[0-9A-Fa-f:.]+\]|[0-9A-Za-z._-]+)"
@@ -55,7 +56,7 @@ def parse(text: str, allowed: Allowed, schemes: Tuple[str, ...] = HTTP) -> Url:
     if match is None or match["scheme"] not in schemes:
         raise AddressRefused("this is no plain address of %s" % " or ".join(schemes))
     scheme, host, user = match["scheme"], spelt(match["host"]), match["user"] or ""
-    if user and scheme != "rtsp":
+    if user and scheme not in RTSP:
         raise AddressRefused("the address holds a user's name")
     port = PORTS[scheme][0] if match["port"] is None else int(match["port"])
     target = match["target"] or "/"

@@ -13,7 +13,8 @@ import threading
 from typing import Any, Sequence
 
 from panglot_worker.net.hosts import Allowed
-from panglot_worker.net.urls import parse
+from panglot_worker.net.urls import RTSP, parse
+from panglot_worker.video import tls
 from panglot_worker.video.guarded import connect
 
 STATUS = re.compile(rb"RTSP/\d\.\d (\d{3})")
@@ -34,8 +35,10 @@ class Relay:
     """
 
     def __init__(self, url: str, url_allow: Sequence[str], timeout: float) -> None:
-        address = parse(url, Allowed(url_allow), ("rtsp",))
+        address = parse(url, Allowed(url_allow), RTSP)
         self._server = connect(address, timeout)
+        if address.scheme == "rtsps":
+            self._server = tls.wrapped(self._server, address.host, timeout)
         self._listener = socket.socket()
         self._listener.bind(("127.0.0.1", 0))
         self._listener.listen(1)
@@ -43,7 +46,11 @@ class Relay:
         user = address.user + "@" if address.user else ""
         self.url = "rtsp://%s%s%s" % (user, here, address.target)
         # A server that asks for a password signs the address as well: then it is left as it is.
-        self._spelt = (b"", b"") if user else (b"rtsp://" + here.encode(), b"rtsp://" + address.authority.encode())
+        self._spelt = (
+            (b"", b"")
+            if user
+            else (b"rtsp://" + here.encode(), address.scheme.encode() + b"://" + address.authority.encode())
+        )
         threading.Thread(target=self._run, name="relay", daemon=True).start()
 
     def _run(self) -> None:

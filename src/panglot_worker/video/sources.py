@@ -1,16 +1,17 @@
-"""From what a client wrote to something a decoder can open: a file, a camera, or an address of http, https or rtsp."""
+"""From what a client wrote to something a decoder can open: a file, a camera, or an address of http or rtsp, with or
+without TLS."""
 
 from __future__ import annotations
 
 import re
 
 from panglot_worker.net.hosts import AddressRefused, Allowed
-from panglot_worker.net.urls import parse
+from panglot_worker.net.urls import HTTP, RTSP, parse
 from panglot_worker.video.decoder_process import VideoSource
 from panglot_worker.video.limits import SourceRules
 from panglot_worker.video.named_files import open_file
 
-SCHEMES = ("http", "https", "rtsp")
+SCHEMES = (*HTTP, *RTSP)
 ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*[:,]")
 CAMERA = re.compile(r"/dev/video[0-9]+")
 
@@ -26,7 +27,7 @@ def find(text: str, rules: SourceRules) -> VideoSource:
         return VideoSource("camera", text, text, text)
     if is_address(text):
         scheme = parse(text, Allowed(rules.url_allow), SCHEMES).scheme
-        return VideoSource("rtsp" if scheme == "rtsp" else "http", text, shown(text), text)
+        return VideoSource("rtsp" if scheme in RTSP else "http", text, shown(text), text)
     return VideoSource("file", open_file(text, rules), text, text)
 
 
