@@ -16,7 +16,7 @@ import struct
 from contextvars import ContextVar
 from typing import Any, Callable, Dict, List, NamedTuple, Optional
 
-from panglot_worker import current
+from panglot_worker import current, wire
 from panglot_worker.dialects.base import Answer, Package, Request, Stages
 from panglot_worker.leaves import Leaf, leaves
 
@@ -32,7 +32,12 @@ class Record:
         self.stages: Dict[str, List[Leaf]] = {}
 
     def add(self, stage: str, value: Any) -> None:
-        self.stages[stage] = list(leaves(value))
+        """Take down what came out of a stage; one that yields several values has a number for each but the first."""
+        name, times = stage, 1
+        while name in self.stages:
+            times += 1
+            name = "%s (%d)" % (stage, times)
+        self.stages[name] = list(leaves(value))
 
     def answer(self, answer: Answer) -> Answer:
         """The answer, wrapped in everything that was recorded."""
@@ -62,32 +67,53 @@ def watched(stages: Stages, package: Package) -> Stages:
     """The stages of a loaded script, with what comes out of each taken down for whoever asks."""
     last = not package.pool or bool(package.pool["last"])
     infers = package.does("inference")
+    main = _main(package)
+    before = "preprocess" if main == "inference" else main + " preprocess"
     return Stages(
         decode=_begun(stages.decode),
-        preprocess=_recorded(stages.preprocess, "preprocess") if stages.preprocess is not None else None,
-        infer=_recorded(stages.infer, "inference") if infers else stages.infer,
-        infer_batch=_each(stages.infer_batch) if stages.infer_batch is not None else None,
+        preprocess=_recorded(stages.preprocess, before) if stages.preprocess is not None else None,
+        infer=_recorded(stages.infer, main) if infers else stages.infer,
+        infer_batch=_each(stages.infer_batch, main) if stages.infer_batch is not None else None,
         postprocess=stages.postprocess,
         encode=(_ended if last else _carried)(stages.encode),
     )
 
 
+def _main(package: Package) -> str:
+    """What the inference of this worker is called: of several in a row, each by the name of its pool."""
+    name = str(package.pool["name"]) if package.pool else ""
+    return "inference" if name in ("", *wire.STAGES) else name
+
+
+def begin(request: Request, value: Any) -> Optional[Record]:
+    """Begin the record of an item that was decoded, if whoever sent it asks for one."""
+    if STAGES.encode() not in request.head.accept:
+        return None
+    request.record = record = Record()
+    record.add("decode", value)
+    return record
+
+
+def record_of(request: Request) -> Optional[Record]:
+    """The record of an item; None where nobody asked for one."""
+    record: Optional[Record] = getattr(request, "record", None)
+    return record
+
+
 def _begun(decode: Callable[[Request], Any]) -> Callable[[Request], Any]:
-    def begin(request: Request) -> Any:
+    def decode_and_begin(request: Request) -> Any:
         value = decode(request)
         carried = request.luggage
-        record = None
         if isinstance(carried, Carried):
+            record: Optional[Record]
             record, request.luggage = carried
-        elif STAGES.encode() in request.head.accept:
-            record = Record()
-            record.add("decode", value)
-        if record is not None:
             request.record = record
+        else:
+            record = begin(request, value)
         _record.set(record)
         return value
 
-    return begin
+    return decode_and_begin
 
 
 def _recorded(stage: Callable[[Any], Any], name: str) -> Callable[[Any], Any]:
@@ -112,7 +138,7 @@ async def _awaited(coming: Any, record: Record, name: str) -> Any:
     return result
 
 
-def _each(infer_batch: Callable[[List[Any]], Any]) -> Callable[[List[Any]], Any]:
+def _each(infer_batch: Callable[[List[Any]], Any], name: str) -> Callable[[List[Any]], Any]:
     """A batch call: one result per item of those in progress."""
 
     def run(values: List[Any]) -> Any:
@@ -120,9 +146,9 @@ def _each(infer_batch: Callable[[List[Any]], Any]) -> Callable[[List[Any]], Any]
         requests = list(current.running)
         if len(requests) == len(values) and hasattr(results, "__len__") and len(results) == len(values):
             for request, result in zip(requests, results):
-                record = getattr(request, "record", None)
+                record = record_of(request)
                 if record is not None:
-                    record.add("inference", result)
+                    record.add(name, result)
         return results
 
     return run
@@ -130,7 +156,7 @@ def _each(infer_batch: Callable[[List[Any]], Any]) -> Callable[[List[Any]], Any]
 
 def _carried(encode: Callable[[Any, Request], Answer]) -> Callable[[Any, Request], Answer]:
     def hand_on(output: Any, request: Request) -> Answer:
-        record: Optional[Record] = getattr(request, "record", None)
+        record = record_of(request)
         if record is not None:
             request.luggage = Carried(record, request.luggage)
         return encode(output, request)
@@ -140,7 +166,7 @@ def _carried(encode: Callable[[Any, Request], Answer]) -> Callable[[Any, Request
 
 def _ended(encode: Callable[[Any, Request], Answer]) -> Callable[[Any, Request], Answer]:
     def end(output: Any, request: Request) -> Answer:
-        record: Optional[Record] = getattr(request, "record", None)
+        record = record_of(request)
         if record is not None:
             record.add("final", output)
         answer = encode(output, request)

@@ -116,6 +116,91 @@ def test_stages_are_seen_across_pools(tmp_path: Path, picture: str) -> None:
     assert all(outcome["stages"][name]["keys"] for name in ("decode", "preprocess", "inference", "final"))
 
 
+def copied(package: str, folder: Path, file: str, old: str, new: str) -> Path:
+    """A copy of a package with one thing changed."""
+    shutil.copytree(PACKAGES / package, folder)
+    text = (folder / file).read_text()
+    assert old in text
+    (folder / file).write_text(text.replace(old, new))
+    return folder
+
+
+def test_pools_that_a_script_asks_for_are_compared_by_their_names(tmp_path: Path) -> None:
+    question = tmp_path / "question.json"
+    question.write_text('{"number": 3}')
+    change = ("model_service.py", 'item["number"] * 2', 'item["number"] * 3')
+    other = copied("tiinfer_pipeline", tmp_path / "other", *change)
+    words = ("check", str(PACKAGES / "tiinfer_pipeline"), str(question), "--against", str(other))
+    outcome = outcomes(panglot(*words, "--json"))[0]
+    assert (outcome["first"], outcome["problem"]) == ("Double_2", "")
+    assert [name for name in outcome["stages"] if "preprocess" not in name] == [
+        "decode", "Number_1", "Double_2", "Text_3", "final",
+    ]  # fmt: skip
+    assert "the first stage that differs: Double_2 (1 of 1 inputs)" in panglot(*words).stdout
+
+
+GRAPH = """
+main = "two"
+[[graphs]]
+name = "two"
+connections = [
+    { cap = 4, ports = ["source:out", "shrink:inp"] },
+    { cap = 4, ports = ["shrink:out", "count:inp"] },
+    { cap = 4, ports = ["source:inp", "count:out"] },
+]
+nodes = [
+    { name = "source", ty = "ImageServer", port = 8084, response = "json" },
+    { name = "shrink", ty = "Shrink", cloned = 2 },
+    { name = "count", ty = "Count" },
+]
+"""
+NODES = """
+import json
+from megflow import register
+
+class Node:
+    def __init__(self, name, args):
+        pass
+
+    def exec(self):
+        envelope = self.inp.recv()
+        if envelope is not None:
+            self.out.send(envelope.repack(self.work(envelope.msg)))
+
+@register(inputs=["inp"], outputs=["out"])
+class Shrink(Node):
+    def work(self, msg):
+        return {"data": msg["data"][::2, ::2], "extra_data": ""}
+
+@register(inputs=["inp"], outputs=["out"])
+class Count(Node):
+    def work(self, msg):
+        return json.dumps({"sum": int(msg["data"].sum())})
+"""
+
+
+def graph(folder: Path, nodes: str) -> Path:
+    folder.mkdir()
+    (folder / "two.toml").write_text(GRAPH)
+    (folder / "nodes.py").write_text(nodes)
+    return folder
+
+
+def test_nodes_of_a_graph_are_compared_by_their_names(tmp_path: Path, picture: str) -> None:
+    """In packages that are run here, and in a server with --dev; whoever does not ask gets the answer alone."""
+    right, wrong = graph(tmp_path / "right", NODES), graph(tmp_path / "wrong", NODES.replace("::2, ::2", "1::2, ::2"))
+    outcome = outcomes(panglot("check", str(right), picture, "--against", str(wrong), "--json"))[0]
+    assert (outcome["first"], outcome["problem"]) == ("shrink.out", "")
+    assert list(outcome["stages"]) == ["decode", "shrink.out", "count.out", "final"]
+    with serving(wrong, "--dev") as server:
+        done = panglot("check", str(right), picture, "--against", str(server.client.base_url), "--json")
+        assert outcomes(done)[0]["first"] == "shrink.out"
+        plain = server.client.post(
+            "/analyze/x", content=Path(picture).read_bytes(), headers={"content-type": "image/png"}
+        )
+        assert list(plain.json()) == ["sum"]
+
+
 def test_dialects_and_async_scripts_are_compared(tmp_path: Path) -> None:
     """ModelArts against an async plain script that does the same."""
     model = ROOT / "examples" / "modelarts" / "model"

@@ -4,12 +4,26 @@ from __future__ import annotations
 
 import json
 import struct
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 STAGES = "application/x-panglot-stages"
 MAGIC = b"PANGLOT-STAGES 1\n"
 ORDER = ("decode", "preprocess", "inference", "final")
+
+
+def ordered(*recorded: Mapping[str, Any]) -> tuple[str, ...]:
+    """The stages of several records, in the order of a request's way.
+
+    Those of a script are always the same. The pools of a row and the nodes of a graph have names of their own, and come
+    in the order in which the first record has them.
+    """
+    own = dict.fromkeys(name for stages in recorded for name in stages if name not in ORDER)
+    if not own:
+        return ORDER
+    seen = [name for name in ORDER if any(name in stages for stages in recorded)]
+    return (*(name for name in seen if name != ORDER[-1]), *own, ORDER[-1])
 
 
 @dataclass(frozen=True)

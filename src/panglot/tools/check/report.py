@@ -46,14 +46,20 @@ def show_input(console: Console, compared: Compared) -> None:
     if compared.problem:
         console.print(Text(f"  {visible(compared.problem)}", "red"))
         return
+    width = max((len(_title(stage.name)) for stage in compared.stages), default=0) + 1
     for stage in compared.stages:
-        _show_stage(console, stage, stage.name == compared.first)
+        _show_stage(console, stage, stage.name == compared.first, width)
 
 
-def _show_stage(console: Console, stage: Stage, is_first: bool) -> None:
+def _title(stage: str) -> str:
+    """A stage as readers see it; pools of rows and nodes of graphs have names of their own."""
+    return visible(NAMES.get(stage, stage))
+
+
+def _show_stage(console: Console, stage: Stage, is_first: bool, width: int) -> None:
     from rich.text import Text
 
-    line = Text(f"  {NAMES[stage.name]:14}")
+    line = Text(f"  {_title(stage.name):{width}}")
     if not stage.verdicts:
         console.print(line.append(stage.note or "nothing to compare", "dim"))
         return
@@ -66,14 +72,14 @@ def _show_stage(console: Console, stage: Stage, is_first: bool) -> None:
             line.append(f" (not compared, since it can only be named: {hidden[0]})", "dim")
         console.print(line)
         return
-    found = [verdict for verdict in stage.verdicts if verdict.differs]
+    different = [verdict for verdict in stage.verdicts if verdict.differs]
     worst = stage.worst()
-    style = "bold red" if is_first else "red"
+    style, indent = "bold red" if is_first else "red", " " * (width + len("  differs: "))
     console.print(line.append("differs: ", style).append(_words(worst)), soft_wrap=True)
-    for verdict in [entry for entry in found if entry is not worst][: SHOWN - 1]:
-        console.print(Text(" " * 25).append(_words(verdict)), soft_wrap=True)
-    if len(found) > SHOWN:
-        console.print(Text(f"{'':25}and {len(found) - SHOWN} more", "dim"))
+    for verdict in [entry for entry in different if entry is not worst][: SHOWN - 1]:
+        console.print(Text(indent).append(_words(verdict)), soft_wrap=True)
+    if len(different) > SHOWN:
+        console.print(Text(f"{indent}and {len(different) - SHOWN} more", "dim"))
 
 
 def _words(verdict: Verdict) -> str:
@@ -82,12 +88,13 @@ def _words(verdict: Verdict) -> str:
 
 def show_summary(console: Console, outcomes: Sequence[Compared]) -> None:
     """The last line names the stage to look at."""
+    from rich.text import Text
+
     first = Counter(outcome.first for outcome in outcomes if outcome.first)
     failed = sum(1 for outcome in outcomes if outcome.problem)
     for stage, count in first.items():
-        console.print(
-            f"[bold red]the first stage that differs: {NAMES[stage]}[/bold red] ({count} of {len(outcomes)} inputs)"
-        )
+        line = Text().append(f"the first stage that differs: {_title(stage)}", "bold red")
+        console.print(line.append(f" ({count} of {len(outcomes)} inputs)"))
     if failed:
         console.print(f"[bold red]{failed} of {len(outcomes)} inputs could not be compared[/bold red]")
     if not first and not failed:

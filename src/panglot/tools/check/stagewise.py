@@ -12,9 +12,10 @@ from panglot.tools import arrays
 from panglot.tools.check.compare import Tolerance, Verdict, compare
 from panglot.tools.check.sides import Answer, Side
 from panglot.tools.inputs import Input, UnreadableInput
-from panglot.tools.stages import ORDER, Opaque
+from panglot.tools.stages import ORDER, Opaque, ordered
 
-NAMES = {"decode": "decoded input", "preprocess": "preprocess", "inference": "raw output", "final": "final"}
+NAMES = {"decode": "decoded input", "inference": "raw output"}
+"""What stages are called for readers, where that differs."""
 
 
 @dataclass(frozen=True)
@@ -74,7 +75,8 @@ def _compared(name: str, left: Side, right: Side, answers: list[Answer], toleran
         note = "only the answers can be seen on both sides"
         hidden = tuple(Stage(stage, note=note) for stage in ORDER[:-1])
         return Compared(name, (*hidden, Stage("final", _finals(one, other, tolerance))))
-    stages = tuple(_stage(stage, one, other, left.dialect == right.dialect, tolerance) for stage in ORDER)
+    names = ordered(one.stages, other.stages)
+    stages = tuple(_stage(stage, one, other, left.dialect == right.dialect, tolerance) for stage in names)
     return Compared(name, stages)
 
 

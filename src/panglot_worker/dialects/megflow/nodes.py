@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Dict, Iterator, List, Optional, Tuple
 from panglot_worker.dialects.megflow.channels import Channel, Sink, Target, fan
 from panglot_worker.dialects.megflow.envelope import current
 from panglot_worker.dialects.megflow.handles import Receiver, Sender, Unconnected
+from panglot_worker.dialects.megflow.recorded import RecordedTarget
 from panglot_worker.dialects.megflow.resources import Scope
 from panglot_worker.dialects.megflow.shared import Hub
 from panglot_worker.graphs.configuration import Node
@@ -140,6 +141,8 @@ class NodeThread:
         return receiver
 
     def _sender(self, port: str, target: Target) -> Sender:
+        if self.runtime.settings.get("dev") and not hasattr(self.placement.cls, "panglot_sink"):
+            target = RecordedTarget(target, self.name, port)
         sender = Sender(target, port)
         self.senders.append(sender)
         return sender

@@ -9,7 +9,7 @@ import time
 import weakref
 from typing import Any, Dict, List, Optional, Union
 
-from panglot_worker import wire
+from panglot_worker import recording, wire
 from panglot_worker.dialects.base import Answer, Problem, Request
 from panglot_worker.dialects.megflow import images
 from panglot_worker.dialects.megflow.channels import Sink
@@ -41,6 +41,7 @@ class Server:
         self.name = name
         self.args = args
         self.doors: Any = None
+        self.dev = False
         self._open: Dict[int, Record] = {}
         self._arrivals: "queue.SimpleQueue[Optional[Request]]" = queue.SimpleQueue()
         self._next = 0
@@ -58,6 +59,7 @@ class Server:
             thread.placement.sink.receive = self.answer
         self.path = thread.name
         self.doors = thread.runtime.doors
+        self.dev = bool(thread.runtime.settings.get("dev"))
         thread.runtime.servers.append(self)
 
     # In
@@ -94,6 +96,8 @@ class Server:
             times = durations([marks[0], now()])
             self.doors.reply(request.id, failed(request.id, error.problem, "", times))
             return
+        if self.dev:
+            recording.begin(request, msg)
         number, self._next = self._next, self._next + 1
         record = Record(request, number)
         token = Token(record, self)
@@ -137,13 +141,21 @@ class Server:
             self.doors.reply(item, cancelled(item))
             return
         try:
-            answer = self.encode(contents, record.request)
+            answer = self._recorded(contents, record.request, self.encode(contents, record.request))
         except Exception as error:
             text = "%s '%s' cannot answer with what the graph sent back: %s" % (type(self).__name__, self.path, error)
             problem = Problem(500, "bad_result", "the graph's result cannot be sent; the server's log says why")
             self.doors.reply(item, failed(item, problem, text, durations([*marks, now()])))
             return
         self.doors.reply(item, finished(item, answer, durations([*marks, now()])))
+
+    def _recorded(self, contents: Contents, request: Request, answer: Answer) -> Answer:
+        """The answer, with what was recorded of its request around it, where somebody asked for that."""
+        record = recording.record_of(request)
+        if record is None:
+            return answer
+        record.add("final", None if contents.msg is EMPTY else contents.msg)
+        return record.answer(answer)
 
     def _take(self, number: Optional[int]) -> Optional[Record]:
         record = self._open.pop(number, None) if number is not None else None
