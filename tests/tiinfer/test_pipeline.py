@@ -145,7 +145,7 @@ def test_examples_warm_up_and_a_failing_one_is_a_warning(tmp_path: Path) -> None
     folder = write(tmp_path / "own", script)
     with ours(folder) as server:
         server.wait_log("forward 1\n(.*\n)*.*forward 2")
-        server.wait_log("the script's own example failed\n(.*\n)*ValueError: cold")
+        server.wait_log("the script's own example failed\n(.*\n)* *ValueError: cold")
         assert server.ask(1) == Heard(200, 1)
     with ours(folder, "--warm-up", "fail", ready=False) as server:
         assert server.ended() == 3
