@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from panglot.dialects.evals.addresses import is_address, without_query
-from panglot.dialects.evals.layout import CONFIG, Found
+from panglot.dialects.evals.layout import CONFIG, ScriptPlace
 from panglot.errors import StartError
 from panglot.settings import suggestion, tomlfile
 
@@ -63,12 +63,12 @@ class _Layers:
     port: int = 0
 
 
-def read(found: Found, given: str, toml: Path | None, environ: Mapping[str, str]) -> Config:
+def read(where: ScriptPlace, given: str, toml: Path | None, environ: Mapping[str, str]) -> Config:
     """The configuration of a package; `given` is the file of --config. Raises StartError."""
     layers = _Layers()
-    _folders(found, layers)
+    _folders(where, layers)
     _variables(environ, layers)
-    file = Path(given).resolve() if given else found.root / CONFIG
+    file = Path(given).resolve() if given else where.root / CONFIG
     if given and not file.is_file():
         raise StartError(f"--config {given}: there is no such file")
     if file.is_file():
@@ -78,9 +78,9 @@ def read(found: Found, given: str, toml: Path | None, environ: Mapping[str, str]
     return Config(layers.values, layers.port, tuple(layers.reasons), tuple(layers.problems))
 
 
-def _folders(found: Found, layers: _Layers) -> None:
+def _folders(where: ScriptPlace, layers: _Layers) -> None:
     """The simple way: folders of files beside the script."""
-    for place in dict.fromkeys((found.root, found.folder)):
+    for place in dict.fromkeys((where.root, where.folder)):
         for name in MODEL_FOLDERS:
             folder = place / name
             if folder.is_dir() and not (folder / "__init__.py").exists() and "model_files" not in layers.values:

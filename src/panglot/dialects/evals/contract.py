@@ -21,6 +21,7 @@ RESPONSE_TIME = "ava_serving_eval_response_time"
 
 
 def contract(package: Package, settings: Settings) -> Contract:
+    """The routes, pages and errors of the platform's own server."""
     return Contract(
         routes=(InferRoute("/v1/eval", "/v1/eval"), InferRoute("/v1/batch", "/v1/batch")),
         error=v2_error,

@@ -12,7 +12,7 @@ from panglot.dialects.evals import addresses, layout
 from panglot.dialects.evals import config as configs
 from panglot.dialects.evals.example import api
 from panglot.dialects.evals.interfaces import Interfaces, interfaces, looks_at_files
-from panglot.dialects.evals.layout import Found
+from panglot.dialects.evals.layout import ScriptPlace
 from panglot.dialects.evals.settings import Settings
 from panglot.errors import StartError
 from panglot.package import Package
@@ -25,35 +25,35 @@ LOOKS_FOR = "eval.py with create_net and net_inference, in the folder or its pyt
 def detect(path: Path, given: Mapping[str, Any]) -> Package | None:
     """The package, None when it is none of ours, StartError when it is ours but cannot work."""
     config = str(given.get("config", "")) or (str(path) if path.suffix == ".conf" else "")
-    found = layout.find(path)
-    if found is None:
+    where = layout.find(path)
+    if where is None:
         return None
-    helpers = layout.helpers(found)
-    functions = interfaces(found, helpers)
-    toml = next((file for file in (found.root / "panglot.toml", found.folder / "panglot.toml") if file.is_file()), None)
-    known = configs.read(found, config, toml, os.environ)
+    helpers = layout.helpers(where)
+    functions = interfaces(where, helpers)
+    toml = next((file for file in (where.root / "panglot.toml", where.folder / "panglot.toml") if file.is_file()), None)
+    known = configs.read(where, config, toml, os.environ)
     batch_size = max(1, known.values.get("batch_size", 1))
     return Package(
-        name=found.name,
-        folder=found.folder,
-        script=found.script,
+        name=where.name,
+        folder=where.folder,
+        script=where.script,
         dialect="evals",
         entry=f"{functions.start}, {functions.infer}",
-        reasons=(_reason(found, functions), *known.reasons),
+        reasons=(_reason(where, functions), *known.reasons),
         problems=known.problems,
         config=toml,
         defaults=_defaults(known, batch_size),
-        options=_options(found, helpers, known.values, batch_size),
-        environment=_environment(found, os.environ),
-        facts=_facts(found, helpers, known.values, batch_size),
-        run_links=found.links(),
-        fixed_paths=layout.fixed_paths(found, helpers),
+        options=_options(where, helpers, known.values, batch_size),
+        environment=_environment(where, os.environ),
+        facts=_facts(where, helpers, known.values, batch_size),
+        run_links=where.links(),
+        fixed_paths=layout.fixed_paths(where, helpers),
         tries_elsewhere=int(known.values.get("retry_57x", 0)),
     )
 
 
-def _reason(found: Found, functions: Interfaces) -> str:
-    script = found.script.relative_to(found.root)
+def _reason(where: ScriptPlace, functions: Interfaces) -> str:
+    script = where.script.relative_to(where.root)
     if not functions.line:
         return f"{script} is a script of evals"
     return f"{script}:{functions.line} defines {functions.start}"
@@ -65,30 +65,30 @@ def _defaults(known: configs.Config, batch_size: int) -> dict[str, Any]:
     return {**defaults, "port": known.port} if known.port else defaults
 
 
-def _options(found: Found, helpers: list[Path], values: Mapping[str, Any], batch_size: int) -> dict[str, Any]:
+def _options(where: ScriptPlace, helpers: list[Path], values: Mapping[str, Any], batch_size: int) -> dict[str, Any]:
     return {
-        "uri_files": looks_at_files(found, helpers),
+        "uri_files": looks_at_files(where, helpers),
         **values,
         "batch_size": batch_size,
-        "import_folders": found.import_folders(),
-        "own_helpers": layout.own_helpers(found),
-        "api": api(found),
+        "import_folders": where.import_folders(),
+        "own_helpers": layout.own_helpers(where),
+        "api": api(where),
     }
 
 
-def _environment(found: Found, environ: Mapping[str, str]) -> dict[str, str]:
+def _environment(where: ScriptPlace, environ: Mapping[str, str]) -> dict[str, str]:
     """What the platform's images set, and its variables as the server has them."""
     wanted = {name: environ[name] for name in ("RUN_MODE", "USE_DEVICE") if name in environ}
     return {"RUN_MODE": "standalone", **wanted}
 
 
-def _facts(found: Found, helpers: list[Path], values: Mapping[str, Any], batch_size: int) -> dict[str, list[str]]:
+def _facts(where: ScriptPlace, helpers: list[Path], values: Mapping[str, Any], batch_size: int) -> dict[str, list[str]]:
     theirs = [
-        f"{(found.folder / name).relative_to(found.root)}: Panglot's own is used"
+        f"{(where.folder / name).relative_to(where.root)}: Panglot's own is used"
         for name in layout.FRAMEWORK
-        if layout.is_of_platform(found.folder / name)
+        if layout.is_of_platform(where.folder / name)
     ]
-    files = [str(file.relative_to(found.root)) for file in helpers if file.is_relative_to(found.root)]
+    files = [str(file.relative_to(where.root)) for file in helpers if file.is_relative_to(where.root)]
     archive = [f"all of {values['tar_file']}"] if "tar_file" in values else []
     return {
         "batch_size": [str(batch_size)],

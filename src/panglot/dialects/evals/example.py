@@ -6,7 +6,7 @@ import json
 import mimetypes
 from typing import Any
 
-from panglot.dialects.evals.layout import Found
+from panglot.dialects.evals.layout import ScriptPlace
 from panglot.source import imported
 
 JSON, FORM, OCTETS = "application/json", "multipart/form-data", "application/octet-stream"
@@ -35,28 +35,28 @@ RESULT = {
 }
 
 
-def api(found: Found) -> dict[str, Any]:
+def api(where: ScriptPlace) -> dict[str, Any]:
     """As far as it is known without running anything."""
     known: dict[str, Any] = {
         "request_types": [JSON, FORM, OCTETS],
         "request_schema": {"anyOf": [UPLOAD, BINARY, TASK, {"type": "array", "items": TASK}]},
         "response_schema": {"anyOf": [RESULT, {"type": "array", "items": RESULT}, BINARY]},
     }
-    example = _example(found)
+    example = _example(where)
     return known if example is None else {**known, "example": example}
 
 
-def _example(found: Found) -> dict[str, Any] | None:
+def _example(where: ScriptPlace) -> dict[str, Any] | None:
     """The request.json of the package, else a picture of it, else text for scripts that do not look at pictures."""
-    file = found.root / "request.json"
+    file = where.root / "request.json"
     try:
         value = json.loads(file.read_bytes()) if file.stat().st_size <= LARGEST_EXAMPLE else None
     except (OSError, ValueError):
         value = None
     if isinstance(value, dict) and "data" in value:
         return {"kind": "json", "value": value}
-    for picture in sorted(found.folder.iterdir()):
+    for picture in sorted(where.folder.iterdir()):
         kind = mimetypes.guess_type(picture.name)[0] or ""
         if kind.startswith("image/") and picture.is_file():
             return {"kind": "form", "files": {"file": kind}, "fields": [], "names": {"file": picture.name}}
-    return None if PICTURE_LIBRARIES & set(imported(found.tree)) else {"kind": "json", "value": EXAMPLE}
+    return None if PICTURE_LIBRARIES & set(imported(where.tree)) else {"kind": "json", "value": EXAMPLE}

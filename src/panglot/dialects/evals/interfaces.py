@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from panglot.dialects.evals.layout import Found, parsed
+from panglot.dialects.evals.layout import ScriptPlace, parsed
 from panglot.errors import StartError
 from panglot.source import Function, functions
 
@@ -27,11 +27,11 @@ class Interfaces(NamedTuple):
     """Where the first is defined; 0 when that is in another file."""
 
 
-def interfaces(found: Found, helpers: Iterable[Path]) -> Interfaces:
+def interfaces(where: ScriptPlace, helpers: Iterable[Path]) -> Interfaces:
     """The script's functions, known by their decorators, else by their names. Raises StartError when one is missing."""
-    decorated = _decorated([found.tree, *(parsed(file) for file in helpers)])
-    defined = functions(found.tree.body)
-    bound = {*defined, *_bound(found.tree)}
+    decorated = _decorated([where.tree, *(parsed(file) for file in helpers)])
+    defined = functions(where.tree.body)
+    bound = {*defined, *_bound(where.tree)}
 
     def name_of(wanted: str) -> str:
         names = [name for name in decorated.get(wanted, ()) if name in bound or "*" in bound]
@@ -41,7 +41,7 @@ def interfaces(found: Found, helpers: Iterable[Path]) -> Interfaces:
     infer = name_of(INFER)
     for name, given in ((start, "configs"), (infer, "model, reqs")):
         if name not in bound and "*" not in bound:
-            raise StartError(f"there is no {name} in it", file=str(found.script), fix=f"define {name}({given})")
+            raise StartError(f"there is no {name} in it", file=str(where.script), fix=f"define {name}({given})")
     return Interfaces(start, infer, defined[start].lineno if start in defined else 0)
 
 
@@ -84,12 +84,12 @@ def _bound(tree: ast.Module) -> set[str]:
     return names
 
 
-def looks_at_files(found: Found, helpers: Iterable[Path]) -> bool:
+def looks_at_files(where: ScriptPlace, helpers: Iterable[Path]) -> bool:
     """Whether the package's modules may read the `uri` of a request: they name it, or take entries without naming them.
 
     A wrong yes costs a file that nobody opens; a wrong no would break the script.
     """
-    return any(_may_read_uri(node) for file in (found.script, *helpers) for node in ast.walk(parsed(file)))
+    return any(_may_read_uri(node) for file in (where.script, *helpers) for node in ast.walk(parsed(file)))
 
 
 def _may_read_uri(node: ast.AST) -> bool:

@@ -23,8 +23,8 @@ SIGNS = re.compile(rb"^\s*(?:from|import)\s+evals\b|^def\s+(?:create_net|net_ini
 
 
 @dataclass(frozen=True)
-class Found:
-    """`root` is what the user points at, `folder` where the script is: the platform's `evals`."""
+class ScriptPlace:
+    """Where a script lies: `root` is what the user points at, `folder` where the script is: the platform's `evals`."""
 
     root: Path
     folder: Path
@@ -43,7 +43,7 @@ class Found:
         return self.root != self.folder
 
     def import_folders(self) -> list[str]:
-        """Where scripts found helpers besides their own folder."""
+        """The folders in which scripts find helpers, besides their own folder."""
         parent = [self.folder.parent] if self.is_image else []
         return [str(folder) for folder in (*parent, self.folder / "src") if folder.is_dir()]
 
@@ -55,7 +55,7 @@ class Found:
         return {**links, "serving/python/evals": self.folder}
 
 
-def find(path: Path) -> Found | None:
+def find(path: Path) -> ScriptPlace | None:
     """The script at a path, or None when there is none of ours. Raises StartError."""
     if path.is_file():
         if path.suffix == ".conf":
@@ -79,8 +79,8 @@ def _root(script: Path) -> Path:
     return folder.parents[1] if folder.name == "evals" and folder.parent.name == "python" else folder
 
 
-def _at(root: Path, script: Path) -> Found:
-    return Found(root, script.parent, script, parsed(script))
+def _at(root: Path, script: Path) -> ScriptPlace:
+    return ScriptPlace(root, script.parent, script, parsed(script))
 
 
 def parsed(script: Path) -> ast.Module:
@@ -103,15 +103,15 @@ def _is_entry(script: Path) -> bool:
     return b"evals" in text and b"net_inference" in text and SIGNS.search(text) is not None
 
 
-def helpers(found: Found) -> list[Path]:
+def helpers(where: ScriptPlace) -> list[Path]:
     """The package's own modules that the script imports, directly or not. Raises StartError for Python 2."""
     seen: dict[Path, None] = {}
-    open_ends: list[tuple[Path, ast.Module]] = [(found.script, found.tree)]
+    open_ends: list[tuple[Path, ast.Module]] = [(where.script, where.tree)]
     while open_ends:
         script, tree = open_ends.pop()
         for name in imported(tree):
-            for file in _files(found, script.parent, name):
-                if file not in seen and file != found.script:
+            for file in _files(where, script.parent, name):
+                if file not in seen and file != where.script:
                     seen[file] = None
                     open_ends.append((file, parsed(file)))
     return list(seen)
@@ -124,33 +124,33 @@ def is_of_platform(folder: Path) -> bool:
     return folder.name in FRAMEWORK and (marked or any((folder / name).is_file() for name in ("error.py", "net.py")))
 
 
-def own_helpers(found: Found) -> list[str]:
+def own_helpers(where: ScriptPlace) -> list[str]:
     """Modules of the package that are called as some of the platform's."""
     return [
         name
         for name in FRAMEWORK
-        if (found.folder / f"{name}.py").is_file()
-        or ((found.folder / name / "__init__.py").is_file() and not is_of_platform(found.folder / name))
+        if (where.folder / f"{name}.py").is_file()
+        or ((where.folder / name / "__init__.py").is_file() and not is_of_platform(where.folder / name))
     ]
 
 
-def _files(found: Found, beside: Path, name: str) -> list[Path]:
+def _files(where: ScriptPlace, beside: Path, name: str) -> list[Path]:
     """The files a dotted name may mean in this package."""
     inside = name.removeprefix("evals.") if name.startswith("evals.") else name
     if name == "evals" or (name != inside and inside.partition(".")[0] in FRAMEWORK):
         return []
-    places = [found.folder] if name != inside else [beside, found.folder, *map(Path, found.import_folders())]
+    places = [where.folder] if name != inside else [beside, where.folder, *map(Path, where.import_folders())]
     files = []
     for place in places:
         path = place.joinpath(*inside.split("."))
         files += [file for file in (path.with_suffix(".py"), path / "__init__.py") if file.is_file()]
-    return [file for file in files if not (file.parent.parent == found.folder and is_of_platform(file.parent))]
+    return [file for file in files if not (file.parent.parent == where.folder and is_of_platform(file.parent))]
 
 
-def fixed_paths(found: Found, files: list[Path]) -> tuple[FixedPath, ...]:
+def fixed_paths(where: ScriptPlace, files: list[Path]) -> tuple[FixedPath, ...]:
     """Texts in the package's modules that begin with the platform's working directory."""
     paths = []
-    for file in (found.script, *files):
+    for file in (where.script, *files):
         for node in ast.walk(parsed(file)):
             if isinstance(node, ast.Constant) and isinstance(node.value, str):
                 text = node.value

@@ -44,28 +44,28 @@ def refusal(file: Path, error: SyntaxError) -> StartError:
     """The error for a source that does not parse: every line to change, and how."""
     text = file.read_bytes().decode("utf-8", "replace")
     lines = text.splitlines()
-    found = offences(text)
+    offending = offences(text)
     problem = "this is Python 2, which Python 3 does not read; change these lines:"
-    if not found:
-        found = [(error.lineno or 1, str(error.msg))]
+    if not offending:
+        offending = [(error.lineno or 1, str(error.msg))]
         problem = "Python 3 does not read this, which may be Python 2; it stops here:"
     shown = [problem]
-    for line, what in found[:MOST_LINES]:
+    for line, what in offending[:MOST_LINES]:
         source = lines[line - 1].strip() if line <= len(lines) else ""
         shown.append(f"  {near(str(file))}:{line}: {source}\n      {what}")
-    if len(found) > MOST_LINES:
-        shown.append(f"  and {len(found) - MOST_LINES} more")
-    return StartError("\n".join(shown), file=str(file), line=found[0][0])
+    if len(offending) > MOST_LINES:
+        shown.append(f"  and {len(offending) - MOST_LINES} more")
+    return StartError("\n".join(shown), file=str(file), line=offending[0][0])
 
 
 def offences(text: str) -> list[tuple[int, str]]:
     """Line numbers with what stands there and what to write instead."""
-    found = []
+    offending = []
     for number, line in enumerate(masked(text).split("\n"), 1):
         for construct in USUAL:
             if construct.pattern.search(line):
-                found.append((number, f"{construct.name}: write {construct.instead}"))
-    return found
+                offending.append((number, f"{construct.name}: write {construct.instead}"))
+    return offending
 
 
 def masked(text: str) -> str:

@@ -58,6 +58,7 @@ class Evals(Dialect):
     # Loading
 
     def load(self, progress: Callable[[str], None]) -> Stages:
+        """Import the script, give it its files, and create its net. Raises ScriptError, and what the script raises."""
         package, options = self.package, self.package.options
         os.chdir(os.path.join(package.run_folder, "serving"))
         progress("importing " + os.path.basename(package.script))
@@ -104,6 +105,7 @@ class Evals(Dialect):
     # A request
 
     def decode(self, request: Request) -> Task:
+        """The task in a body, its pictures loaded. Raises Failed, and Fetching when the front must fetch some first."""
         head = request.head
         body, fetched = request.body, None
         if head.fetched:
@@ -205,6 +207,7 @@ class Evals(Dialect):
         return output
 
     def encode(self, output: Outcome, request: Request) -> Answer:
+        """The platform's answer to a task. Raises what the task failed of, and WrongShape for results of no use."""
         if output.error is not None:
             raise output.error
         rets = [answers.Ret(given, self.strict_codes) for given in output.rets]
@@ -216,6 +219,7 @@ class Evals(Dialect):
         return answer
 
     def failure(self, error: BaseException, stage: str, request: Request) -> Union[Answer, Problem]:
+        """An error as the platform answers it: its code is the status; one without a code is 599."""
         if isinstance(error, Fetching):
             return Answer("", json.dumps(error.uris).encode("ascii"), flags=wire.FETCH)
         if isinstance(error, ClientError) and stage == "decode":

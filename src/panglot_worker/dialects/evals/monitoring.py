@@ -18,22 +18,22 @@ class Measured:
 
     def deltas(self) -> Dict[str, float]:
         """By series: `NAME_bucket{..., le="..."}` counts what fell into that bucket alone, `NAME_sum` the seconds."""
-        found: Dict[str, float] = {}
+        series: Dict[str, float] = {}
         for histogram in self.registry.histograms:
             for values, child in list(histogram.children.items())[:MOST_SERIES]:
                 labels = ",".join('%s="%s"' % (name, _plain(text)) for name, text in zip(histogram.labelnames, values))
-                self._add(found, histogram.name, labels, child)
-        return found
+                self._add(series, histogram.name, labels, child)
+        return series
 
-    def _add(self, found: Dict[str, float], name: str, labels: str, child: Any) -> None:
+    def _add(self, series: Dict[str, float], name: str, labels: str, child: Any) -> None:
         counts, total = self._told.get(name + labels, ([0] * len(child.counts), 0.0))
         if child.counts == counts:
             return
         for bound, before, now in zip(child.bounds, counts, child.counts):
             if now != before:
                 le = "+Inf" if bound == math.inf else "%g" % bound
-                found['%s_bucket{%s,le="%s"}' % (name, labels, le)] = now - before
-        found["%s_sum{%s}" % (name, labels)] = child.total - total
+                series['%s_bucket{%s,le="%s"}' % (name, labels, le)] = now - before
+        series["%s_sum{%s}" % (name, labels)] = child.total - total
         self._told[name + labels] = (list(child.counts), child.total)
 
 

@@ -172,7 +172,10 @@ def _results(rets: Any) -> List[Any]:
 
 
 class Third(Script):
+    """A script whose functions return a code and a message at the end."""
+
     def create(self, configs: Dict[str, Any]) -> None:
+        """Run `create_net`. Raises ScriptError for a code other than 0 and 200."""
         returned = self._function("create_net")(configs)
         try:
             self.model, code, message = returned
@@ -200,7 +203,10 @@ class WithFiles(Script):
 
 
 class Second(WithFiles):
+    """A script whose functions return an error text at the end."""
+
     def create(self, configs: Dict[str, Any]) -> None:
+        """Run `net_init`. Raises ScriptError for an error text that is not empty."""
         returned = self._function("net_init")(self._older(configs))
         try:
             self.model, message = returned
@@ -219,6 +225,8 @@ class Second(WithFiles):
 
 
 class First(WithFiles):
+    """A script whose functions take and give JSON text."""
+
     def create(self, configs: Dict[str, Any]) -> None:
         self.model = self.module.net_init(json.dumps(self._older(configs)))
         if not isinstance(self.model, dict):

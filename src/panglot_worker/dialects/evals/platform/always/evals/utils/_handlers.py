@@ -34,6 +34,8 @@ def _enter(reqid):
 
 
 def create_net_handler(function):
+    """Mark the function that makes the net. What it raises becomes code 599 and a message."""
+
     @functools.wraps(function)
     def create_net(configs):
         _enter("net_init")
@@ -49,6 +51,8 @@ def create_net_handler(function):
 
 
 def net_preprocess_handler(function):
+    """Mark the function that prepares one request. What it raises becomes code 599 and a message."""
+
     @functools.wraps(function)
     def net_preprocess(model, req, reqid=""):
         _enter(reqid)
@@ -63,6 +67,8 @@ def net_preprocess_handler(function):
 
 
 def net_inference_handler(function):
+    """Mark the function that answers requests. What it raises becomes code 599 and a message."""
+
     @functools.wraps(function)
     def net_inference(model, reqs, reqid=""):
         _enter(reqid)
@@ -95,7 +101,7 @@ def _add_header(rets):
 
 
 def net_init_handler(function):
-    """The generation before: `net_init(configs)` gives the model and an error text."""
+    """Mark the function that makes the net in the generation before: it gives the model and an error text."""
 
     @functools.wraps(function)
     def net_init(configs):

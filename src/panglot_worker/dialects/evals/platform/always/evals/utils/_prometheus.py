@@ -42,6 +42,7 @@ class Child:
 
 
 def generate_latest(registry):
+    """All histograms of a registry as Prometheus text."""
     lines = []
     for histogram in registry.histograms:
         lines.append("# HELP %s %s" % (histogram.name, histogram.documentation))

@@ -11,6 +11,7 @@ class _WithRequest(logging.Filter):
     """Gives every record a `reqid`, with or without `extra`, so that the format holds for all."""
 
     def filter(self, record):
+        """Let every record pass, with the id of its request."""
         if not hasattr(record, "reqid"):
             from evals.utils._context import CTX
 
@@ -27,15 +28,16 @@ def _running():
 
 
 def init_logger():
-    found = logging.getLogger(NAME)
-    if not found.handlers:
-        found.setLevel(logging.DEBUG)
-        found.propagate = False
+    """The logger of scripts, made when it is first asked for."""
+    script_logger = logging.getLogger(NAME)
+    if not script_logger.handlers:
+        script_logger.setLevel(logging.DEBUG)
+        script_logger.propagate = False
         handler = logging.StreamHandler(sys.stderr)
         handler.setFormatter(logging.Formatter(FORMAT))
         handler.addFilter(_WithRequest())
-        found.addHandler(handler)
-    return found
+        script_logger.addHandler(handler)
+    return script_logger
 
 
 logger = init_logger()
