@@ -18,15 +18,13 @@ from panglot.engine.queue import Policy, Queue
 from panglot.engine.retries import Retries
 from panglot.engine.row import WHOLE, PoolPlan
 from panglot.engine.supervisor import Supervisor
-from panglot.engine.worker import HUNG, READY, RETIRED, SICK, Worker
+from panglot.engine.worker import HUNG, RETIRED, SICK, Worker
 from panglot_worker import wire
 
 RECALL_AFTER = 0.1
 """Seconds after which the calls behind a running one may be taken back, for a worker that is free."""
 LEAST_WAITING = 8
 """Calls that may wait in a later pool of a row before the previous pool pauses."""
-STUCK = 0.005
-"""Seconds after which the call a worker runs is no longer taken for one of about a millisecond."""
 
 
 class Pool:
@@ -94,7 +92,7 @@ class Pool:
             self._retry(now)
         if not self.queue.length:
             return
-        takers = [worker for worker in self.workers if self._room(worker, now) > 0]
+        takers = [worker for worker in self.workers if worker.room(now) > 0]
         takers.sort(key=lambda worker: len(worker.in_flight))
         for position, worker in enumerate(takers):
             wanted = self.queue.length
@@ -103,7 +101,7 @@ class Pool:
             if wanted <= 0:
                 break
             share = math.ceil(wanted / (len(takers) - position))
-            self._feed(worker, self._room(worker, now), share, now)
+            self._feed(worker, worker.room(now), share, now)
         if self.previous is not None and self.previous.queue.length:
             self.previous.schedule_pump()
 
@@ -116,21 +114,6 @@ class Pool:
             return 0
         batch = max((worker.max_batch if worker.batched else 2 for worker in self.workers), default=1)
         return max(LEAST_WAITING, 2 * batch * self.supervisor.wanted) - self.queue.length - coming
-
-    def _room(self, worker: Worker, now: float) -> int:
-        """How many more calls this worker may be given now."""
-        if worker.state != READY or worker.paused or worker.reason == HUNG:
-            return 0
-        held = len(worker.in_flight)
-        if held and next(iter(worker.in_flight.values())).alone:
-            return 0
-        if worker.slots > 1:
-            return worker.slots - held
-        if worker.batched:
-            return 0 if held else worker.max_batch
-        if held and now - worker.busy_since > STUCK:
-            return 0
-        return worker.window - held if held <= worker.window // 2 else 0
 
     def _feed(self, worker: Worker, most: int, share: int, now: float) -> None:
         """Send the next batch to a worker with room for `most` calls, unless the batch waits for company."""
@@ -157,7 +140,7 @@ class Pool:
         for call in self.retries.given_up():
             if self.memory is not None:
                 self.memory.left(call)
-        for call, worker in self.retries.ready(self.workers, lambda worker: self._room(worker, now)):
+        for call, worker in self.retries.ready(self.workers, lambda worker: worker.room(now)):
             worker.run([call], now, not worker.batched, self.lend)
 
     # Hearing answers
@@ -338,7 +321,7 @@ class Pool:
         one_by_one = worker.slots == 1 and not worker.batched and len(worker.in_flight) > 1
         if not one_by_one or now - worker.busy_since < RECALL_AFTER or not self.settings.rerun:
             return
-        if any(self._room(candidate, now) > 0 for candidate in self.workers if candidate is not worker):
+        if any(candidate.room(now) > 0 for candidate in self.workers if candidate is not worker):
             self._take_back(worker, begun=1)
 
     def _take_back(self, worker: Worker, begun: int) -> None:

@@ -28,6 +28,8 @@ DIED, HUNG, RETIRED, SICK = "died", "hung", "retired", "sick"
 nothing can succeed in it any more."""
 
 KILL_AFTER = 2.0
+STUCK = 0.005
+"""Seconds after which the call it runs is no longer taken for one of about a millisecond."""
 LINGER = 0.5
 LAST_LINES = 12
 
@@ -238,6 +240,21 @@ class Worker:
         self.recalled.update(ids)
         self.link.send([wire.cancel_frame(ids, self.generation)])
         return [call for call in behind if call.state == RUNNING]
+
+    def room(self, now: float) -> int:
+        """How many more calls it may be given now."""
+        if self.state != READY or self.paused or self.reason == HUNG:
+            return 0
+        held = len(self.in_flight)
+        if held and next(iter(self.in_flight.values())).alone:
+            return 0
+        if self.slots > 1:
+            return self.slots - held
+        if self.batched:
+            return 0 if held else self.max_batch
+        if held and now - self.busy_since > STUCK:
+            return 0
+        return self.window - held if held <= self.window // 2 else 0
 
     def measured(self, microseconds: int) -> None:
         """Note how long an item took, so that about a millisecond of work is kept in the worker's socket."""
