@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import shutil
 import signal
@@ -37,30 +38,46 @@ def kill_worker(server: Server) -> None:
     wait_until(lambda: worker.pid not in [one.pid for one in server.workers()], LONG)
 
 
-def taken(server: Server, stream: int, count: int, after: int | None = None) -> list[Event]:
-    """So many events of a stream, or all there are when they break off or end before."""
+def taken(server: Server, stream: int, count: int, after: int | None = None, kill: bool = False) -> list[Event]:
+    """So many events of a stream, or all there are when they end before. `kill`: then kill its worker, and take what
+    still comes."""
     found: list[Event] = []
-    try:
-        with events(server, stream, after) as coming:
-            found.extend(itertools.islice(coming, count))
-    except httpx.RemoteProtocolError:
-        pass
+    with events(server, stream, after) as coming:
+        found.extend(itertools.islice(coming, count))
+        if kill:
+            kill_worker(server)
+            with contextlib.suppress(httpx.RemoteProtocolError):
+                found.extend(coming)
     return found
 
 
+def gap_in(seen: list[Event]) -> int:
+    """Where the one gap is. No number comes twice, and what is missing is told."""
+    (place,) = (place for place, one in enumerate(seen) if one.name == "gap")
+    numbers = [int(one.id) for one in seen if one.id]
+    assert numbers == sorted(set(numbers))
+    return place
+
+
+def missing(seen: list[Event]) -> int:
+    return sum(one.data["results"] for one in seen if one.name == "dropped")
+
+
 def test_a_file_goes_on_at_its_frame_after_a_crash(server: Server, clip: Path) -> None:
-    """Every frame has one result; a listener that comes back misses none and gets none twice."""
+    """Every frame has one result; a listener that comes back gets none twice, and is told if one was never sent."""
     stream = start(server, clip)
-    seen = taken(server, stream, 30)
-    kill_worker(server)
+    seen = taken(server, stream, 30, kill=True)
+    assert seen[-1].name != "end"
     seen += taken(server, stream, 1000, int(seen[-1].id))
-    assert [int(one.id) for one in seen if one.id] == list(range(1, FRAMES + 2)), "no number is used twice"
-    (gap,) = (one for one in seen if one.name == "gap")
+    place = gap_in(seen)
+    gap = seen[place]
     assert gap.data["reason"] == "its worker died"
     assert (gap.data["lost"], gap.data["seconds"] > 0) == (0, True)
-    results = [one.data["frame"] for one in seen if not one.name]
-    assert results == list(range(FRAMES))
-    behind = [one.data["frame"] for one in seen[seen.index(gap) + 1 :] if not one.name]
+    frames = [one.data["frame"] for one in seen if not one.name]
+    assert frames == sorted(set(frames))
+    assert len(frames) + missing(seen) == FRAMES
+    assert missing(seen) <= 1
+    behind = [one.data["frame"] for one in seen[place + 1 :] if not one.name]
     assert behind[0] == gap.data["frame"] > 0
     assert (seen[-1].name, seen[-1].data["state"]) == ("end", "finished")
     about = listed(server, stream)
@@ -96,17 +113,14 @@ def test_a_live_source_is_opened_again(server: Server) -> None:
     piece = made(40)
     with LiveServer(lambda number, path, head: [LIVE, *pieces(piece, 20, 0.05), STALL]) as web:
         stream = start(server, web.url())
-        seen = taken(server, stream, 10)
-        kill_worker(server)
+        seen = taken(server, stream, 10, kill=True)
         seen += taken(server, stream, 25, int(seen[-1].id))
         assert web.connections == 2
         about = listed(server, stream)
         assert (about["state"], about["restarts"], about["reconnects"]) == ("running", 1, 1)
         server.client.post(f"/stop/{stream}")
-    numbers = [int(one.id) for one in seen if one.id]
-    assert numbers == sorted(set(numbers))
-    (gap,) = (one for one in seen if one.name == "gap")
-    place = seen.index(gap)
+    place = gap_in(seen)
+    gap = seen[place]
     before = [one.data["frame"] for one in seen[:place] if not one.name]
     behind = [one.data["frame"] for one in seen[place + 1 :] if not one.name]
     assert before == list(range(len(before)))
@@ -146,24 +160,27 @@ def test_reload_hands_streams_over(clip: Path, tmp_path: Path) -> None:
             assert sum(line.startswith("id: ") for line in lines) == FRAMES
         wait_until(lambda: not old.is_running(), LONG)
     assert [one.data["frame"] for one in seen if not one.name] == list(range(FRAMES))
-    (gap,) = (one for one in seen if one.name == "gap")
-    assert gap.data["reason"] == "its worker was replaced"
+    assert seen[gap_in(seen)].data["reason"] == "its worker was replaced"
     assert seen[-1].name == "end"
 
 
 KILLER = """
 import os
+import time
 from megflow import register
 
 @register(inputs=["inp"], outputs=["out"])
 class Kills:
     def __init__(self, name, args):
         self.args = args
+        if os.path.exists(args["init"]):
+            os._exit(8)
 
     def exec(self):
         envelope = self.inp.recv()
         if envelope is None:
             return
+        time.sleep(self.args["pause"])
         if envelope.partial_id in self.args["frames"] or not self.args["frames"]:
             os._exit(7)
         self.out.send(envelope.repack(str(envelope.partial_id)))
@@ -174,7 +191,7 @@ main = "videos"
 name = "one"
 inputs = [{ name = "frames", cap = 1, ports = ["kills:inp"] }]
 outputs = [{ name = "told", cap = 1, ports = ["kills:out"] }]
-nodes = [{ name = "kills", ty = "Kills", frames = FRAMES }]
+nodes = [{ name = "kills", ty = "Kills", frames = FRAMES, init = "INIT", pause = PAUSE }]
 [[graphs]]
 name = "videos"
 connections = [
@@ -185,10 +202,12 @@ nodes = [{ name = "server", ty = "VideoServer", port = 8086 }, { name = "each", 
 """
 
 
-def killer(folder: Path, frames: list[int]) -> Path:
+def killer(folder: Path, frames: list[int], pause: float = 0.0) -> Path:
+    """A package whose node ends the worker on these frames, on all if none is named, and where the file `init` is."""
     folder.mkdir()
     (folder / "kills.py").write_text(KILLER)
-    (folder / f"{folder.name}.toml").write_text(GRAPH.replace("FRAMES", str(frames)))
+    graph = GRAPH.replace("FRAMES", str(frames)).replace("INIT", str(folder / "init")).replace("PAUSE", str(pause))
+    (folder / f"{folder.name}.toml").write_text(graph)
     return folder
 
 
@@ -217,3 +236,18 @@ def test_a_video_that_kills_every_worker_is_given_up(clip: Path, tmp_path: Path)
         deaths = server.log.count("exit code 7")
         assert server.client.get("/list").status_code == 200
         assert deaths <= 4
+
+
+def test_a_subgraph_that_kills_every_worker_is_given_up(clip: Path, tmp_path: Path) -> None:
+    """Also where no frame comes so far."""
+    package = killer(tmp_path / "killer", [10**6], 0.1)
+    flags = ("--uri-root", str(clip.parent), "--restart-delay", "0.1", "--stream-retries", "2")
+    with serving(package, *flags) as server:
+        stream = start(server, clip)
+        (package / "init").touch()
+        kill_worker(server)
+        wait_until(lambda: "3 workers in a row died" in server.log, LONG, lambda: server.log)
+        assert server.client.get("/list").json()[0]["id"] == stream
+        assert ended(server, stream)["state"] == "failed"
+        (package / "init").unlink()
+        start(server, clip)

@@ -142,9 +142,10 @@ class Stream:
         with self._keeping:
             self._note()
 
-    def _note(self) -> None:
+    def _note(self, more: int = 0) -> None:
+        """`more` results are about to be added."""
         if self._entry is not None and not self._let_go:
-            self._entry.write(self.progress())
+            self._entry.write(self.progress()._replace(results=self.results.count + more))
 
     def let_go(self) -> None:
         """Note for the last time how far it has come: from now on no frame gets an answer here."""
@@ -202,10 +203,12 @@ class Stream:
         with self._keeping:
             if self._let_go:
                 return
-            if isinstance(message, str) and (message or not isinstance(contents.msg, dict)):
-                self.results.add(number, seconds, message)
+            told = isinstance(message, str) and (message != "" or not isinstance(contents.msg, dict))
             self.underway.answer(number)
-            self._note()
+            # Before it is told: whoever comes back after a death asks for what follows the last they have.
+            self._note(int(told))
+            if told:
+                self.results.add(number, seconds, message)
 
     def _frame_of(self, number: Optional[int]) -> Any:
         """The frame a result is about, if it is kept; earlier ones need not be any more."""

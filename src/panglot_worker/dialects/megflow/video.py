@@ -275,6 +275,8 @@ class VideoServer:
         stream = Stream(before, source, orphan.options, self.limits, self.rules, self._bad)
         stream.results.mark("gap", told(orphan.gap))
         stream.keep_in(orphan.entry)
+        # At once: what kills the next worker may be the making of the subgraph.
+        stream.keep()
         if problem:
             stream.fail(problem)
             self._over(stream)
