@@ -57,7 +57,10 @@ VARIANTS = (
 def routes(package: str) -> list[tuple[str, str, str]]:
     """Method, path and declared access of everything a package's server answers to."""
     contract = dialects.contract(discover(PACKAGES / package), Settings())
-    infer = [(route.method, route.path + ("x" if route.prefix else ""), route.access) for route in contract.routes]
+    infer = [
+        (route.method, route.path + ("x" + route.suffix if route.prefix else ""), route.access)
+        for route in contract.routes
+    ]
     first = {page.path: page for page in (*ROUTES, *contract.pages)}
     pages = [("GET", NAMES.get(page.path, page.path), page.access) for page in first.values()]
     assert all("{" not in path for _, path, _ in pages), "give NAMES an example"
