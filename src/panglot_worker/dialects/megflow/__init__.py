@@ -1,6 +1,6 @@
 """MegFlow: a graph of nodes, each a thread of its own, between server nodes that speak HTTP.
 
-The names plugins import are in `platforms/megflow`; the grammar of graph files is in `panglot_worker.graphs`.
+The names plugins import are in `platform/always/megflow`; the grammar of graph files is in `panglot_worker.graphs`.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from typing import Any, Callable, Dict, Set
 from panglot_worker import wire
 from panglot_worker.dialects.base import Dialect, Package
 from panglot_worker.dialects.megflow import images, plugins
-from panglot_worker.dialects.megflow.doors import Doors
-from panglot_worker.dialects.megflow.figures import INSTANCE
+from panglot_worker.dialects.megflow.gateway import Gateway
+from panglot_worker.dialects.megflow.node_rates import INSTANCE
 from panglot_worker.dialects.megflow.runtime import Runtime
 from panglot_worker.errors import described
 from panglot_worker.graphs import configuration
@@ -27,24 +27,27 @@ CLOSE_WITHIN = 1.0
 
 
 class Megflow(Dialect):
+    """Serves a graph: items go to its server nodes by the gateway, not through stages."""
+
     server = "panglot_worker.dialects.megflow:serve"
 
     def __init__(self, package: Package) -> None:
         super().__init__(package)
         self.slots = int(package.settings.get("slots", 16))
-        self.doors: Doors
+        self.gateway: Gateway
         self.runtime: Runtime
 
     def load(self, progress: Callable[[str], None]) -> None:
+        """Import the plugins, build the graph and construct its nodes. Raises ScriptError."""
         options = self.package.options
         images.limit(int(self.package.settings.get("max_pixels", 40_000_000)))
         os.chdir(options["working"])
         config = configuration.from_json(options["config"])
-        self.doors = Doors(self.port, Ledger(self.package.kept) if self.package.kept >= 0 else None)
+        self.gateway = Gateway(self.port, Ledger(self.package.kept) if self.package.kept >= 0 else None)
         try:
             plugins.load(options["plugin"], options["module"], progress)
             self._check_libraries(config)
-            self.runtime = Runtime(config, plugins.kinds(), self._failed, self._skipped, self.doors)
+            self.runtime = Runtime(config, plugins.known_classes(), self._failed, self._skipped, self.gateway)
         except GraphError as error:
             raise ScriptError(error.problem, error.file, error.line, error.fix) from None
         self.runtime.settings = self.package.settings
@@ -72,22 +75,23 @@ class Megflow(Dialect):
         self.warn("node '%s' left out %s" % (node, what))
 
     def describe(self) -> Dict[str, Any]:
-        kinds = {entry["type"] for entry in self.package.options["servers"]}
+        """The description of the API: the graph, and an example of what its server nodes take."""
+        types = {entry["type"] for entry in self.package.options["servers"]}
         return {
             "entry": self.package.options["config"]["main"],
             "stages": [],
-            "example": self._example(kinds),
+            "example": self._example(types),
             "summary": "",
         }
 
-    def _example(self, kinds: Set[str]) -> Dict[str, Any]:
+    def _example(self, types: Set[str]) -> Dict[str, Any]:
         """A picture beside the plugins or a video that may be named, for the line that shows how to ask."""
-        if "VideoServer" in kinds:
+        if "VideoServer" in types:
             root = self.package.settings.get("uri_root", "")
             names = sorted(os.listdir(root or self.package.folder))
-            found = next((name for name in names if name.endswith((".mp4", ".mkv", ".avi"))), "")
-            return {"kind": "video", "name": found, "may_be_named": bool(root)}
-        if "ImageServer" not in kinds:
+            video = next((name for name in names if name.endswith((".mp4", ".mkv", ".avi"))), "")
+            return {"kind": "video", "name": video, "may_be_named": bool(root)}
+        if "ImageServer" not in types:
             return {"kind": "file", "type": "application/octet-stream"}
         endings = {".jpg": "image/jpeg", ".jpeg": "image/jpeg", ".png": "image/png"}
         for name in sorted(os.listdir(self.package.folder)):
@@ -103,7 +107,7 @@ class Megflow(Dialect):
 
 def serve(dialect: Megflow, stages: None, port: Port, rerun: bool) -> str:
     """Feed and answer until the front says stop."""
-    return dialect.doors.serve(dialect.runtime)
+    return dialect.gateway.serve(dialect.runtime)
 
 
 DIALECT = Megflow

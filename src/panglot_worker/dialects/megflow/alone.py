@@ -59,6 +59,7 @@ def run(folder: str) -> int:
 
 
 def start(package: Package, progress: Any) -> Runtime:
+    """Load a package's plugins and start its graph. Raises GraphError, and whatever the plugins raise."""
     options = package.options
     pixels = int(package.settings.get("max_pixels", 40_000_000))
     pictures.limit(pixels)
@@ -66,7 +67,7 @@ def start(package: Package, progress: Any) -> Runtime:
     loading.enter(package)
     os.chdir(options["working"])
     plugins.load(options["plugin"], options["module"], progress)
-    runtime = Runtime(configuration.from_json(options["config"]), plugins.kinds(), failed, skipped)
+    runtime = Runtime(configuration.from_json(options["config"]), plugins.known_classes(), failed, skipped)
     runtime.settings = package.settings
     runtime.start(open_inputs=False, progress=progress)
     return runtime
@@ -79,7 +80,7 @@ def as_script_error(error: BaseException) -> BaseException:
 
 
 def failed(node: str, error: BaseException) -> None:
-    """One write, so that what others print does not land in the middle."""
+    """Print the traceback of a node, in one write, so that what others print does not land in the middle."""
     sys.stderr.write("node '%s' failed:\n%s" % (node, loading.script_traceback(error)))
 
 

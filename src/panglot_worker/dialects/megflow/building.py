@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import copy
 import threading
-from typing import TYPE_CHECKING, Any, Callable, Dict, List, NamedTuple, Optional, Set, Tuple, Union
+from typing import TYPE_CHECKING, Any, Callable, Dict, List, Optional, Set, Union
 
-from panglot_worker.dialects.megflow.channels import Discard, Target, fan
+from panglot_worker.dialects.megflow.channels import Discard, Target, fan_out
 from panglot_worker.dialects.megflow.envelope import current
 from panglot_worker.dialects.megflow.handles import Sender
 from panglot_worker.dialects.megflow.nodes import NodeThread, Placement
-from panglot_worker.dialects.megflow.resources import LazyResource, Scope
+from panglot_worker.dialects.megflow.plans import AnyEnd, ChannelPlan, GraphPlan, HubEnd, NodeEnd, TemplateEnd
+from panglot_worker.dialects.megflow.resources import LazyResource, ResourceScope
 from panglot_worker.dialects.megflow.shared import Hub, Router, lead_ends
 from panglot_worker.graphs.checking import ConnectionEnd, find_end, is_graph, made_by_others, templates
 from panglot_worker.graphs.configuration import Connection, GraphType, Node
@@ -22,50 +23,6 @@ from panglot_worker.graphs.ports import DYNAMIC, GATHERS, INPUT, SPREADS
 
 if TYPE_CHECKING:
     from panglot_worker.dialects.megflow.runtime import Runtime
-
-
-class LeafEnd(NamedTuple):
-    placement: Placement
-    port: str
-    tag: Optional[int]
-
-
-class HubEnd(NamedTuple):
-    hub: Hub
-    user: int
-    port: str
-    tag: Optional[int]
-
-
-class TemplateEnd(NamedTuple):
-    template: "Template"
-    port: str
-
-
-AnyEnd = Union[LeafEnd, HubEnd, TemplateEnd]
-
-
-class Net:
-    """One channel to be: who sends and who receives. The outside of a graph's own port joins when it is wired."""
-
-    def __init__(self, cap: int) -> None:
-        self.cap = cap
-        self.senders: List[AnyEnd] = []
-        self.receivers: List[AnyEnd] = []
-        self.outer_targets: List[Target] = []
-
-
-class Plan:
-    """A graph instance before its channels are made."""
-
-    def __init__(self) -> None:
-        self.placements: List[Placement] = []
-        self.nets: List[Net] = []
-        self.inputs: Dict[str, Net] = {}
-        self.outputs: Dict[str, Net] = {}
-        self.templates: List[Template] = []
-        self.users: List[Tuple[Hub, int]] = []
-        """What it is to the shared nodes it uses."""
 
 
 class Template:
@@ -76,7 +33,7 @@ class Template:
     ) -> None:
         self.runtime = runtime
         self.hub = hub
-        """That of the shared node it is in."""
+        """The hub of the shared node it is in; None outside of shared nodes."""
         self.node = node
         self.path = path
         self.args = args
@@ -92,8 +49,10 @@ class Template:
     def open(
         self, tag: Optional[str] = None, outputs: Optional[Dict[str, Target]] = None, origin: Any = None
     ) -> "Instance":
-        """A new instance, running. `tag` chooses among alternatives; `origin` is what its frames come from, where that
-        is not what those of its owner come from. Raises what its nodes' construction raises.
+        """Make and start a new instance. Raises what its nodes' construction raises.
+
+        `tag` chooses among alternatives; `origin` is what its frames come from, where that is not what those of its
+        owner come from.
         """
         name = tag if tag in self.node.types else self.node.types[0]
         graph = self.runtime.config.graphs[str(name)]
@@ -128,54 +87,66 @@ class Template:
             return list(self._open)
 
     def end(self, user: int, owner: Any) -> None:
-        """The owner has seen the end of a user of the shared node that all this is in."""
+        """Pass the end of a user of the shared node, which the owner has seen, on to the instances the owner made."""
         for instance in self._opened():
             if instance.owner is owner:
                 for sender in instance.inputs.values():
                     sender.end(user)
 
     def wait(self) -> None:
-        """Until every instance has ended. Nobody makes more."""
+        """Wait until every instance has ended. Nobody makes more."""
         for instance in self._opened():
             instance.close()
             instance.wait()
 
 
 class Planner:
+    """Turns graphs of a configuration into plans."""
+
     def __init__(self, runtime: "Runtime", hub: Optional[Hub] = None) -> None:
         self.runtime = runtime
         self.config = runtime.config
         self.types = runtime.types
         self.hub = hub
-        """That of the shared node all that is planned here belongs to."""
+        """The hub of the shared node that all planned here belongs to; None outside of shared nodes."""
 
-    def plan(self, graph: GraphType, path: str, args: Dict[str, Any], passed: Dict[str, LazyResource]) -> Plan:
-        """A graph with everything in it. `args` are merged under those of its nodes, `passed` are resources."""
-        plan = Plan()
+    def plan(self, graph: GraphType, path: str, args: Dict[str, Any], passed: Dict[str, LazyResource]) -> GraphPlan:
+        """The plan of a graph with everything in it.
+
+        `args` are merged under those of its nodes; `passed` are the resources it sees besides its own.
+        """
+        plan = GraphPlan()
         own = self.runtime.resources(graph.resources)
-        scope = Scope(own, passed)
+        scope = ResourceScope(own, passed)
         dynamic = templates(self.config, graph, self.types)
         fed = dynamic - made_by_others(self.config, graph, self.types)
-        inside: Dict[str, Union[Placement, Plan, Template]] = {}
+        inside: Dict[str, Union[Placement, GraphPlan, Template]] = {}
         for node in graph.nodes:
             inside[node.name] = self._node(plan, node, path, args, scope, dynamic, fed)
         users: Dict[str, int] = {}
         for connection in graph.connections:
             self._connect(plan, graph, connection, inside, users)
         for connection in graph.inputs:
-            net = plan.inputs[connection.name] = Net(connection.cap)
-            net.receivers = self._ends(graph, connection, inside, users, net)
-            plan.nets.append(net)
+            planned = plan.inputs[connection.name] = ChannelPlan(connection.cap)
+            planned.receivers = self._ends(graph, connection, inside, users, planned)
+            plan.channels.append(planned)
         for connection in graph.outputs:
-            net = plan.outputs[connection.name] = Net(connection.cap)
-            net.senders = self._ends(graph, connection, inside, users, net)
-            plan.nets.append(net)
+            planned = plan.outputs[connection.name] = ChannelPlan(connection.cap)
+            planned.senders = self._ends(graph, connection, inside, users, planned)
+            plan.channels.append(planned)
         plan.users += [(self.runtime.hubs[name], user) for name, user in users.items()]
         return plan
 
     def _node(
-        self, plan: Plan, node: Node, path: str, args: Dict[str, Any], scope: Scope, dynamic: Set[str], fed: Set[str]
-    ) -> Union[Placement, Plan, Template]:
+        self,
+        plan: GraphPlan,
+        node: Node,
+        path: str,
+        args: Dict[str, Any],
+        scope: ResourceScope,
+        dynamic: Set[str],
+        fed: Set[str],
+    ) -> Union[Placement, GraphPlan, Template]:
         """`dynamic` names the nodes that are templates, `fed` those of them that ordinary channels lead to."""
         inner = "%s/%s" % (path, node.name) if path else node.name
         merged_args = merged(args, node.args)
@@ -193,17 +164,18 @@ class Planner:
         plan.placements += child.placements
         plan.templates += child.templates
         plan.users += child.users
-        plan.nets += [net for net in child.nets if net not in [*child.inputs.values(), *child.outputs.values()]]
+        own_ports = [*child.inputs.values(), *child.outputs.values()]
+        plan.channels += [planned for planned in child.channels if planned not in own_ports]
         return child
 
-    def place(self, plan: Plan, node: Node, path: str, args: Dict[str, Any], scope: Scope) -> Placement:
+    def place(self, plan: GraphPlan, node: Node, path: str, args: Dict[str, Any], scope: ResourceScope) -> Placement:
         name = node.types[0]
         placement = Placement(path, node, self.runtime.classes[name], self.types.nodes[name], args, scope, self.hub)
         plan.placements.append(placement)
         return placement
 
     def _connect(
-        self, plan: Plan, graph: GraphType, connection: Connection, inside: Dict[str, Any], users: Dict[str, int]
+        self, plan: GraphPlan, graph: GraphType, connection: Connection, inside: Dict[str, Any], users: Dict[str, int]
     ) -> None:
         ends = [self._end(graph, ref) for ref in connection.ports]
         owner = next((end for end in ends if end.kind == DYNAMIC), None)
@@ -211,47 +183,55 @@ class Planner:
             other = next(end for end in ends if end.kind != DYNAMIC)
             inside[owner.node.name].dynamic[owner.ref.port] = (inside[other.node.name], other.ref.port)
             return
-        net = Net(connection.cap)
+        planned = ChannelPlan(connection.cap)
         for end in ends:
-            found = self._expand(end, inside, users, net)
-            (net.receivers if end.direction == INPUT else net.senders).extend(found)
-        plan.nets.append(net)
+            expanded = self._expand(end, inside, users, planned)
+            (planned.receivers if end.direction == INPUT else planned.senders).extend(expanded)
+        plan.channels.append(planned)
 
     def _ends(
-        self, graph: GraphType, connection: Connection, inside: Dict[str, Any], users: Dict[str, int], net: Net
+        self,
+        graph: GraphType,
+        connection: Connection,
+        inside: Dict[str, Any],
+        users: Dict[str, int],
+        planned: ChannelPlan,
     ) -> List[AnyEnd]:
-        return [one for ref in connection.ports for one in self._expand(self._end(graph, ref), inside, users, net)]
+        ends = [self._end(graph, ref) for ref in connection.ports]
+        return [inner for end in ends for inner in self._expand(end, inside, users, planned)]
 
     def _end(self, graph: GraphType, ref: Any) -> ConnectionEnd:
         end = find_end(self.config, graph, self.types, ref)
         assert end is not None, ref
         return end
 
-    def _expand(self, end: ConnectionEnd, inside: Dict[str, Any], users: Dict[str, int], net: Net) -> List[AnyEnd]:
+    def _expand(
+        self, end: ConnectionEnd, inside: Dict[str, Any], users: Dict[str, int], planned: ChannelPlan
+    ) -> List[AnyEnd]:
         """The ends that a port stands for: those inside a subgraph, in the place of the subgraph's own."""
         if end.shared:
             hub = self.runtime.hubs[end.node.name]
             if hub.name not in users:
                 users[hub.name] = hub.join()
             return [HubEnd(hub, users[hub.name], end.ref.port, end.ref.tag)]
-        found = inside[end.node.name]
-        if isinstance(found, Placement):
-            return [LeafEnd(found, end.ref.port, end.ref.tag)]
-        if isinstance(found, Template):
+        owner = inside[end.node.name]
+        if isinstance(owner, Placement):
+            return [NodeEnd(owner, end.ref.port, end.ref.tag)]
+        if isinstance(owner, Template):
             if end.direction != INPUT:
-                return [TemplateEnd(found, end.ref.port)]
-            assert found.spreads is not None, end.ref
-            found.spreads.dynamic["out"] = (found, end.ref.port)
-            return [LeafEnd(found.spreads, "inp", None)]
-        inner: Net = (found.inputs if end.direction == INPUT else found.outputs)[end.ref.port]
-        net.cap = max(net.cap, inner.cap)
+                return [TemplateEnd(owner, end.ref.port)]
+            assert owner.spreads is not None, end.ref
+            owner.spreads.dynamic["out"] = (owner, end.ref.port)
+            return [NodeEnd(owner.spreads, "inp", None)]
+        inner: ChannelPlan = (owner.inputs if end.direction == INPUT else owner.outputs)[end.ref.port]
+        planned.cap = max(planned.cap, inner.cap)
         return inner.receivers if end.direction == INPUT else inner.senders
 
 
 class Instance:
     """A graph with its channels and threads."""
 
-    def __init__(self, runtime: "Runtime", plan: Plan) -> None:
+    def __init__(self, runtime: "Runtime", plan: GraphPlan) -> None:
         self.runtime = runtime
         self.plan = plan
         self.inputs: Dict[str, Sender] = {}
@@ -259,18 +239,18 @@ class Instance:
         self.owner: Any = None
         """The node that made it."""
         self.ended: Callable[[Instance], None] = lambda _: None
-        """Told when it was waited for and has ended."""
+        """Is told when it was waited for and has ended."""
 
     def wire(self, open_inputs: bool) -> None:
         """Make the channels. The graph's own inputs are closed at once unless they are to be fed."""
         inputs: Dict[str, Target] = {}
-        for order, net in enumerate(self.plan.nets):
-            targets = [self._target(end, net, order) for end in net.receivers] + net.outer_targets
-            target = fan(targets)
-            for end in net.senders:
+        for order, planned in enumerate(self.plan.channels):
+            targets = [self._target(end, planned, order) for end in planned.receivers] + planned.outer_targets
+            target = fan_out(targets)
+            for end in planned.senders:
                 self._source(end, order, target)
             for name, own in self.plan.inputs.items():
-                if own is net:
+                if own is planned:
                     inputs[name] = target
         for placement in self.plan.placements:
             self.threads += placement.threads(self.runtime)
@@ -279,25 +259,25 @@ class Instance:
         for hub, user in self.plan.users:
             hub.settle(user)
 
-    def _target(self, end: AnyEnd, net: Net, order: int) -> Target:
+    def _target(self, end: AnyEnd, planned: ChannelPlan, order: int) -> Target:
         if isinstance(end, HubEnd):
             return end.hub.entrance(end.user, (end.port, end.tag))
-        assert isinstance(end, LeafEnd), "a node stands before every template that is fed"
+        assert isinstance(end, NodeEnd), "a node stands before every template that is fed"
         special = getattr(end.placement.cls, "panglot_sink", None)
         if special is not None and end.port == "inp":
             sink: Target = special(end.placement)
             end.placement.inputs.setdefault(end.port, []).append((end.tag, order, sink))
             return sink
-        return end.placement.input(end.port, end.tag, order, net.cap)
+        return end.placement.input(end.port, end.tag, order, planned.cap)
 
     def _source(self, end: AnyEnd, order: int, target: Target) -> None:
-        if isinstance(end, LeafEnd):
+        if isinstance(end, NodeEnd):
             end.placement.output(end.port, end.tag, order, target)
         elif isinstance(end, HubEnd):
             end.hub.connect(end.user, (end.port, end.tag), target)
         else:
             targets = end.template.targets
-            targets[end.port] = fan([targets[end.port], target]) if end.port in targets else target
+            targets[end.port] = fan_out([targets[end.port], target]) if end.port in targets else target
 
     def start(self) -> None:
         """Construct node after node. Raises what a construction raises, after ending those that were made."""
@@ -314,13 +294,16 @@ class Instance:
             raise
 
     def close(self) -> None:
-        """No more input: what is inside still passes through."""
+        """End the input; what is inside still passes through."""
         for sender in self.inputs.values():
             sender.close()
 
     def wait(self) -> None:
-        """Until nothing of it is left anywhere: its nodes have ended, except those that are connected to nothing, so
-        have the instances they made, and what it sent to shared nodes has passed through them."""
+        """Wait until nothing of it is left anywhere.
+
+        Then its nodes have ended, except those that are connected to nothing; so have the instances they made; and what
+        it sent to shared nodes has passed through them.
+        """
         for thread in self.threads:
             if thread.placement.dynamic:
                 thread.join()
@@ -337,26 +320,26 @@ class Instance:
 def build_hub(runtime: "Runtime", node: Node, hub: Hub) -> Instance:
     """A shared node, or a shared graph, behind its hub."""
     planner = Planner(runtime, hub)
-    scope = Scope({}, runtime.global_resources)
+    scope = ResourceScope({}, runtime.global_resources)
     if is_graph(runtime.config, node, runtime.types):
         plan = planner.plan(runtime.config.graphs[node.types[0]], node.name, node.args, runtime.global_resources)
     else:
-        plan = Plan()
+        plan = GraphPlan()
         placement = planner.place(plan, node, node.name, dict(node.args), scope)
         for port, tag, cap in runtime.uses(node.name):
-            net = Net(cap)
+            planned = ChannelPlan(cap)
             if port in placement.ports.inputs:
-                net.receivers.append(LeafEnd(placement, port, tag))
-                plan.inputs[_label(port, tag)] = net
+                planned.receivers.append(NodeEnd(placement, port, tag))
+                plan.inputs[_label(port, tag)] = planned
             else:
-                net.senders.append(LeafEnd(placement, port, tag))
-                plan.outputs[_label(port, tag)] = net
-            plan.nets.append(net)
+                planned.senders.append(NodeEnd(placement, port, tag))
+                plan.outputs[_label(port, tag)] = planned
+            plan.channels.append(planned)
     instance = Instance(runtime, plan)
     keys = {_label(port, tag): (port, tag) for port, tag, _ in runtime.uses(node.name)}
-    for label, net in plan.outputs.items():
+    for label, planned in plan.outputs.items():
         router = hub.routers[keys.get(label, (label, None))] = Router(hub)
-        net.outer_targets.append(router)
+        planned.outer_targets.append(router)
     instance.wire(open_inputs=True)
     for label, sender in instance.inputs.items():
         hub.inputs[keys.get(label, (label, None))] = sender
@@ -370,10 +353,10 @@ def _label(port: str, tag: Optional[int]) -> str:
 
 def merged(outer: Dict[str, Any], inner: Dict[str, Any]) -> Dict[str, Any]:
     """Arguments of an enclosing graph under those of a node: the inner key wins, tables merge key by key."""
-    found = copy.deepcopy(outer)
+    result = copy.deepcopy(outer)
     for key, value in inner.items():
-        if isinstance(value, dict) and isinstance(found.get(key), dict):
-            found[key] = merged(found[key], value)
+        if isinstance(value, dict) and isinstance(result.get(key), dict):
+            result[key] = merged(result[key], value)
         else:
-            found[key] = copy.deepcopy(value)
-    return found
+            result[key] = copy.deepcopy(value)
+    return result

@@ -1,4 +1,4 @@
-"""The nodes every graph may use without a plugin, written like any plugin. Servers are in `servers`."""
+"""The nodes every graph may use without a plugin, written like any plugin. Server nodes have files of their own."""
 
 from __future__ import annotations
 
@@ -15,6 +15,8 @@ LOOK_AGAIN = 20
 
 
 class BuiltIn:
+    """What the nodes in this file have in common."""
+
     inp: Any
     out: Any
 
@@ -48,6 +50,7 @@ class Demux(BuiltIn):
     """Gives every envelope to the output whose tag is its `to_addr`; without such an output it is dropped."""
 
     def exec(self) -> None:
+        """Pass one envelope on. Raises EnvelopeError when it has no `to_addr`."""
         envelope = self.inp.recv()
         if envelope is None:
             return
@@ -69,6 +72,7 @@ class DynDemux(BuiltIn):
         self.thread = thread
 
     def exec(self) -> None:
+        """Pass one envelope to the instance of its address; at the end close all instances."""
         envelope = self.inp.recv()
         if envelope is None:
             if self.inp.closed:
@@ -116,7 +120,7 @@ class DynDemux(BuiltIn):
 
 
 class Lane:
-    """What one user's envelopes wait for: the number that is next."""
+    """The envelopes of one user that wait for their turn: for the number that is next."""
 
     def __init__(self) -> None:
         self.next = 0
@@ -124,7 +128,7 @@ class Lane:
         self._origin: Any = None
 
     def take(self, contents: Contents) -> None:
-        """Raises EnvelopeError for what has no place in the order."""
+        """Keep contents until it is their turn. Raises EnvelopeError for what has no place in the order."""
         number = contents.partial_id
         if number is None:
             raise EnvelopeError("an envelope without partial_id has no place in the order")
@@ -135,7 +139,7 @@ class Lane:
         self.waiting[number] = contents
 
     def ready(self) -> Iterator[Contents]:
-        """Those whose turn it is, past numbers of which nothing will come."""
+        """The contents whose turn it is, past numbers of which nothing will come."""
         while self.waiting:
             if self.next in self.waiting:
                 yield self.waiting.pop(self.next)
@@ -144,7 +148,7 @@ class Lane:
             self.next += 1
 
     def rest(self) -> Iterator[Contents]:
-        """At the end what waits behind a gap goes on in order: better than to lose it."""
+        """All that still waits, in order. At the end, what waits behind a gap goes on: better than to lose it."""
         for number in sorted(self.waiting):
             yield self.waiting.pop(number)
             self.next = number + 1
@@ -163,6 +167,7 @@ class Reorder(BuiltIn):
         self.shared = thread.placement.hub is not None
 
     def exec(self) -> None:
+        """Take in one envelope, and send all whose turn it is by now."""
         if any(lane.waiting for lane in self.lanes.values()):
             envelopes, ended = self.inp.batch_recv(1, LOOK_AGAIN)
         else:
@@ -181,8 +186,8 @@ class Reorder(BuiltIn):
             for user in list(self.lanes) if self.inp.closed else list(self.inp.ends):
                 self._send(self.lanes.pop(user, Lane()).rest())
 
-    def _send(self, found: Iterator[Contents]) -> None:
-        for contents in found:
+    def _send(self, ready: Iterator[Contents]) -> None:
+        for contents in ready:
             self.out.send(wrap(contents))
 
 
@@ -207,6 +212,7 @@ class ImageInput(BuiltIn):
         self.runtime = thread.runtime
 
     def exec(self) -> None:
+        """Send all pictures, then end the output and drop what comes back."""
         from panglot_worker.dialects.megflow import images
 
         number = 0
@@ -227,12 +233,12 @@ class ImageInput(BuiltIn):
             pass
 
     def _files(self) -> List[str]:
-        found: List[str] = []
+        files: List[str] = []
         for folder in self.args.get("urls", []):
             if os.path.isdir(folder):
                 with os.scandir(folder) as entries:
-                    found += [entry.path for entry in entries if entry.is_file()]
-        return found
+                    files += [entry.path for entry in entries if entry.is_file()]
+        return files
 
 
 NODES = {

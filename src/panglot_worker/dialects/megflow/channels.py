@@ -1,7 +1,14 @@
-"""Bounded channels between nodes, and the two ends that travel through them.
+"""Bounded channels between nodes, and the two ends that readers see.
 
-A channel closes when its last sender has gone. A shared node goes on when one of its users ends: that user's End is a
-message of its own, behind the last envelope of the user. It overtakes nothing, and no envelope of its user comes after.
+A channel has two kinds of end, and what holds of them is what shared nodes rely on:
+
+- The end of the channel (CLOSED) is no message. Every reader sees it when the last sender has gone and nothing is left
+  to read, and sees it again whenever it reads on.
+- The end of one user of a shared node (UserEnd) is a message, since the node and its channels go on for other users. It
+  is put behind the last envelope of its user, once all senders that may have sent any have passed it on (EndTally). It
+  overtakes nothing, no envelope of its user comes after it, and it leaves the channel when every reader has seen it.
+
+A channel without readers swallows what is put into it, so that nobody waits for ever to be read.
 """
 
 from __future__ import annotations
@@ -26,8 +33,8 @@ CLOSED: Any = _Mark("closed")
 LATE: Any = _Mark("late")
 
 
-class End:
-    """The end of one user of a shared node, in a channel. Every reader sees it once, and nothing overtakes it."""
+class UserEnd:
+    """The end of one user of a shared node, as a message in a channel. Every reader sees it once."""
 
     __slots__ = ("seen", "user")
 
@@ -36,34 +43,38 @@ class End:
         self.seen: Set[Any] = set()
 
 
-class Roll:
-    """Who leads to a place, and which ends each of them has passed on. Whoever holds it guards it with a lock."""
+class EndTally:
+    """Counts, at one place, which of its members have passed on the end of which user.
+
+    The end of a user is whole, and goes on from the place, when all members have passed it on. Members are the senders
+    of a channel or the threads of a shared node. Not thread-safe: whoever holds it guards it with a lock.
+    """
 
     def __init__(self) -> None:
         self.members: Set[Any] = set()
         self.silent: Set[Any] = set()
-        """Members that pass on no ends: what they send is of no user, or has been here before."""
+        """Members that pass on no ends, so that none is awaited: they send for no user, or what was here before."""
         self._passed: Dict[int, Set[Any]] = {}
 
     def add(self, member: Any) -> None:
-        """One more. Of users whose end is on its way nothing comes by a member that is new."""
+        """Count one more member. A new one sends nothing of users whose end is on its way already."""
         self.members.add(member)
         for passed in self._passed.values():
             passed.add(member)
 
     def drop(self, member: Any) -> List[int]:
-        """One less; the users whose end is whole by that."""
+        """Count one member less. Returns the users whose end is whole by that."""
         self.members.discard(member)
         self.silent.discard(member)
         return self._whole()
 
     def expect(self, user: int) -> List[int]:
-        """This user's end is on its way; the users whose end is whole."""
+        """Note that the end of a user is on its way. Returns the users whose end is whole by that."""
         self._passed.setdefault(user, set())
         return self._whole()
 
     def passed(self, user: int, member: Any) -> List[int]:
-        """A member has passed on the end of a user; the users whose end is whole, since all have."""
+        """Note that a member has passed on the end of a user. Returns the users whose end is whole by that."""
         if member in self.silent:
             return []
         self._passed.setdefault(user, set()).add(member)
@@ -71,26 +82,26 @@ class Roll:
 
     def _whole(self) -> List[int]:
         awaited = self.members - self.silent
-        found = [user for user, passed in self._passed.items() if awaited <= passed]
-        for user in found:
+        whole = [user for user, passed in self._passed.items() if awaited <= passed]
+        for user in whole:
             del self._passed[user]
-        return found
+        return whole
 
 
 class Target:
-    """Where contents go. A sender is any object that stands for one handle."""
+    """What contents are put into. A sender is any object that stands for one handle."""
 
     def put(self, contents: Contents) -> None:
         raise NotImplementedError
 
     def add_sender(self, sender: Any) -> None:
-        """One more handle may put."""
+        """Count one more handle that may put."""
 
     def drop_sender(self, sender: Any) -> None:
-        """One handle has gone; after the last one the receivers see the end."""
+        """Count one handle less; after the last one the receivers see the end."""
 
     def end(self, user: int, sender: Any) -> None:
-        """Nothing of this user of a shared node comes by this handle any more."""
+        """Note that nothing of a user of a shared node comes by this handle any more."""
 
     def places(self) -> "List[Target]":
         """The targets this one stands for."""
@@ -103,10 +114,10 @@ class Channel(Target):
     def __init__(self, cap: int) -> None:
         self.cap = cap
         self.items: Deque[Any] = deque()
-        self.roll = Roll()
+        self.tally = EndTally()
         self.readers: Set[Any] = set()
         self.ended = False
-        """Nobody reads any more: what is put is dropped."""
+        """Whether nobody reads any more: what is put is dropped then."""
         lock = threading.Lock()
         self._lock = lock
         self._filled = threading.Condition(lock)
@@ -118,6 +129,7 @@ class Channel(Target):
         return len(self.items)
 
     def put(self, contents: Contents) -> None:
+        """Append contents, waiting while the channel is full. Dropped where nobody reads any more."""
         with self._lock:
             items = self.items
             while len(items) >= self.cap and not self.ended:
@@ -131,7 +143,7 @@ class Channel(Target):
                 self._filled.notify()
 
     def take(self, reader: Any, deadline: Optional[float] = None) -> Any:
-        """The next contents or End for this reader; CLOSED, or LATE when the deadline passes first."""
+        """The next contents or UserEnd for this reader; CLOSED, or LATE when the deadline passes first."""
         with self._lock:
             items = self.items
             while True:
@@ -146,7 +158,7 @@ class Channel(Target):
                         head.seen.add(reader)
                         self._pass_ends()
                         return head
-                elif not self.roll.members:
+                elif not self.tally.members:
                     return CLOSED
                 timeout = None
                 if deadline is not None:
@@ -158,34 +170,34 @@ class Channel(Target):
                 self._readers_waiting -= 1
 
     def _pass_ends(self) -> None:
-        """Go past the ends that all readers have seen."""
+        """Take out the ends that all readers have seen."""
         items = self.items
-        while items and items[0].__class__ is End and self.readers <= items[0].seen:
+        while items and items[0].__class__ is UserEnd and self.readers <= items[0].seen:
             items.popleft()
             self._filled.notify_all()
             self._emptied.notify()
 
     def add_sender(self, sender: Any) -> None:
         with self._lock:
-            self.roll.add(sender)
+            self.tally.add(sender)
 
     def drop_sender(self, sender: Any) -> None:
         with self._lock:
-            self._append(self.roll.drop(sender))
-            if not self.roll.members:
+            self._append(self.tally.drop(sender))
+            if not self.tally.members:
                 self._filled.notify_all()
 
     def end(self, user: int, sender: Any) -> None:
         with self._lock:
-            self._append(self.roll.passed(user, sender))
+            self._append(self.tally.passed(user, sender))
 
     def _append(self, users: List[int]) -> None:
         if users and not self.ended:
-            self.items.extend(End(user) for user in users)
+            self.items.extend(UserEnd(user) for user in users)
             self._filled.notify_all()
 
     def close(self) -> None:
-        """Nobody reads any more: drop what is left, and let senders go on."""
+        """Drop what is left and let senders go on, since nobody reads any more."""
         with self._lock:
             self.ended = True
             dropped = list(self.items)
@@ -194,6 +206,7 @@ class Channel(Target):
         del dropped
 
     def drop_reader(self, reader: Any) -> None:
+        """Count one reader less: ends need not wait for it. After the last one the channel swallows what is put."""
         with self._lock:
             self.readers.discard(reader)
             last = not self.readers
@@ -204,13 +217,13 @@ class Channel(Target):
 
 
 class Discard(Target):
-    """An output that is connected to nothing."""
+    """In the place of a channel where an output is connected to nothing."""
 
     def put(self, contents: Contents) -> None:
         pass
 
 
-class Fan(Target):
+class FanOut(Target):
     """Gives every envelope to all of several targets. The message is one object for all of them."""
 
     def __init__(self, targets: List[Target]) -> None:
@@ -247,7 +260,8 @@ class Sink(Target):
         self.receive(contents)
 
 
-def fan(targets: List[Target]) -> Target:
+def fan_out(targets: List[Target]) -> Target:
+    """One target for all of these."""
     if not targets:
         return Discard()
-    return targets[0] if len(targets) == 1 else Fan(targets)
+    return targets[0] if len(targets) == 1 else FanOut(targets)

@@ -1,4 +1,4 @@
-"""`megflow.Graph`: a graph inside a program of one's own."""
+"""`megflow.Graph`: a graph that runs inside a user's own program."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from panglot_worker.dialects.megflow import images, plugins
 from panglot_worker.dialects.megflow.channels import Channel
 from panglot_worker.dialects.megflow.handles import Receiver, Sender
 from panglot_worker.dialects.megflow.runtime import Runtime
-from panglot_worker.dialects.megflow.small_front import ServerNode, SmallFront
+from panglot_worker.dialects.megflow.small_front import ListeningNode, SmallFront
 from panglot_worker.graphs import picture, reading
 from panglot_worker.graphs.configuration import Config
 from panglot_worker.graphs.errors import GraphError
@@ -21,7 +21,10 @@ from panglot_worker.video.limits import limits_of
 
 
 class Graph:
-    """Built and started by its construction. Raises GraphError, and whatever plugins raise while they load."""
+    """A graph, built and started by its construction.
+
+    Raises GraphError, and whatever plugins raise while they load.
+    """
 
     def __init__(
         self,
@@ -39,7 +42,7 @@ class Graph:
         if dump:
             picture.write(config, config.file or "graph.toml")
         served = list(_servers(config, config.main, ""))
-        self._runtime = Runtime(config, plugins.kinds(), _print, _skip)
+        self._runtime = Runtime(config, plugins.known_classes(), _print, _skip)
         self._runtime.settings = _settings()
         _check_libraries(served, self._runtime.settings)
         self._front = SmallFront(served) if served else None
@@ -53,13 +56,13 @@ class Graph:
     def _begin(self) -> None:
         """Connect the graph's own ports and let it run. Raises what the construction of nodes raises."""
         if self._front is not None:
-            self._runtime.doors = self._front.doors
+            self._runtime.gateway = self._front.gateway
         main = self._runtime.main
         self._closed = False
         self._outputs: Dict[str, Receiver] = {}
-        for name, net in main.plan.outputs.items():
-            channel = Channel(net.cap)
-            net.outer_targets.append(channel)
+        for name, planned in main.plan.outputs.items():
+            channel = Channel(planned.cap)
+            planned.outer_targets.append(channel)
             self._outputs[name] = Receiver(channel, name)
         self._runtime.start(open_inputs=True)
         self._inputs: Dict[str, Sender] = main.inputs
@@ -126,12 +129,12 @@ def _config(
     return reading.read_text(text or "", dynamic_text or "")
 
 
-def _servers(config: Config, graph: str, path: str) -> Iterator[ServerNode]:
+def _servers(config: Config, graph: str, path: str) -> Iterator[ListeningNode]:
     """The nodes that listen, in static subgraphs too."""
     for node in config.graphs[graph].nodes:
         inner = "%s/%s" % (path, node.name) if path else node.name
         if node.ty in SERVERS:
-            yield ServerNode(inner, node)
+            yield ListeningNode(inner, node)
         elif node.ty in config.graphs:
             yield from _servers(config, node.ty, inner)
 
@@ -146,7 +149,7 @@ def _settings() -> Dict[str, Any]:
     }
 
 
-def _check_libraries(served: List[ServerNode], settings: Dict[str, Any]) -> None:
+def _check_libraries(served: List[ListeningNode], settings: Dict[str, Any]) -> None:
     """Raises GraphError for a server node without what it needs."""
     for _, node in served:
         if node.ty == "ImageServer" and not images.available():
@@ -157,7 +160,7 @@ def _check_libraries(served: List[ServerNode], settings: Dict[str, Any]) -> None
 
 
 def default_config(plugin: str) -> str:
-    """`DIR/DIR.toml`."""
+    """The graph file of a plugin folder where none is given: `DIR/DIR.toml`."""
     return os.path.join(plugin, os.path.basename(os.path.abspath(plugin)) + ".toml")
 
 

@@ -1,4 +1,4 @@
-"""What travels through a graph, and how a request is found again when nothing of it is left."""
+"""What travels through a graph, and how it is noticed that nothing of a request is left."""
 
 from __future__ import annotations
 
@@ -31,6 +31,7 @@ class Contents:
         self.token = token
 
     def copy(self, msg: Any) -> "Contents":
+        """The same routing information around another message."""
         other = Contents(msg, self.token)
         other.from_addr = self.from_addr
         other.to_addr = self.to_addr
@@ -112,7 +113,7 @@ class Envelope:
         contents = self._contents
         if contents.token is not None:
             # Whoever knows the number may answer in a new envelope, after this one is gone.
-            contents.token.record.known = True
+            contents.token.subject.known = True
         number: Optional[int] = contents.partial_id
         return number
 
@@ -148,6 +149,7 @@ _new = Envelope.__new__
 
 
 def wrap(contents: Contents) -> Envelope:
+    """An envelope around these contents."""
     envelope = _new(Envelope)
     envelope._contents = contents
     return envelope
@@ -168,8 +170,8 @@ def unwrap(envelope: Envelope) -> Contents:
 # Requests
 
 
-class Record:
-    """An open request of a server node."""
+class OpenRequest:
+    """A request that is in the graph and has no answer yet."""
 
     __slots__ = ("begun", "done", "known", "marks", "number", "request", "token", "unwanted")
 
@@ -194,25 +196,26 @@ class Loss(NamedTuple):
 
 
 class Token:
-    """Carried by all that comes of a request or a frame. When the last of it is dropped, its origin is told.
+    """Carried by all that comes of a request or a frame. When the last envelope with it is dropped, the origin is told.
 
-    The origin is the server node or stream it came in by: `lost(record, loss)` is called by a finaliser, and
+    `subject` is the OpenRequest or the OpenFrame. `origin` is the server node or the stream it came in by: its
+    `lost(subject, loss)` is called by a finaliser, so it must take no lock; its
     `is_over(number)` says whether nothing will pass any more of the request or frame with this number.
     """
 
-    __slots__ = ("__weakref__", "origin", "record")
+    __slots__ = ("__weakref__", "origin", "subject")
 
-    def __init__(self, record: Any, origin: Any) -> None:
-        self.record = record
+    def __init__(self, subject: Any, origin: Any) -> None:
+        self.subject = subject
         self.origin = origin
 
     def __del__(self) -> None:
-        if not self.record.done:
-            self.origin.lost(self.record, current.loss())
+        if not self.subject.done:
+            self.origin.lost(self.subject, current.loss())
 
 
 class Current(threading.local):
-    """What the thread is doing: which node it runs, and whether what that holds is dropped because it failed."""
+    """Which node this thread runs, and whether what that node holds is dropped because it failed."""
 
     node: Any = None
     failing = False
@@ -221,6 +224,7 @@ class Current(threading.local):
         return Loss(self.node.name if self.node is not None else "", self.failing)
 
 
+# Of this module, since plugins call `Envelope.pack(message)` and have no object of ours to say which node they are.
 current = Current()
 
 

@@ -10,7 +10,7 @@ from panglot_worker.dialects.megflow.envelope import current
 
 
 def sleep(ms: int) -> None:
-    """Suspend this node for so many milliseconds; others go on."""
+    """Suspend this node for some milliseconds; others go on."""
     time.sleep(ms / 1000)
 
 

@@ -11,7 +11,7 @@ from panglot_worker.dialects.megflow.envelope import Contents, Envelope, unwrap,
 
 
 class Receiver:
-    """An input. `closed` once its end was seen; `ends` are users of a shared node whose end `exec` has seen."""
+    """An input of a node. `closed` once its end was seen; `ends` are users of a shared node whose end was seen."""
 
     __slots__ = ("channel", "closed", "count", "ends", "port")
 
@@ -35,18 +35,18 @@ class Receiver:
     def batch_recv(self, n: int, ms: int) -> Tuple[List[Envelope], bool]:
         """Up to n envelopes, as many as come within `ms` milliseconds of the call; True when the end was seen."""
         deadline = time.monotonic() + ms / 1000
-        found: List[Envelope] = []
-        while len(found) < n:
+        envelopes: List[Envelope] = []
+        while len(envelopes) < n:
             contents = self.channel.take(self, deadline)
             if contents.__class__ is Contents:
                 self.count += 1
-                found.append(wrap(contents))
+                envelopes.append(wrap(contents))
             elif contents is LATE:
-                return found, False
+                return envelopes, False
             else:
                 self._note(contents)
-                return found, True
-        return found, False
+                return envelopes, True
+        return envelopes, False
 
     def _note(self, mark: Any) -> None:
         if mark is CLOSED:
@@ -55,7 +55,7 @@ class Receiver:
             self.ends.append(mark.user)
 
     def leave(self) -> None:
-        """The node has ended."""
+        """Read no more: the node has ended."""
         self.channel.drop_reader(self)
 
 
@@ -72,7 +72,7 @@ class Unconnected:
 
 
 class Sender:
-    """An output."""
+    """An output of a node."""
 
     __slots__ = ("_open", "count", "port", "put", "target")
 
@@ -85,12 +85,12 @@ class Sender:
         target.add_sender(self)
 
     def send(self, envelope: Envelope) -> None:
-        """Waits while the channel is full. The envelope belongs to its receiver afterwards."""
+        """Send an envelope, waiting while the channel is full. It belongs to its receiver afterwards."""
         self.count += 1
         self.put(unwrap(envelope))
 
     def end(self, user: int) -> None:
-        """Nothing of this user comes any more."""
+        """Note that nothing of a user of a shared node comes any more."""
         if self._open:
             self.target.end(user, self)
 

@@ -1,4 +1,4 @@
-"""One node at work: a thread that constructs its class, calls `exec` until its inputs have ended, and mends it."""
+"""One node at work: a thread makes an instance, calls `exec` until its inputs have ended, and replaces a failed one."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ import threading
 import traceback
 from typing import TYPE_CHECKING, Any, Dict, Iterator, List, Optional, Tuple
 
-from panglot_worker.dialects.megflow.channels import Channel, Sink, Target, fan
+from panglot_worker.dialects.megflow.channels import Channel, Sink, Target, fan_out
 from panglot_worker.dialects.megflow.envelope import current
 from panglot_worker.dialects.megflow.handles import Receiver, Sender, Unconnected
 from panglot_worker.dialects.megflow.recorded import RecordedTarget
-from panglot_worker.dialects.megflow.resources import Scope
+from panglot_worker.dialects.megflow.resources import ResourceScope
 from panglot_worker.dialects.megflow.shared import Hub
 from panglot_worker.graphs.configuration import Node
 from panglot_worker.graphs.ports import DICT, DYNAMIC, LIST, UNIT, Ports
@@ -34,7 +34,7 @@ class Placement:
         cls: Any,
         ports: Ports,
         args: Dict[str, Any],
-        scope: Scope,
+        scope: ResourceScope,
         hub: Optional[Hub] = None,
     ) -> None:
         self.path = path
@@ -44,7 +44,7 @@ class Placement:
         self.args = args
         self.scope = scope
         self.hub = hub
-        """That of the shared node it is in."""
+        """The hub of the shared node it is in; None outside of shared nodes."""
         self.sink: Optional[Sink] = None
         """For a node that takes what is sent to it in its sender's thread."""
         self.inputs: Dict[str, List[Wired]] = {}
@@ -54,14 +54,14 @@ class Placement:
 
     def input(self, port: str, tag: Optional[int], order: int, cap: int) -> Target:
         """The channel of a connection to an input. A unit port has one, however many connections lead to it."""
-        found = self.inputs.setdefault(port, [])
-        if found and self.ports.inputs[port] == UNIT:
-            channel: Channel = found[0][2]
+        wired = self.inputs.setdefault(port, [])
+        if wired and self.ports.inputs[port] == UNIT:
+            channel: Channel = wired[0][2]
             channel.cap = max(channel.cap, cap)
             return channel
-        made = Channel(cap)
-        found.append((tag, order, made))
-        return made
+        channel = Channel(cap)
+        wired.append((tag, order, channel))
+        return channel
 
     def output(self, port: str, tag: Optional[int], order: int, target: Target) -> None:
         self.outputs.setdefault(port, []).append((tag, order, target))
@@ -79,8 +79,8 @@ class Placement:
 def _handles(kind: str, wired: List[Wired], make: Any) -> Any:
     """What a port of this kind is to a plugin: one handle, a list of them, or a dict by tag."""
     if kind == DICT:
-        return {tag: make(one) for tag, _, one in wired}
-    return [make(one) for _, _, one in sorted(wired, key=lambda entry: (entry[0] is None, entry[0], entry[1]))]
+        return {tag: make(channel) for tag, _, channel in wired}
+    return [make(channel) for _, _, channel in sorted(wired, key=lambda entry: (entry[0] is None, entry[0], entry[1]))]
 
 
 class NodeThread:
@@ -98,9 +98,9 @@ class NodeThread:
         self.receivers: List[Receiver] = []
         self.senders: List[Sender] = []
         self.holds: List[Sender] = []
-        """Stand for the instances it may make yet: until it ends, the next one may send."""
+        """Senders for the subgraphs it may make yet: until it ends, one of these may send."""
         self.carrying: List[Receiver] = []
-        """Its inputs at which ends of users arrive."""
+        """Its inputs at which ends of users of a shared node arrive."""
         self.handles = self._connect()
         self.failures = 0
         self.alive = True
@@ -110,27 +110,27 @@ class NodeThread:
         self.thread = threading.Thread(target=self._run, name=name, daemon=True)
 
     def _connect(self) -> Dict[str, Any]:
-        place, found = self.placement, {}
+        place, handles = self.placement, {}
         for port, kind in place.ports.inputs.items():
             wired = place.inputs.get(port, [])
             if kind == UNIT or (kind == DYNAMIC and wired):
-                found[port] = self._receiver(port, wired[0][2]) if wired else Unconnected()
+                handles[port] = self._receiver(port, wired[0][2]) if wired else Unconnected()
             elif kind != DYNAMIC:
-                found[port] = _handles(kind, wired, lambda channel, port=port: self._receiver(port, channel))
+                handles[port] = _handles(kind, wired, lambda channel, port=port: self._receiver(port, channel))
         for port, kind in place.ports.outputs.items():
             wired = place.outputs.get(port, [])
             if kind == UNIT:
-                found[port] = self._sender(port, fan([target for _, _, target in wired]))
+                handles[port] = self._sender(port, fan_out([target for _, _, target in wired]))
             elif kind in (LIST, DICT):
-                found[port] = _handles(kind, wired, lambda target, port=port: self._sender(port, target))
-        found.update(place.dynamic)
+                handles[port] = _handles(kind, wired, lambda target, port=port: self._sender(port, target))
+        handles.update(place.dynamic)
         for template in {template for template, _ in place.dynamic.values()}:
             self.holds += [Sender(target, port) for port, target in template.targets.items()]
-        return found
+        return handles
 
     @property
     def outlets(self) -> List[Sender]:
-        """Everything by which something may come of what it takes in."""
+        """All senders by which something may come of what it takes in."""
         return self.senders + self.holds
 
     def _receiver(self, port: str, channel: Any) -> Any:
@@ -150,14 +150,14 @@ class NodeThread:
     # Life
 
     def start(self) -> None:
-        """Begin, and wait until the instance is made. Raises what its construction raised."""
+        """Start the thread, and wait until the instance is made. Raises what its construction raised."""
         self.thread.start()
         self.constructed.wait()
         if self.error is not None:
             raise self.error
 
     def join(self) -> None:
-        """Until it has ended, if it ever began."""
+        """Wait until the thread has ended, if it ever began."""
         if self.thread.ident is not None:
             self.thread.join()
 
@@ -233,7 +233,7 @@ class NodeThread:
     # Failing
 
     def _failed(self, error: BaseException) -> None:
-        """Tell of it, and let go of all the instance held: the requests among it are answered by that."""
+        """Tell of a failure, and let go of all the instance held: the requests among it are answered by that."""
         with self.losing(error):
             self.instance = None
 
@@ -250,7 +250,7 @@ class NodeThread:
             current.failing = False
 
     def _mend(self) -> bool:
-        """A new instance in the place of one that failed. False when that cannot be made either."""
+        """Make a new instance in the place of one that failed. False when that cannot be made either."""
         taken = sum(receiver.count for receiver in self.receivers)
         if taken == self._taken_at_failure and not self._refuse_one():
             return False
@@ -266,7 +266,7 @@ class NodeThread:
 
     def _refuse_one(self) -> bool:
         """The node fails before it takes anything in. Take an envelope in its place, so that its sender is told."""
-        receiver = next((one for one in self.receivers if not one.closed), None)
+        receiver = next((receiver for receiver in self.receivers if not receiver.closed), None)
         if receiver is None:
             return False
         current.failing = True
@@ -277,7 +277,7 @@ class NodeThread:
         return not receiver.closed
 
     def abandon(self) -> None:
-        """It will not be started."""
+        """Let go of the node's handles, since its thread will never be started."""
         self._end()
 
     def _end(self) -> None:

@@ -8,8 +8,8 @@ import sys
 from types import ModuleType
 from typing import Any, Callable, List
 
-from panglot_worker.dialects.megflow import builtin, servers, video, video_input
-from panglot_worker.dialects.megflow.runtime import Kinds
+from panglot_worker.dialects.megflow import builtin, servers, video_input, video_server
+from panglot_worker.dialects.megflow.runtime import KnownClasses
 from panglot_worker.graphs.errors import GraphError
 from panglot_worker.graphs.ports import declared
 
@@ -21,21 +21,21 @@ def modules(plugin: str, module_path: str) -> List[str]:
         raise GraphError("the plugin folder %s is not inside the module path %s" % (plugin, module_path),
                          fix="give a folder above it with --module")  # fmt: skip
     prefix = [] if inside == os.curdir else inside.split(os.sep)
-    found = []
+    names = []
     for entry in sorted(os.scandir(plugin), key=lambda entry: entry.name):
         if entry.name.endswith(".py") and entry.is_file():
             stem = entry.name[:-3]
             if stem != "__init__":
-                found.append(".".join([*prefix, stem]))
+                names.append(".".join([*prefix, stem]))
             elif prefix:
-                found.append(".".join(prefix))
+                names.append(".".join(prefix))
         elif entry.is_dir() and os.path.isfile(os.path.join(entry.path, "__init__.py")):
-            found.append(".".join([*prefix, entry.name]))
-    return found
+            names.append(".".join([*prefix, entry.name]))
+    return names
 
 
 def load(plugin: str, module_path: str, progress: Callable[[str], None]) -> None:
-    """Import them all. Raises whatever they raise."""
+    """Import all modules of a plugin folder. Raises whatever they raise."""
     path = os.path.realpath(module_path)
     if path in sys.path:
         sys.path.remove(path)
@@ -56,24 +56,24 @@ def _open_folder(path: str, name: str) -> None:
         sys.modules[top] = package
 
 
-def kinds() -> Kinds:
+def known_classes() -> KnownClasses:
     """Everything a graph may name: the built-in nodes, then all that is registered; the last of a name wins."""
-    found = Kinds()
-    found.nodes.update(builtin.NODES)
-    found.nodes.update(servers.NODES)
-    found.nodes.update(video.NODES)
-    found.nodes.update(video_input.NODES)
+    known = KnownClasses()
+    known.nodes.update(builtin.NODES)
+    known.nodes.update(servers.NODES)
+    known.nodes.update(video_server.NODES)
+    known.nodes.update(video_input.NODES)
     registered = importlib.import_module("megflow").collect()
     for entry in registered["nodes"]:
         cls: Any = entry["code"]
         try:
-            found.add(entry["name"], cls, declared(entry["inputs"], entry["outputs"]))
+            known.add(entry["name"], cls, declared(entry["inputs"], entry["outputs"]))
         except ValueError as error:
             raise GraphError("%s: %s" % (entry["name"], error), *where(cls)) from None
         if not callable(getattr(cls, "exec", None)):
             raise GraphError("the class %s has no method exec(self)" % cls.__name__, *where(cls))
-    found.resources = {entry["name"]: entry["code"] for entry in registered["resources"]}
-    return found
+    known.resources = {entry["name"]: entry["code"] for entry in registered["resources"]}
+    return known
 
 
 def where(cls: Any) -> Any:

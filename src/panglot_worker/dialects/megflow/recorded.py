@@ -8,7 +8,7 @@ from typing import Any, List, Optional
 from panglot_worker import recording
 from panglot_worker.dialects.megflow.channels import Target
 from panglot_worker.dialects.megflow.envelope import EMPTY, Contents
-from panglot_worker.dialects.megflow.figures import INSTANCE
+from panglot_worker.dialects.megflow.node_rates import INSTANCE
 
 CLONE = re.compile(r"#\d+$")
 
@@ -41,5 +41,5 @@ class RecordedTarget(Target):
 
 def _record_of(contents: Contents) -> Optional[recording.Record]:
     """The record of the request that an envelope is about. Frames of videos have none."""
-    request = getattr(contents.token.record, "request", None) if contents.token is not None else None
+    request = getattr(contents.token.subject, "request", None) if contents.token is not None else None
     return recording.record_of(request) if request is not None else None

@@ -10,7 +10,7 @@ from panglot_worker.graphs.configuration import Resource
 
 
 class LazyResource:
-    """One resource of one scope."""
+    """A resource of one scope, made when it is first asked for."""
 
     def __init__(self, declared: Resource, cls: Any) -> None:
         self.declared = declared
@@ -20,7 +20,7 @@ class LazyResource:
         self._done = False
 
     def get(self) -> Any:
-        """The object. Made a second time when the first try raises; raises what that raises."""
+        """The object. A construction that raises is tried once more; raises what that raises."""
         with self._lock:
             if not self._done:
                 try:
@@ -34,18 +34,18 @@ class LazyResource:
         return self.cls(self.declared.name, copy.deepcopy(self.declared.args))
 
 
-class Scope:
-    """What a graph instance sees: its own resources, those its parent passes, and the global ones, in this order."""
+class ResourceScope:
+    """The resources a graph instance sees: its own, those its parent passes, and the global ones, in this order."""
 
     def __init__(self, own: Mapping[str, LazyResource], outer: Mapping[str, LazyResource]) -> None:
-        self._found: Dict[str, LazyResource] = {**outer, **own}
+        self._visible: Dict[str, LazyResource] = {**outer, **own}
 
     def find(self, name: str) -> Optional[LazyResource]:
-        return self._found.get(name)
+        return self._visible.get(name)
 
     def names(self) -> List[str]:
-        return list(self._found)
+        return list(self._visible)
 
     def passed(self, names: List[str], everywhere: Mapping[str, LazyResource]) -> Dict[str, LazyResource]:
-        """What a subgraph sees besides its own."""
-        return {**everywhere, **{name: self._found[name] for name in names if name in self._found}}
+        """The resources a subgraph sees besides its own."""
+        return {**everywhere, **{name: self._visible[name] for name in names if name in self._visible}}

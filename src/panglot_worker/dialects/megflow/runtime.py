@@ -15,14 +15,14 @@ from panglot_worker.graphs.configuration import Config, Resource
 from panglot_worker.graphs.ports import BUILT_IN, Ports
 
 Failed = Callable[[str, BaseException], None]
-"""Told of a node, and what it raised."""
+"""Is told the name of a node, and what that raised."""
 
 Skipped = Callable[[str, str], None]
-"""Told of a node, and what it left out."""
+"""Is told the name of a node, and what that left out."""
 
 
-class Kinds:
-    """The classes a graph is made of."""
+class KnownClasses:
+    """The classes that a graph file may name: types of nodes with their ports, and types of resources."""
 
     def __init__(self) -> None:
         self.nodes: Dict[str, Any] = {}
@@ -35,24 +35,26 @@ class Kinds:
 
 
 class Runtime:
-    """Made, then started; everything of one configuration is in it and nothing outside."""
+    """All that runs of one configuration. Made, then started."""
 
-    def __init__(self, config: Config, kinds: Kinds, failed: Failed, skipped: Skipped, doors: Any = None) -> None:
+    def __init__(
+        self, config: Config, known: KnownClasses, failed: Failed, skipped: Skipped, gateway: Any = None
+    ) -> None:
         self.config = config
-        self.doors = doors
+        self.gateway = gateway
         """Where server nodes get requests from and send answers to; None where nothing is served."""
         self.skipped = skipped
         self.settings: Dict[str, Any] = {}
-        """What the front said, where there is one."""
-        self.classes: Mapping[str, Any] = kinds.nodes
-        self.types = Types(kinds.ports, set(kinds.resources))
+        """The settings the front sent; empty where there is no front."""
+        self.classes: Mapping[str, Any] = known.nodes
+        self.types = Types(known.ports, set(known.resources))
         self.warnings = check(config, self.types)
-        self._resource_classes = kinds.resources
+        self._resource_classes = known.resources
         self._failed = failed
         self.go = threading.Event()
         self.failures = 0
         self.reason = ""
-        """Why it cannot go on, once that is so."""
+        """Why the graph cannot go on; empty while it can."""
         self.on_broken: Callable[[], None] = lambda: None
         self.servers: List[Any] = []
         """Server nodes, which hold the open requests."""
@@ -65,11 +67,11 @@ class Runtime:
         self._lock = threading.Lock()
 
     def resources(self, declared: List[Resource]) -> Dict[str, LazyResource]:
-        return {one.name: LazyResource(one, self._resource_classes[one.ty]) for one in declared}
+        return {resource.name: LazyResource(resource, self._resource_classes[resource.ty]) for resource in declared}
 
     def uses(self, name: str) -> List[Tuple[str, Optional[int], int]]:
         """The ports and tags a shared node is used with anywhere, with the largest capacity."""
-        found: Dict[Tuple[str, Optional[int]], int] = {}
+        caps: Dict[Tuple[str, Optional[int]], int] = {}
         for graph in self.config.graphs.values():
             if graph.node(name) is not None:
                 continue
@@ -77,8 +79,8 @@ class Runtime:
                 for ref in connection.ports:
                     if ref.node == name:
                         key = (ref.port, ref.tag)
-                        found[key] = max(found.get(key, 1), connection.cap)
-        return [(port, tag, cap) for (port, tag), cap in found.items()]
+                        caps[key] = max(caps.get(key, 1), connection.cap)
+        return [(port, tag, cap) for (port, tag), cap in caps.items()]
 
     @staticmethod
     def copy_args(args: Dict[str, Any]) -> Dict[str, Any]:
@@ -101,7 +103,7 @@ class Runtime:
             self.threads.append(thread)
 
     def wait(self) -> None:
-        """Until the main graph has ended, and then the shared nodes."""
+        """Wait until the main graph has ended, and after it the shared nodes."""
         self.main.wait()
         for hub in self.hubs.values():
             hub.close()
@@ -109,7 +111,7 @@ class Runtime:
             instance.wait()
 
     def close(self) -> None:
-        """No more input."""
+        """End the input: the graph finishes what it has."""
         self.main.close()
         for server in list(self.servers):
             server.close()
@@ -136,7 +138,7 @@ class Runtime:
         return tokens[0] if len(tokens) == 1 else None
 
     def figures(self) -> Iterator[Dict[str, Any]]:
-        """Every node that runs: messages in and out by port, and how full its channels are."""
+        """The figures of every node that runs: messages in and out by port, and how full its channels are."""
         with self._lock:
             threads = list(self.threads)
         for thread in threads:
@@ -145,6 +147,9 @@ class Runtime:
                 "type": thread.placement.node.ty,
                 "failures": thread.failures,
                 "alive": thread.alive,
-                "inputs": {one.port: [len(one.channel), one.channel.cap, one.count] for one in thread.receivers},
-                "outputs": {one.port: one.count for one in thread.senders},
+                "inputs": {
+                    receiver.port: [len(receiver.channel), receiver.channel.cap, receiver.count]
+                    for receiver in thread.receivers
+                },
+                "outputs": {sender.port: sender.count for sender in thread.senders},
             }

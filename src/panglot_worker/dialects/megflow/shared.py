@@ -1,11 +1,11 @@
-"""Top-level nodes: one set of instances for the whole process, used by many graphs at once."""
+"""Shared nodes: the process has one set of instances, which many graphs use at once."""
 
 from __future__ import annotations
 
 import threading
 from typing import Any, Callable, Dict, List, Optional, Set, Tuple
 
-from panglot_worker.dialects.megflow.channels import Channel, Roll, Target
+from panglot_worker.dialects.megflow.channels import Channel, EndTally, Target
 from panglot_worker.dialects.megflow.envelope import Contents, EnvelopeError
 from panglot_worker.dialects.megflow.handles import Sender
 
@@ -17,9 +17,9 @@ class Hub:
     """The entrances and exits of one shared node.
 
     Every graph instance that uses it has a number. Envelopes are stamped with it on their way in and routed by it on
-    their way out. When the last of a user's senders has gone, its End follows what they sent through the node: each
-    thread in it passes the End on when it has seen it at all its inputs, behind everything it sends for that user.
-    Where the End comes out, the user's side is closed; when all threads have passed it on, the user has departed.
+    their way out. When the last of a user's senders has gone, its UserEnd follows what they sent through the node: each
+    thread in it passes the UserEnd on when it has seen it at all its inputs, behind everything it sends for that user.
+    Where the UserEnd comes out, the user's side is closed; when all threads have passed it on, the user has departed.
     """
 
     def __init__(self, name: str, skipped: Callable[[str, str], None]) -> None:
@@ -31,15 +31,15 @@ class Hub:
         self._lock = threading.Lock()
         self._users = 0
         self._present: Dict[int, threading.Event] = {}
-        """Users that have not departed."""
+        """The users that have not departed."""
         self._open: Dict[int, int] = {}
         """How many senders of a user are left."""
-        self._threads = Roll()
+        self._threads = EndTally()
 
     # Users
 
     def join(self) -> int:
-        """The number of a new user."""
+        """Give a new user its number."""
         with self._lock:
             self._users += 1
             self._present[self._users] = threading.Event()
@@ -49,18 +49,18 @@ class Hub:
         return Entrance(self, user, self.inputs[key].target)
 
     def connect(self, user: int, key: Key, target: Target) -> None:
-        """What comes out at this port for this user goes to the target."""
+        """Lead what comes out at a port for a user to the target."""
         self.routers[key].connect(user, target)
 
     def count(self, user: int, change: int) -> None:
-        """So many more senders of a user, or fewer; after the last one its End goes in."""
+        """Count more senders of a user, or fewer; after the last one has gone, its UserEnd goes in."""
         with self._lock:
             self._open[user] = self._open.get(user, 0) + change
             if not self._open[user]:
                 self._leave(user)
 
     def settle(self, user: int) -> None:
-        """All of a user's senders are there by now. One without any leaves at once."""
+        """Note that all senders of a user are there by now. A user without any leaves at once."""
         with self._lock:
             if user in self._present and user not in self._open:
                 self._leave(user)
@@ -72,13 +72,13 @@ class Hub:
         self._depart(self._threads.expect(user))
 
     def wait(self, user: int) -> None:
-        """Until a user has departed: all it sent has passed through the node, and all that came of it is out."""
+        """Wait until a user has departed: all it sent has passed through the node, and all that came of it is out."""
         departed = self._present.get(user)
         if departed is not None:
             departed.wait()
 
     def unsent(self, user: int) -> None:
-        """The node sent something for a user that has not connected this port, or has departed: that is told, once."""
+        """Tell, once, that the node sent something for a user after that had departed."""
         if user not in self._present and not self._said:
             self._said = True
             why = "an envelope that was sent after its user had ended; send what is kept when recv() gives None"
@@ -87,18 +87,18 @@ class Hub:
     # Its threads
 
     def carry(self, thread: Any) -> None:
-        """Ends pass through this thread."""
+        """Wait for this thread too before a user has departed: ends pass through it."""
         with self._lock:
             self._threads.add(thread)
 
     def passed(self, user: int, thread: Any) -> None:
-        """A thread has seen a user's End at all its inputs, and passed it on."""
+        """Note that a thread has seen a user's UserEnd at all its inputs, and passed it on."""
         with self._lock:
             if user in self._present:
                 self._depart(self._threads.passed(user, thread))
 
     def gone(self, thread: Any) -> None:
-        """A thread has ended."""
+        """Note that a thread has ended: it is waited for no more."""
         with self._lock:
             self._depart(self._threads.drop(thread))
 
@@ -107,13 +107,13 @@ class Hub:
             self._present.pop(user).set()
 
     def close(self) -> None:
-        """No user will come any more: the node's own inputs end."""
+        """End the node's own inputs: no user will come any more."""
         for sender in self.inputs.values():
             sender.close()
 
 
 class Entrance(Target):
-    """A user's way in."""
+    """One user's way into a shared node: stamps its number on all it sends."""
 
     def __init__(self, hub: Hub, user: int, target: Target) -> None:
         self._hub = hub
@@ -132,10 +132,10 @@ class Entrance(Target):
 
 
 class Router(Target):
-    """One output of a shared node: back to whoever sent the envelope."""
+    """One output of a shared node: leads each envelope back to the user it came from."""
 
     def __init__(self, hub: Hub) -> None:
-        self.roll = Roll()
+        self.tally = EndTally()
         self._hub = hub
         self._targets: Dict[int, Target] = {}
         self._ended = False
@@ -150,6 +150,7 @@ class Router(Target):
         target.add_sender((self, user))
 
     def put(self, contents: Contents) -> None:
+        """Pass contents on to their user. Raises EnvelopeError for an envelope of no user."""
         user = contents.transfer_addr
         if user is None:
             raise EnvelopeError(
@@ -164,18 +165,18 @@ class Router(Target):
 
     def add_sender(self, sender: Any) -> None:
         with self._lock:
-            self.roll.add(sender)
+            self.tally.add(sender)
 
     def drop_sender(self, sender: Any) -> None:
         with self._lock:
-            whole = self.roll.drop(sender)
-            self._ended = not self.roll.members
+            whole = self.tally.drop(sender)
+            self._ended = not self.tally.members
             users = list(self._targets) if self._ended else whole
         self._release(users)
 
     def end(self, user: int, sender: Any) -> None:
         with self._lock:
-            users = self.roll.passed(user, sender)
+            users = self.tally.passed(user, sender)
         self._release(users)
 
     def _release(self, users: List[int]) -> None:
@@ -189,7 +190,7 @@ class Router(Target):
 
 
 def lead_ends(hub: Hub, inputs: List[Sender], threads: List[Any]) -> None:
-    """Find the way that ends take through threads, from inputs on.
+    """Settle the way that ends of users take through threads, from inputs on.
 
     What they do not reach sends nothing of any user, and what leads back to where it came from cannot be waited for.
     """
@@ -200,27 +201,31 @@ def lead_ends(hub: Hub, inputs: List[Sender], threads: List[Any]) -> None:
                 if thread not in reached or thread in _downstream([place], threads):
                     silence(place, sender)
     for thread in threads:
-        thread.carrying = [one for one in thread.receivers if thread in reached and _carries(one.channel)]
+        thread.carrying = [
+            receiver for receiver in thread.receivers if thread in reached and _carries(receiver.channel)
+        ]
         if thread.carrying:
             hub.carry(thread)
 
 
 def silence(place: Target, sender: Sender) -> None:
+    """Let no end be waited for from this sender."""
     if isinstance(place, (Channel, Router)):
-        place.roll.silent.add(sender)
+        place.tally.silent.add(sender)
 
 
 def _carries(channel: Channel) -> bool:
-    return bool(channel.roll.members - channel.roll.silent)
+    return bool(channel.tally.members - channel.tally.silent)
 
 
 def _downstream(targets: List[Target], threads: List[Any]) -> Set[Any]:
     """The threads that something put into these targets may come to."""
     places: Set[Target] = {place for target in targets for place in target.places()}
-    found: Set[Any] = set()
+    reached: Set[Any] = set()
     while True:
-        new = {one for one in threads if one not in found and any(each.channel in places for each in one.receivers)}
+        unreached = [thread for thread in threads if thread not in reached]
+        new = {thread for thread in unreached if any(receiver.channel in places for receiver in thread.receivers)}
         if not new:
-            return found
-        found |= new
-        places.update(place for one in new for sender in one.outlets for place in sender.target.places())
+            return reached
+        reached |= new
+        places.update(place for thread in new for sender in thread.outlets for place in sender.target.places())

@@ -15,7 +15,7 @@ from typing import Any, Dict, Generator, List, NamedTuple, Optional
 
 from panglot_worker import wire
 from panglot_worker.dialects.megflow import small_http
-from panglot_worker.dialects.megflow.doors import Doors
+from panglot_worker.dialects.megflow.gateway import Gateway
 from panglot_worker.graphs.configuration import Node
 from panglot_worker.graphs.errors import GraphError
 from panglot_worker.port import FrontGone, Port
@@ -25,7 +25,7 @@ LONGEST = 3600.0
 ENDS_WITHIN = 10.0
 
 
-class ServerNode(NamedTuple):
+class ListeningNode(NamedTuple):
     """A node that listens, by the path the runtime gives it."""
 
     path: str
@@ -35,9 +35,9 @@ class ServerNode(NamedTuple):
 class SmallFront:
     """Listens from its construction on; answers once it was started. Raises GraphError for a port that is taken."""
 
-    def __init__(self, nodes: List[ServerNode]) -> None:
+    def __init__(self, nodes: List[ListeningNode]) -> None:
         ours, theirs = socket.socketpair()
-        self.doors = Doors(Port(theirs))
+        self.gateway = Gateway(Port(theirs))
         self._port = Port(ours)
         self._numbers = itertools.count(1)
         self._waiting: "Dict[int, queue.SimpleQueue[Optional[wire.Reply]]]" = {}
@@ -54,7 +54,7 @@ class SmallFront:
 
     def start(self, runtime: Any) -> None:
         """Answer what has come and what comes."""
-        self._serving = threading.Thread(target=self._serve, args=(runtime,), name="doors", daemon=True)
+        self._serving = threading.Thread(target=self._serve, args=(runtime,), name="gateway", daemon=True)
         self._serving.start()
         threading.Thread(target=self._read, name="answers", daemon=True).start()
         for listener in self._listeners:
@@ -62,7 +62,7 @@ class SmallFront:
             print("%s listens on %s" % (listener.node, listener.url), file=sys.stderr)
 
     def _serve(self, runtime: Any) -> None:
-        reason = self.doors.serve(runtime)
+        reason = self.gateway.serve(runtime)
         if reason:
             print("the graph cannot go on: %s" % reason, file=sys.stderr)
 

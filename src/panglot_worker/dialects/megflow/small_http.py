@@ -36,7 +36,7 @@ SPOOLED = "/analyze_video"
 """The body of this one goes into a file, whose path is passed on in its place."""
 
 
-class Refused(Exception):
+class RequestRefused(Exception):
     """A request that does not reach the graph."""
 
     def __init__(self, status: int, message: str = "") -> None:
@@ -139,7 +139,7 @@ class Handler(BaseHTTPRequestHandler):
                 spooled = spool(body)
                 body = os.fsencode(spooled)
             self._send(type(self).ask(self._head(path, query), body))
-        except Refused as refused:
+        except RequestRefused as refused:
             self.close_connection = True
             self._whole(refused.status, "text/plain; charset=utf-8", refused.message.encode())
         finally:
@@ -148,28 +148,28 @@ class Handler(BaseHTTPRequestHandler):
                 os.unlink(spooled)
 
     def _check(self, path: str) -> None:
-        """Raises Refused for what is not for this node, or comes by a page of another site."""
+        """Raises RequestRefused for what is not for this node, or comes by a page of another site."""
         host, origin = self.headers.get("host", ""), self.headers.get("origin")
         if self.local and host.rpartition(":")[0] not in LOCAL and host not in LOCAL:
-            raise Refused(403, "this server is asked as 127.0.0.1 or localhost")
+            raise RequestRefused(403, "this server is asked as 127.0.0.1 or localhost")
         if origin is not None and urlsplit(origin).netloc != host:
-            raise Refused(403, "pages of other sites may not ask")
+            raise RequestRefused(403, "pages of other sites may not ask")
         routes = [method for method, route in ROUTES[self.type_of_node] if fits(route, path)]
         if not routes:
-            raise Refused(404)
+            raise RequestRefused(404)
         if self.command not in routes:
-            raise Refused(405, "it takes %s" % routes[0])
+            raise RequestRefused(405, "it takes %s" % routes[0])
 
     def _body(self) -> bytes:
         lengths = self.headers.get_all("content-length", ["" if self.command == "POST" else "0"])
         length = lengths[0] if len(lengths) == 1 else ""
         if "transfer-encoding" in self.headers or not (length.isascii() and length.isdigit()):
-            raise Refused(411, "the body needs a Content-Length")
+            raise RequestRefused(411, "the body needs a Content-Length")
         if int(length) > LARGEST[self.type_of_node]:
-            raise Refused(413, "the body may have %d bytes" % LARGEST[self.type_of_node])
+            raise RequestRefused(413, "the body may have %d bytes" % LARGEST[self.type_of_node])
         body = self.rfile.read(int(length))
         if len(body) < int(length):
-            raise Refused(400, "the body broke off")
+            raise RequestRefused(400, "the body broke off")
         return body
 
     def _head(self, path: str, query: str) -> wire.Head:
@@ -199,7 +199,7 @@ class Handler(BaseHTTPRequestHandler):
         if begun:
             self.wfile.write(b"0\r\n\r\n")
         else:
-            raise Refused(503, "the server is stopping")
+            raise RequestRefused(503, "the server is stopping")
 
     def _begin(self, reply: wire.Reply) -> None:
         self.send_response(reply.status)

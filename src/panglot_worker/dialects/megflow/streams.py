@@ -1,4 +1,4 @@
-"""A video going through a subgraph of its own."""
+"""A video that goes through a subgraph of its own."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from panglot_worker.dialects.megflow import images
 from panglot_worker.dialects.megflow.building import Instance, Template
 from panglot_worker.dialects.megflow.channels import Sink
 from panglot_worker.dialects.megflow.envelope import EMPTY, Contents
-from panglot_worker.dialects.megflow.underway import Underway
+from panglot_worker.dialects.megflow.frames_in_graph import FramesInGraph
 from panglot_worker.video.decoder_process import VideoFrame, VideoSource
 from panglot_worker.video.history import ResultHistory
 from panglot_worker.video.ledger import Entry, Progress
@@ -26,13 +26,16 @@ WATCHED = 10.0
 
 
 def encoded(picture: Any) -> Any:
-    """A JPEG; None where there is none. Raises ValueError when it is no picture."""
+    """A picture as a JPEG; None stays None. Raises ValueError when it is no picture."""
     return picture if picture is None or isinstance(picture, bytes) else images.encode(picture)
 
 
 class Stream:
-    """Begun by `start`. `before` is its number, and how far it came in workers before this one; `bad` is told of
-    results that cannot be used, `over` when all is done."""
+    """One video and its subgraph. `before` is its number, and how far it came in workers before this one.
+
+    `bad` is told the type of a result that cannot be used; `over` is set when the video has ended and nothing of it is
+    left in the subgraph.
+    """
 
     def __init__(
         self,
@@ -49,7 +52,7 @@ class Stream:
             before.first, before.decoded, before.dropped, before.reconnects, bool(before.live), before.began
         )  # fmt: skip
         self.playback = Playback(source, options, limits, rules, self._deliver, known)
-        self.underway = Underway(before.first, before.answered, before.unanswered, before.lost)
+        self.frames_in_graph = FramesInGraph(before.first, before.answered, before.unanswered, before.lost)
         self._before = before
         self._entry: Optional[Entry] = None
         self._let_go = False
@@ -72,7 +75,7 @@ class Stream:
         """Make the subgraph, then play in a thread. Raises what the construction of nodes raises."""
         template, entrance, exit_ = way
         try:
-            self._instance = template.open(outputs={exit_: Sink(self._result)}, origin=self.underway)
+            self._instance = template.open(outputs={exit_: Sink(self._result)}, origin=self.frames_in_graph)
         except BaseException:
             self.playback.source.close()
             raise
@@ -81,7 +84,7 @@ class Stream:
         self._thread.start()
 
     def wait(self) -> None:
-        """Until it is over, and whoever wanted to know has been told."""
+        """Wait until the stream is over, and whoever wanted to know has been told."""
         if self._thread is not None:
             self._thread.join()
 
@@ -97,12 +100,12 @@ class Stream:
             with self._lock:
                 self._frames.clear()
             self._keep_last_picture()
-            self.underway.finish()
+            self.frames_in_graph.finish()
             self.over.set()
             ended(self)
 
     def _keep_last_picture(self) -> None:
-        """As a JPEG: the memory frames lie in is the decoder's, and many streams that are over may be kept."""
+        """Keep the last picture as a JPEG: frames lie in the decoder's memory, and many ended streams are kept."""
         last, self._last = self._picture if self._picture is not None else self._last, None
         self._picture = None
         if not self.playback.stopping:
@@ -110,7 +113,7 @@ class Stream:
                 self._last = encoded(last)
 
     def stop(self) -> None:
-        """End it now: what waits anywhere in its subgraph is dropped."""
+        """End the stream now: what waits anywhere in its subgraph is dropped."""
         self.playback.stop()
         instance = self._instance
         if instance is not None:
@@ -119,7 +122,7 @@ class Stream:
                     receiver.channel.close()
 
     def fail(self, error: str) -> None:
-        """It is over before it began."""
+        """End the stream before it began, with this error."""
         self.playback.state, self.playback.error = FAILED, error
         self.playback.source.close()
         self.over.set()
@@ -131,14 +134,14 @@ class Stream:
         return self._entry is not None
 
     def keep_in(self, entry: Optional[Entry]) -> None:
-        """Note from now on in this slot how far it has come; None: no more, and the slot is free."""
+        """Note in this entry from now on how far the stream has come; None: note no more, and free the entry."""
         with self._keeping:
             if self._entry is not None:
                 self._entry.free()
             self._entry = entry
 
     def keep(self) -> None:
-        """Note how far it has come."""
+        """Note in the ledger how far the stream has come."""
         with self._keeping:
             self._note()
 
@@ -148,15 +151,16 @@ class Stream:
             self._entry.write(self.progress()._replace(results=self.results.count + more))
 
     def let_go(self) -> None:
-        """Note for the last time how far it has come: from now on no frame gets an answer here."""
+        """Note for the last time how far the stream has come: from now on no frame gets an answer here."""
         with self._keeping:
             if self._entry is not None and not self._let_go:
                 self._entry.write(self.progress()._replace(let_go=1))
             self._let_go = True
 
     def progress(self) -> Progress:
-        playback, results, before, counts = self.playback, self.results, self._before, self.underway.figures()
-        first, entered, underway = self.underway.extent()
+        """How far the stream has come, as the worker that comes next needs to know."""
+        playback, results, before, counts = self.playback, self.results, self._before, self.frames_in_graph.figures()
+        first, entered, underway = self.frames_in_graph.extent()
         moved = counts["analysed"] > before.answered + before.unanswered
         return Progress(
             self.number, first, entered, underway, playback.decoded, results.count, results.marks, results.taken,
@@ -168,7 +172,7 @@ class Stream:
     # Frames in, results out
 
     def _deliver(self, frame: VideoFrame) -> None:
-        contents = Contents({"data": frame.array}, self.underway.enter(frame.number, frame.seconds))
+        contents = Contents({"data": frame.array}, self.frames_in_graph.enter(frame.number, frame.seconds))
         self.keep()
         contents.from_addr = self.number
         contents.partial_id = frame.number
@@ -183,13 +187,13 @@ class Stream:
         sender.put(contents)
 
     def _result(self, contents: Contents) -> None:
-        """In the thread of whichever node sends it."""
+        """Take a result, in the thread of whichever node sends it."""
         if contents.msg is EMPTY or self.playback.stopping:
             return
         number, token = contents.partial_id, contents.token
         if number is None and token is not None:
-            number = token.record.number
-        sent, seconds = self.underway.times(number)
+            number = token.subject.number
+        sent, seconds = self.frames_in_graph.times(number)
         if sent is not None:
             self.lag = time.monotonic() - sent
         message = contents.msg
@@ -204,7 +208,7 @@ class Stream:
             if self._let_go:
                 return
             told = isinstance(message, str) and (message != "" or not isinstance(contents.msg, dict))
-            self.underway.answer(number)
+            self.frames_in_graph.answer(number)
             # Before it is told: whoever comes back after a death asks for what follows the last they have.
             self._note(int(told))
             if told:
@@ -214,8 +218,8 @@ class Stream:
         """The frame a result is about, if it is kept; earlier ones need not be any more."""
         with self._lock:
             while number is not None and self._frames and self._frames[0][0] <= number:
-                one, array = self._frames.popleft()
-                if one == number:
+                kept, array = self._frames.popleft()
+                if kept == number:
                     return array
         return None
 
@@ -231,7 +235,7 @@ class Stream:
 
     def rates(self) -> Dict[str, float]:
         """Frames per second since this was last asked."""
-        now, decoded, analysed = time.monotonic(), self.playback.decoded, self.underway.figures()["analysed"]
+        now, decoded, analysed = time.monotonic(), self.playback.decoded, self.frames_in_graph.figures()["analysed"]
         then, self._counted = self._counted, (now, decoded, analysed)
         seconds = max(now - then[0], 1e-3)
         return {
@@ -240,13 +244,13 @@ class Stream:
         }
 
     def about(self) -> Dict[str, Any]:
-        """As `/list` has it."""
+        """What `/list` tells of the stream."""
         playback = self.playback
-        found: Dict[str, Any] = {"id": self.number, "url": playback.source.shown, **playback.figures()}
-        found.update(self.underway.figures(), results=self.results.count - self.results.marks)
-        found.update(results_dropped=self.results.dropped, restarts=self._before.restarts)
-        found["error"] = found["error"] or self.underway.complaint()
+        facts: Dict[str, Any] = {"id": self.number, "url": playback.source.shown, **playback.figures()}
+        facts.update(self.frames_in_graph.figures(), results=self.results.count - self.results.marks)
+        facts.update(results_dropped=self.results.dropped, restarts=self._before.restarts)
+        facts["error"] = facts["error"] or self.frames_in_graph.complaint()
         if playback.state in OVER and not self.over.is_set():
             # Its last frames are still in the graph.
-            found["state"] = RUNNING
-        return found
+            facts["state"] = RUNNING
+        return facts

@@ -29,7 +29,7 @@ class Orphan(NamedTuple):
 
 
 class Survival:
-    """Of one server node: notes its streams for the worker that comes next, and finds those of the one before.
+    """Notes the streams of one server node for the worker that comes next, and finds those of the one before.
 
     Without a ledger, where no worker comes next, it does nothing.
     """
@@ -79,10 +79,11 @@ class Survival:
         if self._ledger is None or self._leaving:
             return []
         entries = [entry for entry in self._ledger.entries() if entry.about["node"] == self._node]
-        return sorted((orphan(entry) for entry in entries), key=lambda one: one.before.number)
+        return sorted((orphan(entry) for entry in entries), key=lambda orphaned: orphaned.before.number)
 
 
 def orphan(entry: Entry) -> Orphan:
+    """The stream that an entry of the ledger tells of, and where it goes on."""
     left, about = entry.read(), entry.about
     before = resumed(left)
     gap = {

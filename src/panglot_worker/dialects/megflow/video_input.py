@@ -6,7 +6,7 @@ import os
 from typing import Any, Dict, List
 
 from panglot_worker.dialects.megflow.streams import Stream
-from panglot_worker.dialects.megflow.video import options_of
+from panglot_worker.dialects.megflow.video_server import options_of
 from panglot_worker.net.hosts import AddressRefused
 from panglot_worker.video import sources
 from panglot_worker.video.ledger import Progress
@@ -15,7 +15,10 @@ from panglot_worker.video.playback import STOPPED
 
 
 class VideoInput:
-    """Plays the videos named by `urls`, `repeat` times each, all at once; what comes back is for nobody."""
+    """A node that plays the videos of its argument `urls`, `repeat` times each, all at once.
+
+    What comes back of them is for nobody.
+    """
 
     inp: Any
     out: Any
@@ -29,6 +32,7 @@ class VideoInput:
         self.options = options_of(self.args, {})
 
     def exec(self) -> None:
+        """Start all streams, and wait until they are over."""
         settings = self.runtime.settings
         limits = limits_of(settings)
         rules = rules_for_graphs(settings, os.path.dirname(self.runtime.config.file))
@@ -52,7 +56,7 @@ class VideoInput:
         playback = stream.playback
         if playback.state != STOPPED and playback.error:
             self.runtime.skipped(self.name, "the rest of %s: %s" % (playback.source.shown, playback.error))
-        complaint = stream.underway.complaint()
+        complaint = stream.frames_in_graph.complaint()
         if complaint:
             self.runtime.skipped(self.name, "a part of %s: %s" % (playback.source.shown, complaint))
 

@@ -23,6 +23,7 @@ def _find_worker():
         spec.loader.exec_module(module)
 
 
+# At import, since the names below come from the worker, and a user's own program imports nothing before this.
 _find_worker()
 
 from panglot_worker.dialects.megflow.embedding import Graph  # noqa: E402

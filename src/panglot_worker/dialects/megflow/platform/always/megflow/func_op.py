@@ -43,7 +43,7 @@ class _Map(_FunctionNode):
 
 class _Reduce(_FunctionNode):
     def exec(self):
-        envelopes = [one.recv() for one in self.inp]
+        envelopes = [receiver.recv() for receiver in self.inp]
         if all(envelope is None for envelope in envelopes):
             return
         assert None not in envelopes, "node '%s': some of its inputs ended before others" % self.name

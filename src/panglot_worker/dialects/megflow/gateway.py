@@ -1,4 +1,4 @@
-"""Between the front and the server nodes of a graph: requests in, answers out, and what became of those between."""
+"""Between the front and the server nodes of a graph: requests go in, answers come out, and none is forgotten."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from typing import Any, Deque, Dict, List, Optional, Set, Tuple
 
 from panglot_worker import wire
 from panglot_worker.dialects.base import Request
-from panglot_worker.dialects.megflow.envelope import Loss, Record
-from panglot_worker.dialects.megflow.figures import Figures
+from panglot_worker.dialects.megflow.envelope import Loss, OpenRequest
+from panglot_worker.dialects.megflow.node_rates import NodeRates
 from panglot_worker.port import Port
 from panglot_worker.video.ledger import Ledger
 
 REPORT_EVERY = 1.0
 
 
-class Doors:
-    """Kept by the main thread. `reply` and `lost` may be called from any."""
+class Gateway:
+    """The one way between the front and a graph. The main thread runs `serve`; nodes call from any thread."""
 
     def __init__(self, port: Port, ledger: Optional[Ledger] = None) -> None:
         self.port = port
@@ -30,11 +30,11 @@ class Doors:
         self.runtime: Any = None
         self._servers: Dict[str, Any] = {}
         self._open: Set[int] = set()
-        """Items the front waits for."""
-        self._records: Dict[int, Tuple[Any, Record]] = {}
-        """Those that are in the graph, with the server node they came in by."""
+        """The items the front waits for."""
+        self._in_graph: Dict[int, Tuple[Any, OpenRequest]] = {}
+        """The items that are in the graph, with the server node they came in by."""
         self._unwanted: Set[int] = set()
-        self._graves: Deque[Tuple[Any, Record, Loss]] = deque()
+        self._losses: Deque[Tuple[Any, OpenRequest, Loss]] = deque()
         self._lock = threading.Lock()
         self._extras: Dict[str, int] = {}
         self._stopping = False
@@ -50,35 +50,35 @@ class Doors:
     def is_unwanted(self, item: int) -> bool:
         return item in self._unwanted
 
-    def entered(self, item: int, server: Any, record: Record) -> None:
-        self._records[item] = (server, record)
+    def entered(self, item: int, server: Any, open_request: OpenRequest) -> None:
+        self._in_graph[item] = (server, open_request)
 
     def reply(self, item: int, reply: wire.Reply) -> None:
-        """The one answer to an item."""
+        """Send the one answer to an item. A second one is dropped: every item gets exactly one."""
         with self._lock:
             if item not in self._open:
                 return
             self._open.discard(item)
             self._unwanted.discard(item)
-            self._records.pop(item, None)
+            self._in_graph.pop(item, None)
         self.port.reply(reply)
         if self._stopping:
             self.wake()
 
     def part(self, item: int, reply: wire.Reply) -> None:
-        """A part of the answer to an item, more of which follows."""
+        """Send a part of the answer to an item; more of it follows."""
         with self._lock:
             wanted = item in self._open and item not in self._unwanted
         if wanted:
             self.port.reply(reply)
 
-    def lost(self, server: Any, record: Record, loss: Loss) -> None:
-        """Called by a finaliser, so it takes no lock and only leaves a note."""
-        self._graves.append((server, record, loss))
+    def lost(self, server: Any, open_request: OpenRequest, loss: Loss) -> None:
+        """Note that a request is lost. A finaliser calls this, so it takes no lock; the main thread answers."""
+        self._losses.append((server, open_request, loss))
         self.wake()
 
     def extra(self, server: str, unnumbered: bool) -> None:
-        """An answer that nobody waits for."""
+        """Count an answer that nobody waits for, and warn of the first one."""
         self.port.tell(wire.METRIC, {'panglot_graph_extra_answers_total{node="%s"}' % server: 1})
         first = server not in self._extras
         self._extras[server] = self._extras.get(server, 0) + 1
@@ -96,18 +96,18 @@ class Doors:
     # The main thread
 
     def serve(self, runtime: Any) -> str:
-        """Until the front says stop and all is answered, or the graph cannot go on: then why."""
+        """Feed the graph until the front says stop and all is answered. Returns why it ended earlier, if it did."""
         self.runtime = runtime
         runtime.on_broken = self.wake
         self._servers = {server.path: server for server in runtime.servers}
-        figures = Figures()
+        rates = NodeRates()
         poll = select.poll()
         poll.register(self.port.fileno(), select.POLLIN)
         poll.register(self._wake_read, select.POLLIN)
         due = time.monotonic()
         while True:
             self._take_frames()
-            self._bury()
+            self._answer_lost()
             if runtime.reason:
                 return str(runtime.reason)
             if self._stopping and not self._open:
@@ -115,7 +115,7 @@ class Doors:
             left = due - time.monotonic()
             if left <= 0:
                 due = time.monotonic() + REPORT_EVERY
-                self._report(figures)
+                self._report(rates)
                 left = REPORT_EVERY
             poll.poll(left * 1000 if not self.port.pending else 0)
             with contextlib.suppress(BlockingIOError):
@@ -162,30 +162,31 @@ class Doors:
         self._servers.get(request.head.route.decode("utf-8", "replace"), first).accept(request)
 
     def _cancel(self, item: int) -> None:
-        """Nobody waits any more. What is still in the graph is answered when it comes out, or goes down with it."""
+        """Note that nobody waits for an item. Its reply follows when it comes out of the graph, or is lost there."""
         with self._lock:
             if item not in self._open:
                 return
             self._unwanted.add(item)
-            found = self._records.get(item)
-        if found is not None:
-            server, record = found
-            record.unwanted = True
-            if record.token() is None:
-                server.give_up(record, Loss())
+            entered = self._in_graph.get(item)
+        if entered is not None:
+            server, open_request = entered
+            open_request.unwanted = True
+            if open_request.token() is None:
+                server.give_up(open_request, Loss())
 
-    def _bury(self) -> None:
-        graves: List[Tuple[Any, Record, Loss]] = []
-        while self._graves:
-            graves.append(self._graves.popleft())
-        for server, record, loss in graves:
+    def _answer_lost(self) -> None:
+        """Answer the requests of which nothing is left in the graph."""
+        losses: List[Tuple[Any, OpenRequest, Loss]] = []
+        while self._losses:
+            losses.append(self._losses.popleft())
+        for server, open_request, loss in losses:
             # Where its number is known, an answer may still come in a new envelope.
-            if record.unwanted or loss.failed or not record.known:
-                server.give_up(record, loss)
+            if open_request.unwanted or loss.failed or not open_request.known:
+                server.give_up(open_request, loss)
 
-    def _report(self, figures: Figures) -> None:
-        report = figures.take(self.runtime)
-        streams = [one for server in self._servers.values() for one in getattr(server, "report", list)()]
+    def _report(self, rates: NodeRates) -> None:
+        report = rates.take(self.runtime)
+        streams = [stream for server in self._servers.values() for stream in getattr(server, "report", list)()]
         if streams:
             report["streams"] = streams
         if report != self._told:

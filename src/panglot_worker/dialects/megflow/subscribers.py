@@ -1,4 +1,4 @@
-"""Clients that are told of a stream while it runs: results as events or lines, and pictures one after the other."""
+"""Clients that are told of a stream while it runs: of results, as events or lines, or of pictures, one by one."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ BEAT = 2.0
 PICTURE_EVERY = 0.1
 
 
-class Events:
+class EventFormat:
     """Server-sent events."""
 
     kind = b"text/event-stream"
@@ -39,7 +39,7 @@ class Events:
         return b"event: %s\ndata: %s\n\n" % (name.encode(), json.dumps(value).encode())
 
 
-class Lines:
+class LineFormat:
     """Lines of JSON. What is no result has one key, which says what it is."""
 
     kind = b"application/x-ndjson"
@@ -58,33 +58,37 @@ class Lines:
         return json.dumps({name: value}).encode() + b"\n"
 
 
-Form = Union[Type[Events], Type[Lines]]
+Format = Union[Type[EventFormat], Type[LineFormat]]
 
 
-class Listener(NamedTuple):
+class Subscriber(NamedTuple):
+    """A client that is told of the results of a stream."""
+
     stream: Stream
-    form: Form
+    format: Format
     owns: bool
     """Whether the stream is for this client alone, and ends when it leaves."""
 
 
-class Watching:
-    """Of one server node. Everything may be called from any thread."""
+class Subscribers:
+    """The subscribers of one server node, by the item that asked. Everything may be called from any thread."""
 
-    def __init__(self, doors: Any) -> None:
-        self.doors = doors
+    def __init__(self, gateway: Any) -> None:
+        self.gateway = gateway
         self._lock = threading.Lock()
-        self._listeners: Dict[int, Listener] = {}
+        self._subscribers: Dict[int, Subscriber] = {}
         self._states: Dict[int, str] = {}
         self._beaten = 0.0
 
     # Results
 
-    def listen(self, stream: Stream, item: int, after: Optional[int], form: Form = Events, owns: bool = False) -> None:
+    def listen(
+        self, stream: Stream, item: int, after: Optional[int], form: Format = EventFormat, owns: bool = False
+    ) -> None:
         """Send every result of the stream, until that or its client ends."""
         self._send(item, form.begin(stream), form.kind)
         with self._lock:
-            self._listeners[item] = Listener(stream, form, owns)
+            self._subscribers[item] = Subscriber(stream, form, owns)
         stream.results.listen(
             item,
             after,
@@ -95,41 +99,42 @@ class Watching:
             self.over(stream)
 
     def over(self, stream: Stream) -> None:
+        """Tell all subscribers of a stream that it has ended, and how."""
         self._tell_lost(stream)
         for item, _ in self._of(stream):
             self._finish(item)
 
-    def _of(self, stream: Stream) -> List[Tuple[int, Listener]]:
+    def _of(self, stream: Stream) -> List[Tuple[int, Subscriber]]:
         with self._lock:
-            return [(item, one) for item, one in self._listeners.items() if one.stream is stream]
+            return [(item, subscriber) for item, subscriber in self._subscribers.items() if subscriber.stream is stream]
 
     def _tell(self, stream: Stream, name: str, value: Dict[str, Any]) -> None:
-        for item, one in self._of(stream):
-            self._send(item, one.form.named(name, value), one.form.kind)
+        for item, subscriber in self._of(stream):
+            self._send(item, subscriber.format.named(name, value), subscriber.format.kind)
 
     def _tell_lost(self, stream: Stream) -> None:
         """Frames that got no answer. They are kept while nobody listens."""
-        for lost in stream.underway.take_lost() if self._of(stream) else ():
+        for lost in stream.frames_in_graph.take_lost() if self._of(stream) else ():
             self._tell(stream, "lost", lost._asdict())
 
     def let_go(self, stream: Stream) -> None:
-        """The stream goes on in another worker. Its listeners are sent away without an end, to ask there for more."""
+        """Send the subscribers of a stream away without an end: it goes on in another worker, which they may ask."""
         for item, _ in self._of(stream):
             self._finish(item, at_end=False)
 
     def _finish(self, item: int, at_end: bool = True) -> None:
         with self._lock:
-            listener = self._listeners.pop(item, None)
-        if listener is None:
+            subscriber = self._subscribers.pop(item, None)
+        if subscriber is None:
             return
-        stream, form, _ = listener
+        stream, form, _ = subscriber
         stream.results.forget(item)
         if at_end:
             self._send(item, form.named("end", state_of(stream)), form.kind)
-        self.doors.reply(item, wire.Reply(item, 200, 0, wire.NO_TIMES, form.kind, b""))
+        self.gateway.reply(item, wire.Reply(item, 200, 0, wire.NO_TIMES, form.kind, b""))
 
     def tick(self, streams: Iterable[Stream]) -> None:
-        """Now and then: tell of streams that changed their state, and of being alive; forget who has gone."""
+        """Tell of streams that changed their state, show signs of life, forget clients that left. Called regularly."""
         states: Dict[int, str] = {}
         for stream in streams:
             stream.keep()
@@ -144,23 +149,23 @@ class Watching:
         if beats:
             self._beaten = time.monotonic()
         with self._lock:
-            listeners = list(self._listeners.items())
-        for item, listener in listeners:
-            if self.doors.is_unwanted(item):
-                self._leave(item, listener)
+            subscribers = list(self._subscribers.items())
+        for item, subscriber in subscribers:
+            if self.gateway.is_unwanted(item):
+                self._leave(item, subscriber)
             elif beats:
-                self._send(item, listener.form.beat, listener.form.kind)
+                self._send(item, subscriber.format.beat, subscriber.format.kind)
 
-    def _leave(self, item: int, listener: Listener) -> None:
+    def _leave(self, item: int, subscriber: Subscriber) -> None:
         with self._lock:
-            self._listeners.pop(item, None)
-        listener.stream.results.forget(item)
-        if listener.owns:
-            listener.stream.stop()
-        self.doors.reply(item, cancelled(item))
+            self._subscribers.pop(item, None)
+        subscriber.stream.results.forget(item)
+        if subscriber.owns:
+            subscriber.stream.stop()
+        self.gateway.reply(item, cancelled(item))
 
     def _send(self, item: int, data: bytes, kind: bytes) -> None:
-        self.doors.part(item, wire.Reply(item, 200, wire.MORE, wire.NO_TIMES, kind, data))
+        self.gateway.part(item, wire.Reply(item, 200, wire.MORE, wire.NO_TIMES, kind, data))
 
     # Pictures
 
@@ -171,7 +176,7 @@ class Watching:
     def _show(self, stream: Stream, item: int) -> None:
         shown: Any = None
         beaten = 0.0
-        while not self.doors.is_unwanted(item):
+        while not self.gateway.is_unwanted(item):
             picture = stream.picture()
             if picture is not None and (picture is not shown or time.monotonic() - beaten > BEAT):
                 shown, beaten = picture, time.monotonic()
@@ -187,12 +192,13 @@ class Watching:
             del picture
             if stream.over.wait(PICTURE_EVERY):
                 break
-        end = cancelled(item) if self.doors.is_unwanted(item) else wire.Reply(
+        end = cancelled(item) if self.gateway.is_unwanted(item) else wire.Reply(
             item, 200, 0, wire.NO_TIMES, PICTURES, b"--frame--\r\n")  # fmt: skip
-        self.doors.reply(item, end)
+        self.gateway.reply(item, end)
 
 
 def state_of(stream: Stream) -> Dict[str, Any]:
+    """What a subscriber is told when a stream changes its state, or ends."""
     about = stream.about()
     return {key: about[key] for key in ("state", "error", "decoded", "analysed", "lost", "dropped", "reconnects")}
 

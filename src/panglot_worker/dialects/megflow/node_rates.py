@@ -11,33 +11,33 @@ BLOCKED = 0.9
 """How full an input must be to call its node blocked."""
 
 
-class Figures:
-    """Rates between one look and the next."""
+class NodeRates:
+    """Counts the messages of each node; rates are those since the last time it was asked."""
 
     def __init__(self) -> None:
         self._counts: Dict[str, Dict[str, int]] = {}
         self._at = time.monotonic()
 
     def take(self, runtime: Any) -> Dict[str, Any]:
-        """All nodes; the instances of a template count as one."""
+        """The figures of all nodes; the instances of a template count as one node."""
         now = time.monotonic()
         seconds, self._at = max(now - self._at, 1e-3), now
         before, self._counts = self._counts, {}
         nodes: Dict[str, Dict[str, Any]] = {}
-        for one in runtime.figures():
-            name = INSTANCE.sub("", one["name"])
+        for figures in runtime.figures():
+            name = INSTANCE.sub("", figures["name"])
             node = nodes.setdefault(name, {
-                "name": name, "type": one["type"], "instances": 0, "failures": 0, "inputs": {}, "outputs": {},
+                "name": name, "type": figures["type"], "instances": 0, "failures": 0, "inputs": {}, "outputs": {},
                 "blocked": False,
             })  # fmt: skip
             node["instances"] += 1
-            node["failures"] += one["failures"]
-            for port, (length, cap, count) in one["inputs"].items():
+            node["failures"] += figures["failures"]
+            for port, (length, cap, count) in figures["inputs"].items():
                 entry = node["inputs"].setdefault(port, {"queued": 0, "cap": cap, "count": 0, "rate": 0.0})
                 entry["queued"] += length
                 entry["count"] += count
                 node["blocked"] = node["blocked"] or length >= BLOCKED * cap
-            for port, count in one["outputs"].items():
+            for port, count in figures["outputs"].items():
                 node["outputs"].setdefault(port, {"count": 0, "rate": 0.0})["count"] += count
         for name, node in nodes.items():
             self._rate(name, node, before.get(name, {}), seconds)

@@ -10,15 +10,16 @@ import time
 import traceback
 import urllib.parse
 from collections import OrderedDict
-from typing import Any, Callable, Dict, List, Optional, Union
+from typing import Any, Callable, Dict, List, Optional, Tuple
 
 from panglot_worker import wire
 from panglot_worker.dialects.base import Answer, Problem, Request
+from panglot_worker.dialects.megflow.server_node import Rejected, ServerNode
 from panglot_worker.dialects.megflow.streams import Stream, encoded
+from panglot_worker.dialects.megflow.subscribers import EventFormat, LineFormat, Subscribers
 from panglot_worker.dialects.megflow.surviving import Orphan, Survival, told
-from panglot_worker.dialects.megflow.watching import Events, Lines, Watching
 from panglot_worker.net.hosts import AddressRefused
-from panglot_worker.running import cancelled, failed, finished
+from panglot_worker.running import failed, finished
 from panglot_worker.video import sources
 from panglot_worker.video.decoder_process import Sampling, VideoSource
 from panglot_worker.video.ledger import Progress
@@ -28,123 +29,100 @@ from panglot_worker.video.sources import shown
 
 TEXT, JSON, JPEG = "text/plain; charset=utf-8", "application/json", "image/jpeg"
 LIMITS = {"too_long": 413, "too_large": 413}
-"""Statuses of videos that are not opened by a rule; others are the platform's 500."""
+"""Statuses of videos that a limit forbids; all others have the platform's 500."""
 LET_GO = "let go"
 """Arrives among requests when the worker is to end."""
 GONE = "gone"
 """The kind of a source that cannot be opened again."""
 UPLOAD = "upload"
-"""How the source of a stream is called that came with a request."""
+"""The name of a source that came with a request."""
 TICK = 0.5
 ANSWER_WITHIN = 2.0
 """Seconds a client waits to hear whether its stream could be opened."""
 ENDED_KEPT = 100
-"""Streams that are over and still listed, or have results to fetch."""
+"""How many streams are kept that are over, with their results."""
 
 
-class Rejected(Exception):
-    def __init__(self, status: int, code: str, message: str) -> None:
-        super().__init__(message)
-        self.problem = Problem(status, code, message)
-
-
-class VideoServer:
+class VideoServer(ServerNode):
     """Starts and stops streams for clients, and gives them what came out of their subgraphs."""
 
-    inp: Any
-    out: Any
-
     def __init__(self, name: str, args: Dict[str, Any]) -> None:
-        self.name = name
-        self.args = args
-        self._arrivals: "queue.SimpleQueue[Union[Request, str, None]]" = queue.SimpleQueue()
+        super().__init__(name, args)
         self._streams: "OrderedDict[int, Stream]" = OrderedDict()
         self._ended: "OrderedDict[int, Stream]" = OrderedDict()
         self._stopped: "OrderedDict[int, Stream]" = OrderedDict()
         self._warned = False
+        self._due = 0.0
         self._lock = threading.Lock()
 
     def panglot_attach(self, thread: Any) -> None:
-        self.path = thread.name
-        self.doors = thread.runtime.doors
+        """Read the settings, then as for every server node. Raises ValueError for arguments that make no sense."""
+        options_of(self.args, {})
         self.limits = limits_of(thread.runtime.settings)
         self.rules = rules_for_clients(thread.runtime.settings)
-        self.watching = Watching(self.doors)
-        self.survival = Survival(self.doors.ledger, self.path)
-        options_of(self.args, {})
-        thread.runtime.servers.append(self)
+        super().panglot_attach(thread)
+        self.subscribers = Subscribers(self.gateway)
+        self.survival = Survival(self.gateway.ledger, self.path)
 
     # From the front
 
-    def accept(self, request: Request) -> None:
-        """Any thread."""
-        self._arrivals.put(request)
-
     def close(self) -> None:
+        """Leave the streams to the worker that comes next, and let `exec` end."""
         self.survival.leave()
-        self._arrivals.put(None)
+        super().close()
 
     def take_over(self) -> None:
-        """The worker before this one has let go of its streams."""
+        """Go on with the streams of the worker before this one, which has let go of them."""
         self.survival.my_turn.set()
 
     def let_go(self) -> None:
-        """Another worker takes over the streams, once those that were asked for before have begun."""
+        """Leave the streams to another worker, once those that were asked for before have begun."""
         if not self.survival.my_turn.is_set():
             self.survival.leave()
         self._arrivals.put(LET_GO)
 
-    def open_token(self, number: int) -> Any:
-        return None
-
     def exec(self) -> None:
-        """Answer until closed; opening takes its time elsewhere."""
+        """Answer until closed, then stop all streams. What takes long, such as opening, happens in other threads."""
         self.survival.my_turn.wait()
         self._adopt()
-        due = time.monotonic() + TICK
-        while True:
-            if time.monotonic() >= due:
-                due = time.monotonic() + TICK
-                self.watching.tick(self._running())
-            try:
-                request = self._arrivals.get(timeout=max(0.0, due - time.monotonic()))
-            except queue.Empty:
-                continue
-            if request is None:
-                break
-            if isinstance(request, Request):
-                self._answer(request)
-            else:
-                self._let_go()
+        self._due = time.monotonic() + TICK
+        super().exec()
         for stream in self._running():
             stream.stop()
+
+    def _arrival(self) -> Optional[Request]:
+        while True:
+            if time.monotonic() >= self._due:
+                self._due = time.monotonic() + TICK
+                self.subscribers.tick(self._running())
+            try:
+                arrival = self._arrivals.get(timeout=max(0.0, self._due - time.monotonic()))
+            except queue.Empty:
+                continue
+            if arrival is None or isinstance(arrival, Request):
+                return arrival
+            self._let_go()
 
     def _running(self) -> List[Stream]:
         with self._lock:
             return list(self._streams.values())
 
-    def _answer(self, request: Request) -> None:
-        if self.doors.is_unwanted(request.id):
-            self.doors.reply(request.id, cancelled(request.id))
-            return
+    def take(self, request: Request) -> None:
+        """Do what the first word of the path says. Raises Rejected."""
         _, word, *rest = request.head.path.decode("utf-8", "replace").split("/")
-        try:
-            ways: Dict[str, Callable[[Request, str], Optional[Answer]]] = {
-                "start": self._start, "stop": self._stop, "list": self._list, "get_msgs": self._take,
-                "events": self._events, "preview": self._preview,
-                "analyze_video": self._analyze,
-            }  # fmt: skip
-            answer = ways[word](request, rest[0] if rest else "")
-        except Rejected as error:
-            self.doors.reply(request.id, failed(request.id, error.problem, "", wire.NO_TIMES))
-            return
-        except Exception:
-            # Whatever it is, one request fails of it, and not the node.
-            problem = Problem(500, "script_error", "the request failed; the server's log says why")
-            self.doors.reply(request.id, failed(request.id, problem, traceback.format_exc(), wire.NO_TIMES))
-            return
+        ways: Dict[str, Callable[[Request, str], Optional[Answer]]] = {
+            "start": self._start, "stop": self._stop, "list": self._list, "get_msgs": self._messages,
+            "events": self._events, "preview": self._preview,
+            "analyze_video": self._analyze,
+        }  # fmt: skip
+        answer = ways[word](request, rest[0] if rest else "")
         if answer is not None:
-            self.doors.reply(request.id, finished(request.id, answer, wire.NO_TIMES))
+            self.gateway.reply(request.id, finished(request.id, answer, wire.NO_TIMES))
+
+    def unexpected(self, error: Exception) -> Tuple[Problem, str]:
+        """An error of the server itself, with its whole traceback."""
+        text = "".join(traceback.format_exception(type(error), error, error.__traceback__))
+        return Problem(500, "script_error", "the request failed; the server's log says why"), text
 
     # Starting and stopping
 
@@ -168,7 +146,7 @@ class VideoServer:
             raise Rejected(400, "bad_request", str(error)) from None
 
     def _begin(self, source: VideoSource, options: PlaybackOptions) -> Stream:
-        """A new stream, running. Raises Rejected."""
+        """Start a stream. Raises Rejected when its subgraph cannot be made."""
         stream = Stream(Progress(self.survival.number()), source, options, self.limits, self.rules, self._bad)
         try:
             self._play(stream)
@@ -179,7 +157,7 @@ class VideoServer:
         return stream
 
     def _play(self, stream: Stream) -> None:
-        """Raises what the construction of nodes raises."""
+        """Start a stream, and list it. Raises what the construction of nodes raises."""
         stream.start((self.out[0], self.out[1], self.inp[1]), self._over)
         with self._lock:
             if not stream.over.is_set():
@@ -193,14 +171,14 @@ class VideoServer:
         # Not before: a request that has no answer yet is made again when the worker dies.
         self.survival.note(stream)
         answer = Answer(TEXT, b"start stream whose id is %d" % stream.number)
-        self.doors.reply(request.id, finished(request.id, answer, wire.NO_TIMES))
+        self.gateway.reply(request.id, finished(request.id, answer, wire.NO_TIMES))
 
     def _say_failed(self, request: Request, stream: Stream, status: int) -> None:
         problem = Problem(status, "not_opened", "the video cannot be opened: %s" % stream.playback.error)
-        self.doors.reply(request.id, failed(request.id, problem, "", wire.NO_TIMES))
+        self.gateway.reply(request.id, failed(request.id, problem, "", wire.NO_TIMES))
 
     def _analyze(self, request: Request, rest: str) -> None:
-        """A video in the body: its results are the answer."""
+        """Analyse the video in a request's body; its results are the answer."""
         options = self._options(request)
         stream = self._begin(uploaded(request.body), options)
         request.body = b""
@@ -212,7 +190,7 @@ class VideoServer:
             self._say_failed(request, stream, LIMITS.get(stream.playback.reason, 422))
             return
         lines = b"application/x-ndjson" in request.head.accept
-        self.watching.listen(stream, request.id, None, Lines if lines else Events, owns=True)
+        self.subscribers.listen(stream, request.id, None, LineFormat if lines else EventFormat, owns=True)
 
     def _stop(self, request: Request, word: str) -> Answer:
         stream = self._find(word, listed=True)
@@ -224,14 +202,14 @@ class VideoServer:
         return Answer(TEXT, b"stop stream %d success" % stream.number)
 
     def _over(self, stream: Stream) -> None:
-        """A stream has ended: in its own thread."""
+        """Note that a stream has ended; called in its own thread."""
         self.survival.forget(stream)
         with self._lock:
             self._streams.pop(stream.number, None)
             if stream.number not in self._stopped and stream.playback.source.shown != UPLOAD:
                 keep(self._ended, stream)
-        self.watching.over(stream)
-        playback, complaint = stream.playback, stream.underway.complaint()
+        self.subscribers.over(stream)
+        playback, complaint = stream.playback, stream.frames_in_graph.complaint()
         which = "stream %d (%s)" % (stream.number, playback.source.shown)
         if playback.state == FAILED:
             detail = " (%s)" % playback.detail if playback.detail else ""
@@ -240,7 +218,7 @@ class VideoServer:
             self._warn("%s: %s" % (which, complaint))
 
     def _warn(self, message: str) -> None:
-        self.doors.port.tell(wire.EVENT, {"type": "warning", "message": message})
+        self.gateway.port.tell(wire.EVENT, {"type": "warning", "message": message})
 
     def _find(self, word: str, listed: bool = False) -> Stream:
         if word.isascii() and word.isdigit() and len(word) < 16:
@@ -264,7 +242,7 @@ class VideoServer:
                 self._warn("stream %d (%s) cannot go on: %s" % (orphan.before.number, shown(orphan.url), error))
 
     def _go_on(self, orphan: Orphan) -> None:
-        """Raises what the construction of nodes raises."""
+        """Play a stream of another worker from where that left it. Raises what the construction of nodes raises."""
         before, problem = orphan.before, ""
         try:
             source = sources.find(orphan.url, self.rules)
@@ -286,7 +264,7 @@ class VideoServer:
         self._warn("stream %d (%s) goes on at frame %d: %s" % words)
 
     def _let_go(self) -> None:
-        """From now on all streams but those of uploads, which live as long as their request, are another worker's."""
+        """Leave all streams to another worker, but those of uploads, which live as long as their request."""
         streams = [stream for stream in self._running() if stream.playback.source.asked]
         for stream in streams:
             self.survival.note(stream)
@@ -294,24 +272,25 @@ class VideoServer:
         for stream in streams:
             if stream.is_noted:
                 stream.let_go()
-                self.watching.let_go(stream)
+                self.subscribers.let_go(stream)
             stream.stop()
-        self.doors.has_let_go(self)
+        self.gateway.has_let_go(self)
 
     # Asking
 
     def _list(self, request: Request, rest: str) -> Answer:
         with self._lock:
-            found = [one for one in (*self._ended.values(), *self._streams.values()) if one.number not in self._stopped]
-        return Answer(JSON, json.dumps([stream.about() for stream in found]).encode())
+            known = (*self._ended.values(), *self._streams.values())
+            listed = [stream for stream in known if stream.number not in self._stopped]
+        return Answer(JSON, json.dumps([stream.about() for stream in listed]).encode())
 
-    def _take(self, request: Request, word: str) -> Answer:
+    def _messages(self, request: Request, word: str) -> Answer:
         return Answer(JSON, json.dumps([result.message for result in self._find(word).results.take()]).encode())
 
     def _events(self, request: Request, word: str) -> None:
         after = request.head.last_event_id.decode("latin-1")
         number = int(after) if after.isdigit() and len(after) < 16 else None
-        self.watching.listen(self._find(word), request.id, number)
+        self.subscribers.listen(self._find(word), request.id, number)
 
     def _preview(self, request: Request, word: str) -> Optional[Answer]:
         name, _, kind = word.rpartition(".")
@@ -319,7 +298,7 @@ class VideoServer:
             raise Rejected(404, "not_found", "")
         stream = self._find(name)
         if kind == "mjpeg":
-            self.watching.watch(stream, request.id)
+            self.subscribers.watch(stream, request.id)
             return None
         picture = stream.picture()
         if picture is None:
@@ -337,17 +316,21 @@ class VideoServer:
 
     def report(self) -> List[Dict[str, Any]]:
         """Figures of the streams that run, for the front."""
-        return [{"node": self.path, "lag": round(one.lag, 3), **one.rates(), **one.about()} for one in self._running()]
+        return [
+            {"node": self.path, "lag": round(stream.lag, 3), **stream.rates(), **stream.about()}
+            for stream in self._running()
+        ]
 
 
 def keep(place: "OrderedDict[int, Stream]", stream: Stream) -> None:
+    """Remember a stream that is over; the oldest is forgotten where there are too many."""
     place[stream.number] = stream
     while len(place) > ENDED_KEPT:
         place.popitem(last=False)
 
 
 def options_of(args: Dict[str, Any], query: Dict[str, str]) -> PlaybackOptions:
-    """What the node's arguments say, and what a client says instead. Raises ValueError."""
+    """The options in a node's arguments, or in the query of a client, which wins. Raises ValueError."""
     given = {key: query.get(key, args.get(key)) for key in ("fps", "every", "drop")}
     unknown = [key for key in query if key not in given]
     if unknown:

@@ -12,15 +12,15 @@ from typing import Any, Callable, Deque, Dict, List, NamedTuple, Optional, Tuple
 from panglot_worker.dialects.megflow.envelope import Loss, Token
 
 REMEMBERED = 256
-"""Frames whose time is kept for the results that will name them."""
+"""How many frames have their time kept, for the results that will name them."""
 TOLD = 1000
-"""Lost frames that are kept until somebody asks for them."""
+"""How many lost frames are kept until somebody asks for them."""
 NAMED = 10
-"""Lost frames that a sentence names by their number."""
+"""How many lost frames a sentence names by their number."""
 
 
-class Passage:
-    """A frame on its way through the graph."""
+class OpenFrame:
+    """A frame that is in the graph and has no answer yet."""
 
     __slots__ = ("done", "known", "number", "token")
 
@@ -31,37 +31,37 @@ class Passage:
         self.token: Callable[[], Any] = lambda: None
 
 
-class Lost(NamedTuple):
+class LostFrame(NamedTuple):
     """A frame without an answer, because a node failed."""
 
     frame: int
     error: str
 
 
-class Underway:
-    """Every frame that enters is answered, let go by a node that has nothing to say of it, or lost with a reason."""
+class FramesInGraph:
+    """The frames of one stream. Each is answered, dropped by a node that has nothing to say, or lost by a failure."""
 
     def __init__(self, first: int = 0, answered: int = 0, unanswered: int = 0, lost: int = 0) -> None:
         """`first` is the first frame that may come; the rest counts those before it."""
         self.answered = answered
         self.unanswered = unanswered
         self.lost_count = lost
-        self._first_lost: List[Lost] = []
-        self._untold: Deque[Lost] = deque(maxlen=TOLD)
-        self._open: Dict[int, Passage] = {}
+        self._first_lost: List[LostFrame] = []
+        self._untold: Deque[LostFrame] = deque(maxlen=TOLD)
+        self._open: Dict[int, OpenFrame] = {}
         self._newest = first - 1
         self._times: "OrderedDict[int, Tuple[float, float]]" = OrderedDict()
-        self._dropped: Deque[Tuple[Passage, Loss]] = deque()
+        self._dropped: Deque[Tuple[OpenFrame, Loss]] = deque()
         self._lock = threading.Lock()
 
     # In and out
 
     def enter(self, number: int, seconds: float) -> Token:
-        """What a frame carries with it. Numbers rise; one that is left out never comes."""
-        passage = Passage(number)
-        token = Token(passage, self)
-        passage.token = weakref.ref(token)
-        self._open[number] = passage
+        """Note that a frame enters; returns the token it carries. Numbers rise; one that is left out never comes."""
+        frame = OpenFrame(number)
+        token = Token(frame, self)
+        frame.token = weakref.ref(token)
+        self._open[number] = frame
         self._newest = number
         self._times[number] = (time.monotonic(), seconds)
         if len(self._times) > REMEMBERED:
@@ -69,10 +69,10 @@ class Underway:
         return token
 
     def answer(self, number: Optional[int]) -> None:
-        """The answer to a frame is there for whoever wants it. Only the first is counted."""
-        passage = self._open.pop(number, None) if number is not None else None
-        if passage is not None:
-            passage.done = True
+        """Note that a frame was answered. Only the first answer counts."""
+        frame = self._open.pop(number, None) if number is not None else None
+        if frame is not None:
+            frame.done = True
             with self._lock:
                 self.answered += 1
 
@@ -92,23 +92,23 @@ class Underway:
         return number <= self._newest and number not in self._open
 
     def open_token(self, number: int) -> Any:
-        passage = self._open.get(number)
-        return passage.token() if passage is not None else None
+        frame = self._open.get(number)
+        return frame.token() if frame is not None else None
 
-    def lost(self, passage: Passage, loss: Loss) -> None:
-        """Nothing is left of a frame. Called by a finaliser, so it takes no lock and only leaves a note."""
-        self._dropped.append((passage, loss))
-        self._open.pop(passage.number, None)
+    def lost(self, frame: OpenFrame, loss: Loss) -> None:
+        """Note that nothing is left of a frame. A finaliser calls this, so it takes no lock; `_settle` counts later."""
+        self._dropped.append((frame, loss))
+        self._open.pop(frame.number, None)
 
     # Looking
 
     def finish(self) -> None:
-        """The graph has ended. What somebody still holds is let go of."""
+        """Close the account when the graph has ended: what somebody still holds of it counts as dropped."""
         if self._open:
             gc.collect()
-        for passage in list(self._open.values()):
-            passage.done = True
-            self.lost(passage, Loss())
+        for frame in list(self._open.values()):
+            frame.done = True
+            self.lost(frame, Loss())
         self._settle()
         self._times.clear()
 
@@ -118,13 +118,13 @@ class Underway:
             analysed = self.answered + self.unanswered
             return {"analysed": analysed, "unanswered": self.unanswered, "lost": self.lost_count}
 
-    def take_lost(self) -> List[Lost]:
+    def take_lost(self) -> List[LostFrame]:
         """The frames that were lost since this was last asked."""
         self._settle()
         with self._lock:
-            found = list(self._untold)
+            untold = list(self._untold)
             self._untold.clear()
-            return found
+            return untold
 
     def complaint(self) -> str:
         """Which frames got no answer and why; nothing when all is well."""
@@ -133,7 +133,7 @@ class Underway:
                 return ""
             if not self._first_lost:
                 return "%d frames got no answer: the worker ended" % self.lost_count
-            numbers = ", ".join(str(one.frame) for one in self._first_lost)
+            numbers = ", ".join(str(lost.frame) for lost in self._first_lost)
             more = ", ..." if self.lost_count > len(self._first_lost) else ""
             what = "frame %s" % numbers if self.lost_count == 1 else "%d frames (%s%s)" % (
                 self.lost_count, numbers, more)  # fmt: skip
@@ -143,13 +143,13 @@ class Underway:
         """Count what finalisers noted."""
         with self._lock:
             while self._dropped:
-                passage, loss = self._dropped.popleft()
+                frame, loss = self._dropped.popleft()
                 if loss.failed:
-                    self._note(Lost(passage.number, "node '%s' failed" % loss.node))
+                    self._note(LostFrame(frame.number, "node '%s' failed" % loss.node))
                 else:
                     self.unanswered += 1
 
-    def _note(self, lost: Lost) -> None:
+    def _note(self, lost: LostFrame) -> None:
         self.lost_count += 1
         self._untold.append(lost)
         if len(self._first_lost) < NAMED:
