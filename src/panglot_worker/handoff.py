@@ -3,10 +3,10 @@
 This is the only place where anything is unpickled, and it reads nothing but what another worker of the same package
 wrote on its private socket; the front passes it on blind.
 
-Shared memory is one file of equal slots for each border between two pools. The front owns it and says with every item
-which slot the result may be put in. Who may write: only the worker that holds the item, only into that slot, and only
-until it replies; by then the slot is the reader's. The reader looks at it where it is, in a private mapping, so that a
-script which works in place changes nothing for whoever may have to run the item again. A slot goes back to the front
+Shared memory is one file of equal berths for each border between two pools. The front owns it and says with every item
+which berth the result may be put in. Who may write: only the worker that holds the item, only into that berth, and only
+until it replies; by then the berth is the reader's. The reader looks at it where it is, in a private mapping, so that a
+script which works in place changes nothing for whoever may have to run the item again. A berth goes back to the front
 when its reader says FREE, or is dead and has been waited for.
 """
 
@@ -36,27 +36,27 @@ class CannotHandOver(Exception):
 
 
 class SharedMemory(NamedTuple):
-    """One worker's mapping of a file with slots of one size."""
+    """One worker's mapping of a file with berths of one size."""
 
     mapping: mmap.mmap
-    slots: int
+    berths: int
     size: int
 
-    def start(self, slot: int) -> int:
-        """Where a slot begins. Raises WireError when there is no such slot."""
-        if not 0 < slot <= self.slots:
-            raise wire.WireError("there is no slot %d" % slot)
-        return (slot - 1) * self.size
+    def start(self, berth: int) -> int:
+        """Where a berth begins. Raises WireError when there is no such berth."""
+        if not 0 < berth <= self.berths:
+            raise wire.WireError("there is no berth %d" % berth)
+        return (berth - 1) * self.size
 
 
-def writing(fd: int, slots: int, size: int) -> SharedMemory:
+def writing(fd: int, berths: int, size: int) -> SharedMemory:
     """The mapping of a pool that writes: what it writes, the next pool sees."""
-    return SharedMemory(mmap.mmap(fd, slots * size), slots, size)
+    return SharedMemory(mmap.mmap(fd, berths * size), berths, size)
 
 
-def reading(fd: int, slots: int, size: int) -> SharedMemory:
+def reading(fd: int, berths: int, size: int) -> SharedMemory:
     """The mapping of a pool that reads. It is private: whatever a script writes to it stays in this process."""
-    return SharedMemory(mmap.mmap(fd, slots * size, access=mmap.ACCESS_COPY), slots, size)
+    return SharedMemory(mmap.mmap(fd, berths * size, access=mmap.ACCESS_COPY), berths, size)
 
 
 class Handoff:
@@ -68,58 +68,58 @@ class Handoff:
         self._open: Dict[int, Tuple[int, Any]] = {}
         self._unseen: List[int] = []
 
-    def pack(self, value: Any, slot: int) -> Tuple[wire.Buffer, bool]:
-        """The body for the next pool, and whether the slot was used. Raises CannotHandOver."""
+    def pack(self, value: Any, berth: int) -> Tuple[wire.Buffer, bool]:
+        """The body for the next pool, and whether the berth was used. Raises CannotHandOver."""
         buffers = _pickled(value)
         lengths = [len(buffer) for buffer in buffers]
         lines = b"".join(LENGTH.pack(length) for length in lengths)
-        room = self.writes.size if slot and self.writes is not None else 0
+        room = self.writes.size if berth and self.writes is not None else 0
         if sum(lengths) >= SHARE_ABOVE and sum(map(_aligned, lengths)) <= room:
-            self._write(slot, buffers)
-            return PREFIX.pack(len(buffers), slot) + lines, True
+            self._write(berth, buffers)
+            return PREFIX.pack(len(buffers), berth) + lines, True
         return b"".join([PREFIX.pack(len(buffers), 0), lines, *buffers]), False
 
-    def _write(self, slot: int, buffers: List[memoryview]) -> None:
+    def _write(self, berth: int, buffers: List[memoryview]) -> None:
         assert self.writes is not None
-        start = self.writes.start(slot)
+        start = self.writes.start(berth)
         for buffer in buffers:
             self.writes.mapping[start : start + len(buffer)] = buffer
             start += _aligned(len(buffer))
 
     def unpack(self, item_id: int, body: wire.Buffer) -> Any:
-        """What the previous pool packed. A slot stays in use until nothing refers to it any more; see `settled`."""
+        """What the previous pool packed. A berth stays in use until nothing refers to it any more; see `settled`."""
         view = memoryview(body)
-        count, slot = PREFIX.unpack_from(view)
+        count, berth = PREFIX.unpack_from(view)
         at = PREFIX.size + count * LENGTH.size
         lengths = [LENGTH.unpack_from(view, PREFIX.size + n * LENGTH.size)[0] for n in range(count)]
-        if slot:
-            view, at = self._look_at(item_id, slot, sum(map(_aligned, lengths))), 0
+        if berth:
+            view, at = self._look_at(item_id, berth, sum(map(_aligned, lengths))), 0
         views = []
         for length in lengths:
             views.append(view[at : at + length])
-            at += _aligned(length) if slot else length
+            at += _aligned(length) if berth else length
         stream, buffers = views[0], views[1:]
         # Scripts may work in place, as they may where all stages are one process.
         writable = [buffer if not buffer.readonly else bytearray(buffer) for buffer in buffers]
         return pickle.loads(stream, buffers=writable)
 
-    def _look_at(self, item_id: int, slot: int, length: int) -> memoryview:
-        """The slot's memory, as an object whose end tells that nothing of the script refers to it any more."""
+    def _look_at(self, item_id: int, berth: int, length: int) -> memoryview:
+        """The berth's memory, as an object whose end tells that nothing of the script refers to it any more."""
         if self.reads is None:
-            raise wire.WireError("an item of slot %d came to a worker that has none" % slot)
-        start = self.reads.start(slot)
+            raise wire.WireError("an item of berth %d came to a worker that has none" % berth)
+        start = self.reads.start(berth)
         whole = (ctypes.c_char * length).from_buffer(self.reads.mapping, start)
-        self._open[item_id] = (slot, weakref.ref(whole, lambda _: self._unseen.append(item_id)))
+        self._open[item_id] = (berth, weakref.ref(whole, lambda _: self._unseen.append(item_id)))
         return memoryview(whole).cast("B")
 
     def settled(self) -> List[int]:
-        """The items whose slots nothing refers to any more, each told once."""
+        """The items whose berths nothing refers to any more, each told once."""
         items, self._unseen = self._unseen, []
         for item_id in items:
-            slot, _ = self._open.pop(item_id)
+            berth, _ = self._open.pop(item_id)
             if self.reads is not None:
                 # Pages a script has written are private copies by now; the next item must not see them.
-                self.reads.mapping.madvise(mmap.MADV_DONTNEED, self.reads.start(slot), self.reads.size)
+                self.reads.mapping.madvise(mmap.MADV_DONTNEED, self.reads.start(berth), self.reads.size)
         return items
 
 

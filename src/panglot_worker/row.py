@@ -51,11 +51,11 @@ class PoolInRow:
         if inspect.isgenerator(output):
             raise TypeError("an answer in parts cannot be handed to another pool: give postprocess no pool of its own")
         output = self.dialect.hand_on(output)
-        body, shared = self.handoff.pack((request.luggage, output), request.slot)
+        body, shared = self.handoff.pack((request.luggage, output), request.berth)
         return Answer("", body, 200, (), wire.PASS | wire.SHARED if shared else wire.PASS)
 
     def serve(self, dialect: Dialect, stages: Stages, port: Port, rerun: bool) -> str:
-        """Run frames as `running.serve` does, and tell the front after each which slots are no longer looked at."""
+        """Run frames as `running.serve` does, and tell the front after each which berths are no longer looked at."""
 
         def after() -> None:
             items = self.handoff.settled()

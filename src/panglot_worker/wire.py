@@ -60,7 +60,7 @@ ERROR = 2
 PASS = 4
 """Flag of a reply: no answer yet. The body is for the next pool of the row, and nobody else reads it."""
 SHARED = 8
-"""Flag of a reply with PASS: what the body names lies in the slot the item was given."""
+"""Flag of a reply with PASS: what the body names lies in the berth the item was given."""
 UNRUN = 16
 """Flag of a reply: the item was cancelled before anything of it was looked at."""
 RETRY = 32
@@ -116,7 +116,7 @@ class Item(NamedTuple):
     seconds_left: float
     head: bytes
     body: Buffer
-    slot: int = 0
+    berth: int = 0
     """The shared memory its result may be put in, for the next pool; 0: none."""
 
 
@@ -185,7 +185,7 @@ def _assemble(
 
 
 Outgoing = Tuple[int, float, bytes, Sequence[Buffer], int, int]
-"""An item as the front sends it: id, seconds left, head, the body in pieces, the body's length, the slot."""
+"""An item as the front sends it: id, seconds left, head, the body in pieces, the body's length, the berth."""
 
 
 def run_frame(items: Iterable[Outgoing], generation: int, flags: int = 0) -> List[Buffer]:
@@ -195,8 +195,8 @@ def run_frame(items: Iterable[Outgoing], generation: int, flags: int = 0) -> Lis
     bodies: List[Buffer] = []
     total = 0
     pack = RUN_ROW.pack
-    for item_id, seconds_left, head, pieces, size, slot in items:
-        rows.append(pack(item_id, seconds_left, len(head), size, slot))
+    for item_id, seconds_left, head, pieces, size, berth in items:
+        rows.append(pack(item_id, seconds_left, len(head), size, berth))
         heads.append(head)
         bodies.extend(pieces)
         total += size
@@ -245,9 +245,9 @@ def run_items(payload: memoryview, count: int) -> List[Item]:
     except struct.error as error:
         raise WireError("a RUN frame ends inside its table: %s" % error) from None
     bodies = heads + sum(row[2] for row in rows)
-    for item_id, seconds_left, head_length, body_length, slot in rows:
+    for item_id, seconds_left, head_length, body_length, berth in rows:
         head = bytes(payload[heads : heads + head_length])
-        items.append(Item(item_id, seconds_left, head, payload[bodies : bodies + body_length], slot))
+        items.append(Item(item_id, seconds_left, head, payload[bodies : bodies + body_length], berth))
         heads += head_length
         bodies += body_length
     if len(rows) != count or bodies != len(payload):

@@ -23,8 +23,8 @@ class Between:
         self.before = Handoff(writes=writing(*self.berths.for_worker()))
         self.after = Handoff(reads=reading(*self.berths.for_worker()))
 
-    def send(self, value: Any, slot: int = 1, item: int = 7) -> tuple[Any, bool]:
-        body, shared = self.before.pack(value, slot)
+    def send(self, value: Any, berth: int = 1, item: int = 7) -> tuple[Any, bool]:
+        body, shared = self.before.pack(value, berth)
         return self.after.unpack(item, bytes(body)), shared
 
 
@@ -50,17 +50,17 @@ VALUES = {
 
 
 @pytest.mark.parametrize("name", VALUES)
-@pytest.mark.parametrize("slot", [0, 1])
-def test_values_come_out_as_they_went_in(name: str, slot: int, between: Between) -> None:
-    value, shared = between.send(VALUES[name], slot)
+@pytest.mark.parametrize("berth", [0, 1])
+def test_values_come_out_as_they_went_in(name: str, berth: int, between: Between) -> None:
+    value, shared = between.send(VALUES[name], berth)
     np.testing.assert_equal(value, VALUES[name])
     large = name in ("a picture", "not contiguous", "by columns", "long bytes")
-    assert shared == (bool(slot) and large)
+    assert shared == (bool(berth) and large)
 
 
-@pytest.mark.parametrize("slot", [0, 1])
-def test_arrays_can_be_worked_on_in_place(slot: int, between: Between) -> None:
-    array, _ = between.send(np.ones(50_000), slot)
+@pytest.mark.parametrize("berth", [0, 1])
+def test_arrays_can_be_worked_on_in_place(berth: int, between: Between) -> None:
+    array, _ = between.send(np.ones(50_000), berth)
     array *= 3
     assert array.sum() == 150_000
 
@@ -132,7 +132,7 @@ def test_what_cannot_be_sent_says_so(value: Any, between: Between) -> None:
 
 def test_a_slot_that_is_none_is_a_broken_stream(between: Between) -> None:
     body, _ = between.before.pack(np.ones(50_000), 1)
-    with pytest.raises(wire.WireError, match="no slot"):
+    with pytest.raises(wire.WireError, match="no berth"):
         between.after.unpack(1, body[:4] + b"\x63\0\0\0" + bytes(body[8:]))
     with pytest.raises(wire.WireError, match="has none"):
         Handoff().unpack(1, body)

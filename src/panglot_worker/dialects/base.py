@@ -48,12 +48,12 @@ class Package(NamedTuple):
 class Request:
     """An item on its way through the stages."""
 
-    __slots__ = ("_head", "body", "id", "luggage", "raw_head", "record", "seconds_left", "slot")
+    __slots__ = ("_head", "berth", "body", "id", "luggage", "raw_head", "record", "seconds_left")
     record: Any
     """What `recording` keeps of the stages for whoever asked; the attribute is not there otherwise."""
 
     def __init__(self, item: wire.Item) -> None:
-        self.id, self.seconds_left, self.raw_head, self.body, self.slot = item
+        self.id, self.seconds_left, self.raw_head, self.body, self.berth = item
         self._head: Optional[wire.Head] = None
         self.luggage: Any = None
         """What a dialect notes while it decodes, for `encode`; it travels along when those are processes apart."""
