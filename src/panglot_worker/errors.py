@@ -2,7 +2,8 @@
 
 Exception
 ├── ClientError   the request is wrong: 400 to 499, the message is sent to the client
-└── EncodeError   the script's result cannot be sent: 500, the message is for the script's author
+├── EncodeError   the script's result cannot be sent: 500, the message is for the script's author
+└── ScriptError   the script cannot be served at all: the load fails, the line is for the script's author
 """
 
 from __future__ import annotations
@@ -13,6 +14,17 @@ from panglot_worker import wire
 
 SCRIPT_ERROR = "the script failed on this request; the server's log says why"
 BAD_RESULT = "the script's result cannot be sent; the server's log says why"
+
+
+class ScriptError(Exception):
+    """The script does not fulfil its dialect's contract. One line for its author: what, where, how to mend it."""
+
+    def __init__(self, problem: str, file: str = "", line: int = 0, fix: str = "") -> None:
+        super().__init__(problem)
+        self.problem = problem
+        self.file = file
+        self.line = line
+        self.fix = fix
 
 
 class ClientError(Exception):

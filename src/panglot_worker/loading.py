@@ -15,20 +15,9 @@ from typing import Any, Dict, Iterator, NamedTuple, Optional
 from panglot_worker import wire
 from panglot_worker.compat import devices
 from panglot_worker.dialects.base import Package
-from panglot_worker.errors import described
+from panglot_worker.errors import ScriptError, described
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-
-
-class ScriptError(Exception):
-    """The script does not fulfil its dialect's contract. One line for its author: what, where, how to mend it."""
-
-    def __init__(self, problem: str, file: str = "", line: int = 0, fix: str = "") -> None:
-        super().__init__(problem)
-        self.problem = problem
-        self.file = file
-        self.line = line
-        self.fix = fix
 
 
 class LoadFailure(NamedTuple):

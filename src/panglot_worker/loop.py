@@ -20,6 +20,7 @@ from typing import Any, Callable, Dict, NamedTuple, Optional
 from panglot_worker import dialects, loading, whole_lines, wire
 from panglot_worker.compat import pictures
 from panglot_worker.dialects.base import AsksForRow, Dialect, Package, Stages
+from panglot_worker.errors import ScriptError
 from panglot_worker.port import FrontGone, Port
 
 F_SETSIG = 10
@@ -190,7 +191,7 @@ def leave_network(package: Package, own_process: bool) -> None:
     if package.settings.get("worker_net") != "none":
         return
     if not own_process:
-        raise loading.ScriptError("--worker-net none needs a process of its own", fix="leave out --inline")
+        raise ScriptError("--worker-net none needs a process of its own", fix="leave out --inline")
     from panglot_worker import netguard
 
     netguard.leave_network()

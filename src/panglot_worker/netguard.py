@@ -15,7 +15,7 @@ import time
 from typing import Any, Callable, Dict, List, Sequence, Set, Tuple
 
 from panglot_worker import current, wire
-from panglot_worker.loading import ScriptError
+from panglot_worker.errors import ScriptError
 from panglot_worker.net import addresses
 from panglot_worker.net.hosts import ANY_PORT, AddressRefused, Allowed
 from panglot_worker.port import Frame, Port

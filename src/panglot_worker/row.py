@@ -7,8 +7,8 @@ from typing import Any, Dict
 
 from panglot_worker import wire
 from panglot_worker.dialects.base import Answer, Dialect, Request, Stages
+from panglot_worker.errors import ScriptError
 from panglot_worker.handoff import Handoff, reading, writing
-from panglot_worker.loading import ScriptError
 from panglot_worker.port import Port
 from panglot_worker.running import Runner, run_frames
 

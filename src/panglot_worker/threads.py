@@ -8,7 +8,7 @@ import threading
 import time
 from typing import Any, Callable, Dict, List, Optional, Set
 
-from panglot_worker.loading import ScriptError
+from panglot_worker.errors import ScriptError
 
 PAUSE = 0.02
 POOL_FILE = concurrent.futures.thread.__file__

@@ -3,6 +3,7 @@ or became a daemon."""
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import signal
@@ -42,9 +43,9 @@ def before(request: pytest.FixtureRequest) -> Iterator[list[str]]:
 
 
 def started(server: Server, kinds: tuple[str, ...] = KINDS) -> list[psutil.Process]:
-    found = [psutil.Process(server.predict([kind, "300"]).json()) for kind in kinds]
-    assert all(process.is_running() for process in found)
-    return found
+    children = [psutil.Process(server.predict([kind, "300"]).json()) for kind in kinds]
+    assert all(process.is_running() for process in children)
+    return children
 
 
 def gone(processes: list[psutil.Process]) -> bool:
@@ -58,7 +59,13 @@ def gone(processes: list[psutil.Process]) -> bool:
 
 
 def zombies(server: Server) -> list[psutil.Process]:
-    return [one for one in psutil.Process(server.process.pid).children() if one.status() == psutil.STATUS_ZOMBIE]
+    """Children of the server that have ended and were not waited for; one that has gone meanwhile is none."""
+    left = []
+    for child in psutil.Process(server.process.pid).children():
+        with contextlib.suppress(psutil.NoSuchProcess):
+            if child.status() == psutil.STATUS_ZOMBIE:
+                left.append(child)
+    return left
 
 
 def test_they_end_with_their_worker_and_with_the_server(before: list[str]) -> None:

@@ -31,7 +31,7 @@ from panglot.tools.bench.process_cost import tree
 from panglot.tools.bench.target import Batches
 from panglot.tools.listening import listener
 from support.browser import browsing
-from support.server import PACKAGES, ROOT, Server, panglot, serving
+from support.server import PACKAGES, ROOT, Server, panglot, serving, wait_until
 
 ECHO = ROOT / "benchmarks" / "overhead" / "packages" / "echo_batch"
 SLEEPY = PACKAGES / "check_sleepy"
@@ -396,11 +396,13 @@ def test_wrong_uses_are_told_in_one_line(words: tuple[str, ...], said: str) -> N
 
 
 def test_somebody_without_patience_gets_what_there_is(echo: Server) -> None:
+    before = echo.metric("panglot_requests_total", status="200")
     words = [sys.executable, "-m", "panglot", "bench", echo.url, "{}", "--concurrency", "1,2", "--duration", "1.5"]
     process = subprocess.Popen(
         [*words, "--warmup", "0", "--no-autolog"], stdout=subprocess.PIPE, text=True, start_new_session=True, cwd=ROOT
     )
-    time.sleep(3)
+    wait_until(lambda: echo.metric("panglot_requests_total", status="200") > before)
+    time.sleep(2)
     os.killpg(process.pid, signal.SIGINT)
     said, _ = process.communicate(timeout=30)
     assert "1 at once" in said

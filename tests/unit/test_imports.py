@@ -158,6 +158,42 @@ def test_there_are_no_import_cycles() -> None:
         visit(name, ())
 
 
+def folder_of(name: str, path: Path) -> str:
+    """The folder of ours a module belongs to: a dialect's own, a room such as `web`, or, outside of all, the module."""
+    folders = name.split(".") if path.name == "__init__.py" else name.split(".")[:-1]
+    depth = 3 if folders[1:2] == ["dialects"] else 2
+    return ".".join(folders[:depth]) if len(folders) > 1 else name
+
+
+def test_there_are_no_cycles_between_folders() -> None:
+    """Wherever the import stands: in a function, or only for type checkers."""
+    files = {module_name(path): path for path in [*FRONT, *WORKER]}
+    graph: dict[str, set[str]] = {}
+    for name, path in files.items():
+        folder = folder_of(name, path)
+        others = {folder_of(other, files[other]) for other in inside(path, set(files))} - {folder}
+        graph.setdefault(folder, set()).update(others)
+    single = {name for name in files if name in graph and files[name].name != "__init__.py"}
+    for folder in single:  # modules beside each other are in one folder
+        graph[folder] -= single
+    while leaves := {folder for folder, others in graph.items() if not others & graph.keys()}:
+        for folder in leaves:
+            del graph[folder]
+    assert graph == {}
+
+
+def inside(path: Path, known: set[str]) -> set[str]:
+    """The modules of ours that a file imports anywhere."""
+    reached = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            reached |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            inner = [f"{node.module}.{alias.name}" for alias in node.names]
+            reached |= {name if name in known else str(node.module) for name in inner}
+    return reached & known
+
+
 def loaded_by(code: str) -> set[str]:
     done = subprocess.run(
         [sys.executable, "-c", f"import sys; {code}; print('\\n'.join(sys.modules))"],

@@ -51,65 +51,9 @@ def undocumented(body: list[ast.stmt], inside: str = "") -> Iterator[str]:
             yield inside + node.name
 
 
-STILL_UNDOCUMENTED = {
-    "panglot/dialects/evals/contract.py:contract",
-    "panglot/dialects/megflow/ask.py:ask",
-    "panglot/dialects/megflow/command.py:draw",
-    "panglot/dialects/megflow/debugger.py:Debugger.connected",
-    "panglot/dialects/megflow/detect.py:refuse_same_ports",
-    "panglot/dialects/paddle/ask.py:ask",
-    "panglot/dialects/paddle/contract.py:serving_error",
-    "panglot/dialects/paddle/inputs.py:classify",
-    "panglot/dialects/paddle/shape.py:by_driver",
-    "panglot/dialects/paddle/shape.py:by_steps",
-    "panglot/dialects/tiinfer/ask.py:ask",
-    "panglot/dialects/tiinfer/contract.py:contract",
-    "panglot/dialects/tiinfer/detect.py:split_problems",
-    "panglot/tools/check/report.py:show_input",
-    "panglot_worker/dialects/evals/__init__.py:Evals.decode",
-    "panglot_worker/dialects/evals/__init__.py:Evals.encode",
-    "panglot_worker/dialects/evals/__init__.py:Evals.failure",
-    "panglot_worker/dialects/evals/__init__.py:Evals.load",
-    "panglot_worker/dialects/evals/script.py:Second.create",
-    "panglot_worker/dialects/evals/script.py:Third.create",
-    "panglot_worker/dialects/megflow/__init__.py:Megflow.describe",
-    "panglot_worker/dialects/megflow/__init__.py:Megflow.load",
-    "panglot_worker/dialects/megflow/alone.py:start",
-    "panglot_worker/dialects/megflow/builtin.py:Demux.exec",
-    "panglot_worker/dialects/megflow/builtin.py:DynDemux.exec",
-    "panglot_worker/dialects/megflow/builtin.py:ImageInput.exec",
-    "panglot_worker/dialects/megflow/builtin.py:Reorder.exec",
-    "panglot_worker/dialects/megflow/channels.py:Channel.drop_reader",
-    "panglot_worker/dialects/megflow/channels.py:Channel.put",
-    "panglot_worker/dialects/megflow/envelope.py:Contents.copy",
-    "panglot_worker/dialects/megflow/servers.py:BytesServer.encode",
-    "panglot_worker/dialects/megflow/servers.py:ImageServer.encode",
-    "panglot_worker/dialects/megflow/shared.py:Router.put",
-    "panglot_worker/dialects/megflow/streams.py:Stream.progress",
-    "panglot_worker/dialects/megflow/surviving.py:orphan",
-    "panglot_worker/dialects/megflow/video.py:VideoServer.panglot_attach",
-    "panglot_worker/dialects/megflow/video_input.py:VideoInput.exec",
-    "panglot_worker/dialects/modelarts/__init__.py:Modelarts.failure",
-    "panglot_worker/dialects/modelarts/__init__.py:Modelarts.load",
-    "panglot_worker/dialects/modelarts/__init__.py:Modelarts.postprocess",
-    "panglot_worker/dialects/paddle/__init__.py:Paddle.decode",
-    "panglot_worker/dialects/paddle/__init__.py:Paddle.load",
-    "panglot_worker/dialects/paddle/__init__.py:Paddle.preprocess",
-    "panglot_worker/dialects/paddle/batching.py:same",
-    "panglot_worker/dialects/paddle/describing.py:describe",
-    "panglot_worker/dialects/paddle/engine.py:Driven.infer",
-    "panglot_worker/dialects/paddle/redirect.py:Redirected.enable_use_gpu",
-    "panglot_worker/dialects/paddle/requests.py:Reader.from_fields",
-    "panglot_worker/dialects/tiinfer/__init__.py:Tiinfer.load",
-    "panglot_worker/dialects/tiinfer/model.py:Service.load",
-    "panglot_worker/shims/sitecustomize.py:start",
-}
-"""May only get shorter."""
-
-
 def test_long_public_functions_have_docstrings(trees: dict[str, ast.Module]) -> None:
     without = {f"{name}:{function}" for name, tree in trees.items() for function in undocumented(tree.body)}
-    assert sorted(without - STILL_UNDOCUMENTED) == []
+    assert sorted(without) == []
 
 
 def test_modules_and_public_classes_have_docstrings(trees: dict[str, ast.Module]) -> None:

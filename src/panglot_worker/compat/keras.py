@@ -8,7 +8,7 @@ import os
 import sys
 from typing import Iterator, Optional
 
-from panglot_worker.loading import ScriptError
+from panglot_worker.errors import ScriptError
 
 VARIABLE = "TF_USE_LEGACY_KERAS"
 SAVED_MODEL = "saved_model.pb"

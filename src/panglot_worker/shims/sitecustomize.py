@@ -17,6 +17,7 @@ ALWAYS, FALLBACK = (os.path.join("platform", kind) for kind in ("always", "fallb
 
 
 def start() -> None:
+    """Put the platform's fallbacks behind the environment's own packages and run what a platform wants at start."""
     path = [entry for entry in sys.path if os.path.abspath(entry) != HERE]
     last = [entry for entry in path if entry.endswith(FALLBACK)]
     sys.path[:] = [entry for entry in path if entry not in last] + last

@@ -11,6 +11,7 @@ from panglot.errors import StartError
 
 
 def ask(about: About, given: Given) -> Ask:
+    """Make the request that sends one input to a graph: bytes as they are, pictures with their media type."""
     if about.path.endswith("/bytes"):
         return Ask(about.path, Json(given.value) if given.file is None else Whole(given.file, OCTETS))
     if about.path == "/start/":

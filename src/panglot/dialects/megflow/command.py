@@ -81,6 +81,7 @@ def config_file(plugin: str, config: str) -> Path:
 
 
 def draw(package: Any) -> str:
+    """Write the graph's picture beside its file and return where it is."""
     from panglot.dialects.megflow.types import types_of
     from panglot_worker.graphs import configuration, picture
 

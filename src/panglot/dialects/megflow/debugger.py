@@ -45,6 +45,7 @@ class Debugger:
         self.busy = False
 
     async def connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Serve one WebSocket client of the debugger; a second one at the same time is refused."""
         try:
             async with asyncio.timeout(HEAD_WITHIN):
                 head = await reader.readuntil(b"\r\n\r\n")

@@ -183,6 +183,7 @@ def server_nodes(config: Config, graph: str, path: str) -> Iterator[dict[str, An
 
 
 def refuse_same_ports(config: Config, servers: list[dict[str, Any]]) -> None:
+    """Raise StartError where two server nodes of a graph ask for the same port."""
     taken: dict[int, str] = {}
     for server in servers:
         port, node = server["port"], server["node"]

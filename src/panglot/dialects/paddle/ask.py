@@ -7,6 +7,7 @@ from panglot.errors import StartError
 
 
 def ask(about: About, given: Given) -> Ask:
+    """Make the request that sends one input to a Paddle script: JSON, a form with its field, or the whole file."""
     if given.file is None:
         return Ask(about.path, Json(given.value))
     if about.field:

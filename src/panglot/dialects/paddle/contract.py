@@ -51,6 +51,7 @@ def _serving(path: str) -> InferRoute:
 
 
 def serving_error(fault: Fault, request_id: str) -> Words:
+    """Word a fault as Paddle Serving does: numbered, and 200 where its pipelines answer 200."""
     answer = {
         "err_no": NUMBERS.get(fault.code, 10000),
         "err_msg": fault.message,

@@ -36,6 +36,9 @@ class Input(NamedTuple):
 
 
 def classify(name: str, argument: Argument | None = None) -> Input:
+    """Say what an argument of the script holds, judged by its name and default: text, a path or a folder, a picture or
+    not.
+    """
     word = name.lower()
     if TEXT.search(word) and not PLACES.search(word):
         return Input(name, "text", False)

@@ -84,6 +84,7 @@ def by_steps(
     script: Path, tree: ast.Module, driver: drivers.Driver | None, methods: dict[str, Function],
     arguments: tuple[parser.Argument, ...],
 ) -> dict[str, Any]:  # fmt: skip
+    """Describe a script whose engine is asked step by step: preprocess, run and postprocess for each request."""
     wanted, whole = inputs.of_engine(driver, methods["preprocess"], arguments)
     names = driver.names if driver is not None else ()
     if driver is not None and len(names) < 2:
@@ -119,6 +120,7 @@ def by_driver(
     script: Path, tree: ast.Module, driver: drivers.Driver, methods: dict[str, Function],
     arguments: tuple[parser.Argument, ...], reason: str,
 ) -> dict[str, Any]:  # fmt: skip
+    """Describe a script whose own driver function is called for each request, since the steps cannot be told apart."""
     wanted = inputs.of_driver(driver, methods, arguments)
     if not wanted:
         raise StartError(

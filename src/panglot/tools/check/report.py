@@ -40,6 +40,7 @@ def show_keys(console: Console, verdicts: Sequence[Verdict]) -> None:
 
 
 def show_input(console: Console, compared: Compared) -> None:
+    """Print how one input fared: its problem, or a line for every stage that was compared."""
     from rich.text import Text
 
     console.print(Text(visible(compared.name), "bold"))

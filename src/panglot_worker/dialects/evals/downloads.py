@@ -12,7 +12,7 @@ import tempfile
 import time
 from typing import Any, BinaryIO, Callable, Dict, Iterator, NamedTuple, Sequence
 
-from panglot_worker.loading import ScriptError
+from panglot_worker.errors import ScriptError
 from panglot_worker.net.hosts import AddressRefused
 from panglot_worker.video.guarded import HttpStream, TooLarge, Unreachable
 

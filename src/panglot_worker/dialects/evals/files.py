@@ -10,7 +10,7 @@ import tarfile
 from typing import Any, Dict
 
 from panglot_worker.dialects.evals.downloads import Downloads
-from panglot_worker.loading import ScriptError
+from panglot_worker.errors import ScriptError
 
 LARGE = 256 << 20
 FICLONE = 0x40049409

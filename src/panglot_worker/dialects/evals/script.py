@@ -19,7 +19,7 @@ from typing import Any, Callable, Dict, List, Optional, Sequence
 from panglot_worker.dialects.base import Package
 from panglot_worker.dialects.evals import oldpython
 from panglot_worker.dialects.evals.failures import FAILED, Failed, WrongShape
-from panglot_worker.loading import ScriptError
+from panglot_worker.errors import ScriptError
 
 REQID = "xx"
 """What scripts saw as the id of every request."""

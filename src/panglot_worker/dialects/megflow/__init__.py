@@ -14,10 +14,10 @@ from panglot_worker.dialects.megflow import images, plugins
 from panglot_worker.dialects.megflow.gateway import Gateway
 from panglot_worker.dialects.megflow.node_rates import INSTANCE
 from panglot_worker.dialects.megflow.runtime import Runtime
-from panglot_worker.errors import described
+from panglot_worker.errors import ScriptError, described
 from panglot_worker.graphs import configuration
 from panglot_worker.graphs.errors import GraphError
-from panglot_worker.loading import ScriptError, script_traceback
+from panglot_worker.loading import script_traceback
 from panglot_worker.port import Port
 from panglot_worker.video import interpreter
 from panglot_worker.video.ledger import Ledger

@@ -13,6 +13,7 @@ from panglot_worker.compat import pictures
 from panglot_worker.dialects.base import Package
 from panglot_worker.dialects.megflow import images, plugins
 from panglot_worker.dialects.megflow.runtime import Runtime
+from panglot_worker.errors import ScriptError
 from panglot_worker.graphs import configuration
 from panglot_worker.graphs.errors import GraphError
 
@@ -75,7 +76,7 @@ def start(package: Package, progress: Any) -> Runtime:
 
 def as_script_error(error: BaseException) -> BaseException:
     if isinstance(error, GraphError):
-        return loading.ScriptError(error.problem, error.file, error.line, error.fix)
+        return ScriptError(error.problem, error.file, error.line, error.fix)
     return error
 
 

@@ -21,8 +21,8 @@ from panglot_worker.dialects.paddle.model_files import Explained
 from panglot_worker.dialects.paddle.private_files import PrivateFiles
 from panglot_worker.dialects.paddle.redirect import InWorker, Redirection
 from panglot_worker.dialects.paddle.requests import Reader, Upload, Value, Wanted
-from panglot_worker.errors import ClientError
-from panglot_worker.loading import ScriptError, import_script
+from panglot_worker.errors import ClientError, ScriptError
+from panglot_worker.loading import import_script
 
 ENGINE = "InferenceEngine"
 PREDICT = b"/predict"
@@ -60,6 +60,7 @@ class Paddle(Dialect):
     # Loading
 
     def load(self, progress: Callable[[str], None]) -> Stages:
+        """Build the script's engine with our paths and devices in place of its own, and return its stages."""
         folder = os.path.dirname(self.package.script)
         if sys.path[0] != folder:
             sys.path.insert(0, folder)
@@ -160,6 +161,9 @@ class Paddle(Dialect):
     # A request
 
     def decode(self, request: Request) -> Inputs:
+        """Read the inputs out of a request: a body of ours on /predict, key and value as Paddle Serving's clients send
+        them.
+        """
         head = request.head
         if head.route == PREDICT:
             content_type = head.content_type.decode("latin-1")
@@ -187,6 +191,7 @@ class Paddle(Dialect):
         return found
 
     def preprocess(self, inputs: Inputs) -> Any:
+        """Run the script's preprocess on one request's inputs, written to files where it wants paths."""
         try:
             with self._blaming(inputs):
                 return self.source.prepare(self._placed(inputs))

@@ -10,7 +10,7 @@ import sys
 from types import ModuleType
 from typing import Any, List, Optional, Tuple
 
-from panglot_worker.loading import ScriptError
+from panglot_worker.errors import ScriptError
 
 
 def parse(module: ModuleType, script: str, driver: str, function: str) -> Any:

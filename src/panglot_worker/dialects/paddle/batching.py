@@ -112,6 +112,7 @@ def differs(function: Run, inputs: List[Any]) -> str:
 
 
 def same(one: Any, other: Any) -> bool:
+    """Whether two results are equal in structure, shape, type and, but for rounding, in their numbers."""
     import numpy
 
     if isinstance(one, (list, tuple)):

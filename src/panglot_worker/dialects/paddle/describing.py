@@ -14,6 +14,7 @@ from panglot_worker.dialects.paddle.requests import Wanted
 def describe(
     package: Package, kind: Any, wanted: List[Wanted], names: List[str], samples: Optional[Dict[str, str]]
 ) -> Dict[str, Any]:
+    """What the worker tells the front about this script's requests and answers, for documents and examples."""
     return {
         "entry": package.options.get("entry", "InferenceEngine"),
         "stages": ["preprocess", "postprocess"] if package.options.get("shape") == "engine" else [],

@@ -92,6 +92,7 @@ class Driven(Source):
             setattr(module, parses, lambda *given, **named: self.arguments)
 
     def infer(self, inputs: Dict[str, str]) -> Any:
+        """Call the script's driver on one request's inputs. Raises DriverEnded where it ends the process."""
         self.put(inputs)
         try:
             return self.driver(self.arguments) if self.takes_arguments else self.driver()

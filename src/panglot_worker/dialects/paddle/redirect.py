@@ -160,6 +160,9 @@ class Redirected:
             self._panglot_super("enable_onednn", *given)
 
     def enable_use_gpu(self, *given: Any, **named: Any) -> None:
+        """Follow --device: the CPU where it says so, a clear error where there is no GPU, else what the script asked
+        for.
+        """
         worker = self._panglot.worker
         if worker is not None and worker.on_cpu:
             self._panglot.say("the script asks for a GPU; --device cpu gives it the CPU")

@@ -80,6 +80,7 @@ class Reader(NamedTuple):
         return self.from_fields(dict(zip(keys, values)))
 
     def from_fields(self, fields: Dict[str, Any]) -> Dict[str, Value]:
+        """Match the fields of a request with the script's inputs. Raises ClientError for unknown and missing ones."""
         wanted = self.wanted
         known: Dict[str, Wanted] = {}
         for one in wanted:

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any, Callable, Dict, Optional
 from panglot_worker.bodies import codec, schema
 from panglot_worker.bodies.codec import File
 from panglot_worker.dialects.base import Answer, Dialect, Package, Request, Stages
-from panglot_worker.loading import ScriptError, import_script
+from panglot_worker.errors import ScriptError
+from panglot_worker.loading import import_script
 from panglot_worker.results import with_one
 
 if TYPE_CHECKING:

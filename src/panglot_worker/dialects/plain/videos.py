@@ -7,7 +7,7 @@ import urllib.parse
 from typing import Any, Callable, Dict, Iterator, NamedTuple, Optional
 
 from panglot_worker.dialects.base import Package, Request, Stages
-from panglot_worker.loading import ScriptError
+from panglot_worker.errors import ScriptError
 from panglot_worker.video import interpreter
 from panglot_worker.video.decoder_process import DecoderProcess, Ended, Sampling, VideoSource
 from panglot_worker.video.limits import limits_of, rules_for_clients

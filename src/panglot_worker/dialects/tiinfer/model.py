@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Callable, Dict, List, Optional, Type, Uni
 
 from panglot_worker.bodies import schema
 from panglot_worker.dialects.base import Answer, Problem, Stages
-from panglot_worker.loading import ScriptError
+from panglot_worker.errors import ScriptError
 from panglot_worker.results import with_one
 
 if TYPE_CHECKING:

@@ -10,7 +10,8 @@ from panglot_worker.dialects.acme.bodies import question_of
 
 from panglot_worker.bodies import codec
 from panglot_worker.dialects.base import Answer, Dialect, Request, Stages
-from panglot_worker.loading import ScriptError, import_script
+from panglot_worker.errors import ScriptError
+from panglot_worker.loading import import_script
 
 
 class Acme(Dialect):

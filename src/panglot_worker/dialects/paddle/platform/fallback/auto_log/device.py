@@ -48,6 +48,9 @@ class GpuInfo:
         self.gpu_id = gpu_id
 
     def used(self):
+        """Return the megabytes in use and the utilisation in per cent of the GPU, or None for both where nvidia-smi
+        says nothing.
+        """
         query = "--query-gpu=memory.used,utilization.gpu"
         line = said("nvidia-smi", "-i", str(self.gpu_id), query, "--format=csv,noheader,nounits").strip()
         try:
