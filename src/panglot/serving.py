@@ -24,6 +24,7 @@ from panglot.errors import Unanswered
 from panglot.file_changes import changes
 from panglot.journal import Journal
 from panglot.metrics import Metrics
+from panglot.models import FIRST_VERSION, Model, only
 from panglot.package import Package
 from panglot.settings import Settings
 from panglot.tracing import Tracing
@@ -79,7 +80,7 @@ def _run(
 
 
 class Serving:
-    """One running server: it owns the engine, the fronts and the listening sockets. `front` is the first of them."""
+    """One running server: it owns the engine, the fronts and the listening sockets."""
 
     def __init__(
         self,
@@ -92,20 +93,23 @@ class Serving:
     ) -> None:
         self.package = package
         self.settings = settings
+        self.rules = rules
         self.metrics = Metrics()
         if journal is not None:
             self.metrics.log_lines_dropped = lambda: journal.dropped
         self.engine = LocalEngine(package, settings, self.metrics)
         contract = dialects.contract(package, settings)
         room = Room(settings)
-        self.fronts = [
-            Front(package, settings, self.engine, self.metrics, rules, front_contract, room)
-            for front_contract in (contract, *(listener.contract for listener in contract.listeners))
-        ]
-        self.front = self.fronts[0]
+        self.model = Model(
+            package.name, FIRST_VERSION, package, settings, self.engine, self.metrics, contract, room,
+        )  # fmt: skip
+        self.views = [self.model, *(self.model.at(listener.contract) for listener in contract.listeners)]
+        """The model as each front has it."""
+        for view in self.views:
+            view.try_line = functools.partial(_try_line, view, bool(rules.token))
+        self.fronts = [Front(only(view), settings, self.metrics, rules, room) for view in self.views]
         for front in self.fronts:
             front.app = app.build(front)
-            front.try_line = functools.partial(self._try_line, front)
         self.web = listeners.Listeners(self.fronts, sockets, tls)
         self.url = self.web.urls[0]
         self.tracing = Tracing(settings.otel_endpoint, package.name) if settings.otel_endpoint else None
@@ -123,8 +127,8 @@ class Serving:
         await self.web.start()
         await self.engine.start()
         watchers = [asyncio.ensure_future(self._watch())] if self.settings.reload else []
-        background = [(front, front.contract.runs_with_server) for front in self.fronts]
-        watchers += [asyncio.ensure_future(run(front)) for front, run in background if run is not None]
+        background = [(view, view.contract.runs_with_server) for view in self.views]
+        watchers += [asyncio.ensure_future(run(view, self.rules)) for view, run in background if run is not None]
         try:
             await self._until_ready()
             if not self.stopped.is_set():
@@ -169,8 +173,8 @@ class Serving:
 
     async def _until_ready(self) -> None:
         log.info("listening on %s, loading %s", self.url, self.package.name)
-        for front, url in zip(self.fronts[1:], self.web.urls[1:], strict=True):
-            log.info("listening on %s too, for %s", url, front.contract.routes[0].target)
+        for view, url in zip(self.views[1:], self.web.urls[1:], strict=True):
+            log.info("listening on %s too, for %s", url, view.contract.routes[0].target)
         began = time.monotonic()
         ready = asyncio.ensure_future(self.engine.ready.wait())
         stopped = asyncio.ensure_future(self.stopped.wait())
@@ -189,15 +193,7 @@ class Serving:
 
     def _say_ready(self) -> None:
         log.info("%s is ready on %s (%s)", self.package.name, self.url, self.package.dialect)
-        log.info("try: %s", self.front.try_line(self.url))
-
-    def _try_line(self, front: Front, base: str) -> str:
-        """The line of curl that asks the script of a front, by what its worker says about it."""
-        route = front.contract.routes[0]
-        path = route.path + ("any" if route.prefix else "")
-        api = self.engine.description.get("api", {})
-        about = asking.about_package(self.package, path, api)
-        return try_line(base, about, self.package.folder, bool(front.access.token))
+        log.info("try: %s", self.model.try_line(self.url))
 
     # Stopping
 
@@ -206,8 +202,8 @@ class Serving:
         self.engine.draining = True
         for front in self.fronts:
             front.draining = True
-            if front.contract.refuses_in_drain:
-                self.engine.closed = True
+        if any(view.contract.refuses_in_drain for view in self.views):
+            self.engine.closed = True
         log.info("stopping; %d request(s) to finish", self.web.unanswered())
         draining = asyncio.ensure_future(self.web.drain())
         forced = asyncio.ensure_future(self.forced.wait())
@@ -217,6 +213,14 @@ class Serving:
         unanswered = self.web.unanswered()
         if unanswered:
             raise Unanswered(unanswered)
+
+
+def _try_line(model: Model, token: bool, base: str) -> str:
+    """The line of curl that asks a model, by what its worker says about it."""
+    route = model.contract.routes[0]
+    path = route.path + ("any" if route.prefix else "")
+    about = asking.about_package(model.package, path, model.description.get("api", {}))
+    return try_line(base, about, model.package.folder, token)
 
 
 class LoadingLine:

@@ -18,7 +18,7 @@ from panglot.web.front import Front
 from panglot.web.head import RequestHead
 from panglot.web.protocol import HttpConnection
 from panglot_worker import wire
-from support.still import StillEngine, still_front
+from support.still import StillEngine, still_front, still_model
 
 LIMITS: dict[str, Any] = {
     "max_body": 64, "max_header": 200, "max_headers": 600, "max_header_count": 12, "max_request_line": 200,
@@ -141,7 +141,7 @@ class Pipe(asyncio.Transport):
 
 
 async def talk(front: Front, config: Config, pieces: Iterable[bytes]) -> Talk:
-    front.engine = engine = Echo()
+    still_model(front).engine = engine = Echo()
     pipe, connection = Pipe(), HttpConnection(front, config, ServerState(), asyncio.get_running_loop())
     connection.connection_made(pipe)
     for piece in pieces:

@@ -12,6 +12,7 @@ from panglot.asking.try_line import try_line
 from panglot.engine.call import Call, Fault
 from panglot.engine.engine import READY, Trouble
 from panglot.metrics import Metrics
+from panglot.models import Model, only
 from panglot.package import Package
 from panglot.settings import Settings
 from panglot.web.access import Access
@@ -61,7 +62,15 @@ def still_front(
     engine = StillEngine({"api": api} if api is not None else {}, state)
     chosen = Settings(**settings)
     contract = dialects.contract(package, chosen)
-    front = Front(package, chosen, engine, Metrics(), Access(token, hosts), contract, Room(chosen))
     about = About("plain", contract.routes[0].path, {}, api or {})
-    front.try_line = lambda base: try_line(base, about, folder, bool(token))
-    return front
+    metrics, room = Metrics(), Room(chosen)
+    model = Model(name, "1", package, chosen, engine, metrics, contract, room)
+    model.try_line = lambda base: try_line(base, about, folder, bool(token))
+    return Front(only(model), chosen, metrics, Access(token, hosts), room)
+
+
+def still_model(front: Front) -> Model:
+    """The only model of a front."""
+    model = front.models.default
+    assert model is not None
+    return model

@@ -16,7 +16,7 @@ from panglot.web.bodies import answer_content, portable, request_content
 from panglot.web.contract import PUBLIC, Contract, InferRoute, Page, Words
 from panglot.web.openapi import NEUTRAL, document, operation_names
 from support.server import Server, serving
-from support.still import still_front
+from support.still import still_front, still_model
 
 BINARY = {"type": "string", "format": "binary"}
 PACKAGES = ("documented_json", "documented_form", "documented_hostile", "documented_stream")
@@ -72,7 +72,8 @@ def test_is_valid(package: str) -> None:
 
 
 def test_is_valid_before_the_script_is_ready() -> None:
-    found = document(still_front(state="loading"))
+    front = still_front(state="loading")
+    found = document(front, still_model(front))
     validate(found)
     content = found["paths"]["/predict"]["post"]["requestBody"]["content"]
     assert list(content) == ["application/json", "multipart/form-data", "application/octet-stream"]
@@ -214,8 +215,8 @@ def test_a_platform_has_its_own_routes_and_words() -> None:
     front = still_front()
     routes = (InferRoute("/", "/"), InferRoute("/models/", "/models/", prefix=True))
     pages = (Page("/health", PUBLIC, app.live), Page("/metrics", PUBLIC, app.metrics))
-    front.contract = Contract(routes, words, pages)
-    found = document(front)
+    still_model(front).contract = Contract(routes, words, pages)
+    found = document(front, still_model(front))
     validate(found)
     assert set(found["paths"]["/"]) == {"get", "post"}
     assert found["paths"]["/models/{name}"]["post"]["operationId"] == "models"

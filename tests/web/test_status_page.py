@@ -19,7 +19,7 @@ from panglot.web import status_page
 from panglot.web.base_url import base_url
 from support.browser import browsing
 from support.server import Server, serving
-from support.still import StillEngine, still_front
+from support.still import StillEngine, still_front, still_model
 
 HOSTILE = "<script>alert(1)</script>\"'&\u202e\x1b[31m\x00\ud800"
 BASE = "http://127.0.0.1:8080"
@@ -95,14 +95,14 @@ def test_a_strange_host_is_not_repeated() -> None:
 
 def test_everything_inserted_is_harmless() -> None:
     front = still_front({"example": {"kind": "json", "value": {HOSTILE[:-1]: HOSTILE[:-1]}}}, name=HOSTILE, dev=True)
-    engine = front.engine
+    engine = still_model(front).engine
     assert isinstance(engine, StillEngine)
     engine.troubles = [Trouble(0.0, HOSTILE, HOSTILE, f"Traceback:\n\t{HOSTILE}\n{HOSTILE}")]
     row = dict.fromkeys(("pool", "index", "pid", "served", "in_flight", "seconds"), 1)
     engine.rows = [{**row, "state": HOSTILE, "step": HOSTILE}]
     front.recent.append((0.0, HOSTILE.encode("latin-1", "replace"), HOSTILE, 200, 10, 1, (1, 2, 3, 4, 5)))
     for dev in (True, False):
-        text = status_page.render(still_with(front, dev), BASE)
+        text = rendered(still_with(front, dev))
         text.encode()
         assert "<script" not in text
         assert not re.search("[\x00-\x08\x0b-\x1f\u202e]", text)
@@ -110,23 +110,27 @@ def test_everything_inserted_is_harmless() -> None:
 
 
 def still_with(front: status_page.Front, dev: bool) -> status_page.Front:
-    other = still_front(front.engine.description["api"], name=HOSTILE, dev=dev)
-    other.engine, other.recent = front.engine, front.recent
+    other = still_front(still_model(front).description["api"], name=HOSTILE, dev=dev)
+    still_model(other).engine, other.recent = still_model(front).engine, front.recent
     return other
+
+
+def rendered(front: status_page.Front) -> str:
+    return status_page.render(front, still_model(front), BASE)
 
 
 @pytest.mark.parametrize("state", ["loading", "draining", "back-off"])
 def test_follows_a_server_that_is_not_ready(state: str) -> None:
-    text = status_page.render(still_front(state=state), BASE)
+    text = rendered(still_front(state=state))
     assert f'<p class="state {state}">{state}</p>' in text
     assert 'http-equiv="refresh"' in text
-    assert 'http-equiv="refresh"' not in status_page.render(still_front(), BASE)
+    assert 'http-equiv="refresh"' not in rendered(still_front())
 
 
 def test_a_very_long_traceback_keeps_its_end() -> None:
     front = still_front(dev=True)
-    front.engine.trouble("id", "message", "Traceback\n" + "x" * 100_000 + "\nValueError: the end")
-    text = status_page.render(front, BASE)
+    still_model(front).engine.trouble("id", "message", "Traceback\n" + "x" * 100_000 + "\nValueError: the end")
+    text = rendered(front)
     assert len(text) < 60_000
     assert text.count("ValueError: the end") == 2
 

@@ -94,11 +94,11 @@ class Answering(HttpToolsProtocol):
 
     def _submit(self, entry: Exchange) -> None:
         try:
-            fault = self.front.engine.submit(entry)
+            fault = entry.model.engine.submit(entry)
         except Exception:
             entry.blunder()
             if entry.id:
-                self.front.engine.cancel(entry)
+                entry.model.engine.cancel(entry)
             return
         if fault is not None:
             entry.fail(fault)
@@ -182,14 +182,14 @@ class Answering(HttpToolsProtocol):
         super().pause_writing()
         self.owe(self.transport.get_write_buffer_size())
         if isinstance(self.current, Exchange) and self.current.started:
-            self.front.engine.hold(self.current, True)
+            self.current.model.engine.hold(self.current, True)
 
     def resume_writing(self) -> None:
         """Go on with the stream, or with the request, that waited for the client to read."""
         super().resume_writing()
         self.owe(0)
         if isinstance(self.current, Exchange) and self.current.started:
-            self.front.engine.hold(self.current, False)
+            self.current.model.engine.hold(self.current, False)
         elif self.held_back:
             self.held_back = False
             self._next(True)
@@ -237,7 +237,7 @@ class Answering(HttpToolsProtocol):
     def let_go(self, exchange: Exchange) -> None:
         """Cancel a request whose client has gone."""
         if exchange.id:
-            self.front.engine.cancel(exchange)
+            exchange.model.engine.cancel(exchange)
         exchange.release()
 
     @property

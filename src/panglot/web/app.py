@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import time
-from typing import Any
+from collections.abc import Awaitable
+from typing import Any, NamedTuple
 
 import orjson
 from starlette.requests import Request
@@ -11,9 +13,12 @@ from starlette.responses import HTMLResponse, Response
 
 from panglot.engine import engine as states
 from panglot.engine.call import Fault
+from panglot.metrics import Metrics
+from panglot.models import Model
 from panglot.web.access import challenges
-from panglot.web.contract import ADMIN, PUBLIC, ErrorWords, InferRoute, Page, neutral_error, v2_error
+from panglot.web.contract import ADMIN, PUBLIC, Contract, ErrorWords, Page, neutral_error, v2_error
 from panglot.web.front import ASGI, Front
+from panglot.web.paths import Destination
 
 
 def live(front: Front, request: Request) -> Response:
@@ -21,29 +26,31 @@ def live(front: Front, request: Request) -> Response:
 
 
 def ready(front: Front, request: Request) -> Response:
-    state = front.engine.state
+    state = next((model.engine.state for model in front.models if model.engine.state != states.READY), states.READY)
     if state == states.READY:
         return json_response({"ready": True})
     return json_response({"ready": False, "state": state}, 503, {"retry-after": "2"})
 
 
 def metrics(front: Front, request: Request) -> Response:
-    text = front.metrics.render(front.gauges(), front.contract.counters)
-    if front.contract.metrics is not None:
-        text += front.contract.metrics(front)
+    counters = {name: about for model in front.models for name, about in model.contract.counters.items()}
+    text = front.metrics.render(front.gauges(), counters)
+    for model in front.models:
+        if model.contract.metrics is not None:
+            text += model.contract.metrics(model)
     return Response(text, media_type="text/plain; version=0.0.4; charset=utf-8")
 
 
 def openapi(front: Front, request: Request) -> Response:
     from panglot.web.openapi import document
 
-    return json_response(document(front))
+    return json_response(document(front, _shown(front)))
 
 
 def docs(front: Front, request: Request) -> Response:
     from panglot.web.docs import page
 
-    return page(front)
+    return page(_shown(front).package.name)
 
 
 def docs_asset(front: Front, request: Request) -> Response:
@@ -57,7 +64,14 @@ def status_page(front: Front, request: Request) -> Response:
     from panglot.web.status_page import render
 
     base = base_url(request.scope["scheme"], request.headers.get("host", ""), request.scope["server"])
-    return HTMLResponse(render(front, base), headers=PAGE_HEADERS)
+    return HTMLResponse(render(front, _shown(front), base), headers=PAGE_HEADERS)
+
+
+def _shown(front: Front) -> Model:
+    """The model that a page is about."""
+    model = front.models.default
+    assert model is not None
+    return model
 
 
 PAGE_HEADERS = {
@@ -83,92 +97,126 @@ def json_response(value: Any, status: int = 200, headers: dict[str, str] | None 
     return Response(orjson.dumps(value), status, headers, "application/json")
 
 
+class PlacedPage(NamedTuple):
+    """A page, and what it is about: a model where the page is its platform's, else the front."""
+
+    page: Page
+    subject: Front | Model
+
+    @property
+    def pattern(self) -> re.Pattern[str]:
+        """The paths of the page, which has segments that stand for any."""
+        return re.compile(re.sub(r"\\{(\w+)\\}", r"(?P<\1>[^/]+)", re.escape(self.page.path)))
+
+
+Found = list[tuple[PlacedPage, dict[str, str]]]
+"""The pages at one path, one for each method, each with what its path captures."""
+
+
 class App:
     """The ASGI app behind a front."""
 
     def __init__(self, front: Front) -> None:
         self.front = front
-        pages = (*ROUTES, *front.contract.pages)
-        self.exact = {page.path: page for page in pages if "{" not in page.path}
-        front.public = frozenset(page.path.encode() for page in self.exact.values() if page.access == PUBLIC)
-        self.patterns = [page for page in pages if "{" in page.path]
         self.neutral = {page.path: page for page in ROUTES}
+        self.exact: dict[str, dict[str, PlacedPage]] = {}
+        """Pages by path and method."""
+        self.patterns: list[tuple[re.Pattern[str], PlacedPage]] = []
+        self._place()
+        front.models.watch(self._place)
+
+    def _place(self) -> None:
+        """Find the place of every page; those of the platform win over ours."""
+        placed = [PlacedPage(page, self.front) for page in ROUTES]
+        if (model := self.front.models.default) is not None:
+            placed += [PlacedPage(page, model) for page in model.contract.pages]
+        self.exact = {}
+        for entry in placed:
+            if "{" not in entry.page.path:
+                self.exact.setdefault(entry.page.path, {})[entry.page.method] = entry
+        self.patterns = [(entry.pattern, entry) for entry in placed if "{" in entry.page.path]
+        gets = (entries["GET"].page for entries in self.exact.values() if "GET" in entries)
+        self.front.public = frozenset(page.path.encode() for page in gets if page.access == PUBLIC)
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         if scope["type"] != "http":
             return
-        label, response = self._respond(scope)
+        counted, label, response = await self._respond(scope, receive)
         total = time.monotonic() - scope["began"]
         response.headers["x-request-id"] = scope["request_id"].decode("latin-1")
         response.headers["server-timing"] = f"total;dur={total * 1000:.3f}"
         if self.front.draining:
             response.headers["connection"] = "close"
-        self.front.metrics.requests[label, response.status_code] += 1
+        counted.requests[label, response.status_code] += 1
         await response(scope, receive, send)
 
-    def _respond(self, scope: Any) -> tuple[str, Response]:
-        """The response to a request that is not for the script, and the label it is counted under."""
+    async def _respond(self, scope: Any, receive: Any) -> tuple[Metrics, str, Response]:
+        """The response to a request that is not for the script, and where and as what it is counted."""
         request_id = scope["request_id"].decode("latin-1")
         path, method, headers = scope["path"], scope["method"], dict(scope["headers"])
-        page, parameters = self._find(path)
-        called = self._script_routes(path)
+        found = self._find(path)
+        called = self.front.paths.at(path.encode("utf-8", "replace"))
         if method == "OPTIONS" and self.front.origins and called:
-            return called[0].name, self._preflight(headers.get(b"origin", b""), called)
-        if page is None:
+            return called[0].model.metrics, called[0].route.name, self._preflight(headers.get(b"origin", b""), called)
+        if not found:
             return self._no_page(path, request_id, called)
-        if method not in ("GET", "HEAD"):
-            allow = "GET, POST" if self.front.infer_route(path.encode("utf-8", "replace")) else "GET"
+        wanted = "GET" if method == "HEAD" else method
+        (page, subject), parameters = next((one for one in found if one[0].page.method == wanted), found[0])
+        if page.method != wanted:
+            methods = [*(one[0].page.method for one in found), *(destination.route.method for destination in called)]
+            allow = ", ".join(dict.fromkeys(methods))
             fault = Fault(405, "method_not_allowed", f"{page.path} takes {allow}")
-            return page.path, self._error(path, fault, request_id, allow)
+            return subject.metrics, page.path, self._error(path, fault, request_id, allow)
         if page.unless and page.unless.encode() in headers.get(b"accept", b""):
-            page = self.neutral[page.path]
+            page, subject = self.neutral[page.path], self.front
         if self.front.access.refuses(page.access, headers.get(b"authorization", b"")):
             fault = Fault(401, "unauthorized", "this server needs a token: Authorization: Bearer ...")
             response = self._error(path, fault, request_id)
             for challenge in challenges(page.access):
                 response.headers.append("www-authenticate", challenge)
-            return page.path, response
-        request = Request({**scope, "path_params": parameters})
-        return page.path, page.answer(self.front, request)
+            return subject.metrics, page.path, response
+        answer = page.answer(subject, Request({**scope, "path_params": parameters}, receive))
+        return subject.metrics, page.path, await answer if isinstance(answer, Awaitable) else answer
 
-    def _script_routes(self, path: str) -> list[InferRoute]:
-        """The script's routes at a path, for POST and for GET."""
-        raw = path.encode("utf-8", "replace")
-        return [route for route in (self.front.infer_route(raw), self.front.get_route(raw)) if route is not None]
-
-    def _no_page(self, path: str, request_id: str, called: list[InferRoute]) -> tuple[str, Response]:
-        """405 where the script answers this path by another method, else 404."""
+    def _no_page(self, path: str, request_id: str, called: list[Destination]) -> tuple[Metrics, str, Response]:
+        """405 where a script answers this path by another method, else 404."""
         if called:
-            allow = called[0].method
-            fault = Fault(405, "method_not_allowed", f"{path} takes {allow}")
-            return called[0].name, self._error(path, fault, request_id, allow)
-        message = f"there is no such path; this server answers POST {self.front.contract.routes[0].path}"
-        return "other", self._error(path, Fault(404, "not_found", message), request_id)
+            model, route = called[0].model, called[0].route
+            fault = Fault(405, "method_not_allowed", f"{path} takes {route.method}")
+            return model.metrics, route.name, self._error(path, fault, request_id, route.method)
+        fault = Fault(404, "not_found", f"there is no such path; this server answers {self._answers()}")
+        return self.front.metrics, "other", self._error(path, fault, request_id)
 
-    def _preflight(self, origin: bytes, called: list[InferRoute]) -> Response:
+    def _answers(self) -> str:
+        """What this server answers, for someone who asked for something else."""
+        model = self.front.models.default
+        return f"POST {model.contract.routes[0].path}" if model is not None else "POST /models/NAME/..."
+
+    def _preflight(self, origin: bytes, called: list[Destination]) -> Response:
         """Tell a browser whether a page of this origin may call these routes."""
         headers = {name.decode(): value.decode("latin-1") for name, value in self.front.origins.grant(origin).items()}
         if self.front.origins.allow(origin):
             headers |= {
-                "access-control-allow-methods": ", ".join(route.method for route in called),
+                "access-control-allow-methods": ", ".join(destination.route.method for destination in called),
                 "access-control-allow-headers": "authorization, content-type, x-request-id, x-timeout-ms, traceparent",
                 "access-control-max-age": "600",
             }
         return Response(status_code=204, headers=headers)
 
-    def _find(self, path: str) -> tuple[Page | None, dict[str, str]]:
-        """The page at a path, and what its pattern captures."""
-        if self.front.contract.fold_case:
+    def _find(self, path: str) -> Found:
+        """The pages at a path."""
+        if self._contract is not None and self._contract.fold_case:
             path = path.lower()
-        exact = self.exact.get(path)
-        if exact is not None:
-            return exact, {}
-        for page in self.patterns:
-            start = page.path.partition("{")[0]
-            rest = path.removeprefix(start)
-            if path.startswith(start) and rest and "/" not in rest:
-                return page, {"name": rest}
-        return None, {}
+        found: Found = [(placed, {}) for placed in self.exact.get(path, {}).values()]
+        if not found:
+            matches = ((pattern.fullmatch(path), placed) for pattern, placed in self.patterns)
+            found = [(placed, match.groupdict()) for match, placed in matches if match is not None]
+        return found
+
+    @property
+    def _contract(self) -> Contract | None:
+        """The contract that holds at the root, if there is one."""
+        return self.front.models.default.contract if self.front.models.default is not None else None
 
     def _error(self, path: str, fault: Fault, request_id: str, allow: str = "") -> Response:
         status, content_type, body = self._words(path)(fault, request_id)
@@ -181,8 +229,11 @@ class App:
         """What words an error on this path: the platform on its own and on unknown paths, we on the neutral routes."""
         if path.startswith("/v2/"):
             return v2_error
-        neutral = self._find(path)[0] in ROUTES and self.front.infer_route(path.encode("utf-8", "replace")) is None
-        return neutral_error if neutral else self.front.contract.unknown
+        neutral = any(placed.page in ROUTES for placed, _ in self._find(path))
+        script = self.front.paths.find(b"POST", path.encode("utf-8", "replace"))
+        if self._contract is None or (neutral and script is None):
+            return neutral_error
+        return self._contract.unknown
 
 
 def build(front: Front) -> ASGI:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -63,13 +63,17 @@ class InferRoute:
 
 @dataclass(frozen=True)
 class Page:
-    """A GET answered by the front itself: from the front and the request, a response."""
+    """A GET, or POST, answered by the front itself: from the model and the request, a response.
+
+    The pages that every server has are given the front in place of a model. A segment `{name}` stands for any.
+    """
 
     path: str
     access: str
-    answer: Callable[[Any, Request], Response]
+    answer: Callable[[Any, Request], Response | Awaitable[Response]]
     unless: str = ""
     """A media type. A request that accepts it gets the neutral page of this path instead, by that page's access."""
+    method: str = "GET"
 
 
 def neutral_error(fault: Fault, request_id: str) -> Words:
@@ -105,7 +109,7 @@ class Contract:
     unknown: ErrorWords = neutral_error
     """How 404 and 405 are worded outside the neutral routes."""
     metrics: Callable[[Any], str] | None = None
-    """The platform's own series for /metrics, given the front."""
+    """The platform's own series for /metrics, given the model."""
     counters: Mapping[str, str] = field(default_factory=dict)
     """What the dialect's workers count, by name, with what it means."""
     fold_case: bool = False
@@ -119,6 +123,6 @@ class Contract:
     listeners: tuple[Listener, ...] = ()
     """Further ports."""
     section: Callable[[Any], str] | None = None
-    """What the status page also shows, as HTML, given the front."""
-    runs_with_server: Callable[[Any], Coroutine[Any, Any, None]] | None = None
-    """What runs for as long as the server does, given the front."""
+    """What the status page also shows, as HTML, given the model."""
+    runs_with_server: Callable[[Any, Any], Coroutine[Any, Any, None]] | None = None
+    """What runs for as long as the server does, given the model and the rules of access."""

@@ -13,7 +13,6 @@ import panglot
 from panglot.engine.call import Fault
 from panglot.text import visible
 from panglot.web.contract import neutral_error
-from panglot.web.front import Front
 
 if TYPE_CHECKING:
     from importlib.resources.abc import Traversable
@@ -38,10 +37,10 @@ HEADERS = {
 ASSET_HEADERS = {"x-content-type-options": "nosniff", "cache-control": "private, max-age=86400"}
 
 
-def page(front: Front) -> Response:
+def page(title: str) -> Response:
     """The page itself. It loads nothing but our assets and the document."""
     template = Template((resources.files(OURS) / "docs.html").read_text(encoding="utf-8"))
-    name = html.escape(visible(front.package.name))
+    name = html.escape(visible(title))
     return HTMLResponse(template.substitute(name=name, version=panglot.__version__), headers=HEADERS)
 
 

@@ -10,8 +10,9 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING
 
 from panglot.engine.call import Call, Fault, Step
-from panglot.web.contract import InferRoute
+from panglot.web.contract import Words
 from panglot.web.front import Front
+from panglot.web.paths import Destination
 from panglot.web.spool import SpooledBody
 from panglot_worker import wire
 
@@ -47,15 +48,17 @@ class Exchange(Call):
     """The call of one HTTP request. Its connection makes it when the head is complete; a reply or a fault ends it."""
 
     __slots__ = (
-        "began", "connection", "front", "keep_alive", "lines", "minor", "route", "started", "trace", "upload",
-        "written",
+        "began", "connection", "front", "keep_alive", "lines", "minor", "model", "room", "route", "started", "trace",
+        "upload", "written",
     )  # fmt: skip
 
-    def __init__(self, connection: HttpConnection, front: Front, route: InferRoute, began: float) -> None:
+    def __init__(self, connection: HttpConnection, front: Front, destination: Destination, began: float) -> None:
         super().__init__()
         self.connection = connection
         self.front = front
-        self.route = route
+        self.model = destination.model
+        self.route = destination.route
+        self.room = self.model.room
         self.began = began
         self.keep_alive = True
         self.minor = 1
@@ -84,23 +87,23 @@ class Exchange(Call):
         """Make the path of the uploaded file the body that the script is given."""
         path = bytes(upload.path)
         self.pieces, self.size = [path], len(path)
-        self.front.room.held += self.size
+        self.room.held += self.size
 
     def release(self) -> None:
         """Drop the body and the room it takes, although the call itself may still be known elsewhere."""
-        self.front.room.held -= self.size
+        self.room.held -= self.size
         self.size, self.pieces = 0, []
         if self.upload is not None:
             self.upload.close()
 
     def grow(self, size: int) -> bool:
-        if not self.front.room.take(size, self.size + size):
+        if not self.room.take(size, self.size + size):
             return False
         self.size += size
         return True
 
     def become(self, body: wire.Buffer) -> None:
-        self.front.room.held += len(body) - self.size
+        self.room.held += len(body) - self.size
         super().become(body)
 
     # Answers
@@ -132,7 +135,7 @@ class Exchange(Call):
             self.blunder()
 
     def _refuse(self, fault: Fault) -> None:
-        status, content_type, body = self.front.error(self.route, fault, self.request_id)
+        status, content_type, body = self.model.words(self.route, fault, self.request_id)
         extra = b"retry-after: %d\r\n" % fault.retry_after if fault.retry_after else b""
         self._send(status, content_type, body, wire.NO_TIMES, extra)
 
@@ -152,23 +155,28 @@ class Exchange(Call):
                 return
             if not self.written:
                 self.written = True
-                self.front.metrics.requests[self.route.name, BLUNDER.status] += 1
-                transport.write(answer_bytes(self.front, self.route, BLUNDER, self.request_id, self.lines))
+                self.model.metrics.requests[self.route.name, BLUNDER.status] += 1
+                transport.write(self.whole_answer(BLUNDER))
             self.connection.finished(self)
         except Exception:
             log.exception("request %s: its connection ends", self.request_id.decode("latin-1"))
             transport.abort()
 
+    def whole_answer(self, fault: Fault) -> bytes:
+        """The answer to a request that never became a call; the connection closes after it."""
+        words = self.model.words(self.route, fault, self.request_id)
+        return answer_bytes(self.front, words, fault, self.request_id, self.lines)
+
     def _script_failed(self, reply: wire.Reply) -> None:
         problem = json.loads(bytes(reply.body))
         extra = b""
         if problem["traceback"]:
-            self.front.script_failed(self.request_id.decode("latin-1"), problem["message"], problem["traceback"])
-            if self.front.settings.dev:
+            self.model.engine.trouble(self.request_id.decode("latin-1"), problem["message"], problem["traceback"])
+            if self.model.settings.dev:
                 last = problem["traceback"].strip().rpartition("\n")[2]
                 extra = b"x-panglot-error: " + _header_text(last) + b"\r\n"
         fault = Fault(reply.status, problem["code"], problem["message"])
-        status, content_type, body = self.front.error(self.route, fault, self.request_id)
+        status, content_type, body = self.model.words(self.route, fault, self.request_id)
         self._send(status, content_type, body, reply.times, extra)
 
     def _send(
@@ -214,10 +222,10 @@ class Exchange(Call):
         return self.keep_alive
 
     def _done(self, status: int, times: tuple[int, int, int, int, int], total: int) -> None:
-        front, route = self.front, self.route
+        front, route, metrics = self.front, self.route, self.model.metrics
         self.written = True
-        front.metrics.requests[route.name, status] += 1
-        front.metrics.latency[route.name].add(total)
+        metrics.requests[route.name, status] += 1
+        metrics.latency[route.name].add(total)
         front.recent.append((time.time(), self.request_id, route.name, status, total, self.queued_us, times))
         for observe in front.observers:
             observe(self, status, times, total)
@@ -234,14 +242,14 @@ class Exchange(Call):
         if reply.flags & wire.ERROR:
             problem = json.loads(bytes(reply.body))
             if problem["traceback"]:
-                self.front.script_failed(self.request_id.decode("latin-1"), problem["message"], problem["traceback"])
+                self.model.engine.trouble(self.request_id.decode("latin-1"), problem["message"], problem["traceback"])
             self._break_off()
             return
         if len(reply.body):
             transport.write(self._chunk(reply.body))
             if transport.get_write_buffer_size() > STREAM_BACKLOG:
                 # Its worker serves others too and cannot be held back: the reader is too slow.
-                self.front.metrics.refused["stream_backlog"] += 1
+                self.model.metrics.refused["stream_backlog"] += 1
                 transport.abort()
                 return
         if not reply.flags & wire.MORE:
@@ -252,7 +260,7 @@ class Exchange(Call):
     def end_stream(self) -> None:
         """Complete a stream without its script: nothing more is coming."""
         if self.started and self.connection.transport is not None and not self.connection.transport.is_closing():
-            self.front.engine.cancel(self)
+            self.model.engine.cancel(self)
             if self.minor:
                 self.connection.transport.write(b"0\r\n\r\n")
             self.keep_alive = False
@@ -286,11 +294,9 @@ class Exchange(Call):
         self._done(500, wire.NO_TIMES, int((monotonic() - self.began) * 1e6))
 
 
-def answer_bytes(
-    front: Front, route: InferRoute | None, fault: Fault, request_id: bytes, header_lines: bytes = b""
-) -> bytes:
-    """A whole answer to a request that never became a call; the connection closes after it."""
-    status, content_type, body = front.error(route, fault, request_id)
+def answer_bytes(front: Front, words: Words, fault: Fault, request_id: bytes, header_lines: bytes = b"") -> bytes:
+    """A whole answer in these words to a request that never became a call; the connection closes after it."""
+    status, content_type, body = words
     retry = b"retry-after: %d\r\n" % fault.retry_after if fault.retry_after else b""
     challenge = b"www-authenticate: Bearer\r\n" if fault.status == 401 else b""
     lines = (

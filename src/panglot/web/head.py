@@ -85,14 +85,14 @@ class RequestHead:
         if keep is not None:
             keep(self, value)
 
-    def target(self, raw: bool = False) -> tuple[bytes, bytes]:
-        """Path and query. The path is decoded once, unless `raw`. An absolute URL, as proxies send, loses its host."""
+    def target(self, raw: tuple[bytes, ...] = ()) -> tuple[bytes, bytes]:
+        """Path and query. The path is decoded once, unless it begins like one of `raw`. A URL loses its host."""
         path, _, query = self.url.partition(b"?")
         if path[:1] != b"/":
             scheme, separator, rest = path.partition(b"://")
             if separator and scheme.lower() in (b"http", b"https"):
                 path = b"/" + rest.partition(b"/")[2]
-        if b"%" in path and not raw:
+        if b"%" in path and not path.startswith(raw):
             path = urllib.parse.unquote_to_bytes(path)
         return path, query
 
@@ -141,23 +141,23 @@ class RequestHead:
                 message = f"{name.decode('latin-1')} may not come behind the body"
                 raise RequestRefused(Fault(400, "bad_trailer", message), "http")
 
-    def request_id(self, front: Front) -> bytes:
+    def request_id(self, front: Front, platform_header: bytes = b"") -> bytes:
         """The id the client gave, in our header or the platform's, if it is harmless; else a new one."""
         given = self.given_id
-        if not given and front.contract.id_header:
-            given = next((value for name, value in self.headers if name == front.contract.id_header), b"")
+        if not given and platform_header:
+            given = next((value for name, value in self.headers if name == platform_header), b"")
         if given and REQUEST_ID.fullmatch(given):
             return given
         return front.new_request_id()
 
-    def timeout(self, limits: Settings) -> float:
-        """Seconds until the deadline: the server's setting, or less if the client asked for less."""
+    def timeout(self, longest: float) -> float:
+        """Seconds until the deadline: `longest`, or less if the client asked for less."""
         if self.given_timeout:
             try:
-                return min(limits.timeout, max(0.0, float(self.given_timeout) / 1000))
+                return min(longest, max(0.0, float(self.given_timeout) / 1000))
             except ValueError:
                 pass
-        return limits.timeout
+        return longest
 
     def scope(self, method: bytes, path: bytes, query: bytes) -> dict[str, Any]:
         """The ASGI scope of the request, without what the connection knows."""

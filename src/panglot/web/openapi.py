@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import panglot
 from panglot.engine import engine as states
 from panglot.engine.call import Fault
+from panglot.models import Model
 from panglot.text import visible
 from panglot.web.bodies import BINARY, JSON, Object, answer_content, file_content, request_content
 from panglot.web.contract import ADMIN, PUBLIC, InferRoute, Page, neutral_error
@@ -78,40 +79,40 @@ ASKING = ("example", "request_types", "request_schema", "autolog")
 """What tools need to know of a script to send it requests and to report on it: see `panglot.asking`."""
 
 
-def document(front: Front) -> Object:
+def document(front: Front, model: Model) -> Object:
     """The whole document. Before the script is ready its bodies are described as anything."""
-    api: Object = front.engine.description.get("api") or {}
+    api: Object = model.description.get("api") or {}
     return {
         "openapi": "3.0.3",
         "info": {
-            "title": visible(front.package.name),
+            "title": visible(model.package.name),
             "version": panglot.__version__,
             "description": _markdown(api.get("summary") or "Served by Panglot."),
         },
         "tags": [
-            {"name": "inference", "description": f"The script, served by the {front.package.dialect} dialect"},
+            {"name": "inference", "description": f"The script, served by the {model.package.dialect} dialect"},
             {"name": "server", "description": "The same on every package"},
         ],
-        "paths": _paths(front, api),
-        "components": _components(front),
+        "paths": _paths(front, model, api),
+        "components": _components(front, model),
         "x-panglot": {
-            "dialect": front.package.dialect,
-            "path": next((route.path for route in front.contract.routes), ""),
+            "dialect": model.package.dialect,
+            "path": next((route.path for route in model.contract.routes), ""),
             "api": {name: api[name] for name in ASKING if name in api},
         },
     }
 
 
-def _paths(front: Front, api: Object) -> Object:
+def _paths(front: Front, model: Model, api: Object) -> Object:
     """The script's routes, the platform's own pages, and the neutral routes these leave."""
-    routes, pages = front.contract.routes, front.contract.pages
+    routes, pages = model.contract.routes, model.contract.pages
     names = iter(operation_names([*(route.path + route.suffix for route in routes), *(page.path for page in pages)]))
     paths: Object = {}
     for route in routes:
         path = f"{route.path}{{{route.parameter}}}{route.suffix}" if route.prefix else route.path
-        paths.setdefault(path, {})[route.method.lower()] = _infer(front, route, api, next(names))
+        paths.setdefault(path, {})[route.method.lower()] = _infer(front, model, route, api, next(names))
     for page in pages:
-        paths.setdefault(page.path, {})["get"] = _native_page(front, page, next(names))
+        paths.setdefault(page.path, {})["get"] = _native_page(front, model, page, next(names))
     for neutral in NEUTRAL:
         paths.setdefault(neutral.path, {}).setdefault("get", _get(front, neutral))
     for path in paths:
@@ -119,7 +120,7 @@ def _paths(front: Front, api: Object) -> Object:
             paths[path]["parameters"] = [_reference("parameters", "Name")]
         elif "{" in path:
             name = path.partition("{")[2].rstrip("}")
-            paths[path]["parameters"] = [_parameters(front)["Name"] | {"name": name}]
+            paths[path]["parameters"] = [_parameters(model)["Name"] | {"name": name}]
     return paths
 
 
@@ -140,7 +141,7 @@ def operation_names(paths: Iterable[str]) -> list[str]:
 # Operations
 
 
-def _infer(front: Front, route: InferRoute, api: Object, name: str) -> Object:
+def _infer(front: Front, model: Model, route: InferRoute, api: Object, name: str) -> Object:
     about = "The script's result."
     if api.get("streams"):
         about = "The results one after the other: server-sent events, or lines of JSON if `Accept` asks for them."
@@ -156,7 +157,7 @@ def _infer(front: Front, route: InferRoute, api: Object, name: str) -> Object:
         "parameters": [_reference("parameters", "RequestId"), _reference("parameters", "Timeout")],
         **_body(route, api),
         # First, and not hidden by the faults that a platform answers with 200.
-        "responses": {"200": answer} | _native_faults(front, route) | {"200": answer},
+        "responses": {"200": answer} | _native_faults(front, model, route) | {"200": answer},
         **_security(front, route.access),
     }
 
@@ -179,11 +180,11 @@ def _response(route: InferRoute, api: Object) -> Object:
     return {route.gives: {"schema": {} if route.gives == JSON else BINARY}} if route.gives else answer_content(api)
 
 
-def _native_page(front: Front, page: Page, name: str) -> Object:
+def _native_page(front: Front, model: Model, page: Page, name: str) -> Object:
     return {
         "operationId": name,
         "tags": ["inference"],
-        "summary": f"A page of {front.package.dialect}",
+        "summary": f"A page of {model.package.dialect}",
         "parameters": [_reference("parameters", "RequestId")],
         "responses": {
             "200": {"description": "The answer clients of the platform know."},
@@ -237,9 +238,9 @@ def _possible(front: Front, access: str, known: Faults) -> Iterator[tuple[str, s
             yield status, name, about
 
 
-def _native_faults(front: Front, route: InferRoute) -> Object:
+def _native_faults(front: Front, model: Model, route: InferRoute) -> Object:
     """The failures of a script's route, with the statuses and content types its platform has for them."""
-    error, access = route.error or front.contract.error, route.access
+    error, access = route.error or model.contract.error, route.access
     if error is neutral_error:
         return _faults(front, access, FAILURES)
     responses: Object = {"default": {"description": "Another failure, as clients of the platform know it."}}
@@ -262,11 +263,11 @@ def _security(front: Front, access: str) -> Object:
 # Components
 
 
-def _components(front: Front) -> Object:
+def _components(front: Front, model: Model) -> Object:
     components: Object = {
         "schemas": _schemas(),
-        "responses": _responses(front),
-        "parameters": _parameters(front),
+        "responses": _responses(model),
+        "parameters": _parameters(model),
         "headers": {name.replace("-", ""): about for name, about in HEADERS.items()},
     }
     if front.access.token:
@@ -274,8 +275,8 @@ def _components(front: Front) -> Object:
     return components
 
 
-def _responses(front: Front) -> Object:
-    more = MORE_HEADERS | ({"500": ("X-Panglot-Error",)} if front.settings.dev else {})
+def _responses(model: Model) -> Object:
+    more = MORE_HEADERS | ({"500": ("X-Panglot-Error",)} if model.settings.dev else {})
     return {
         name: {
             "description": about,
@@ -309,7 +310,7 @@ def _closed(properties: Object) -> Object:
     return {"type": "object", "properties": properties, "required": list(properties), "additionalProperties": False}
 
 
-def _parameters(front: Front) -> Object:
+def _parameters(model: Model) -> Object:
     return {
         "Name": {
             "name": "name",
@@ -329,7 +330,7 @@ def _parameters(front: Front) -> Object:
             "name": "X-Timeout-Ms",
             "in": "header",
             "description": "After how many milliseconds to give up with 504. "
-            f"It can only shorten the server's own {front.settings.timeout:g} s.",
+            f"It can only shorten the server's own {model.settings.timeout:g} s.",
             "schema": {"type": "number", "minimum": 0},
         },
     }

@@ -18,7 +18,7 @@ from uvicorn.server import ServerState
 
 from panglot.engine.call import Fault
 from panglot.web.answering import ANSWERING, BODY, CLOSING, HEADERS, IDLE, Answering, Entry, monotonic
-from panglot.web.contract import InferRoute
+from panglot.web.contract import neutral_error
 from panglot.web.exchange import BLUNDER, Exchange, answer_bytes
 from panglot.web.front import Front
 from panglot.web.head import RequestHead, RequestRefused
@@ -153,29 +153,28 @@ class HttpConnection(Answering):
         head.check(self.front, minor)
         keep_alive = minor == 1 and parser.should_keep_alive() and self.count < self.limits.max_requests_per_connection
         method = parser.get_method()
-        path, query = head.target(self.front.contract.raw_paths)
-        route = self.front.infer_route(path) if method == b"POST" else None
-        if method == b"GET":
-            route = self.front.get_route(path)
+        path, query = head.target(self.front.paths.raw)
+        destination = self.front.paths.find(method, path)
         if head.foreign:
-            head.check_foreign(self.front, may_visit=route is None and method in (b"GET", b"HEAD"))
+            head.check_foreign(self.front, may_visit=destination is None and method in (b"GET", b"HEAD"))
         self.phase = BODY
         if self.reserved and not self.front.is_public(path):
             self._stop(too_many_connections(), "connections")
-        if route is None:
+        if destination is None:
             self._begin_other(method, path, query, keep_alive and not self.reserved)
             return
-        exchange = Exchange(self, self.front, route, self.since)
+        exchange = Exchange(self, self.front, destination, self.since)
+        contract = destination.model.contract
         exchange.keep_alive, exchange.minor = keep_alive, minor
-        exchange.request_id = head.request_id(self.front)
+        exchange.request_id = head.request_id(self.front, contract.id_header)
         exchange.trace = head.trace
         if head.origin and self.front.origins:
             exchange.lines = self.front.origins.lines(head.origin)
-        if self.front.contract.id_header:
-            exchange.lines += b"%s: %s\r\n" % (self.front.contract.id_header, exchange.request_id)
-        exchange.head = head.for_worker(exchange.request_id, (route.target or route.path).encode(), path, query)
+        if contract.id_header:
+            exchange.lines += b"%s: %s\r\n" % (contract.id_header, exchange.request_id)
+        exchange.head = head.for_worker(exchange.request_id, destination.told, path[destination.cut :], query)
         self.entry = exchange
-        self._admit(exchange, route)
+        self._admit(exchange)
 
     def _check_version(self) -> int:
         """The minor version of a request that is not HTTP/1.1, which is 0. Refuses every other version."""
@@ -185,18 +184,19 @@ class HttpConnection(Answering):
         self.head.expects_continue = False
         return 0
 
-    def _admit(self, exchange: Exchange, route: InferRoute) -> None:
+    def _admit(self, exchange: Exchange) -> None:
         """Refuse whatever can be refused before the body is read: no token, too large, no room."""
+        route, room = exchange.route, exchange.room
         if self.front.access.refuses(route.access, self.head.authorization):
             self._stop(Fault(401, "unauthorized", "this server needs a token: Authorization: Bearer ..."), "token")
         length = self.head.content_length
-        most = self.limits.video_bytes if route.spooled else self.front.room.largest_body
+        most = exchange.model.settings.video_bytes if route.spooled else room.largest_body
         if length > most:
             self._stop(self._too_large(most), "body")
         if route.spooled:
             exchange.upload = self.front.spool.begin()
             exchange.upload.on_room = self.flow.resume_reading
-        elif self.front.room.held + length > self.front.room.most_for_large and not self.front.room.fits(length):
+        elif room.held + length > room.most_for_large and not room.fits(length):
             self._stop(NO_ROOM, "held")
         self.send_continue()
 
@@ -209,9 +209,10 @@ class HttpConnection(Answering):
     def _too_large(self, most: int) -> Fault:
         return Fault(413, "body_too_large", f"the request body is larger than {most} bytes")
 
-    def _spool(self, upload: SpooledBody, body: bytes) -> None:
-        if self.body_bytes > self.limits.video_bytes:
-            self._stop(self._too_large(self.limits.video_bytes), "body")
+    def _spool(self, exchange: Exchange, upload: SpooledBody, body: bytes) -> None:
+        most = exchange.model.settings.video_bytes
+        if self.body_bytes > most:
+            self._stop(self._too_large(most), "body")
         if not upload.write(body):
             self.flow.pause_reading()
         if not upload.fits or upload.error is not None:
@@ -223,9 +224,9 @@ class HttpConnection(Answering):
         self.body_bytes += len(body)
         if isinstance(entry, Exchange):
             if entry.upload is not None:
-                self._spool(entry.upload, body)
+                self._spool(entry, entry.upload, body)
                 return
-            room = self.front.room
+            room = entry.room
             if not room.take(len(body), self.body_bytes):
                 too_large = self.body_bytes > room.largest_body
                 self._stop(*((self._too_large(room.largest_body), "body") if too_large else (NO_ROOM, "held")))
@@ -254,7 +255,7 @@ class HttpConnection(Answering):
             self._stop(Fault(400, "bad_http", "the body is not as long as the request says"), "http")
         if isinstance(entry, Exchange):
             entry.arrived = monotonic()
-            entry.deadline = entry.arrived + self.head.timeout(self.limits)
+            entry.deadline = entry.arrived + self.head.timeout(entry.model.settings.timeout)
         else:
             entry.more_body = False
             entry.message_event.set()
@@ -268,7 +269,7 @@ class HttpConnection(Answering):
             self._stop(Fault(413, "body_too_large", "this route takes no large body"), "body")
         scope = self.head.scope(method, path, query)
         scope |= {"server": self.server, "client": self.client, "scheme": self.scheme}
-        scope |= {"request_id": self.head.request_id(self.front), "began": self.since}
+        scope |= {"request_id": self.head.request_id(self.front, self.front.paths.id_header), "began": self.since}
         self.entry = RequestResponseCycle(
             scope=scope,  # type: ignore[arg-type]
             transport=self.transport,
@@ -298,13 +299,15 @@ class HttpConnection(Answering):
         self.front.metrics.refused[limit] += 1
         entry, self.entry = self.entry, None
         exchange = entry if isinstance(entry, Exchange) else None
-        request_id = exchange.request_id if exchange else self.head.request_id(self.front)
-        route = exchange.route if exchange else None
         if exchange is not None:
             exchange.release()
-        self.front.metrics.requests[route.name if route else "other", fault.status] += 1
-        answer = answer_bytes(self.front, route, fault, request_id, exchange.lines if exchange else b"")
-        self.answer_last(answer)
+            exchange.model.metrics.requests[exchange.route.name, fault.status] += 1
+            self.answer_last(exchange.whole_answer(fault))
+            return
+        self.front.metrics.requests["other", fault.status] += 1
+        request_id = self.head.request_id(self.front, self.front.paths.id_header)
+        words = neutral_error(fault, request_id.decode("latin-1"))
+        self.answer_last(answer_bytes(self.front, words, fault, request_id))
 
 
 def too_many_connections() -> Fault:

@@ -11,6 +11,7 @@ from string import Template
 import panglot
 from panglot.engine import engine as states
 from panglot.engine.engine import Trouble
+from panglot.models import Model
 from panglot.text import visible
 from panglot.web.front import Front, Recent
 from panglot_worker.wire import STAGES
@@ -29,24 +30,24 @@ ICON = (
 COLOURS = {states.READY: "1d9a5b", states.LOADING: "d18f1b", states.DRAINING: "d18f1b", states.BACK_OFF: "d13c3c"}
 
 
-def render(front: Front, base: str) -> str:
+def render(front: Front, model: Model, base: str) -> str:
     """The whole page; `base` is the address its reader came by, for the line to copy."""
-    state = front.engine.state
+    state = model.engine.state
     folder = resources.files("panglot.web")
     return Template((folder / "page.html").read_text(encoding="utf-8")).substitute(
         style=(folder / "page.css").read_text(encoding="utf-8"),
         refresh="" if state == states.READY else f'<meta http-equiv="refresh" content="{REFRESH}">\n',
         icon=ICON.format(COLOURS[state]),
-        name=text(front.package.name),
-        dialect=text(front.package.dialect),
+        name=text(model.package.name),
+        dialect=text(model.package.dialect),
         version=text(panglot.__version__),
         state=text(state),
-        figures=figures(front),
-        try_it=try_it(front, base),
-        section=front.contract.section(front) if front.contract.section is not None else "",
-        workers=workers(front),
+        figures=figures(front, model),
+        try_it=try_it(model, base),
+        section=model.contract.section(model) if model.contract.section is not None else "",
+        workers=workers(model),
         recent=requests(front.recent),
-        troubles=troubles(front.engine.troubles, front.settings.dev),
+        troubles=troubles(model.engine.troubles, model.settings.dev),
     )
 
 
@@ -55,17 +56,17 @@ def text(value: object, keep: str = "") -> str:
     return html.escape(visible(str(value), keep))
 
 
-def try_it(front: Front, base: str) -> str:
-    if not front.engine.description:
+def try_it(model: Model, base: str) -> str:
+    if not model.description:
         return empty("A line to copy appears here once the script is loaded.")
-    return f'<pre class="line"><code>{text(front.try_line(base))}</code></pre>'
+    return f'<pre class="line"><code>{text(model.try_line(base))}</code></pre>'
 
 
-def figures(front: Front) -> str:
+def figures(front: Front, model: Model) -> str:
     """Uptime, answers, failures and what is in progress."""
-    gauges = {name: value for name, _, labels, value in front.engine.gauges() if not labels}
-    own = {route.name for route in front.contract.routes}
-    answers = [(status, count) for (route, status), count in front.metrics.requests.items() if route in own]
+    gauges = {name: value for name, _, labels, value in model.engine.gauges() if not labels}
+    own = {route.name for route in model.contract.routes}
+    answers = [(status, count) for (route, status), count in model.metrics.requests.items() if route in own]
     failed = sum(count for status, count in answers if status >= 500)
     progress = f"{gauges.get('panglot_requests_in_progress', 0):,.0f}"
     if gauges.get("panglot_queue_length"):
@@ -79,7 +80,7 @@ def figures(front: Front) -> str:
     return "\n".join(f"<div><dt>{name}</dt><dd>{value}</dd></div>" for name, value in entries.items())
 
 
-def workers(front: Front) -> str:
+def workers(model: Model) -> str:
     """A row for each worker: its state, and what it has done."""
     rows = [
         (
@@ -90,7 +91,7 @@ def workers(front: Front) -> str:
             cell(worker["in_flight"], NUMBER),
             cell(duration(worker["seconds"]), NUMBER),
         )
-        for worker in front.engine.workers()
+        for worker in model.engine.workers()
     ]
     if not rows:
         return empty("No worker is running.")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from typing import Any
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -12,6 +11,7 @@ from starlette.responses import Response
 from panglot.dialects.evals.config import KINDS, shown
 from panglot.engine import engine as states
 from panglot.metrics import heading
+from panglot.models import Model
 from panglot.package import Package
 from panglot.settings import Settings
 from panglot.web.contract import ADMIN, PUBLIC, Contract, InferRoute, Page, v2_error
@@ -34,25 +34,25 @@ def contract(package: Package, settings: Settings) -> Contract:
     )
 
 
-def health(front: Any, request: Request) -> Response:
+def health(model: Model, request: Request) -> Response:
     """`ok` and the app's name; on the platform nothing listened before that."""
-    if front.engine.state == states.READY:
-        return Response(f"ok {front.package.options.get('app', '')}", media_type="text/plain")
+    if model.engine.state == states.READY:
+        return Response(f"ok {model.package.options.get('app', '')}", media_type="text/plain")
     return Response("not ready", 503, {"retry-after": "2"}, "text/plain")
 
 
-def configs(front: Any, request: Request) -> Response:
+def configs(model: Model, request: Request) -> Response:
     """The configuration in force; what looks like a secret is not shown."""
-    known = {name: value for name, value in front.package.options.items() if name in KINDS}
+    known = {name: value for name, value in model.package.options.items() if name in KINDS}
     body = json.dumps({"run_mode": "standalone", "release": shown(known)}, default=str, sort_keys=True)
     return Response(body, media_type="application/json")
 
 
-def measured(front: Any) -> str:
+def measured(model: Model) -> str:
     """What scripts measured with monitor_rt_*. Workers count each bucket alone; here they are added up."""
     buckets: dict[str, dict[float, float]] = defaultdict(dict)
     sums: dict[str, float] = {}
-    for series, value in front.metrics.script.items():
+    for series, value in model.metrics.script.items():
         if series.startswith(RESPONSE_TIME + "_bucket{"):
             labels, _, bound = series[len(RESPONSE_TIME) + 8 : -2].rpartition(',le="')
             buckets[labels][float(bound)] = value
@@ -63,9 +63,9 @@ def measured(front: Any) -> str:
     lines = heading(RESPONSE_TIME, "measured by the script", "histogram")
     for labels, counts in sorted(buckets.items()):
         below = 0.0
-        for bound in BOUNDS:
-            below += counts.get(bound, 0)
-            le = "+Inf" if bound == float("inf") else f"{bound:g}"
+        for edge in BOUNDS:
+            below += counts.get(edge, 0)
+            le = "+Inf" if edge == float("inf") else f"{edge:g}"
             lines.append(f'{RESPONSE_TIME}_bucket{{{labels},le="{le}"}} {below:g}')
         lines.append(f"{RESPONSE_TIME}_sum{{{labels}}} {sums.get(labels, 0.0):.6f}")
         lines.append(f"{RESPONSE_TIME}_count{{{labels}}} {below:g}")

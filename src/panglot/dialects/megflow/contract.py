@@ -14,6 +14,7 @@ from panglot.dialects.megflow import video
 from panglot.engine.call import Fault
 from panglot.errors import StartError
 from panglot.metrics import heading, wording
+from panglot.models import Model
 from panglot.package import Package
 from panglot.settings import Settings
 from panglot.web.contract import ADMIN, Contract, InferRoute, Listener, Page, Words
@@ -38,7 +39,7 @@ def contract(package: Package, settings: Settings) -> Contract:
         return found
     from panglot.dialects.megflow import debugger
 
-    return dataclasses.replace(found, runs_with_server=lambda front: debugger.serve(front, port))
+    return dataclasses.replace(found, runs_with_server=lambda model, access: debugger.serve(model, access, port))
 
 
 def _contract(server: dict[str, Any]) -> Contract:
@@ -62,7 +63,7 @@ def _contract(server: dict[str, Any]) -> Contract:
         unknown=error,
         metrics=metrics,
         counters=COUNTERS,
-        section=(lambda front: video.section(_streams(front))) if server["type"] == "VideoServer" else None,
+        section=(lambda model: video.section(_streams(model))) if server["type"] == "VideoServer" else None,
         raw_paths=True,
     )
 
@@ -77,14 +78,14 @@ def error(fault: Fault, request_id: str) -> Words:
 # Looking inside
 
 
-def graph(front: Any, request: Request) -> Response:
+def graph(model: Model, request: Request) -> Response:
     """The graph as it was read, and what each node has done of late."""
-    config = front.package.options["config"]
+    config = model.package.options["config"]
     value = {
         "main": config["main"],
         "graphs": [_graph(one) for one in config["graphs"]],
         "shared": [_node(node) for node in config["nodes"]],
-        "workers": [{"worker": index, **report} for index, report in _reports(front)],
+        "workers": [{"worker": index, **report} for index, report in _reports(model)],
     }
     return Response(orjson.dumps(value), media_type="application/json")
 
@@ -110,8 +111,8 @@ def _connection(entry: Any) -> dict[str, Any]:
     return {"cap": cap, "ports": [":".join(str(part) for part in port if part is not None) for port in ports]}
 
 
-def _reports(front: Any) -> Iterator[tuple[int, dict[str, Any]]]:
-    for worker in front.engine.workers():
+def _reports(model: Model) -> Iterator[tuple[int, dict[str, Any]]]:
+    for worker in model.engine.workers():
         if worker.get("report"):
             yield worker["index"], worker["report"]
 
@@ -129,17 +130,17 @@ SERIES = (
 )
 
 
-def metrics(front: Any) -> str:
+def metrics(model: Model) -> str:
     lines: dict[str, list[str]] = {name: [] for name, _, _ in SERIES}
-    for index, report in _reports(front):
+    for index, report in _reports(model):
         for node in report["nodes"]:
             _add(lines, {"worker": str(index), "node": node["name"]}, node)
     text = [line for name, about, kind in SERIES for line in (*heading(name, about, kind), *lines[name])]
-    return "\n".join(text) + "\n" + video.metrics(_streams(front))
+    return "\n".join(text) + "\n" + video.metrics(_streams(model))
 
 
-def _streams(front: Any) -> Iterator[tuple[int, dict[str, Any]]]:
-    for index, report in _reports(front):
+def _streams(model: Model) -> Iterator[tuple[int, dict[str, Any]]]:
+    for index, report in _reports(model):
         for one in report.get("streams", ()):
             yield index, one
 

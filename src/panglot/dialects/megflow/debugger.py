@@ -12,8 +12,8 @@ import struct
 from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
-from panglot.web.access import is_loopback
-from panglot.web.front import Front
+from panglot.models import Model
+from panglot.web.access import Access, is_loopback
 
 log = logging.getLogger("panglot.web")
 MAGIC = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
@@ -24,10 +24,10 @@ HEAD_WITHIN = 10.0
 PERIOD = 1.0
 
 
-async def serve(front: Front, port: int) -> None:
+async def serve(model: Model, access: Access, port: int) -> None:
     """Until cancelled."""
-    debugger = Debugger(front)
-    host = front.settings.host
+    debugger = Debugger(model, access)
+    host = model.settings.host
     try:
         server = await asyncio.start_server(debugger.connected, host, port, limit=LARGEST)
     except OSError as error:
@@ -40,8 +40,9 @@ async def serve(front: Front, port: int) -> None:
 
 
 class Debugger:
-    def __init__(self, front: Front) -> None:
-        self.front = front
+    def __init__(self, model: Model, access: Access) -> None:
+        self.model = model
+        self.access = access
         self.busy = False
 
     async def connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -68,7 +69,7 @@ class Debugger:
     def _refusal(self, head: bytes) -> bytes:
         """The whole answer to a request that is refused, or nothing."""
         headers = _headers(head)
-        access = self.front.access
+        access = self.access
         if head.split(b" ", 2)[:2] != [b"GET", PATH] or b"sec-websocket-key" not in headers:
             return _answer(b"404 Not Found", b"the debug websocket is at /debugger")
         if access.refuses("admin", headers.get(b"authorization", b"")):
@@ -84,7 +85,7 @@ class Debugger:
         return is_loopback(name.decode("latin-1").strip("[]"))
 
     async def _session(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        config = self.front.package.options["config"]
+        config = self.model.package.options["config"]
         _send(writer, {"ty": "event", "event": "initialized", "features": ["QPS"], "graph": config["text"]})
         sampler: asyncio.Task[None] | None = None
         try:
@@ -118,8 +119,8 @@ class Debugger:
             await asyncio.sleep(PERIOD)
 
     def _graphs(self) -> Iterator[tuple[str, list[dict[str, Any]]]]:
-        main = self.front.package.options["config"]["main"]
-        for worker in self.front.engine.workers():
+        main = self.model.package.options["config"]["main"]
+        for worker in self.model.engine.workers():
             nodes = (worker.get("report") or {}).get("nodes", [])
             yield (
                 main,

@@ -12,6 +12,7 @@ from starlette.responses import Response
 
 from panglot.engine import engine as states
 from panglot.engine.call import Fault
+from panglot.models import Model
 from panglot.package import Package
 from panglot.settings import Settings
 from panglot.web.contract import PUBLIC, Contract, ErrorWords, InferRoute, Page, Words, neutral_error
@@ -39,9 +40,9 @@ def contract(package: Package, settings: Settings) -> Contract:
     )
 
 
-def health(front: Any, request: Request) -> Response:
+def health(model: Model, request: Request) -> Response:
     """OK once requests are answered; on the platform nothing listened before that."""
-    if front.engine.state == states.READY:
+    if model.engine.state == states.READY:
         return Response('{"status": "OK"}', media_type="text/html")
     return Response('{"status": "NOT READY"}', 503, {"retry-after": "2"}, "text/html")
 

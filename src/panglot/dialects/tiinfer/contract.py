@@ -11,10 +11,10 @@ from starlette.responses import Response
 from panglot.engine import engine as states
 from panglot.engine.call import Fault
 from panglot.metrics import Histogram, heading, wording
+from panglot.models import Model
 from panglot.package import Package
 from panglot.settings import Settings
 from panglot.web.contract import PUBLIC, Contract, InferRoute, Page, Words
-from panglot.web.front import Front
 from panglot_worker.wire import STAGES
 
 TEXT = b"text/plain; charset=utf-8"
@@ -40,7 +40,7 @@ def contract(package: Package, settings: Settings) -> Contract:
         routes.append(InferRoute(f"{start}/inference", "/inference"))
         routes.append(InferRoute(f"{start}/v1/models/{name}:predict", "/v1/models/{name}:predict"))
         pages.append(Page(f"{start}/v1/models", PUBLIC, models))
-        pages.append(Page(f"{start}/v1/models/{name}", PUBLIC, model))
+        pages.append(Page(f"{start}/v1/models/{name}", PUBLIC, readiness))
     return Contract(
         routes=tuple(routes), error=error, pages=tuple(pages), unknown=error, metrics=metrics, refuses_in_drain=True
     )
@@ -54,19 +54,19 @@ def error(fault: Fault, request_id: str) -> Words:
 # Pages
 
 
-def greeting(front: Front, request: Request) -> Response:
+def greeting(model: Model, request: Request) -> Response:
     """Whether the server lives; what it says is what health checks of the platform look for."""
-    text, status = (SHUTTING_DOWN, 503) if front.draining else ("MOSEC service", 200)
+    text, status = (SHUTTING_DOWN, 503) if model.engine.state == states.DRAINING else ("MOSEC service", 200)
     return Response(text, status, media_type="text/plain")
 
 
-def models(front: Front, request: Request) -> Response:
-    return _json([front.package.options["algorithm_name"]])
+def models(model: Model, request: Request) -> Response:
+    return _json([model.package.options["algorithm_name"]])
 
 
-def model(front: Front, request: Request) -> Response:
-    ready = front.engine.state == states.READY
-    return _json({"name": front.package.options["algorithm_name"], "ready": ready}, 200 if ready else 503)
+def readiness(model: Model, request: Request) -> Response:
+    ready = model.engine.state == states.READY
+    return _json({"name": model.package.options["algorithm_name"], "ready": ready}, 200 if ready else 503)
 
 
 def _json(value: object, status: int = 200) -> Response:
@@ -76,36 +76,36 @@ def _json(value: object, status: int = 200) -> Response:
 # Metrics
 
 
-def metrics(front: Front) -> str:
+def metrics(model: Model) -> str:
     """mosec's series, filled from our own numbers."""
-    space = str(front.package.options["namespace"])
-    return "\n".join([*_throughput(front, space), *_durations(front, space), *_tasks(front, space)]) + "\n"
+    space = str(model.package.options["namespace"])
+    return "\n".join([*_throughput(model, space), *_durations(model, space), *_tasks(model, space)]) + "\n"
 
 
-def _throughput(front: Front, space: str) -> Iterator[str]:
+def _throughput(model: Model, space: str) -> Iterator[str]:
     name = f"{space}_throughput_total"
     yield from heading(name, "service inference endpoint throughput", "counter")
-    endpoints = {route.name for route in front.contract.routes}
-    for (route, status), count in sorted(front.metrics.requests.items()):
+    endpoints = {route.name for route in model.contract.routes}
+    for (route, status), count in sorted(model.metrics.requests.items()):
         if route in endpoints:
             yield f"{name}{wording({'code': str(status), 'endpoint': route})} {count}"
 
 
-def _durations(front: Front, space: str) -> Iterator[str]:
+def _durations(model: Model, space: str) -> Iterator[str]:
     name = f"{space}_process_duration_second"
     yield from heading(name, "process duration for each connection in each stage", "histogram")
     total = Histogram()
-    for histogram in front.metrics.latency.values():
+    for histogram in model.metrics.latency.values():
         total.merge(histogram)
-    for stage, histogram in (*zip(STAGES, front.metrics.stages, strict=True), ("total", total)):
+    for stage, histogram in (*zip(STAGES, model.metrics.stages, strict=True), ("total", total)):
         yield from _lines(histogram, name, {"stage": stage, "connection": "total"})
     name = f"{space}_batch_duration_second"
     yield from heading(name, "how long requests waited for their batch", "histogram")
-    for pool, counted in front.metrics.pools.items():
+    for pool, counted in model.metrics.pools.items():
         yield from _lines(counted.queue_time, name, {"stage": pool or "inference", "connection": "total"})
     name = f"{space}_batch_size"
     yield from heading(name, "batch size", "histogram")
-    for pool, counted in front.metrics.pools.items():
+    for pool, counted in model.metrics.pools.items():
         labels = {"stage": pool or "inference", "connection": "total"}
         yield from counted.batch_size.lines(name, labels, 0, 11, 1)
 
@@ -114,8 +114,8 @@ def _lines(histogram: Histogram, name: str, labels: dict[str, str]) -> Iterator[
     return histogram.lines(name, labels, 10, 28, 1e-6)
 
 
-def _tasks(front: Front, space: str) -> Iterator[str]:
+def _tasks(model: Model, space: str) -> Iterator[str]:
     name = f"{space}_remaining_task"
     yield from heading(name, "remaining tasks for the whole service", "gauge")
-    gauges = {gauge: value for gauge, _, _, value in front.engine.gauges()}
+    gauges = {gauge: value for gauge, _, _, value in model.engine.gauges()}
     yield f"{name} {gauges.get('panglot_requests_in_progress', 0):g}"

@@ -1,0 +1,135 @@
+"""The models of one server. A model is a package that is served: with its engine, its contract, and what it counts."""
+
+from __future__ import annotations
+
+import dataclasses
+import logging
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from panglot.engine.call import Fault
+from panglot.engine.engine import Engine
+from panglot.metrics import Metrics
+from panglot.package import Package
+from panglot.settings import Settings
+from panglot.web.contract import Contract, InferRoute, Words, neutral_error
+from panglot.web.room import Room
+
+log = logging.getLogger("panglot")
+FIRST_VERSION = "1"
+"""The version of a model that names none."""
+
+
+def _no_line(base: str) -> str:
+    return ""
+
+
+@dataclass(eq=False)
+class Model:
+    """One version of one model."""
+
+    name: str
+    version: str
+    package: Package
+    settings: Settings
+    engine: Engine
+    metrics: Metrics
+    contract: Contract
+    room: Room
+    """What its requests may hold."""
+    try_line: Callable[[str], str] = _no_line
+    """A line of curl that asks the script at a base address, once it is loaded; from whoever makes the model."""
+
+    @property
+    def description(self) -> dict[str, Any]:
+        """What its worker said when it was ready; empty before that."""
+        return self.engine.description
+
+    def at(self, contract: Contract) -> Model:
+        """The same model as a further listener serves it, by a contract of its own."""
+        return dataclasses.replace(self, contract=contract)
+
+    def words(self, route: InferRoute, fault: Fault, request_id: bytes) -> Words:
+        """A fault in the words of the route's platform; in ours, should making those raise."""
+        words = route.error or self.contract.error
+        try:
+            return words(fault, request_id.decode("latin-1"))
+        except Exception:
+            log.exception("the platform's words for '%s' failed", fault.code)
+            return neutral_error(fault, request_id.decode("latin-1"))
+
+
+class Models:
+    """All models by name and version. The newest version of a name answers unless another is asked for."""
+
+    def __init__(self, *models: Model, default: str = "") -> None:
+        self._versions: dict[str, dict[str, Model]] = {}
+        self._watchers: list[Callable[[], None]] = []
+        self._default = default
+        """The name of the model whose routes are also at the root; empty: there is none."""
+        for model in models:
+            self.add(model)
+
+    def __iter__(self) -> Iterator[Model]:
+        """Every version of every model, in the order of their names' coming, the oldest version first."""
+        for versions in self._versions.values():
+            yield from sorted(versions.values(), key=lambda model: age(model.version))
+
+    def __len__(self) -> int:
+        return sum(map(len, self._versions.values()))
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(self._versions)
+
+    @property
+    def default(self) -> Model | None:
+        """The model whose routes are at the root."""
+        return self.get(self._default)
+
+    def get(self, name: str, version: str = "") -> Model | None:
+        """The model of this name and version; without a version the newest."""
+        versions = self._versions.get(name)
+        if not versions:
+            return None
+        return versions.get(version or max(versions, key=age))
+
+    def versions(self, name: str) -> tuple[str, ...]:
+        """The versions of a name, the oldest first."""
+        return tuple(sorted(self._versions.get(name, ()), key=age))
+
+    def add(self, model: Model) -> Model | None:
+        """Have a model answer from now on; the one that had its name and version until now, if any."""
+        versions = self._versions.setdefault(model.name, {})
+        former = versions.get(model.version)
+        versions[model.version] = model
+        self._changed()
+        return former
+
+    def remove(self, model: Model) -> None:
+        """Have a model answer no more, unless another has taken its place already."""
+        versions = self._versions.get(model.name, {})
+        if versions.get(model.version) is model:
+            del versions[model.version]
+            if not versions:
+                del self._versions[model.name]
+            self._changed()
+
+    def watch(self, watcher: Callable[[], None]) -> None:
+        """Call `watcher` whenever a model has come or gone."""
+        self._watchers.append(watcher)
+
+    def _changed(self) -> None:
+        for watcher in self._watchers:
+            watcher()
+
+
+def only(model: Model) -> Models:
+    """The models of a server that has one, which is its default."""
+    return Models(model, default=model.name)
+
+
+def age(version: str) -> tuple[int, str]:
+    """What versions are sorted by: numbers by their value, and before all other words."""
+    return (int(version), "") if version.isdigit() else (1 << 63, version)
