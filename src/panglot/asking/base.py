@@ -6,7 +6,7 @@ import base64
 import json
 import mimetypes
 import secrets
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -14,6 +14,15 @@ from typing import Any
 JSON = "application/json"
 FORM = "multipart/form-data"
 OCTETS = "application/octet-stream"
+
+SIGNATURES = {
+    b"\x89PNG\r\n\x1a\n": "image/png",
+    b"\xff\xd8\xff": "image/jpeg",
+    b"GIF8": "image/gif",
+    b"BM": "image/bmp",
+    b"%PDF-": "application/pdf",
+}
+"""How bytes without a name begin, by their type."""
 
 
 @dataclass(frozen=True)
@@ -31,11 +40,29 @@ class About:
 
 
 @dataclass(frozen=True)
-class Given:
-    """One input: a file that is no JSON, or else a JSON value."""
+class Content:
+    """A file that lies in memory. Its name may be empty."""
 
     name: str
-    file: Path | None = None
+    data: bytes = field(repr=False)
+
+    @property
+    def stem(self) -> str:
+        return Path(self.name).stem
+
+    def read_bytes(self) -> bytes:
+        return self.data
+
+
+File = Path | Content
+
+
+@dataclass(frozen=True)
+class Given:
+    """One input: a file that is no JSON, or else a JSON value, in which a File may stand for its bytes."""
+
+    name: str
+    file: File | None = None
     value: Any = None
 
 
@@ -43,13 +70,13 @@ class Given:
 class Base64:
     """Stands in a JSON value for a file's bytes in base64."""
 
-    file: Path
+    file: File
     prefix: str = ""
 
 
 @dataclass(frozen=True)
 class Json:
-    """A JSON body; `value` may hold Base64 anywhere. `...` stands for an unknown value, in a line to show."""
+    """A JSON body; `value` may hold Base64 and files anywhere. `...` stands for an unknown value, in a line to show."""
 
     value: Any
 
@@ -61,7 +88,7 @@ class Json:
 class Whole:
     """A file as the whole body."""
 
-    file: Path
+    file: File
     type: str = ""
 
     def encoded(self) -> tuple[str, bytes]:
@@ -72,14 +99,14 @@ class Whole:
 class Form:
     """A multipart form: uploads by field, and text fields. A list of files is one field sent several times."""
 
-    files: Mapping[str, Path | list[Path]]
+    files: Mapping[str, File | Sequence[File]]
     fields: Mapping[str, str] = field(default_factory=dict)
 
     def encoded(self) -> tuple[str, bytes]:
         boundary = secrets.token_hex(16)
         parts = [self._text(boundary, name, text) for name, text in self.fields.items()]
         for name, files in self.files.items():
-            for file in files if isinstance(files, list) else [files]:
+            for file in [files] if isinstance(files, File) else files:
                 parts.append(self._upload(boundary, name, file))
         return f"{FORM}; boundary={boundary}", b"".join((*parts, f"--{boundary}--\r\n".encode()))
 
@@ -88,8 +115,8 @@ class Form:
         return f'--{boundary}\r\nContent-Disposition: form-data; name="{_quoted(name)}"\r\n\r\n{text}\r\n'.encode()
 
     @staticmethod
-    def _upload(boundary: str, name: str, file: Path) -> bytes:
-        head = f'Content-Disposition: form-data; name="{_quoted(name)}"; filename="{_quoted(file.name)}"'
+    def _upload(boundary: str, name: str, file: File) -> bytes:
+        head = f'Content-Disposition: form-data; name="{_quoted(name)}"; filename="{_quoted(file.name or name)}"'
         start = f"--{boundary}\r\n{head}\r\nContent-Type: {media_type(file)}\r\n\r\n"
         return start.encode() + file.read_bytes() + b"\r\n"
 
@@ -121,8 +148,33 @@ class Ask:
         return self.body.encoded()
 
 
-def media_type(file: Path) -> str:
-    return mimetypes.guess_type(file.name)[0] or OCTETS
+def form_of(value: Any) -> Form | None:
+    """The form for an object that has files among its values; None for any other value.
+
+    A text goes into its field as it is, every other value as JSON.
+    """
+    if not isinstance(value, dict):
+        return None
+    files = {str(name): entry for name, entry in value.items() if _is_upload(entry)}
+    if not files:
+        return None
+    texts = {str(name): entry if isinstance(entry, str) else json.dumps(entry) for name, entry in value.items()
+             if not _is_upload(entry)}  # fmt: skip
+    return Form(files, texts)
+
+
+def _is_upload(value: Any) -> bool:
+    """Whether it is a file, or a list of nothing but files."""
+    several = isinstance(value, list) and bool(value) and all(isinstance(entry, File) for entry in value)
+    return several or isinstance(value, File)
+
+
+def media_type(file: File) -> str:
+    """The type that the file's name tells, or else, of bytes in memory, the one their beginning tells."""
+    kind = mimetypes.guess_type(file.name)[0]
+    if kind is None and isinstance(file, Content):
+        kind = next((known for start, known in SIGNATURES.items() if file.data.startswith(start)), None)
+    return kind or OCTETS
 
 
 def _quoted(text: str) -> str:
@@ -132,4 +184,6 @@ def _quoted(text: str) -> str:
 def _in_base64(value: Any) -> str:
     if isinstance(value, Base64):
         return value.prefix + base64.b64encode(value.file.read_bytes()).decode()
+    if isinstance(value, File):
+        return base64.b64encode(value.read_bytes()).decode()
     raise TypeError(f"JSON cannot hold a value of type {type(value).__name__}")

@@ -6,10 +6,9 @@ import contextlib
 import functools
 import json
 import shlex
-from pathlib import Path
 from typing import Any
 
-from panglot.asking.base import JSON, Ask, Base64, Body, Form, Nothing, Whole, media_type
+from panglot.asking.base import JSON, Ask, Base64, Body, File, Form, Nothing, Whole, media_type
 
 LONGEST = 400
 """More characters of JSON than this are not worth showing on a command line."""
@@ -72,6 +71,6 @@ def _mark(value: Any, files: list[Base64]) -> str:
 def _form_fields(form: Form) -> list[str]:
     fields = []
     for name, files in form.files.items():
-        several: list[Path] = files if isinstance(files, list) else [files]
+        several = [files] if isinstance(files, File) else files
         fields += [f"{name}=@{file}" for file in several]
     return [*fields, *(f"{name}={text}" for name, text in form.fields.items())]

@@ -110,11 +110,11 @@ def _sides(
 
 
 def _where(word: str, given: dict[str, Any], arguments: tuple[str, ...], field: str) -> Where:
+    from panglot.tools.asked_server import AskedServer, is_url
     from panglot.tools.check.sides import INPUT, Command
-    from panglot.tools.client import Client, is_url
 
     if is_url(word):
-        return Client(word, str(given.get("dialect") or ""), field)
+        return AskedServer(word, str(given.get("dialect") or ""), field)
     if INPUT in word:
         return Command(word, str(given.get("python") or ""))
     try:

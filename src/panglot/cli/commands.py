@@ -12,6 +12,7 @@ COMMANDS = {
     "serve": ("panglot.cli.serve:serve", "Serve a package over HTTP."),
     "inspect": ("panglot.cli.inspect:inspect", "Explain what a package is and how it would be served."),
     "run": ("panglot.cli.run:run", "Run a package on files or JSON, without a server."),
+    "call": ("panglot.cli.call:call", "Send files or JSON to a server that runs."),
     "check": ("panglot.cli.check:check", "Compare two saved results, or two packages stage by stage."),
     "bench": ("panglot.cli.bench:bench", "Load a package or a server, and show how it does."),
     "export": ("panglot.cli.export:export", "Run a package's export script and try the model that comes out."),

@@ -26,6 +26,7 @@ OWN = ("host", "port", "inline", "reload", "dev")
 @click.argument("path")
 @click.argument("inputs", nargs=-1, metavar="INPUT...")
 @click.option("--format", "form", type=click.Choice(["table", "jsonl", "csv"]), help="how results are printed [table]")
+@click.option("--json", "as_json", is_flag=True, help="one JSON object per result, as --format jsonl")
 @click.option("--repeat", type=click.IntRange(1), default=1, metavar="N", help="run each input N times [1]")
 @click.option("--warmup", type=click.IntRange(0), default=0, metavar="N", help="first run the first input N times [0]")
 @click.option("--concurrency", type=click.IntRange(1), default=1, metavar="N", help="inputs in work at once [1]")
@@ -37,6 +38,10 @@ def run(path: str, inputs: tuple[str, ...], arguments: tuple[str, ...], save: Pa
 
     An input that fails is reported and the rest go on; the exit code is 1 then. Ctrl-C keeps what is done.
     """
+    if given.pop("as_json"):
+        if given["form"] not in (None, "jsonl"):
+            raise click.UsageError(f"--json and --format {given['form']} do not go together")
+        given["form"] = "jsonl"
     own = {name: given.pop(name) for name in ("form", "repeat", "warmup", "concurrency", "field")}
     from panglot import log
     from panglot.tools.inputs import gather
@@ -105,13 +110,13 @@ def _show_failure(done: list[RunResult]) -> None:
 class Bar:
     """A bar on a terminal; nothing in a file."""
 
-    def __init__(self, total: int, name: str) -> None:
+    def __init__(self, total: int, name: str, begins_with: str = "loading") -> None:
         from rich.console import Console
         from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
         columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
         self.bar = Progress(*columns, console=Console(stderr=True), transient=True, disable=not sys.stderr.isatty())
-        self.task = self.bar.add_task(f"loading {name}", total=total)
+        self.task = self.bar.add_task(f"{begins_with} {name}", total=total)
         self.name = name
 
     def __enter__(self) -> Bar:

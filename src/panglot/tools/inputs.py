@@ -48,7 +48,7 @@ def _expand(word: str, name: str, stdin: TextIO) -> Iterator[Input]:
         yield from _lines("-", stdin.read())
         return
     path = Path(word)
-    if word.lstrip()[:1] in ("{", "[") and not path.exists():
+    if not path.exists() and _looks_like_json(word):
         yield _value(name, word)
     elif path.is_dir():
         inside = sorted(entry for entry in path.iterdir() if entry.is_file() and not entry.name.startswith("."))
@@ -59,6 +59,17 @@ def _expand(word: str, name: str, stdin: TextIO) -> Iterator[Input]:
         yield from _file(path)
     else:
         yield from _matches(word)
+
+
+def _looks_like_json(word: str) -> bool:
+    """Whether it begins as an object or a list does, or is any other JSON value: a number, true, "text"."""
+    if word.lstrip()[:1] in ("{", "["):
+        return True
+    try:
+        json.loads(word)
+    except ValueError:
+        return False
+    return True
 
 
 def _matches(pattern: str) -> Iterator[Input]:

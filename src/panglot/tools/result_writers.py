@@ -7,7 +7,8 @@ import json
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Protocol, TextIO
 
-from panglot import terminal
+from panglot import tables, terminal
+from panglot.tables import Column
 from panglot.text import visible
 from panglot.tools.run import RunResult
 from panglot_worker.wire import STAGES
@@ -91,23 +92,24 @@ class TableWriter:
         show(terminal.console(self.target, highlight=True), self.results)
 
 
+COLUMNS_OF_NAMES = (Column("input", least=16, ending=True), Column("answer", least=36))
+SPARE = {"total": 1, "inference": 2, "preprocess": 3, "postprocess": 4, "decode": 5, "encode": 6}
+"""Which columns of times go first where there is no room for all."""
+
+
 def show(console: Console, results: Sequence[RunResult]) -> None:
-    """The table of results, and one of times when there is more than one run."""
-    from rich.table import Table
+    """The table of results with their times, as far as there is room for those."""
     from rich.text import Text
 
     used = [name for name in COLUMNS if any(result.times.get(name) for result in results)]
-    table = Table(box=None, header_style="dim", padding=(0, 2, 0, 0))
-    table.add_column("input", overflow="fold")
-    table.add_column("answer", overflow="fold", ratio=1)
-    for name in used:
-        table.add_column(f"{name} ms" if name == "total" else name, justify="right", no_wrap=True)
+    times = [Column("total ms" if name == "total" else name, SPARE[name], right=True) for name in used]
+    rows: list[list[Text | str]] = []
     for result in results:
         shown = Text(_clipped(result), "red" if result.failed else "")
         if not result.stable:
             shown.append(" (differs from run to run)", "yellow")
-        table.add_row(Text(visible(result.name)), shown, *(_number(result.times.get(name)) for name in used))
-    console.print(table)
+        rows.append([Text(visible(result.name)), shown, *(_number(result.times.get(name)) for name in used)])
+    tables.show(console, (*COLUMNS_OF_NAMES, *times), rows, "--json has them")
 
 
 def _clipped(result: RunResult) -> str:

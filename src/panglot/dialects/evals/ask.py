@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from panglot.asking.base import About, Ask, Base64, Given, Json
+from panglot.asking.base import About, Ask, Base64, File, Given, Json
 from panglot.errors import StartError
 
 BATCH = "/v1/batch"
@@ -16,9 +16,9 @@ def ask(about: About, given: Given) -> Ask:
     if given.file is not None:
         return Ask(about.path, Json({"data": {"uri": Base64(given.file, PREFIX)}}))
     if given.value is ... or _is_request(given.value):
-        return Ask(about.path, Json(given.value))
+        return Ask(about.path, Json(_with_uri(given.value)))
     if isinstance(given.value, list) and all(_is_request(entry) for entry in given.value):
-        return Ask(BATCH, Json(given.value))
+        return Ask(BATCH, Json([_with_uri(entry) for entry in given.value]))
     raise StartError(
         f"{given.name}: this is no request of evals",
         fix='write {"data": {"uri": "..."}, "params": {}}, or give the file that is to be looked at',
@@ -27,3 +27,11 @@ def ask(about: About, given: Given) -> Ask:
 
 def _is_request(value: Any) -> bool:
     return isinstance(value, dict) and "data" in value
+
+
+def _with_uri(value: Any) -> Any:
+    """The request with a data URI where a file stands for it."""
+    data = value["data"] if _is_request(value) else None
+    if not isinstance(data, dict) or not isinstance(data.get("uri"), File):
+        return value
+    return {**value, "data": {**data, "uri": Base64(data["uri"], PREFIX)}}

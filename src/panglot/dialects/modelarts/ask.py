@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from panglot.asking.base import FORM, About, Ask, Base64, Form, Given, Json
+from panglot.asking.base import FORM, About, Ask, Base64, Form, Given, Json, form_of
 from panglot.errors import StartError
 
 FIELD = "images"
@@ -16,9 +16,10 @@ def ask(about: About, given: Given) -> Ask:
 
     Raises StartError for a file where that JSON has no field for it.
     """
+    takes_forms = FORM in about.api.get("request_types", [FORM])
     if given.file is None:
-        return Ask(about.path, Json(given.value))
-    if FORM in about.api.get("request_types", [FORM]):
+        return Ask(about.path, (form_of(given.value) if takes_forms else None) or Json(given.value))
+    if takes_forms:
         return Ask(about.path, Form({about.field or _upload(about.api): given.file}))
     name = about.field or _text(about.api)
     if not name:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from panglot.asking.base import About, Ask, Form, Given, Json, Whole
+from panglot.asking.base import About, Ask, Form, Given, Json, Whole, form_of
 from panglot.errors import StartError
 
 
 def ask(about: About, given: Given) -> Ask:
     """Make the request that sends one input to a Paddle script: JSON, a form with its field, or the whole file."""
     if given.file is None:
-        return Ask(about.path, Json(given.value))
+        return Ask(about.path, form_of(given.value) or Json(given.value))
     if about.field:
         return Ask(about.path, Form({about.field: given.file}))
     names = [str(one["name"]) for one in about.options.get("inputs", ())]

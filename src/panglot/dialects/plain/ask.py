@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from panglot.asking.base import About, Ask, Form, Given, Json, Whole
+from panglot.asking.base import About, Ask, Form, Given, Json, Whole, form_of
 
 
 def ask(about: About, given: Given) -> Ask:
     """The request for an input: JSON, a form with the file in it, or the file as the body."""
     if given.file is None:
-        return Ask(about.path, Json(given.value))
+        return Ask(about.path, form_of(given.value) or Json(given.value))
     example = about.api.get("example") or {}
     uploads = list(example.get("files", {})) if example.get("kind") == "form" else []
     name = about.field or (uploads[0] if uploads else "")

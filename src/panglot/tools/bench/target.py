@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from panglot import asking
 from panglot.asking.base import About, Ask, Given
 from panglot.errors import StartError
-from panglot.tools.client import Client
+from panglot.tools.asked_server import AskedServer
 from panglot.tools.doctor import selftest
 from panglot.tools.inputs import Input, UnreadableInput
 from panglot.tools.listening import listener
@@ -57,7 +57,7 @@ class Batches:
 class BenchTarget:
     """A server with its requests, ready to be sent, and the right answer to each."""
 
-    client: Client
+    client: AskedServer
     about: About
     pid: int | None
     requests: list[bytes] = field(default_factory=list)
@@ -105,7 +105,7 @@ class BenchTarget:
 
 
 @contextlib.contextmanager
-def running(client: Client) -> Iterator[BenchTarget]:
+def running(client: AskedServer) -> Iterator[BenchTarget]:
     """A server that runs already. Its cost is watched when it is on this machine."""
     about = client.describe()
     yield BenchTarget(client, about, listener(client.port) if client.host in LOCAL else None)
@@ -122,7 +122,7 @@ def served(plan: selftest.ServerPlan, dialect: str, field: str) -> Iterator[Benc
         except selftest.ServerGone as gone:
             server.stop()
             raise StartError(selftest.last_words(server) or str(gone)) from None
-        client = Client(f"http://127.0.0.1:{port}", dialect, field)
+        client = AskedServer(f"http://127.0.0.1:{port}", dialect, field)
         client.token = plan.token.decode("latin-1")
         yield BenchTarget(client, client.describe(), server.process.pid)
     finally:

@@ -21,8 +21,8 @@ from panglot.errors import StartError
 from panglot.package import Package
 from panglot.settings import Settings
 from panglot.tools import arrays, stages
+from panglot.tools.asked_server import AskedServer
 from panglot.tools.check.compare import flat
-from panglot.tools.client import Client
 from panglot.tools.offline import RESULTS, Offline, OfflineReply, offline
 
 ACCEPT = f"{stages.STAGES}, {RESULTS}"
@@ -74,7 +74,7 @@ class Local:
 class Remote:
     """A server. With `--dev` it shows its stages."""
 
-    def __init__(self, client: Client) -> None:
+    def __init__(self, client: AskedServer) -> None:
         self.name = client.url
         self.client = client
         self.about = client.describe()
@@ -130,14 +130,14 @@ def _saved() -> dict[Path, int]:
     return {file: file.stat().st_mtime_ns for file in Path.cwd().glob("*.npy")}
 
 
-Where = Client | Command | tuple[Package, Settings]
+Where = AskedServer | Command | tuple[Package, Settings]
 """A server, a command line, or a package with its settings."""
 
 
 @asynccontextmanager
 async def opened(name: str, where: Where, field: str) -> AsyncIterator[Side]:
     """A side, ready to answer. Raises StartError when the package does not load or the server is not there."""
-    if isinstance(where, Client):
+    if isinstance(where, AskedServer):
         yield Remote(where)
     elif isinstance(where, Command):
         yield where

@@ -1,4 +1,4 @@
-"""A client of a server that runs already: what it serves, and one request at a time."""
+"""A server that runs already, as the tools ask it: what it serves, and one request at a time."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def is_url(word: str) -> bool:
     return word.startswith(("http://", "https://"))
 
 
-class Client:
+class AskedServer:
     """One server. The token is the caller's PANGLOT_TOKEN. Raises StartError when the server cannot be reached."""
 
     def __init__(self, url: str, dialect: str = "", field: str = "") -> None:

@@ -1,0 +1,119 @@
+"""`panglot call`."""
+
+from __future__ import annotations
+
+import sys
+import time
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from panglot.errors import StartError
+
+if TYPE_CHECKING:
+    from panglot.client import Client
+    from panglot.tools.inputs import Input
+    from panglot.tools.run import RunResult
+
+
+@click.command()
+@click.argument("url")
+@click.argument("inputs", nargs=-1, metavar="INPUT...")
+@click.option("--format", "form", type=click.Choice(["table", "jsonl", "csv"]), help="how answers are printed [table]")
+@click.option("--json", "as_json", is_flag=True, help="one JSON object per answer, as --format jsonl")
+@click.option("--concurrency", type=click.IntRange(1), default=8, metavar="N", help="inputs under way at once [8]")
+@click.option("--timeout", type=click.FloatRange(0.1), default=60.0, metavar="SECONDS", help="per input [60]")
+@click.option("--wait", type=click.FloatRange(0.0), default=5.0, metavar="SECONDS", help="for a server to listen [5]")
+@click.option("--retry", is_flag=True, help="send again what a lost connection may have run already")
+@click.option("--dialect", default="", metavar="NAME", help="the server's, where it does not say")
+@click.option("--field", default="", metavar="NAME", help="the field files go to, where the server does not say")
+def call(url: str, inputs: tuple[str, ...], form: str | None, as_json: bool, concurrency: int, **given: Any) -> None:
+    """Send each INPUT to the server at URL and print the answers: files, folders, globs, JSON, lines of JSON, or -.
+
+    URL is such as http://127.0.0.1:8080, or unix:PATH. Without an INPUT the server's own example is sent. A server that
+    is busy or restarts is waited for. The token is that in PANGLOT_TOKEN. The exit code is 1 when an input failed.
+    """
+    client = _client(url, given)
+    if as_json and form not in (None, "jsonl"):
+        raise click.UsageError(f"--json and --format {form} do not go together")
+    kind = "jsonl" if as_json else form or ("table" if sys.stdout.isatty() else "jsonl")
+    with client:
+        sys.exit(_call(client, _inputs(client, inputs), concurrency, kind))
+
+
+def _client(url: str, given: dict[str, Any]) -> Client:
+    try:
+        from panglot.client import Client
+    except ModuleNotFoundError as error:
+        raise StartError(str(error)) from None
+    try:
+        return Client(url, connect_timeout=given.pop("wait"), **given)
+    except ValueError as error:
+        raise StartError(str(error)) from None
+
+
+def _inputs(client: Client, words: tuple[str, ...]) -> list[Input]:
+    """The inputs given, or else the example that the server publishes. Raises StartError without either."""
+    from panglot.asking.base import Given
+    from panglot.client import CallError
+    from panglot.tools.inputs import gather
+
+    try:
+        about = client.about()
+    except CallError as error:
+        fix = "is the server running?" if error.code == "no_connection" else ""
+        raise StartError(error.message, fix=fix) from None
+    if words:
+        return gather(words)
+    shown = about.api.get("example") or {}
+    if shown.get("kind") != "json":
+        raise StartError("no inputs, and the server publishes no example in JSON", fix="name files, or give JSON")
+    return [Given("the server's example", value=shown["value"])]
+
+
+def _call(client: Client, gathered: list[Input], concurrency: int, kind: str) -> int:
+    """Send all inputs and print what comes, in their order; the exit code."""
+    from functools import partial
+
+    from panglot.cli.run import Bar
+    from panglot.client.synchronous import in_order
+    from panglot.tools import result_writers
+
+    done: list[RunResult] = []
+    writer = result_writers.writer(kind, sys.stdout)
+    began = time.monotonic()
+    with Bar(len(gathered), "the server", "calling") as bar:
+        try:
+            for result in in_order(partial(_one, client), gathered, concurrency, False):
+                done.append(result)
+                writer.add(result)
+                bar.advance()
+        except KeyboardInterrupt:
+            pass
+    writer.close()
+    line = result_writers.summary(done, len(gathered), time.monotonic() - began)
+    completed = len(done) == len(gathered)
+    click.echo(line if completed else f"interrupted: {line}", err=True)
+    return 130 if not completed else 1 if any(result.failed for result in done) else 0
+
+
+def _one(client: Client, entry: Input) -> RunResult:
+    """What came of one input; a failure is a result too."""
+    from panglot.client import CallError
+    from panglot.tools.inputs import UnreadableInput
+    from panglot.tools.run import RunResult
+
+    if isinstance(entry, UnreadableInput):
+        return RunResult(entry.name, error=entry.problem)
+    began = time.perf_counter()
+    try:
+        answer = client.call(entry)
+    except CallError as error:
+        return RunResult(entry.name, error.status, error=str(error))
+    except (OSError, ValueError) as error:
+        return RunResult(entry.name, error=getattr(error, "strerror", None) or str(error))
+    times = {**answer.times_ms, "total": round((time.perf_counter() - began) * 1000, 3)}
+    value = answer.value
+    if isinstance(value, bytes):
+        value = f"<{len(value)} bytes of {answer.content_type or 'nothing'}>"
+    return RunResult(entry.name, answer.status, value, times=times, runs=1)

@@ -1,0 +1,24 @@
+"""A client in three lines, for programs that call a server of scripts.
+
+    from panglot import Client
+
+    with Client("http://127.0.0.1:8080") as client:
+        print(client.predict(image=Path("a.png"), threshold=0.4))
+
+`AsyncClient` is the same with `await`. `attempts.py` decides what is tried again, and does no I/O; `requests.py` makes
+requests of inputs by `panglot.asking`; `answers.py` reads answers. The two clients only send and wait.
+"""
+
+from __future__ import annotations
+
+try:
+    import httpx  # noqa: F401
+except ModuleNotFoundError as error:
+    raise ModuleNotFoundError("the client needs httpx: pip install 'panglot[client]'", name=error.name) from None
+
+from panglot.client.answers import CallAnswer
+from panglot.client.asynchronous import AsyncClient
+from panglot.client.errors import CallError
+from panglot.client.synchronous import Client
+
+__all__ = ["AsyncClient", "CallAnswer", "CallError", "Client"]

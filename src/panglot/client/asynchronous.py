@@ -1,0 +1,130 @@
+"""The client for programs with an event loop."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import deque
+from collections.abc import AsyncIterator, Iterable
+from typing import Any
+
+import httpx
+
+from panglot.asking.base import About
+from panglot.client.answers import CallAnswer, StreamParser, answer_of, is_stream, kind_of
+from panglot.client.attempts import Outcome, Outgoing, Pause, Send, attempts
+from panglot.client.common import CallerBase
+from panglot.client.errors import CallError, of_exception
+from panglot.client.requests import DOCUMENT, NOTHING, READY, outgoing
+
+
+class AsyncClient(CallerBase):
+    """The same with `await`. `CallerBase` has its options."""
+
+    _http: httpx.AsyncClient
+
+    def _open(self) -> None:
+        transport = httpx.AsyncHTTPTransport(uds=self._address.socket) if self._address.socket else None
+        self._http = httpx.AsyncClient(transport=transport, **self._options())
+
+    async def __aenter__(self) -> AsyncClient:
+        return self
+
+    async def __aexit__(self, *exc: object) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        await self._http.aclose()
+
+    async def predict(self, **values: Any) -> Any:
+        """The answer to values by name: a path, bytes or an open file is sent as a file. Raises CallError."""
+        return (await self.call(**values)).value
+
+    async def ask(self, given: Any = NOTHING, /, **values: Any) -> Any:
+        """The answer to one input, sent as the server's platform wants it: a path or bytes, or else a JSON value.
+
+        Raises CallError when there is no good answer, and ValueError for an input that cannot be sent there.
+        """
+        return (await self.call(given, **values)).value
+
+    async def call(self, given: Any = NOTHING, /, **values: Any) -> CallAnswer:
+        """As `ask`, with everything that is known about the answer."""
+        response = await self._send(outgoing(await self.about(), given, values))
+        return answer_of(response)
+
+    async def stream(self, given: Any = NOTHING, /, **values: Any) -> AsyncIterator[Any]:
+        """The parts of an answer as they come; an answer in one piece is the only part. Raises CallError."""
+        response = await self._send(outgoing(await self.about(), given, values), whole=False)
+        try:
+            kind = kind_of(response)
+            if response.status_code >= 400 or not is_stream(kind):
+                await response.aread()
+                yield answer_of(response).value
+                return
+            parser = StreamParser(kind)
+            async for line in response.aiter_lines():
+                for part in parser.feed(line):
+                    yield part
+        except httpx.HTTPError as error:
+            raise of_exception(error, self._address.url, response.headers.get("x-request-id", "")) from None
+        finally:
+            await response.aclose()
+
+    async def map(
+        self, inputs: Iterable[Any], *, concurrency: int = 8, return_errors: bool = False
+    ) -> AsyncIterator[Any]:
+        """The answers to many inputs in their order, at most `concurrency` of them under way.
+
+        With `return_errors` a CallError stands in the place of its answer; without, it is raised there.
+        """
+        waiting: deque[asyncio.Task[Any]] = deque()
+        try:
+            for given in inputs:
+                waiting.append(asyncio.create_task(self.ask(given)))
+                if len(waiting) >= concurrency:
+                    yield await _result(waiting.popleft(), return_errors)
+            while waiting:
+                yield await _result(waiting.popleft(), return_errors)
+        finally:
+            for task in waiting:
+                task.cancel()
+
+    async def about(self) -> About:
+        """What the server says about itself; asked once, as soon as its script is loaded."""
+        if self._about is None:
+            await self._send(READY)
+            self._about = self._address.described(await self._send(DOCUMENT), *self._said)
+        return self._about
+
+    async def _send(self, request: Outgoing, whole: bool = True) -> httpx.Response:
+        """The response, with its body read if it is wanted whole."""
+        steps = attempts(request, self._policy, self._address.url, time.monotonic)
+        outcome: Outcome = None
+        try:
+            while True:
+                step = steps.send(outcome)
+                outcome = await self._try(step, whole) if isinstance(step, Send) else None
+                if isinstance(step, Pause):
+                    await asyncio.sleep(step.seconds)
+        except StopIteration as done:
+            response: httpx.Response = done.value
+            return response
+
+    async def _try(self, step: Send, whole: bool) -> httpx.Response | httpx.HTTPError:
+        made = self._request(self._http, step)
+        try:
+            response = await self._http.send(made, stream=not whole)
+            if response.status_code >= 400:
+                await response.aread()
+            return response
+        except httpx.HTTPError as error:
+            return error
+
+
+async def _result(task: asyncio.Task[Any], return_errors: bool) -> Any:
+    try:
+        return await task
+    except CallError as error:
+        if return_errors:
+            return error
+        raise

@@ -1,0 +1,124 @@
+"""Which calls are tried again, and when. Nothing here sends or sleeps: whoever drives `attempts` does.
+
+A call is tried again when it certainly was not run: there was no connection, or the server said 503 (429 on some
+platforms) that it cannot take it now. A connection that is lost after the request went out may have had its answer on
+the way; such a call is tried again only where the caller says that running it twice does no harm.
+"""
+
+from __future__ import annotations
+
+import random
+import secrets
+import socket
+from collections.abc import Callable, Generator, Iterator
+from dataclasses import dataclass
+
+import httpx
+
+from panglot.client.errors import CallError, of_exception, of_response
+
+TOO_BUSY = (429, 503)
+FIRST_PAUSE = 0.05
+LONGEST_PAUSE = 2.0
+UNREACHABLE = (httpx.ConnectError, httpx.ConnectTimeout)
+
+
+@dataclass(frozen=True)
+class CallPolicy:
+    """How long a call may take in all, how long to go on connecting, and whether a lost call is sent again."""
+
+    timeout: float = 60.0
+    connect_timeout: float = 10.0
+    retry: bool = False
+
+
+@dataclass(frozen=True)
+class Outgoing:
+    """A request, complete but for the address of the server."""
+
+    method: str
+    path: str
+    headers: dict[str, str]
+    body: bytes = b""
+
+
+@dataclass(frozen=True)
+class Send:
+    """Send the request, with this long to get an answer."""
+
+    request: Outgoing
+    seconds: float
+
+    def timeout(self, policy: CallPolicy) -> httpx.Timeout:
+        return httpx.Timeout(self.seconds, connect=min(self.seconds, policy.connect_timeout))
+
+
+@dataclass(frozen=True)
+class Pause:
+    """Wait before the next attempt."""
+
+    seconds: float
+
+
+Outcome = httpx.Response | httpx.HTTPError | None
+"""What became of a Send; nothing becomes of a Pause."""
+Attempts = Generator[Send | Pause, Outcome, httpx.Response]
+
+
+def attempts(request: Outgoing, policy: CallPolicy, url: str, clock: Callable[[], float]) -> Attempts:
+    """Send until there is an answer that is not "too busy". Raises CallError when that is not to be had in time."""
+    began = clock()
+    deadline = began + policy.timeout
+    request_id = secrets.token_hex(8)
+    pauses = _pauses()
+    while True:
+        left = max(0.001, deadline - clock())
+        headers = {**request.headers, "x-request-id": request_id, "x-timeout-ms": str(int(left * 1000) + 1)}
+        outcome = yield Send(Outgoing(request.method, request.path, headers, request.body), left)
+        if isinstance(outcome, httpx.Response) and outcome.status_code not in TOO_BUSY:
+            return outcome
+        pause = max(next(pauses), _retry_after(outcome))
+        again = clock() + pause
+        gives_up = isinstance(outcome, UNREACHABLE) and again > began + policy.connect_timeout
+        if again >= deadline or gives_up or not _is_safe(outcome, policy):
+            raise _error(outcome, url, request_id)
+        yield Pause(pause)
+
+
+def _is_safe(outcome: Outcome, policy: CallPolicy) -> bool:
+    """Whether the call may be sent once more: it was not run, or the caller allows it to run twice."""
+    if isinstance(outcome, httpx.Response):
+        return True
+    if isinstance(outcome, UNREACHABLE):
+        return not _is_unknown_name(outcome)
+    return policy.retry and isinstance(outcome, httpx.NetworkError | httpx.RemoteProtocolError)
+
+
+def _is_unknown_name(error: BaseException | None) -> bool:
+    """Whether the host's name means nothing, which waiting does not mend."""
+    while error is not None:
+        if isinstance(error, socket.gaierror):
+            return error.errno != socket.EAI_AGAIN
+        error = error.__cause__ or error.__context__
+    return False
+
+
+def _retry_after(outcome: Outcome) -> float:
+    """The seconds that the server asked to wait; 0 where it did not."""
+    text = outcome.headers.get("retry-after", "") if isinstance(outcome, httpx.Response) else ""
+    return float(text) if text.isdecimal() else 0.0
+
+
+def _pauses() -> Iterator[float]:
+    """Ever longer pauses, each somewhat by chance, so that many clients do not come back together."""
+    pause = FIRST_PAUSE
+    while True:
+        yield pause * random.uniform(0.5, 1.0)
+        pause = min(LONGEST_PAUSE, pause * 2)
+
+
+def _error(outcome: Outcome, url: str, request_id: str) -> CallError:
+    if isinstance(outcome, httpx.Response):
+        return of_response(outcome, request_id)
+    assert outcome is not None
+    return of_exception(outcome, url, request_id)

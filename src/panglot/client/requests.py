@@ -1,0 +1,94 @@
+"""Requests made of inputs, as the dialect of the server wants them."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import httpx
+
+from panglot import asking
+from panglot.asking.base import About, Ask, Content, Given
+from panglot.client.answers import ACCEPT
+from panglot.client.attempts import Outgoing
+from panglot.client.errors import CallError
+from panglot.errors import StartError
+
+UNIX = "unix:"
+NOTHING = object()
+"""Stands for an input that was not given."""
+
+
+class Address:
+    """Where a server is: `http://host:port`, with a path or without, or `unix:` and the path of a socket."""
+
+    def __init__(self, url: str, token: str | None) -> None:
+        self.url = url
+        self.socket = url.removeprefix(UNIX) if url.startswith(UNIX) else ""
+        parts = urlsplit("http://localhost" if self.socket else url)
+        if parts.scheme not in ("http", "https") or not parts.hostname:
+            raise ValueError(f"{url!r} is no address of a server: it is such as http://127.0.0.1:8080")
+        self.base = f"{parts.scheme}://{parts.netloc}"
+        self.wanted = parts.path + (f"?{parts.query}" if parts.query else "")
+        token = os.environ.get("PANGLOT_TOKEN", "") if token is None else token
+        self.headers = {"Authorization": f"Bearer {token}"} if token else {}
+
+    def described(self, response: httpx.Response, dialect: str, field: str) -> About:
+        """What the server's document says of it. Of a server that is none of ours only the given path is known."""
+        if response.status_code == 401:
+            message = f"{self.url} wants a token: give token=..., or set PANGLOT_TOKEN"
+            raise CallError(message, status=401, code="unauthorized")
+        known: dict[str, Any] = {}
+        if response.status_code == 200:
+            try:
+                known = json.loads(response.content).get("x-panglot") or {}
+            except (ValueError, AttributeError):
+                known = {}
+        path = self.wanted if self.wanted not in ("", "/") else str(known.get("path") or "/")
+        return About(dialect or str(known.get("dialect", "")), path, {}, known.get("api") or {}, field)
+
+
+READY = Outgoing("GET", "/v2/health/ready", {})
+"""Answered 503 until the script is loaded: only then is everything known about it."""
+DOCUMENT = Outgoing("GET", "/openapi.json", {})
+
+
+def outgoing(about: About, given: Any, values: dict[str, Any]) -> Outgoing:
+    """The request that sends an input. Raises ValueError for one that the package cannot take."""
+    try:
+        asked = given if isinstance(given, Ask) else asking.ask(about, as_given(given, values))
+    except StartError as error:
+        raise ValueError(str(error)) from None
+    content_type, body = asked.encoded()
+    return Outgoing(asked.method, asked.path, {"content-type": content_type, "accept": ACCEPT, **asked.headers}, body)
+
+
+def as_given(given: Any, values: dict[str, Any]) -> Given:
+    """One input: a path, bytes or an open file is a file; everything else, and values by name, are JSON."""
+    if isinstance(given, Given):
+        return given
+    if given is NOTHING:
+        return Given("values", value=_with_files(values))
+    if values:
+        raise TypeError("give one input, or values by name, not both")
+    given = _with_files(given)
+    if isinstance(given, Path | Content):
+        return Given(given.name or "bytes", file=given)
+    return Given("input", value=given)
+
+
+def _with_files(value: Any) -> Any:
+    """The value with bytes and open files in it as files in memory."""
+    if isinstance(value, bytes | bytearray | memoryview):
+        return Content("", bytes(value))
+    if isinstance(value, dict):
+        return {name: _with_files(entry) for name, entry in value.items()}
+    if isinstance(value, list | tuple):
+        return [_with_files(entry) for entry in value]
+    read = getattr(value, "read", None)
+    if callable(read):
+        return Content(os.path.basename(str(getattr(value, "name", ""))), read())
+    return value

@@ -1,0 +1,135 @@
+"""The client for programs without an event loop."""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any
+
+import httpx
+
+from panglot.asking.base import About
+from panglot.client.answers import CallAnswer, StreamParser, answer_of, is_stream, kind_of
+from panglot.client.attempts import Outcome, Outgoing, Pause, Send, attempts
+from panglot.client.common import CallerBase
+from panglot.client.errors import CallError, of_exception
+from panglot.client.requests import DOCUMENT, NOTHING, READY, outgoing
+
+
+class Client(CallerBase):
+    """Calls a server; connections are kept open, and several threads may use it. `CallerBase` has its options."""
+
+    _http: httpx.Client
+
+    def _open(self) -> None:
+        transport = httpx.HTTPTransport(uds=self._address.socket) if self._address.socket else None
+        self._http = httpx.Client(transport=transport, **self._options())
+
+    def __enter__(self) -> Client:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        self._http.close()
+
+    def predict(self, **values: Any) -> Any:
+        """The answer to values by name: a path, bytes or an open file is sent as a file. Raises CallError."""
+        return self.call(**values).value
+
+    def ask(self, given: Any = NOTHING, /, **values: Any) -> Any:
+        """The answer to one input, sent as the server's platform wants it: a path or bytes, or else a JSON value.
+
+        Raises CallError when there is no good answer, and ValueError for an input that cannot be sent there.
+        """
+        return self.call(given, **values).value
+
+    def call(self, given: Any = NOTHING, /, **values: Any) -> CallAnswer:
+        """As `ask`, with everything that is known about the answer."""
+        response = self._send(outgoing(self.about(), given, values))
+        return answer_of(response)
+
+    def stream(self, given: Any = NOTHING, /, **values: Any) -> Iterator[Any]:
+        """The parts of an answer as they come; an answer in one piece is the only part. Raises CallError."""
+        response = self._send(outgoing(self.about(), given, values), whole=False)
+        try:
+            kind = kind_of(response)
+            if response.status_code >= 400 or not is_stream(kind):
+                response.read()
+                yield answer_of(response).value
+                return
+            parser = StreamParser(kind)
+            for line in response.iter_lines():
+                yield from parser.feed(line)
+        except httpx.HTTPError as error:
+            raise of_exception(error, self._address.url, response.headers.get("x-request-id", "")) from None
+        finally:
+            response.close()
+
+    def map(self, inputs: Iterable[Any], *, concurrency: int = 8, return_errors: bool = False) -> Iterator[Any]:
+        """The answers to many inputs in their order, at most `concurrency` of them under way.
+
+        With `return_errors` a CallError stands in the place of its answer; without, it is raised there.
+        """
+        return in_order(self.ask, inputs, concurrency, return_errors)
+
+    def about(self) -> About:
+        """What the server says about itself; asked once, as soon as its script is loaded."""
+        if self._about is None:
+            self._send(READY)
+            self._about = self._address.described(self._send(DOCUMENT), *self._said)
+        return self._about
+
+    def _send(self, request: Outgoing, whole: bool = True) -> httpx.Response:
+        """The response, with its body read if it is wanted whole."""
+        steps = attempts(request, self._policy, self._address.url, time.monotonic)
+        outcome: Outcome = None
+        try:
+            while True:
+                step = steps.send(outcome)
+                outcome = self._try(step, whole) if isinstance(step, Send) else None
+                if isinstance(step, Pause):
+                    time.sleep(step.seconds)
+        except StopIteration as done:
+            response: httpx.Response = done.value
+            return response
+
+    def _try(self, step: Send, whole: bool) -> httpx.Response | httpx.HTTPError:
+        made = self._request(self._http, step)
+        try:
+            response = self._http.send(made, stream=not whole)
+            if response.status_code >= 400:
+                response.read()
+            return response
+        except httpx.HTTPError as error:
+            return error
+
+
+def in_order(
+    function: Callable[[Any], Any], inputs: Iterable[Any], concurrency: int, return_errors: bool
+) -> Iterator[Any]:
+    """What the function makes of each input, in their order, with at most `concurrency` of them in work."""
+    waiting: deque[Future[Any]] = deque()
+    with ThreadPoolExecutor(concurrency, "panglot-client") as threads:
+        try:
+            for given in inputs:
+                waiting.append(threads.submit(function, given))
+                if len(waiting) >= concurrency:
+                    yield _result(waiting.popleft(), return_errors)
+            while waiting:
+                yield _result(waiting.popleft(), return_errors)
+        finally:
+            for future in waiting:
+                future.cancel()
+
+
+def _result(future: Future[Any], return_errors: bool) -> Any:
+    try:
+        return future.result()
+    except CallError as error:
+        if return_errors:
+            return error
+        raise
