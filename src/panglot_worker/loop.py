@@ -217,14 +217,22 @@ def ready(loaded: LoadedScript, description: Dict[str, Any], seconds: float) -> 
     """What the front is told once the script can take items."""
     dialect = loaded.dialect
     infers = dialect.package.does("inference")
+    by_route = loaded.stages.by_route if loaded.stages is not None else {}
+    batched = [stages.infer_batch is not None for stages in (loaded.stages, *by_route.values()) if stages is not None]
     return {
         "slots": dialect.slots,
-        "batched": loaded.stages is not None and loaded.stages.infer_batch is not None,
+        "batched": any(batched),
+        "lanes": {route.decode("latin-1"): most_together(stages) for route, stages in by_route.items()},
         "workers": dialect.workers if infers else None,
         "max_batch": dialect.max_batch if infers else None,
         "seconds": round(seconds, 3),
         "api": description,
     }
+
+
+def most_together(stages: Stages) -> Optional[int]:
+    """How many items of a route the script takes in one call; None: as many as the worker's other routes."""
+    return 1 if stages.infer_batch is None else stages.max_batch
 
 
 def reset_signals() -> None:

@@ -76,6 +76,8 @@ def watched(stages: Stages, package: Package) -> Stages:
         infer_batch=_each(stages.infer_batch, main) if stages.infer_batch is not None else None,
         postprocess=stages.postprocess,
         encode=(_ended if last else _carried)(stages.encode),
+        max_batch=stages.max_batch,
+        by_route={route: watched(own, package) for route, own in stages.by_route.items()},
     )
 
 

@@ -10,7 +10,7 @@ from panglot_worker.dialects.base import Answer, Dialect, Request, Stages
 from panglot_worker.errors import ScriptError
 from panglot_worker.handoff import Handoff, reading, writing
 from panglot_worker.port import Port
-from panglot_worker.running import Runner, run_frames
+from panglot_worker.running import run_frames, runner_of
 
 
 class PoolInRow:
@@ -41,6 +41,8 @@ class PoolInRow:
             infer_batch=whole.infer_batch if infers else None,
             postprocess=whole.postprocess if "postprocess" in names else None,
             encode=whole.encode if self.pool["last"] else self._hand_on,
+            max_batch=whole.max_batch,
+            by_route={route: self.of(stages) for route, stages in whole.by_route.items()},
         )
 
     def _receive(self, request: Request) -> Any:
@@ -62,7 +64,7 @@ class PoolInRow:
             if items:
                 port.send([wire.ids_frame(wire.FREE, items, port.generation)])
 
-        return run_frames(Runner(dialect, stages, port, rerun), port, after)
+        return run_frames(runner_of(dialect, stages, port, rerun), port, after)
 
 
 def unchanged(value: Any) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import itertools
 import time
 import traceback
 from typing import Any, Callable, Iterator, List, Sequence, Tuple, Union
@@ -25,7 +26,7 @@ class Runner:
 
     def __init__(self, dialect: Dialect, stages: Stages, port: Port, rerun: bool = True) -> None:
         self.dialect = dialect
-        self.decode, self.infer, self.encode, self.preprocess, self.postprocess, self.infer_batch = stages
+        self.decode, self.infer, self.encode, self.preprocess, self.postprocess, self.infer_batch = stages[:6]
         self.port = port
         self.rerun = rerun
         self.broken = ""
@@ -275,9 +276,37 @@ def durations(marks: List[float]) -> wire.Times:
     return tuple(times)  # type: ignore[return-value]
 
 
+class RoutedRunner(Runner):
+    """Runs the frames of a worker whose script has several routes, each by a runner of its own."""
+
+    def __init__(self, dialect: Dialect, stages: Stages, port: Port, rerun: bool) -> None:
+        super().__init__(dialect, stages, port, rerun)
+        self.runners = {route: Runner(dialect, own, port, rerun) for route, own in stages.by_route.items()}
+
+    def run(self, items: List[wire.Item], singly: bool) -> None:
+        """Run the items of one frame, those of one route that lie side by side together."""
+        for route, alike in itertools.groupby(items, route_of):
+            runner = self.runners.get(route)
+            if runner is None:
+                super().run(list(alike), singly)
+            else:
+                runner.run(list(alike), singly)
+                self.broken = runner.broken
+            if self.broken:
+                return
+
+
+def route_of(item: wire.Item) -> bytes:
+    return item.head.split(b"\0", 2)[1]
+
+
+def runner_of(dialect: Dialect, stages: Stages, port: Port, rerun: bool) -> Runner:
+    return (RoutedRunner if stages.by_route else Runner)(dialect, stages, port, rerun)
+
+
 def serve(dialect: Dialect, stages: Stages, port: Port, rerun: bool) -> str:
     """Run frames until the front says stop, or the script has spoilt the process. Returns why it ended."""
-    return run_frames(Runner(dialect, stages, port, rerun), port, lambda: None)
+    return run_frames(runner_of(dialect, stages, port, rerun), port, lambda: None)
 
 
 def run_frames(runner: Runner, port: Port, after: Callable[[], None]) -> str:

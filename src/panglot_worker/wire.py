@@ -84,7 +84,14 @@ MAX_EVENT = 1 << 21
 
 _COUNT = (int, type(None))
 SHAPES: Dict[Any, Dict[str, Any]] = {
-    READY: {"batched": bool, "slots": int, "seconds": (int, float), "max_batch": _COUNT, "workers": _COUNT},
+    READY: {
+        "batched": bool,
+        "slots": int,
+        "seconds": (int, float),
+        "max_batch": _COUNT,
+        "workers": _COUNT,
+        "lanes": (dict, type(None)),
+    },
     "failure": {"item": int},
     "row": {"pools": list},
     "batch_split": {"items": int, "failed": int, "message": str, "error": str},

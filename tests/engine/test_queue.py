@@ -151,3 +151,29 @@ class QueueMachine(RuleBasedStateMachine):
 
 
 TestQueueMachine = QueueMachine.TestCase
+
+
+def in_lane(number: int, lane: str, alone: bool = False) -> Call:
+    made = call(number, alone=alone)
+    made.lane = lane
+    return made
+
+
+def test_a_batch_holds_one_lane_and_passes_the_others_by() -> None:
+    lanes = "aabaab"
+    queue = filled(*(in_lane(number, lane) for number, lane in enumerate(lanes)))
+    assert ids(queue.take(Policy(3), 0.0)[0]) == [0, 1, 3]
+    assert (queue.length, ids(queue.waiting())) == (3, [2, 4, 5])
+    assert ids(queue.take(Policy(3), 0.0)[0]) == [2, 5]
+    assert ids(queue.take(Policy(3), 0.0)[0]) == [4]
+
+
+def test_nothing_passes_a_call_that_must_run_alone() -> None:
+    queue = filled(in_lane(1, "a"), in_lane(2, "b"), in_lane(3, "b", alone=True), in_lane(4, "a"))
+    assert ids(queue.take(Policy(3), 0.0)[0]) == [1]
+    assert ids(queue.waiting()) == [2, 3, 4]
+
+
+def test_lanes_mean_nothing_where_calls_run_one_by_one() -> None:
+    queue = filled(in_lane(1, "a"), in_lane(2, "b"))
+    assert ids(queue.take(Policy(3, one_lane=False), 0.0)[0]) == [1, 2]

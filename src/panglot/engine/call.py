@@ -51,6 +51,7 @@ class Call:
         "id",
         "killers",
         "kind",
+        "lane",
         "length",
         "pieces",
         "place",
@@ -80,6 +81,8 @@ class Call:
         self.length = 0
         """Digest and length of the body the client sent, kept when the call leaves the first pool of a row without it.
         See `engine/poison.py`."""
+        self.lane = ""
+        """What it has in common with the calls it may share a batch with."""
         self.retried = 0
         self.chunks = 0
         """How many chunks of a streamed answer have been sent."""

@@ -121,7 +121,10 @@ class Pool:
         first = self.queue.oldest()
         if first is not None and first.alone and not worker.lives():
             return
-        policy = Policy(most, self.settings.max_batch_bytes, wait)
+        if worker.lanes and worker.batched and first is not None:
+            most = min(most, worker.lanes.get(first.lane) or most)
+            wait = wait if most > 1 else 0.0
+        policy = Policy(most, self.settings.max_batch_bytes, wait, worker.batched)
         batch, reason, again = self.queue.take(policy, now, idle=not worker.in_flight, share=share)
         if not batch:
             if again:
@@ -299,7 +302,7 @@ class Pool:
         """Drop a running call whose client has its answer or has gone. Its state must be DONE already."""
         self.fetches.forget(call)
         worker = self._holder(call)
-        if worker is not None and (worker.slots > 1 or not worker.batched):
+        if worker is not None and (worker.slots > 1 or not worker.batched or worker.lanes.get(call.lane) == 1):
             worker.cancel(call)
 
     def _holder(self, call: Call) -> Worker | None:

@@ -24,6 +24,8 @@ class Policy:
     max_items: int = 1
     max_bytes: int = 64 * 1024 * 1024
     max_wait: float = 0.0
+    one_lane: bool = True
+    """Whether all its calls must be of one lane."""
 
 
 class Queue:
@@ -96,15 +98,21 @@ class Queue:
         batch = [self._pop()]
         size = first.size
         reason = WAITED if policy.max_wait else FREE
+        passed: list[Call] = []
         while len(batch) < min(policy.max_items, share):
             following = self.oldest()
             if following is None or following.alone:
                 break
+            if policy.one_lane and following.lane != first.lane:
+                passed.append(self._pop())
+                continue
             size += following.size
             if size > policy.max_bytes:
                 reason = FULL
                 break
             batch.append(self._pop())
+        if passed:
+            self.put_back(passed)
         return batch, FULL if len(batch) == policy.max_items else reason, 0.0
 
     def _pop(self) -> Call:

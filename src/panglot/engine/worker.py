@@ -92,6 +92,8 @@ class Worker:
         self.slots = 1
         """How many calls the script runs at the same time."""
         self.max_batch = 1
+        self.lanes: dict[str, int | None] = {}
+        """The most calls in one batch by lane, where a script has several and says it."""
         self.window = 1
         self.service_us = 0.0
         self.served = 0
@@ -200,6 +202,7 @@ class Worker:
 
     def _ready(self, value: dict[str, Any]) -> None:
         self.batched, self.slots = bool(value["batched"]), int(value["slots"])
+        self.lanes = value.get("lanes") or {}
         self.state, self.step, self.since = READY, "", self.clock()
         self.owner.on_ready(self, value)
 

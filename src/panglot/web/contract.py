@@ -47,6 +47,8 @@ class InferRoute:
     gives: str = ""
     """The media type of its answers, likewise."""
     method: str = "POST"
+    lane: str = ""
+    """What it shares with the routes whose requests may be in one batch with its own."""
     spooled: bool = False
     """Whether its body goes to a file, within the limits of videos; the script is given that file's path."""
     bare: bool = False

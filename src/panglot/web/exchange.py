@@ -58,6 +58,7 @@ class Exchange(Call):
         self.front = front
         self.model = destination.model
         self.route = destination.route
+        self.lane = self.route.lane
         self.room = self.model.room
         self.began = began
         self.keep_alive = True

@@ -110,7 +110,10 @@ def _paths(front: Front, model: Model, api: Object) -> Object:
     paths: Object = {}
     for route in routes:
         path = f"{route.path}{{{route.parameter}}}{route.suffix}" if route.prefix else route.path
-        paths.setdefault(path, {})[route.method.lower()] = _infer(front, model, route, api, next(names))
+        own = api.get("routes", {}).get(route.path, api)
+        paths.setdefault(path, {})[route.method.lower()] = operation = _infer(front, model, route, own, next(names))
+        if own is not api and own.get("summary"):
+            operation["summary"] = _markdown(own["summary"])
     for page in pages:
         paths.setdefault(page.path, {})["get"] = _native_page(front, model, page, next(names))
     for neutral in NEUTRAL:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Union
+from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence, Union
 
 from panglot_worker import wire
 from panglot_worker.errors import BAD_RESULT, SCRIPT_ERROR, ClientError, message_of
@@ -110,6 +110,10 @@ class Stages(NamedTuple):
     postprocess: Optional[Callable[[Any], Any]] = None
     infer_batch: Optional[Callable[[List[Any]], Sequence[Any]]] = None
     """Of scripts that take several items in one call: one result for each. `infer` then does the same with one."""
+    max_batch: Optional[int] = None
+    """The most items of such a call, where the script itself says it."""
+    by_route: Mapping[bytes, Any] = {}
+    """Of scripts with several routes: the stages of each, by `Head.route`. A batch never holds items of two."""
 
 
 class Dialect:

@@ -1,7 +1,8 @@
-"""The plain dialect: one route, and one for videos where the script takes frames; errors as JSON."""
+"""The plain dialect: /predict, the routes of the script's own, and one for videos; errors as JSON."""
 
 from __future__ import annotations
 
+from panglot.dialects.plain.routes import PREDICT
 from panglot.package import Package
 from panglot.settings import Settings
 from panglot.web.contract import Contract, InferRoute, neutral_error
@@ -14,5 +15,8 @@ UPLOAD = InferRoute(
 
 
 def contract(package: Package, settings: Settings) -> Contract:
-    routes = (InferRoute("/predict", "/predict"),)
-    return Contract(routes=(*routes, UPLOAD) if package.options.get("frames") else routes, error=neutral_error)
+    """One route for every endpoint of the script. Each is a lane: no batch holds requests of two."""
+    paths = [PREDICT] if package.options.get("predict", True) else []
+    paths += package.options.get("routes", {})
+    routes = [InferRoute(path, path, lane=path) for path in paths]
+    return Contract(routes=(*routes, UPLOAD) if package.options.get("frames") else tuple(routes), error=neutral_error)

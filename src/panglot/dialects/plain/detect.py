@@ -6,6 +6,8 @@ import ast
 from pathlib import Path
 
 from panglot.dialects import looks_for
+from panglot.dialects.plain.routes import PREDICT, Route
+from panglot.dialects.plain.routes import routes as routes_in
 from panglot.errors import StartError, near
 from panglot.package import Package, config_beside
 from panglot.source import Function, bound_elsewhere, functions, parse
@@ -22,22 +24,41 @@ def detect(path: Path) -> Package | None:
         raise StartError("this is no Python script", file=str(path), fix="name a .py file or a folder that holds one")
     tree = parse(script)
     entry, reasons = plain_entry(tree, script)
-    if not entry:
+    config = config_beside(script)
+    routes = find_routes(tree, script, config)
+    if not entry and not routes:
         raise StartError(
             "there is no predict in it",
             file=str(script),
             fix="define predict(request), or a class Model with predict(item) or predict_batch(items)",
         )
+    if entry and any(route.path == PREDICT for route in routes):
+        raise StartError(f"{PREDICT} is the route of predict", file=str(script), fix="choose another path")
+    reasons += [route.reason for route in routes]
     return Package(
         name=script.parent.name if script.name == "model.py" else script.stem,
         folder=script.parent,
         script=script,
         dialect="plain",
-        entry=entry,
+        entry=entry or routes[0].function,
         reasons=tuple(reasons),
-        config=config_beside(script),
-        options={"frames": True} if takes_frames(tree, entry) else {},
+        config=config,
+        options={
+            "frames": takes_frames(tree, entry),
+            "predict": bool(entry),
+            "routes": {route.path: route.for_worker() for route in routes},
+        },
     )
+
+
+def find_routes(tree: ast.Module, script: Path, config: Path | None) -> list[Route]:
+    """The routes of the script's own, whose functions may be in its Model too. Raises StartError."""
+    methods = [node for model in tree.body if _is_model(model) for node in model.body]  # type: ignore[attr-defined]
+    return routes_in(tree, [*methods, *tree.body], script, config)
+
+
+def _is_model(node: ast.stmt) -> bool:
+    return isinstance(node, ast.ClassDef) and node.name == "Model"
 
 
 def _script_in(folder: Path) -> Path:
@@ -51,7 +72,9 @@ def _script_in(folder: Path) -> Path:
             file=str(folder),
             fix=f"put a model.py with predict(request) there; looked for {looks_for()}",
         )
-    candidates = [script for script in scripts if _has_entry(script)]
+    candidates = [script for script in scripts if _has_entry(script)] or [
+        script for script in scripts if _has_routes(script)
+    ]
     if len(candidates) == 1:
         return candidates[0]
     if candidates:
@@ -73,6 +96,13 @@ def _script_in(folder: Path) -> Path:
 def _has_entry(script: Path) -> bool:
     try:
         return bool(plain_entry(parse(script), script, check=False)[0])
+    except StartError:
+        return False
+
+
+def _has_routes(script: Path) -> bool:
+    try:
+        return bool(find_routes(parse(script), script, None))
     except StartError:
         return False
 

@@ -6,7 +6,7 @@ import asyncio
 import functools
 import inspect
 import time
-from typing import Any, Dict, Set
+from typing import Any, AsyncIterator, Dict, Iterator, Set
 
 from panglot_worker import wire
 from panglot_worker.dialects.base import Dialect, Request, Stages
@@ -21,6 +21,7 @@ class Concurrent:
     def __init__(self, dialect: Dialect, stages: Stages, port: Port, rerun: bool) -> None:
         self.dialect = dialect
         self.stages = stages
+        self.by_route = stages.by_route
         self.port = port
         self.runner = Runner(dialect, stages, port, rerun)
         self.tasks: Dict[int, "asyncio.Task[None]"] = {}
@@ -89,7 +90,7 @@ class Concurrent:
             await self._run_stages(request)
 
     async def _run_stages(self, request: Request) -> None:
-        stages = self.stages
+        stages = self.stages_of(request)
         now = time.perf_counter
         marks = [now()]
         stage = "decode"
@@ -102,8 +103,10 @@ class Concurrent:
             marks.append(now())
             stage = "inference"
             output = stages.infer(value)
+            if inspect.isgenerator(output):
+                output = by_turns(output)
             if inspect.isasyncgen(output):
-                await self._stream(request, output)
+                await self._stream(request, output, stages.postprocess)
                 return
             output = await settled(output)
             marks.append(now())
@@ -129,12 +132,15 @@ class Concurrent:
         self.runner.sickness.alike = 0
         self.port.reply(finished(request.id, answer, durations(marks)))
 
-    async def _stream(self, request: Request, parts: Any) -> None:
+    def stages_of(self, request: Request) -> Stages:
+        return self.by_route.get(request.head.route, self.stages) if self.by_route else self.stages
+
+    async def _stream(self, request: Request, parts: Any, postprocess: Any) -> None:
         content_type = self.dialect.stream_type(request)
         head = content_type.encode("latin-1")
         async for part in parts:
-            if self.stages.postprocess is not None:
-                part = await settled(self.stages.postprocess(part))
+            if postprocess is not None:
+                part = await settled(postprocess(part))
             body = self.dialect.encode_part(part, content_type)
             self.port.reply(wire.Reply(request.id, 200, wire.MORE, wire.NO_TIMES, head, body))
         self.runner.sickness.alike = 0
@@ -144,6 +150,13 @@ class Concurrent:
         self.port.reply(self.runner.failed_reply(request, error, stage, durations(marks)))
         if self.runner.broken and not self.ended.done():
             self.ended.set_result(self.runner.broken)
+
+
+async def by_turns(parts: Iterator[Any]) -> AsyncIterator[Any]:
+    """What an ordinary generator yields, with a turn for the others after each part."""
+    for part in parts:
+        yield part
+        await asyncio.sleep(0)
 
 
 async def settled(value: Any) -> Any:

@@ -1,0 +1,58 @@
+"""Which functions of a script are endpoints."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import Any, Callable, Dict, Iterable, Iterator, List, Mapping, Tuple
+
+from panglot_worker.dialects.base import Package
+from panglot_worker.dialects.plain.endpoints import PREDICT, Endpoint
+from panglot_worker.errors import ScriptError
+from panglot_worker.scripts import routes_of
+
+Hooks = Mapping[str, Callable[..., Any]]
+
+
+def endpoints(owner: Any, module: Any, hooks: Hooks, package: Package) -> List[Endpoint]:
+    """The endpoints of a script; `/predict` is the first where there is one. Raises ScriptError."""
+    found = list(_predict(hooks))
+    table: Dict[str, Dict[str, Any]] = package.options.get("routes", {})
+    found += [_routed((owner, module), path, about, package.script) for path, about in table.items()]
+    if not found:
+        raise ScriptError(
+            "there is no predict in it",
+            package.script,
+            fix="define predict(request), or a class Model with predict(item) or predict_batch(items)",
+        )
+    for path, name in [*_decorated(type(owner)), *_decorated(module)]:
+        if path not in table:
+            problem = "the route %s of %s was not seen when the script was read" % (path, name)
+            fix = 'give it a line in panglot.toml: [routes] "%s" = "%s"' % (path, name)
+            raise ScriptError(problem, package.script, fix=fix)
+    for endpoint in found:
+        endpoint.check()
+    return found
+
+
+def _predict(hooks: Hooks) -> Iterator[Endpoint]:
+    name = "predict_batch" if "predict_batch" in hooks else "predict"
+    if name in hooks:
+        yield Endpoint(PREDICT, hooks[name], batched=name == "predict_batch", hooks=hooks)
+
+
+def _routed(owners: Iterable[Any], path: str, about: Dict[str, Any], script: str) -> Endpoint:
+    """The endpoint of a route: `about` has the name of its function, and whether that takes batches."""
+    name, batch = about["function"], about["batch"]
+    function = next((found for found in (getattr(owner, name, None) for owner in owners) if callable(found)), None)
+    if not callable(function):
+        problem = "the route %s leads to %s, and there is no such function" % (path, name)
+        raise ScriptError(problem, script, about.get("line", 0), fix="define it in the script")
+    return Endpoint(path, function, batched=bool(batch), max_batch=None if isinstance(batch, bool) else batch)
+
+
+def _decorated(holder: Any) -> Iterator[Tuple[str, str]]:
+    """Paths and names of what `@route` marks in a script, or in the class of its Model."""
+    for name in dir(holder):
+        with contextlib.suppress(Exception):
+            for path in routes_of(getattr(holder, name)):
+                yield path, name
