@@ -20,6 +20,7 @@ from typing import Any, Callable, Dict, NamedTuple, Optional
 from panglot_worker import dialects, loading, whole_lines, wire
 from panglot_worker.compat import pictures
 from panglot_worker.dialects.base import AsksForRow, Dialect, Package, Stages
+from panglot_worker.door import Door
 from panglot_worker.errors import ScriptError
 from panglot_worker.port import FrontGone, Port
 
@@ -141,7 +142,9 @@ def load(package: Package, port: Port, own_process: bool) -> Optional[LoadedScri
             reset_signals()
         if package.does("inference") and stages is not None:
             stages = warm_up(dialect, stages, port, progress)
-        loaded = arranged(dialect, stages)
+        dialect.door = door = Door(dialect, stages)
+        description = {**description, "tensors": door.describe()}
+        loaded = arranged(dialect, door.around(stages) if stages is not None else None)
     except AsksForRow as wish:
         port.tell(wire.EVENT, {"type": "row", "pools": wish.pools})
         return None

@@ -191,13 +191,13 @@ class Runner:
 
     def _stream(self, request: Request, parts: Iterator[Any], marks: List[float]) -> None:
         """Send what a generator yields, part by part, until it ends, fails or nobody listens."""
-        content_type = self.dialect.stream_type(request)
+        content_type, encode_part = encoding_of_parts(self.dialect, request)
         head = content_type.encode("latin-1")
         sent = 0
         try:
             for part in parts:
                 part = part if self.postprocess is None else self.postprocess(part)
-                body = self.dialect.encode_part(part, content_type)
+                body = encode_part(part)
                 times = durations([*marks, now()]) if not sent else wire.NO_TIMES
                 self.port.reply(wire.Reply(request.id, 200, wire.MORE, times, head, body))
                 sent += 1
@@ -235,6 +235,8 @@ class Runner:
         """The dialect's answer to an exception, and what the log is told. Wording one may itself raise: 500 then."""
         try:
             answer = self.dialect.failure(error, stage, request)
+            if request.visits and self.dialect.door is not None:
+                answer = self.dialect.door.failure(error, answer, request)
             return answer, "" if self.dialect.blames_client(error, answer) else script_traceback(error)
         except BaseException as unworded:
             return Problem(500, "script_error", SCRIPT_ERROR), script_traceback(unworded)
@@ -247,6 +249,14 @@ class Runner:
         if not self.sickness.certain:
             self.broken = self.sickness.noted(error) or self.broken
         return self.sickness.certain
+
+
+def encoding_of_parts(dialect: Dialect, request: Request) -> Tuple[str, Callable[[Any], bytes]]:
+    """The content type of an answer in parts, and what encodes each. Raises ClientError where there may be none."""
+    if request.visits and dialect.door is not None:
+        return dialect.door.parts(request)
+    content_type = dialect.stream_type(request)
+    return content_type, lambda part: dialect.encode_part(part, content_type)
 
 
 def finished(item_id: int, answer: Answer, times: wire.Times) -> wire.Reply:

@@ -139,6 +139,13 @@ class Head(NamedTuple):
     fetched: bytes = b""
     traceparent: bytes = b""
     last_event_id: bytes = b""
+    form: bytes = b""
+    """Of requests with tensors: how they came, see `panglot_worker.v2`. The fields below are theirs alone."""
+    model: bytes = b""
+    version: bytes = b""
+    json_length: bytes = b""
+    encoding: bytes = b""
+    accept_encoding: bytes = b""
 
     def pack(self) -> bytes:
         return b"\0".join(self)
@@ -149,6 +156,10 @@ class Head(NamedTuple):
             return cls(*raw.split(b"\0"))
         except TypeError:
             raise WireError("a head has %d fields too many" % (raw.count(b"\0") + 1 - len(cls._fields))) from None
+
+
+NATIVE_FIELDS = Head._fields.index("form")
+"""How many fields the head of a request without tensors has at most."""
 
 
 class Reply(NamedTuple):

@@ -311,7 +311,7 @@ class Settings:
             "output_depth": self.max_output_depth,
         }
         own: tuple[str, ...] = ("sick_after", "nan", "slots", "rerun", "dev", "warm_up", "max_pixels", "load_timeout")
-        own += ("await_threads", "strict_results", "device", "worker_net", "url_allow", "log_level")
+        own += ("await_threads", "strict_results", "device", "worker_net", "url_allow", "log_level", "max_batch")
         video = {
             "seconds": self.video_seconds, "frames": self.video_frames, "pixels": self.video_pixels,
             "bytes": self.video_bytes, "open": self.video_open, "stall": self.video_stall,

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import os
-from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence, Union
+from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Protocol, Sequence, Tuple, Union
 
 from panglot_worker import wire
+from panglot_worker.bodies.magic import media_type
 from panglot_worker.errors import BAD_RESULT, SCRIPT_ERROR, ClientError, message_of
 from panglot_worker.port import Port
+from panglot_worker.v2.infer import Infer
+from panglot_worker.v2.tensors import Tensor, TensorSpec
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 
@@ -64,6 +67,15 @@ class Request:
             self._head = wire.Head.unpack(self.raw_head)
         return self._head
 
+    @property
+    def visits(self) -> bool:
+        """Whether it came with tensors, by the Open Inference Protocol."""
+        return self.raw_head.count(b"\0") >= wire.NATIVE_FIELDS
+
+    def become(self, head: wire.Head, body: wire.Buffer) -> None:
+        """Be what a client of the platform would have sent instead."""
+        self._head, self.body = head, body
+
 
 class Answer(NamedTuple):
     """An encoded answer; `headers` are further lines such as `warning: …`."""
@@ -116,6 +128,36 @@ class Stages(NamedTuple):
     """Of scripts with several routes: the stages of each, by `Head.route`. A batch never holds items of two."""
 
 
+class TensorStages(NamedTuple):
+    """How a loaded script takes tensors itself: what stands in for `decode` and `encode` of its Stages.
+
+    The stages between are the same. Everything else, the door (`panglot_worker.v2.door`) does.
+    """
+
+    decode: Callable[[Infer, Request], Any]
+    """The value for the next stage, of inputs that are whole tensors. Raises ClientError for those it does not take."""
+    encode: Callable[[Any, Request], List[Tensor]]
+    """The outputs, of what the last stage gave; the door leaves out those that were not asked for."""
+    inputs: Sequence[TensorSpec] = ()
+    outputs: Sequence[TensorSpec] = ()
+    """What the script takes and gives, as far as that is known before it runs."""
+    platform: str = "panglot_python"
+    rows: bool = False
+    """Whether the first size of every tensor counts rows, which share runs with those of other requests."""
+    takes_bodies: bool = True
+    """Whether a single element of BYTES is the native body, for the `decode` of Stages."""
+
+
+class TensorDoor(Protocol):
+    """What `panglot_worker.door.Door` does for whoever runs items; the rest it does in `decode` and `encode`."""
+
+    def parts(self, request: Request) -> Tuple[str, Callable[[Any], bytes]]:
+        """The content type of an answer in parts, and what encodes each. Raises ClientError where there may be none."""
+
+    def failure(self, error: BaseException, answer: Union[Answer, Problem], request: Request) -> Union[Answer, Problem]:
+        """A failure in the words of the protocol, given those of the platform."""
+
+
 class Dialect:
     """A convention scripts are written in. Every method, and every stage, runs on the worker's main thread.
 
@@ -134,6 +176,8 @@ class Dialect:
     """Whether a generator that `infer` returns is an answer in parts."""
     port: Port
     """The line to the front, there before `load`."""
+    door: Optional[TensorDoor] = None
+    """What lets requests with tensors in, there after `load`."""
 
     def __init__(self, package: Package) -> None:
         self.package = package
@@ -165,6 +209,14 @@ class Dialect:
     def warm_up(self, stages: Stages) -> Stages:
         """Run the script's own example once through all stages, and return them. Raises what the script raises."""
         return stages
+
+    def tensors(self) -> Optional[TensorStages]:
+        """How the script takes tensors itself, asked once after `load`; None: as the bodies of its platform."""
+        return None
+
+    def body_of_element(self, name: str, content: bytes) -> Tuple[str, bytes]:
+        """The content type and the body that a client of the platform sends for such content: a picture, JSON, text."""
+        return media_type(content), content
 
     def stream_type(self, request: Request) -> str:
         """The content type of an answer that arrives in parts."""

@@ -12,6 +12,7 @@ from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Tu
 
 from panglot_worker import current, splitting, wire
 from panglot_worker.bodies import codec
+from panglot_worker.bodies.magic import media_type
 from panglot_worker.dialects.base import Answer, Dialect, Package, Problem, Request, Stages
 from panglot_worker.dialects.evals import answers, requests, script, uris
 from panglot_worker.dialects.evals.downloads import Downloads, Limits
@@ -193,6 +194,10 @@ class Evals(Dialect):
         if isinstance(message, str) and files.folder in message:
             return {**ret, "message": files.hidden(message)}
         return ret
+
+    def body_of_element(self, name: str, content: bytes) -> Tuple[str, bytes]:
+        """A request in JSON, or the bytes of a picture."""
+        return requests.JSON if media_type(content) == requests.JSON else requests.OCTETS, content
 
     # Answers
 

@@ -6,9 +6,10 @@ The names plugins import are in `platform/always/megflow`; the grammar of graph 
 from __future__ import annotations
 
 import os
-from typing import Any, Callable, Dict, Set
+from typing import Any, Callable, Dict, Set, Tuple
 
 from panglot_worker import wire
+from panglot_worker.bodies.magic import OCTETS, media_type
 from panglot_worker.dialects.base import Dialect, Package
 from panglot_worker.dialects.megflow import images, plugins
 from panglot_worker.dialects.megflow.gateway import Gateway
@@ -99,6 +100,11 @@ class Megflow(Dialect):
                 return {"kind": "file", "name": name, "type": endings[os.path.splitext(name)[1].lower()]}
         return {"kind": "file", "type": "image/jpeg"}
 
+    def body_of_element(self, name: str, content: bytes) -> Tuple[str, bytes]:
+        """Pictures by their type; everything else is bytes to a server node."""
+        media = media_type(content)
+        return media if media.startswith("image/") else OCTETS, content
+
     def close(self) -> None:
         self.runtime.close()
         for thread in self.runtime.threads:
@@ -107,6 +113,7 @@ class Megflow(Dialect):
 
 def serve(dialect: Megflow, stages: None, port: Port, rerun: bool) -> str:
     """Feed and answer until the front says stop."""
+    dialect.gateway.door = dialect.door
     return dialect.gateway.serve(dialect.runtime)
 
 

@@ -27,6 +27,8 @@ class Gateway:
         self.port = port
         self.ledger = ledger
         """Where streams are noted for the worker that comes next, if one may."""
+        self.door: Any = None
+        """What requests with tensors come in by, once items may come."""
         self.runtime: Any = None
         self._servers: Dict[str, Any] = {}
         self._open: Set[int] = set()

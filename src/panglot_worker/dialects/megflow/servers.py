@@ -14,6 +14,7 @@ from panglot_worker.dialects.megflow.channels import Sink
 from panglot_worker.dialects.megflow.envelope import EMPTY, Contents, Loss, OpenRequest, Token
 from panglot_worker.dialects.megflow.nodes import Placement
 from panglot_worker.dialects.megflow.server_node import Rejected, ServerNode
+from panglot_worker.errors import ClientError
 from panglot_worker.loading import script_traceback
 from panglot_worker.running import cancelled, durations, failed, finished
 
@@ -54,7 +55,7 @@ class EnvelopeServer(ServerNode):
         """Send a request into the graph. Raises Rejected."""
         marks = [now()]
         try:
-            msg = self.decode(request)
+            msg = self.decode(self._let_in(request) if request.visits else request)
         except Rejected as error:
             error.times = durations([marks[0], now()])
             raise
@@ -73,6 +74,14 @@ class EnvelopeServer(ServerNode):
         del token
         self.out.put(contents)
         self.out.count += 1
+
+    def _let_in(self, request: Request) -> Request:
+        """A request with tensors as the node's own clients would have sent it. Raises Rejected."""
+        try:
+            found: Request = self.gateway.door.let_in(request)
+        except ClientError as error:
+            raise Rejected(error.status, "bad_request", error.message) from None
+        return found
 
     def unexpected(self, error: Exception) -> Tuple[Problem, str]:
         """An error of the server, or of what it decodes with: the log tells which."""
@@ -110,7 +119,10 @@ class EnvelopeServer(ServerNode):
             self.gateway.reply(item, cancelled(item))
             return
         try:
-            answer = self._recorded(contents, open_request.request, self.encode(contents, open_request.request))
+            request = open_request.request
+            answer = self._recorded(contents, request, self.encode(contents, request))
+            if request.visits:
+                answer = self.gateway.door.let_out(answer, request)
         except Exception as error:
             text = "%s '%s' cannot answer with what the graph sent back: %s" % (type(self).__name__, self.path, error)
             problem = Problem(500, "bad_result", "the graph's result cannot be sent; the server's log says why")

@@ -5,9 +5,10 @@ from __future__ import annotations
 import importlib
 import os
 import time
-from typing import Any, Callable, Dict, List, Optional, Union
+from typing import Any, Callable, Dict, List, Optional, Tuple, Union
 
 from panglot_worker.bodies import codec
+from panglot_worker.bodies.magic import media_type
 from panglot_worker.compat import devices, keras, tensorflow1
 from panglot_worker.dialects.base import Answer, Dialect, Package, Problem, Request, Stages
 from panglot_worker.dialects.modelarts import answers, requests, service, signature
@@ -109,6 +110,12 @@ class Modelarts(Dialect):
             return data
         data = requests.parse(request.head, request.body, self.limits)
         return data if self.input_names is None else requests.inputs(data, self.input_names)
+
+    def body_of_element(self, name: str, content: bytes) -> Tuple[str, bytes]:
+        """JSON as it is; anything else as an upload, called like the tensor."""
+        if self.raw or media_type(content) == requests.JSON:
+            return requests.JSON, content
+        return requests.upload(name, content)
 
     def preprocess(self, value: Any) -> Any:
         self._marks = [time.perf_counter()]

@@ -8,8 +8,9 @@ object or array in a body that is called a form, or nothing at all, is JSON too.
 from __future__ import annotations
 
 import io
+import os
 from typing import Any, Dict, Iterable, List, Tuple
-from urllib.parse import unquote_to_bytes
+from urllib.parse import quote, unquote_to_bytes
 
 from panglot_worker.bodies import jsontext, multipart
 from panglot_worker.bodies.jsondepth import too_deep
@@ -125,6 +126,14 @@ def raw(body: Body, limits: Limits) -> Tuple[bytes, Any]:
     if too_deep(whole, limits.json_depth) >= 0:
         raise ClientError("the JSON text is nested deeper than %d levels" % limits.json_depth)
     return whole, _json(whole, limits)
+
+
+def upload(name: str, content: bytes) -> Tuple[str, bytes]:
+    """The content type and the body of a form with one file."""
+    mark = b"panglot-" + os.urandom(16).hex().encode()
+    called = quote(name, safe=" ./-_").encode()
+    head = b'--%s\r\nContent-Disposition: form-data; name="%s"; filename="%s"\r\n\r\n' % (mark, called, called)
+    return "%s; boundary=%s" % (FORM, mark.decode()), b"%s%s\r\n--%s--\r\n" % (head, content, mark)
 
 
 def inputs(data: Any, names: List[str]) -> List[Any]:

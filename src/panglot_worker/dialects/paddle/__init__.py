@@ -14,8 +14,8 @@ from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Type
 
 from panglot_worker import current
 from panglot_worker.bodies import codec
-from panglot_worker.dialects.base import Answer, Dialect, Package, Problem, Request, Stages
-from panglot_worker.dialects.paddle import answers, arguments, arrays, batching, contents, describing, signals
+from panglot_worker.dialects.base import Answer, Dialect, Package, Problem, Request, Stages, TensorStages
+from panglot_worker.dialects.paddle import answers, arguments, arrays, batching, contents, describing, signals, tensors
 from panglot_worker.dialects.paddle.engine import Driven, Stepped
 from panglot_worker.dialects.paddle.model_files import Explained
 from panglot_worker.dialects.paddle.private_files import PrivateFiles
@@ -23,6 +23,9 @@ from panglot_worker.dialects.paddle.redirect import InWorker, Redirection
 from panglot_worker.dialects.paddle.requests import Reader, Upload, Value, Wanted
 from panglot_worker.errors import ClientError, ScriptError
 from panglot_worker.loading import import_script
+from panglot_worker.v2 import outputs
+from panglot_worker.v2.infer import Infer
+from panglot_worker.v2.tensors import Tensor
 
 ENGINE = "InferenceEngine"
 PREDICT = b"/predict"
@@ -173,6 +176,25 @@ class Paddle(Dialect):
             if not isinstance(sent, dict):
                 raise ClientError("the request must be a JSON object with key and value")
             inputs = Inputs(self.reader.from_pairs(sent.get("key"), sent.get("value")))
+        return self._opened(inputs, request)
+
+    def tensors(self) -> TensorStages:
+        return TensorStages(
+            self._decode_tensors, self._encode_tensors, tensors.described(self.wanted),
+            platform="paddle_inference", takes_bodies=False,
+        )  # fmt: skip
+
+    def _decode_tensors(self, infer: Infer, request: Request) -> Inputs:
+        return self._opened(Inputs(tensors.inputs_of(infer, self.reader)), request)
+
+    def _encode_tensors(self, output: Any, request: Request) -> List[Tensor]:
+        self._finish(request)
+        return outputs.tensors_of(
+            output, lambda value: bytes(answers.encode(value, "", self.limits, self.nan, False).body)
+        )
+
+    def _opened(self, inputs: Inputs, request: Request) -> Inputs:
+        """The inputs, whose files are removed with the answer."""
         if not self.package.pool:
             self._open[request.id] = inputs
         return inputs

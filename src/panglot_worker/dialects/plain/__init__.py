@@ -7,11 +7,12 @@ import os
 from typing import TYPE_CHECKING, Any, Callable, Dict, List, Optional
 
 from panglot_worker.bodies import codec, schema
-from panglot_worker.dialects.base import Dialect, Package, Request, Stages
-from panglot_worker.dialects.plain import finding
+from panglot_worker.dialects.base import Dialect, Package, Request, Stages, TensorStages
+from panglot_worker.dialects.plain import finding, tensors
 from panglot_worker.dialects.plain.endpoints import Bodies, Endpoint, is_async, takes_one
 from panglot_worker.errors import ScriptError
 from panglot_worker.loading import import_script
+from panglot_worker.tensor_rows import with_rows
 
 if TYPE_CHECKING:
     import asyncio
@@ -77,9 +78,17 @@ class Plain(Dialect):
         if self.asynchronous:
             self.slots = int(self.package.settings.get("slots", 16))
             self.server = "panglot_worker.dialects.plain.concurrent:serve"
-        made = {endpoint.path.encode(): endpoint.stages(self.bodies, self._called) for endpoint in self.endpoints}
+        most = int(self.package.settings.get("max_batch", 32))
+        made = {
+            endpoint.path.encode(): with_rows(endpoint.stages(self.bodies, self._called), endpoint.max_batch or most)
+            for endpoint in self.endpoints
+        }
         first = next(iter(made.values()))
         return first._replace(by_route=made) if len(made) > 1 else first
+
+    def tensors(self) -> TensorStages:
+        """Arrays by name for the first endpoint; one item for each row where that takes batches."""
+        return tensors.taking(self.endpoints[0], self.bodies)
 
     def _called(self, function: Callable[..., Any]) -> Callable[..., Any]:
         """The function as a stage: what it returns is awaited here, unless the server of async scripts does that."""

@@ -12,7 +12,7 @@ from panglot_worker import wire
 from panglot_worker.dialects.base import Dialect, Request, Stages
 from panglot_worker.dialects.plain import Plain
 from panglot_worker.port import FrontGone, Port
-from panglot_worker.running import Runner, cancelled, durations, finished
+from panglot_worker.running import Runner, cancelled, durations, encoding_of_parts, finished
 
 
 class Concurrent:
@@ -136,12 +136,12 @@ class Concurrent:
         return self.by_route.get(request.head.route, self.stages) if self.by_route else self.stages
 
     async def _stream(self, request: Request, parts: Any, postprocess: Any) -> None:
-        content_type = self.dialect.stream_type(request)
+        content_type, encode_part = encoding_of_parts(self.dialect, request)
         head = content_type.encode("latin-1")
         async for part in parts:
             if postprocess is not None:
                 part = await settled(postprocess(part))
-            body = self.dialect.encode_part(part, content_type)
+            body = encode_part(part)
             self.port.reply(wire.Reply(request.id, 200, wire.MORE, wire.NO_TIMES, head, body))
         self.runner.sickness.alike = 0
         self.port.reply(wire.Reply(request.id, 200, 0, wire.NO_TIMES, head, b""))

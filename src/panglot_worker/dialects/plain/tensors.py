@@ -1,0 +1,86 @@
+"""Tensors for plain scripts: arrays by name for `predict`, one item per row for `predict_batch`."""
+
+from __future__ import annotations
+
+import collections.abc
+import inspect
+from importlib import util
+from typing import Any, Callable, Dict, List, NamedTuple, get_type_hints
+
+from panglot_worker.bodies import codec
+from panglot_worker.dialects.base import Request, TensorStages
+from panglot_worker.dialects.plain.endpoints import Bodies, Endpoint
+from panglot_worker.errors import ClientError
+from panglot_worker.tensor_rows import Rows
+from panglot_worker.v2 import outputs
+from panglot_worker.v2.infer import Infer
+from panglot_worker.v2.tensors import Tensor, TensorSpec
+
+INPUTS = (TensorSpec("input", "BYTES", (1,)),)
+OUTPUTS = (TensorSpec(outputs.OUTPUT, "BYTES", (1,)),)
+LISTS = (list, tuple, collections.abc.Sequence, collections.abc.Iterable)
+
+
+class Taker(NamedTuple):
+    """How one script takes tensors."""
+
+    arrays: bool
+    """Whether it gets arrays of numpy, or, where its interpreter has none, lists in lists."""
+    bare: bool
+    """Whether it gets the only tensor itself, not by name."""
+    batched: bool
+    written: Callable[[Any], bytes]
+
+    def decode(self, infer: Infer, request: Request) -> Any:
+        """What `predict` gets, or the rows that are items of `predict_batch`. Raises ClientError."""
+        tensors = infer.inputs
+        if not self.batched:
+            return self._value(outputs.by_name(tensors, self.arrays))
+        sizes = {tensor.shape[0] if tensor.shape else -1 for tensor in tensors.values()}
+        if len(sizes) != 1 or -1 in sizes:
+            raise ClientError("the first size of every input counts rows, and must be the same for all")
+        values = outputs.by_name(tensors, self.arrays)
+        return Rows(self._value({name: values[name][row] for name in values}) for row in range(sizes.pop()))
+
+    def _value(self, by_name: Dict[str, Any]) -> Any:
+        return next(iter(by_name.values())) if self.bare and len(by_name) == 1 else by_name
+
+    def encode(self, output: Any, request: Request) -> List[Tensor]:
+        """The tensors of a result; those of rows stacked where they are alike, else as text, one element for each."""
+        if type(output) is not Rows:
+            return outputs.tensors_of(output, self.written)
+        rows = [outputs.tensors_of(one, self.written) for one in output]
+        stacked = outputs.stacked([[_of_row(one) for one in row] for row in rows])
+        if stacked is not None:
+            return stacked
+        texts = [self.written(one) for one in output]
+        return [Tensor(outputs.OUTPUT, "BYTES", (len(texts),), texts)]
+
+
+def _of_row(tensor: Tensor) -> Tensor:
+    """A tensor of one row without the size that a lone value was given."""
+    return tensor._replace(shape=()) if tensor.shape == (1,) else tensor
+
+
+def taking(endpoint: Endpoint, bodies: Bodies) -> TensorStages:
+    """How the function of an endpoint takes tensors."""
+    taker = Taker(
+        arrays=util.find_spec("numpy") is not None,
+        bare=_wants_array(endpoint.preprocess or endpoint.function, endpoint.batched and endpoint.preprocess is None),
+        batched=endpoint.batched,
+        written=lambda value: codec.encode(value, "", bodies.limits, bodies.nan).body,
+    )
+    return TensorStages(taker.decode, taker.encode, INPUTS, OUTPUTS, "panglot_plain")
+
+
+def _wants_array(entry: Callable[..., Any], takes_items: bool) -> bool:
+    """Whether the hint of the only parameter says that it is an array, or a list, and no object with names."""
+    try:
+        name = next(iter(inspect.signature(entry).parameters))
+        hint = get_type_hints(entry).get(name)
+    except Exception:
+        return False
+    if takes_items:
+        hint = (getattr(hint, "__args__", None) or (None,))[0]
+    origin = getattr(hint, "__origin__", hint)
+    return origin in LISTS or getattr(origin, "__name__", "") in ("ndarray", "NDArray")

@@ -1,0 +1,80 @@
+"""One request with tensors, and how its client wants the answer."""
+
+from __future__ import annotations
+
+from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
+
+from panglot_worker.errors import ClientError
+from panglot_worker.v2.tensors import Tensor
+
+REST, GRPC, STREAM = b"rest", b"grpc", b"stream"
+"""The forms a request comes in, as `wire.Head.form` says them; STREAM is gRPC that takes answers in parts."""
+SHARED_MEMORY = "shared_memory_region"
+
+
+class WantedOutput(NamedTuple):
+    """An output that a client names. `binary` is None where it does not say how it wants it."""
+
+    name: str
+    binary: Optional[bool] = None
+
+
+class Wishes(NamedTuple):
+    """What the answer depends on besides the tensors; it travels along when stages are processes apart."""
+
+    form: bytes
+    model: str
+    version: str
+    id: str = ""
+    wanted: Tuple[WantedOutput, ...] = ()
+    binary: bool = False
+    """Whether outputs come back as bytes where nothing else is said of them."""
+    coding: str = ""
+    """How the answer is compressed."""
+    override: bool = False
+    """Whether the dialect itself took the tensors."""
+
+
+class Infer(NamedTuple):
+    """A whole request."""
+
+    wishes: Wishes
+    inputs: Dict[str, Tensor]
+    parameters: Dict[str, Any]
+
+
+def gathered(inputs: List[Tensor]) -> Dict[str, Tensor]:
+    """The inputs by name. Raises ClientError when there are none, or two of a name."""
+    found = {one.name: one for one in inputs}
+    if len(found) != len(inputs):
+        twice = next(one.name for at, one in enumerate(inputs) if one.name in {two.name for two in inputs[:at]})
+        raise ClientError("the input '%s' is there twice" % twice)
+    if not found:
+        raise ClientError("the request has no inputs")
+    return found
+
+
+def refuse_unsupported(parameters: Dict[str, Any], what: str) -> None:
+    """Raises ClientError for parameters of a tensor that ask for what this server does not do."""
+    if SHARED_MEMORY in parameters:
+        raise ClientError("%s names shared memory, which this server does not use: send the tensor itself" % what)
+    if "classification" in parameters:
+        raise ClientError("%s asks for classification, which this server does not do: sort the output" % what)
+
+
+def check_wanted(wanted: Sequence[WantedOutput]) -> Tuple[WantedOutput, ...]:
+    """The outputs a client names. Raises ClientError when one is there twice."""
+    if len({one.name for one in wanted}) != len(wanted):
+        raise ClientError("an output is named twice")
+    return tuple(wanted)
+
+
+def chosen(outputs: List[Tensor], wanted: Sequence[WantedOutput]) -> List[Tensor]:
+    """The outputs that were asked for, in that order; all where none were named. Raises ClientError."""
+    if not wanted:
+        return outputs
+    there = {one.name: one for one in outputs}
+    for one in wanted:
+        if one.name not in there:
+            raise ClientError("there is no output '%s'; there is %s" % (one.name[:80], ", ".join(there) or "none"))
+    return [there[one.name] for one in wanted]

@@ -1,0 +1,168 @@
+"""Requests and answers over gRPC: ModelInferRequest and ModelInferResponse."""
+
+from __future__ import annotations
+
+from typing import Any, Dict, List, NamedTuple
+
+from panglot_worker import wire
+from panglot_worker.errors import ClientError
+from panglot_worker.v2 import protobuf, tensors
+from panglot_worker.v2.infer import Infer, WantedOutput, Wishes, check_wanted, gathered, refuse_unsupported
+from panglot_worker.v2.protobuf import LENGTH, VARINT, Malformed
+from panglot_worker.v2.tensors import Tensor
+
+TYPED = {"BOOL": 1, "INT8": 2, "INT16": 2, "INT32": 2, "INT64": 3, "UINT8": 4, "UINT16": 4, "UINT32": 4, "UINT64": 5,
+         "FP32": 6, "FP64": 7, "BYTES": 8}  # fmt: skip
+"""Which field of InferTensorContents holds the elements of a datatype."""
+
+
+class InputMessage(NamedTuple):
+    """An input as the message tells it."""
+
+    name: str
+    datatype: str
+    shape: List[int]
+    parameters: Dict[str, Any]
+    contents: memoryview
+
+
+def read(head: wire.Head, body: wire.Buffer) -> Infer:
+    """The request. Raises ClientError."""
+    try:
+        return _request(head, memoryview(body))
+    except (Malformed, IndexError, UnicodeDecodeError, TypeError):
+        raise ClientError("the message is no ModelInferRequest") from None
+
+
+def _request(head: wire.Head, view: memoryview) -> Infer:
+    given: List[InputMessage] = []
+    raw: List[memoryview] = []
+    wanted: List[WantedOutput] = []
+    parameters: Dict[str, Any] = {}
+    known = ""
+    for number, kind, value in protobuf.fields(view):
+        if number == 5:
+            given.append(_input(value))
+        elif number == 7:
+            raw.append(value)
+        elif number == 3:
+            known = str(value, "utf-8")
+        elif number == 4:
+            parameters.update(_parameter(value))
+        elif number == 6:
+            wanted.append(_wanted(value))
+        elif kind != LENGTH:
+            continue
+    if raw and len(raw) != len(given):
+        raise ClientError("there are %d raw_input_contents for %d inputs" % (len(raw), len(given)))
+    inputs = [_tensor(one, raw[at] if raw else None) for at, one in enumerate(given)]
+    model, version = str(head.model, "utf-8", "replace"), str(head.version, "utf-8", "replace")
+    wishes = Wishes(head.form, model, version, known, check_wanted(wanted), True)
+    return Infer(wishes, gathered(inputs), parameters)
+
+
+def _input(view: memoryview) -> InputMessage:
+    name = datatype = ""
+    shape: List[int] = []
+    parameters: Dict[str, Any] = {}
+    contents = memoryview(b"")
+    for number, kind, value in protobuf.fields(view):
+        if number == 1:
+            name = str(value, "utf-8")
+        elif number == 2:
+            datatype = str(value, "utf-8")
+        elif number == 3:
+            shape += [protobuf.signed(size) for size in protobuf.numbers(kind, value)]
+        elif number == 4:
+            parameters.update(_parameter(value))
+        elif number == 5 and kind == LENGTH:
+            contents = value
+    return InputMessage(name, datatype, shape, parameters, contents)
+
+
+def _wanted(view: memoryview) -> WantedOutput:
+    name = ""
+    for number, _, value in protobuf.fields(view):
+        if number == 1:
+            name = str(value, "utf-8")
+        elif number == 2:
+            refuse_unsupported(_parameter(value), "output '%s'" % name)
+    return WantedOutput(name)
+
+
+def _parameter(view: memoryview) -> Dict[str, Any]:
+    """An entry of a map of parameters."""
+    key, found = "", None
+    for number, _, value in protobuf.fields(view):
+        if number == 1:
+            key = str(value, "utf-8")
+        elif number == 2:
+            found = _parameter_value(value)
+    return {key: found}
+
+
+def _parameter_value(view: memoryview) -> Any:
+    found: Any = None
+    for number, kind, value in protobuf.fields(view):
+        if number in (1, 2, 5) and kind == VARINT:
+            found = bool(value) if number == 1 else protobuf.signed(value) if number == 2 else value
+        elif number == 3:
+            found = str(value, "utf-8")
+        elif number == 4:
+            (found,) = protobuf.DOUBLE.unpack(value)
+    return found
+
+
+def _tensor(given: InputMessage, raw: Any) -> Tensor:
+    """The tensor of an input, from its raw contents or its typed ones. Raises ClientError."""
+    name, datatype = given.name, given.datatype
+    refuse_unsupported(given.parameters, "input '%s'" % name)
+    kind = tensors.known(name, datatype)
+    shape = tensors.checked_shape(name, given.shape)
+    if raw is not None:
+        # Some clients send empty contents beside raw ones.
+        if len(given.contents):
+            raise ClientError("input '%s' has contents, and there are raw_input_contents too" % name)
+        return tensors.from_raw(name, datatype, shape, raw)
+    if datatype not in TYPED:
+        raise ClientError("input '%s': %s travels in raw_input_contents only" % (name, datatype))
+    found = _contents(given, TYPED[datatype])
+    if datatype == "BYTES":
+        return tensors.from_elements(name, shape, [bytes(one) for one in found])
+    if datatype in ("FP32", "FP64"):
+        tensors.check_count(name, shape, sum(map(len, found)) // kind.width)
+        return tensors.from_raw(name, datatype, shape, found[0] if len(found) == 1 else b"".join(found))
+    return tensors.from_values(name, kind, shape, found)
+
+
+def _contents(given: InputMessage, field: int) -> List[Any]:
+    """The typed elements of an input: numbers, or pieces of bytes. Raises ClientError for those of another type."""
+    found: List[Any] = []
+    for number, kind, value in protobuf.fields(given.contents):
+        if number != field:
+            about = (given.name, given.datatype, number, field)
+            raise ClientError("input '%s' is %s, and field %d of its contents is set, not %d" % about)
+        if field >= 6:
+            found.append(value)
+        elif field == 1:
+            found += [bool(one) for one in protobuf.numbers(kind, value)]
+        elif field in (2, 3):
+            found += [protobuf.signed(one) for one in protobuf.numbers(kind, value)]
+        else:
+            found += protobuf.numbers(kind, value)
+    return found
+
+
+# Answers
+
+
+def answer(wishes: Wishes, outputs: List[Tensor]) -> bytes:
+    """A ModelInferResponse with these outputs. Their bytes are always raw: it is all that Triton's client reads."""
+    head = [protobuf.text(1, wishes.model), protobuf.text(2, wishes.version), protobuf.text(3, wishes.id)]
+    parts: List[Any] = []
+    for tensor in outputs:
+        about = protobuf.text(1, tensor.name) + protobuf.text(2, tensor.datatype) + protobuf.packed(3, tensor.shape)
+        head.append(protobuf.message(5, about))
+        raw = tensor.raw()
+        parts += (protobuf.start(6, len(raw)), raw)
+    return b"".join((*head, *parts))

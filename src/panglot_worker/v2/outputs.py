@@ -1,0 +1,145 @@
+"""What a script returns, as tensors: arrays by name, one array, lists of numbers, text; whatever else, as JSON text."""
+
+from __future__ import annotations
+
+from array import array
+from typing import Any, Callable, Dict, List, Optional, Tuple
+
+from panglot_worker.v2.datatypes import BY_NUMPY, DATATYPES
+from panglot_worker.v2.tensors import Shape, Tensor, nested_elements
+
+OUTPUT = "output"
+"""What the only output of a script is called that gives it no name."""
+_SCALARS = {bool: "BOOL", int: "INT64", float: "FP64", str: "BYTES", bytes: "BYTES"}
+
+Written = Callable[[Any], bytes]
+"""Writes a value as the text, or bytes, that the dialect's clients get."""
+
+
+def tensors_of(value: Any, written: Written) -> List[Tensor]:
+    """The tensors of a script's result: one for each name of a dict, else one, called `output`."""
+    if isinstance(value, dict) and value and all(isinstance(name, str) for name in value):
+        return [tensor_of(name, one, written) for name, one in value.items()]
+    return [tensor_of(OUTPUT, value, written)]
+
+
+def tensor_of(name: str, value: Any, written: Written) -> Tensor:
+    """The tensor of one value; of what is none, the text that the dialect writes for it."""
+    if isinstance(value, Tensor):
+        return value._replace(name=name)
+    if isinstance(value, (bytes, bytearray, memoryview)):
+        return of_bytes(name, bytes(value))
+    found = from_array(name, value) if hasattr(value, "dtype") else from_lists(name, value)
+    return of_bytes(name, written(value)) if found is None else found
+
+
+def of_bytes(name: str, content: bytes) -> Tensor:
+    """A tensor of one element of BYTES."""
+    return Tensor(name, "BYTES", (1,), [content])
+
+
+def from_array(name: str, value: Any) -> Optional[Tensor]:
+    """The tensor of an array of numpy, or of a framework's tensor; None for one of a type the protocol lacks."""
+    value = as_numpy(value)
+    if value is None:
+        return None
+    dtype, shape = value.dtype, tuple(int(size) for size in value.shape)
+    if dtype.kind in "OUS":
+        elements = [_element(one) for one in value.ravel().tolist()]
+        return None if None in elements else Tensor(name, "BYTES", shape, elements)
+    datatype = "BF16" if dtype.name == "bfloat16" else BY_NUMPY.get((dtype.kind, dtype.itemsize))
+    if datatype is None:
+        return None
+    if not value.size:
+        return Tensor(name, datatype, shape, b"")
+    if dtype.byteorder == ">":
+        value = value.astype(dtype.newbyteorder("<"))
+    flat = value.reshape(-1) if value.flags.c_contiguous else value.ravel()
+    return Tensor(name, datatype, shape, memoryview(flat.view("u1")))
+
+
+def as_numpy(value: Any) -> Any:
+    """An array of numpy with the elements of this one; None where it cannot be made one."""
+    if type(value).__module__ == "numpy":
+        return value if hasattr(value, "reshape") and hasattr(value, "flags") else None
+    try:
+        import numpy
+
+        for step in ("detach", "cpu"):
+            value = getattr(value, step)() if hasattr(value, step) else value
+        return numpy.asarray(value)
+    except Exception:
+        return None
+
+
+def _element(value: Any) -> Optional[bytes]:
+    if isinstance(value, str):
+        return value.encode("utf-8", "replace")
+    return value if isinstance(value, bytes) else None
+
+
+def from_lists(name: str, value: Any) -> Optional[Tensor]:
+    """The tensor of a number, a text, or lists of them that are all alike; None for everything else."""
+    if type(value) in _SCALARS:
+        return _of_scalars(name, (1,), [value])
+    if type(value) not in (list, tuple) or not value:
+        return None
+    laid_out = _laid_out(value)
+    return _of_scalars(name, *laid_out) if laid_out is not None else None
+
+
+def _laid_out(value: Any) -> Optional[Tuple[Shape, List[Any]]]:
+    """The shape of lists in lists and their elements in a row; None where they are not regular."""
+    shape: Tuple[int, ...] = (len(value),)
+    while value and type(value[0]) in (list, tuple):
+        sizes = {len(one) if type(one) in (list, tuple) else -1 for one in value}
+        if len(sizes) != 1 or sizes == {-1}:
+            return None
+        shape = (*shape, *sizes)
+        value = [element for one in value for element in one]
+    return shape, list(value)
+
+
+def _of_scalars(name: str, shape: Shape, flat: List[Any]) -> Optional[Tensor]:
+    kinds = set(map(type, flat))
+    if kinds == {int, float}:
+        kinds = {float}
+    datatype = _SCALARS.get(next(iter(kinds))) if len(kinds) == 1 else None
+    if datatype is None:
+        return None
+    if datatype == "BYTES":
+        elements = [one.encode("utf-8", "replace") if isinstance(one, str) else one for one in flat]
+        return Tensor(name, datatype, shape, elements)
+    try:
+        data = bytes(flat) if datatype == "BOOL" else memoryview(array(DATATYPES[datatype].code, flat)).cast("B")
+    except OverflowError:
+        return None
+    return Tensor(name, datatype, shape, data)
+
+
+def stacked(rows: List[List[Tensor]]) -> Optional[List[Tensor]]:
+    """One tensor of each name from those of several rows, with the rows as first axis; None where they differ."""
+    names = [[(one.name, one.datatype, one.shape) for one in row] for row in rows]
+    if not rows or any(one != names[0] for one in names):
+        return None
+    found = []
+    for parts in zip(*rows):
+        first: Tensor = parts[0]
+        data: Any = [element for one in parts for element in one.data]
+        if first.datatype != "BYTES":
+            data = b"".join(one.data for one in parts)
+        found.append(Tensor(first.name, first.datatype, (len(rows), *first.shape), data))
+    return found
+
+
+def by_name(inputs: Dict[str, Tensor], arrays: bool) -> Dict[str, Any]:
+    """What a script gets of tensors: arrays of numpy, or lists in lists."""
+    return {name: tensor.array() if arrays else nested_value(tensor) for name, tensor in inputs.items()}
+
+
+def nested_value(tensor: Tensor) -> Any:
+    """A tensor as lists in lists; elements of BYTES that are no text stay bytes."""
+    try:
+        return tensor.nested()
+    except UnicodeDecodeError:
+        return nested_elements(tensor.data, tensor.shape)

@@ -1,0 +1,113 @@
+"""The wire format of Protocol Buffers, as much of it as the messages of this protocol need.
+
+Read by hand: no protobuf is needed where a script runs, and a large tensor is not copied.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import Any, Iterator, List, Tuple
+
+VARINT, EIGHT, LENGTH, FOUR = 0, 1, 2, 5
+DOUBLE = struct.Struct("<d")
+_MASK = (1 << 64) - 1
+
+
+class Malformed(ValueError):
+    """The bytes are no message."""
+
+
+def varint(view: Any, at: int) -> Tuple[int, int]:
+    """The number at a place, and where what follows begins. Raises Malformed, or IndexError at the end."""
+    found = shift = 0
+    while shift < 70:
+        byte = view[at]
+        at += 1
+        found |= (byte & 127) << shift
+        if byte < 128:
+            return found & _MASK, at
+        shift += 7
+    raise Malformed("a number has more than ten bytes")
+
+
+def fields(view: memoryview) -> Iterator[Tuple[int, int, Any]]:
+    """The fields of a message: number, wire type, and a number or the bytes. Raises Malformed or IndexError."""
+    at, end = 0, len(view)
+    while at < end:
+        key = view[at]
+        at += 1
+        if key > 127:
+            key, at = varint(view, at - 1)
+        kind = key & 7
+        if kind == VARINT:
+            value, at = varint(view, at)
+            yield key >> 3, kind, value
+            continue
+        if kind == LENGTH:
+            size, at = varint(view, at)
+        elif kind in (EIGHT, FOUR):
+            size = 8 if kind == EIGHT else 4
+        else:
+            raise Malformed("wire type %d" % kind)
+        stop = at + size
+        if stop > end or key < 8:
+            raise Malformed("a field leads beyond the end, or has no number")
+        yield key >> 3, kind, view[at:stop]
+        at = stop
+
+
+def signed(value: int) -> int:
+    """A varint as the int32 or int64 it stands for."""
+    return value - (1 << 64) if value >> 63 else value
+
+
+def numbers(kind: int, value: Any) -> List[int]:
+    """The varints of a repeated field, packed or not."""
+    if kind == VARINT:
+        return [value]
+    if kind != LENGTH:
+        raise Malformed("no list of numbers")
+    raw = bytes(value)
+    if not raw or max(raw) < 128:
+        return list(raw)
+    found, at, end = [], 0, len(raw)
+    while at < end:
+        number, at = varint(raw, at)
+        found.append(number)
+    return found
+
+
+# Writing
+
+
+def put(value: int) -> bytes:
+    """A varint."""
+    value &= _MASK
+    if value < 128:
+        return bytes((value,))
+    found = bytearray()
+    while value > 127:
+        found.append(value & 127 | 128)
+        value >>= 7
+    found.append(value)
+    return bytes(found)
+
+
+def start(number: int, size: int) -> bytes:
+    """What stands before the bytes of a field."""
+    return put(number << 3 | LENGTH) + put(size)
+
+
+def message(number: int, raw: bytes) -> bytes:
+    return start(number, len(raw)) + raw
+
+
+def text(number: int, value: str) -> bytes:
+    """A string; nothing where it is empty."""
+    raw = value.encode("utf-8", "replace")
+    return message(number, raw) if raw else b""
+
+
+def packed(number: int, values: Any) -> bytes:
+    """A list of whole numbers; nothing where it is empty."""
+    return message(number, b"".join(map(put, values))) if values else b""
