@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import functools
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,7 +14,7 @@ from panglot import dialects
 from panglot.dialects import discover
 from panglot.settings import Settings
 from panglot.web.app import ROUTES
-from panglot.web.contract import ADMIN, INFER, PUBLIC
+from panglot.web.contract import ADMIN, INFER, METRICS, PUBLIC
 from support.browser import browsing
 from support.raw import post
 from support.server import PACKAGES, Server, panglot, serving
@@ -89,12 +90,12 @@ def test_every_route_keeps_its_declared_access(walked: tuple[str, Server]) -> No
     """No token, a wrong one, the right one; as Bearer everywhere, as a password on pages for the operator."""
     package, server = walked
     for method, path, access in routes(package):
-        assert access in (PUBLIC, INFER, ADMIN)
+        assert access in (PUBLIC, INFER, ADMIN, METRICS)
         for given in ("", "Bearer wrong", f"Bearer {TOKEN}x", f"Bearer {TOKEN[:-1]}", basic("wrong"), "Bearer"):
             answer = ask(server, method, path, given)
             assert (answer.status == 401) == (access != PUBLIC), (method, path, given, answer)
             if access != PUBLIC:
-                assert answer.headers["www-authenticate"] == (BASIC if access == ADMIN else BEARER)
+                assert answer.headers["www-authenticate"] == (BEARER if access == INFER else BASIC)
         assert ask(server, method, path, f"Bearer {TOKEN}").status != 401
         assert (ask(server, method, path, basic(TOKEN)).status == 401) == (access == INFER)
 
@@ -205,6 +206,23 @@ def test_a_browser_opens_the_pages_with_the_token_as_password() -> None:
         browser.open(server.url + "/docs")
         browser.wait("document.querySelectorAll('.opblock').length > 0")
         assert "/predict" in browser.text()
+
+
+@pytest.mark.parametrize("token", [TOKEN, ""], ids=["beside a token", "by itself"])
+def test_a_token_for_metrics_opens_metrics_alone(token: str, tmp_path: Path) -> None:
+    file = tmp_path / "scraping"
+    file.write_text("for-scraping\n")
+    by_file = serving("function", "--metrics-token-file", str(file), env={"PANGLOT_TOKEN": token})
+    by_variable = serving("function", env={"PANGLOT_TOKEN": token, "PANGLOT_METRICS_TOKEN": "for-scraping"})
+    for started in (by_file, by_variable):
+        with started as server:
+            get = functools.partial(ask, server, "GET")
+            assert get("/metrics", "Bearer for-scraping").status == 200
+            assert get("/metrics", basic("for-scraping")).status == 200
+            assert get("/metrics", "Bearer wrong").status == get("/metrics").status == 401
+            assert get("/metrics", f"Bearer {token}").status == (200 if token else 401)
+            assert get("/openapi.json", "Bearer for-scraping").status == (401 if token else 200)
+            assert ask(server, "POST", "/predict", "Bearer for-scraping").status == (401 if token else 200)
 
 
 # Addresses

@@ -8,7 +8,6 @@ import shutil
 import signal
 import socket
 from pathlib import Path
-from typing import Any
 
 import httpx
 import pytest
@@ -138,7 +137,7 @@ def test_a_script_of_another_name_and_another_entrypoint(package: Path) -> None:
     assert json.loads(found["ENTRYPOINT"][0]) == words
 
 
-# Compose and Kubernetes
+# Compose
 
 
 def test_the_compose_file_is_sound(package: Path) -> None:
@@ -152,37 +151,13 @@ def test_the_compose_file_is_sound(package: Path) -> None:
     assert service["read_only"] is True
 
 
-def test_the_deployment_is_sound(package: Path) -> None:
-    (package / "panglot.toml").write_text('drain = "45s"\nload_timeout = "10m"\n')
-    deployment, service = yaml.safe_load_all((write(package) / "kubernetes.yaml").read_text())
-    assert (deployment["kind"], service["kind"]) == ("Deployment", "Service")
-    labels = deployment["spec"]["template"]["metadata"]["labels"]
-    assert deployment["spec"]["selector"]["matchLabels"] == labels == service["spec"]["selector"]
-    pod = deployment["spec"]["template"]["spec"]
-    assert pod["terminationGracePeriodSeconds"] > 45
-    assert pod["securityContext"]["runAsNonRoot"] is True
-    assert pod["enableServiceLinks"] is False
-    container: dict[str, Any] = pod["containers"][0]
-    startup = container["startupProbe"]
-    assert startup["periodSeconds"] * startup["failureThreshold"] > 600
-    probes = {name: container[name]["httpGet"]["path"] for name in ("startupProbe", "readinessProbe", "livenessProbe")}
-    assert probes == {
-        "startupProbe": "/v2/health/ready",
-        "readinessProbe": "/v2/health/ready",
-        "livenessProbe": "/v2/health/live",
-    }
-    assert container["resources"]["limits"]["memory"]
-    token = container["env"][0]
-    assert token["valueFrom"]["secretKeyRef"] == {"name": "greeter-2-token", "key": "token"}
-    assert service["spec"]["ports"][0]["port"] == container["ports"][0]["containerPort"] == 8080
-
-
 @pytest.mark.parametrize("name", ["true", "null", "y", "a" * 50])
 def test_a_name_stays_a_text(package: Path, name: str) -> None:
-    deploy = write(package, "--name", name)
+    deploy = write(package, "--name", name, "--kubernetes", "--kserve")
     assert list(yaml.safe_load((deploy / "compose.yaml").read_text())["services"]) == [name]
-    for part in yaml.safe_load_all((deploy / "kubernetes.yaml").read_text()):
-        assert part["metadata"]["name"] == name
+    for file in ("kubernetes.yaml", "keda.yaml", "prometheus-operator.yaml", "kserve.yaml"):
+        for part in yaml.safe_load_all((deploy / file).read_text()):
+            assert part["metadata"]["name"] == name
 
 
 @pytest.mark.parametrize(
@@ -273,7 +248,7 @@ def test_a_value_is_never_rendered_twice() -> None:
 def test_it_replaces_its_own_files_but_none_that_was_changed(package: Path) -> None:
     deploy = write(package)
     assert "USER 10001" in (write(package, "--port", "81") / "Dockerfile").read_text()
-    before = {name: (deploy / name).read_text() for name in container.FILES}
+    before = {name: (deploy / name).read_text() for name in container.ALWAYS}
     (deploy / "compose.yaml").write_text(before["compose.yaml"] + "# mine\n")
     done = panglot("package", str(package), "--port", "82")
     assert done.returncode == 3
@@ -310,7 +285,7 @@ def test_the_files_may_lie_elsewhere(package: Path, tmp_path: Path) -> None:
     assert f'["deploy/{wheel.NAME}", "/tmp/"]' in instructions(tmp_path / "out" / "Dockerfile")["COPY"]
     beside = panglot("package", str(package), "--output", str(package))
     assert beside.returncode == 0
-    assert set(container.FILES) < set(dockerfile.ignored(package / container.IGNORE))
+    assert set(container.ALWAYS) < set(dockerfile.ignored(package / container.IGNORE))
     assert f'["{wheel.NAME}", "/tmp/"]' in instructions(package / "Dockerfile")["COPY"]
 
 
@@ -326,7 +301,7 @@ def test_it_says_what_will_be_different_in_the_image(package: Path, tmp_path: Pa
 def test_variables_of_this_machine_are_not_those_of_the_container(package: Path) -> None:
     done = panglot("package", str(package), env={"PANGLOT_PORT": "1234", "PANGLOT_TOKEN": TOKEN})
     assert done.returncode == 0
-    for name in container.FILES:
+    for name in container.ALWAYS:
         text = (package / "deploy" / name).read_text()
         assert "1234" not in text.partition("\n")[2]
         assert TOKEN not in text

@@ -15,9 +15,11 @@ import click
 @click.option("--port", type=click.IntRange(1, 65535), default=None, help="port to listen on [panglot.toml's, or 8080]")
 @click.option("--name", default="", metavar="NAME", help="name of image, service and Deployment [the package's]")
 @click.option("--requirements", default="", metavar="FILE", help="what to install [requirements.txt of the package]")
+@click.option("--kubernetes", is_flag=True, help="also a Deployment with all it needs, KEDA's and Prometheus' objects")
+@click.option("--kserve", is_flag=True, help="also a ServingRuntime and an InferenceService")
 @click.option("--dialect", default="", metavar="NAME", help="say what the package is instead of detecting it")
-def package(path: str, dialect: str, port: int | None, **given: str) -> None:
-    """Write a Dockerfile with this very Panglot, a compose file and a Kubernetes Deployment for the package at PATH."""
+def package(path: str, dialect: str, port: int | None, kubernetes: bool, kserve: bool, **given: str) -> None:
+    """Write a Dockerfile with this very Panglot, a compose file and, on request, files for clusters."""
     from panglot import dialects
     from panglot.errors import near
     from panglot.tools import container
@@ -25,7 +27,9 @@ def package(path: str, dialect: str, port: int | None, **given: str) -> None:
     recognised = dialects.discover(Path(path), dialect)
     # The variables of this machine are not those of the container.
     settings = dialects.resolve(recognised, {}, {}).settings
-    written = container.write(recognised, settings, container.Choices(path, dialect, port=port or 0, **given))
+    wanted = tuple(name for name, is_wanted in (("kubernetes", kubernetes), ("kserve", kserve)) if is_wanted)
+    choices = container.Choices(path, dialect, port=port or 0, wanted=wanted, **given)
+    written = container.write(recognised, settings, choices)
     shown = {near(str(file)): about for file, about in written.files.items()}
     for name, about in shown.items():
         click.echo(f"  {name:{max(map(len, shown))}}  {about}")

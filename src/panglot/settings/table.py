@@ -261,6 +261,9 @@ class Settings:
     token_file: str = setting(
         "", "file that holds the access token; PANGLOT_TOKEN holds it directly", "str", group=ACCESS
     )
+    metrics_token_file: str = setting(
+        "", "file with a token that opens /metrics alone; PANGLOT_METRICS_TOKEN holds it directly", "str", group=ACCESS
+    )
     tls_cert: str = setting("", "certificate chain to serve HTTPS with", "str", group=ACCESS, metavar="FILE")
     tls_key: str = setting("", "private key of that certificate", "str", group=ACCESS, metavar="FILE")
     cors_origin: tuple[str, ...] = setting(

@@ -24,19 +24,29 @@ from panglot.settings import Settings
 from panglot.tools import wheel
 
 TEMPLATES = Path(__file__).parent / "templates" / "container"
-DOCKERFILE, IGNORE, COMPOSE, KUBERNETES = "Dockerfile", "Dockerfile.dockerignore", "compose.yaml", "kubernetes.yaml"
-FILES = {
+DOCKERFILE, IGNORE, COMPOSE = "Dockerfile", "Dockerfile.dockerignore", "compose.yaml"
+ALWAYS = {
     DOCKERFILE: "the image",
     IGNORE: "what stays out of it",
     COMPOSE: "docker compose",
-    KUBERNETES: "a Deployment and a Service",
 }
+ON_REQUEST = {
+    "kubernetes": {
+        "kubernetes.yaml": "a Deployment, its Service, autoscaler, disruption budget and network policy",
+        "keda.yaml": "the same autoscaling by KEDA",
+        "prometheus-operator.yaml": "a ServiceMonitor",
+    },
+    "kserve": {"kserve.yaml": "a ServingRuntime and an InferenceService"},
+}
+"""Files for clusters, by the option that asks for them."""
 DEPLOY = "deploy"
 MARK = "# Written by panglot package "
 BASE_IMAGE = "python:3.11-slim"
 INSIDE = "/package"
 SPARE = 15
 """Seconds between the end of the server's drain time and being killed."""
+PRESTOP = 8
+"""Seconds for which a pod that is told to stop still gets new connections: 191 of 192 were refused without them."""
 
 NAME = re.compile(r"[a-z]([-a-z0-9]{0,48}[a-z0-9])?")
 """A name for a Service in Kubernetes, with room for a suffix; an image may be called so too."""
@@ -65,6 +75,8 @@ class Choices:
     name: str = ""
     requirements: str = ""
     port: int = 0
+    wanted: tuple[str, ...] = ()
+    """Which files for clusters to write, keys of ON_REQUEST."""
 
 
 @dataclass(frozen=True)
@@ -84,7 +96,8 @@ def write(package: Package, settings: Settings, choices: Choices) -> Written:
     # A build sees nothing but the package's folder.
     own = (folder if folder.is_relative_to(package.folder) else package.folder / DEPLOY) / wheel.NAME
     values = _values(package, settings, choices, folder, own)
-    bodies = {folder / name: signed(render(_template(name), values)).encode() for name in FILES}
+    chosen = ALWAYS | {file: about for group in choices.wanted for file, about in ON_REQUEST[group].items()}
+    bodies = {folder / name: signed(render(_template(name), values)).encode() for name in chosen}
     for file in bodies:
         _check_replaceable(file, _is_ours)
     _check_replaceable(own, wheel.is_ours)
@@ -98,7 +111,7 @@ def write(package: Package, settings: Settings, choices: Choices) -> Written:
     name, port = values["name"], values["port"]
     paths = [shlex.quote(near(str(path))) for path in (folder / DOCKERFILE, package.folder)]
     build = f"docker build -f {paths[0]} -t {name} {paths[1]}"
-    files = {folder / file: about for file, about in FILES.items()} | {own: "Panglot itself, for the image"}
+    files = {folder / file: about for file, about in chosen.items()} | {own: "Panglot itself, for the image"}
     return Written(files, name, port, build, notes(package, settings))
 
 
@@ -186,6 +199,8 @@ def _values(package: Package, settings: Settings, choices: Choices, folder: Path
         "drain": f"{settings.drain:g}",
         "load": f"{settings.load_timeout:g}",
         "grace": str(math.ceil(settings.drain) + SPARE),
+        "grace_in_pod": str(PRESTOP + math.ceil(settings.drain) + SPARE),
+        "prestop": str(PRESTOP),
         "start_period": str(math.ceil(settings.load_timeout)),
         "startup_failures": str(math.ceil((settings.load_timeout + SPARE) / 2)),
     }
@@ -205,7 +220,11 @@ def _ignored(own: str, wheel_name: str) -> str:
     """The lines that keep the files written here out of the image, all but the wheel."""
     if own.split("/")[0] == "..":
         return ""
-    return f"{own}\n!{own}/{wheel_name}" if own != "." else "\n".join(FILES)
+    return (
+        f"{own}\n!{own}/{wheel_name}"
+        if own != "."
+        else "\n".join((*ALWAYS, *(file for files in ON_REQUEST.values() for file in files)))
+    )
 
 
 def _name(package: Package, given: str) -> str:

@@ -14,9 +14,10 @@ from pathlib import Path
 from panglot.errors import StartError
 from panglot.settings import Settings
 from panglot.settings.loopback import is_loopback as is_loopback
-from panglot.web.contract import ADMIN, PUBLIC
+from panglot.web.contract import ADMIN, METRICS, PUBLIC
 
 PORT = re.compile(rb":[0-9]{1,5}$")
+FOR_BROWSERS = (ADMIN, METRICS)
 LOCAL_NAMES = ("localhost", "127.0.0.1", "[::1]", "::1")
 
 
@@ -27,20 +28,30 @@ class Access:
     token: bytes
     hosts: frozenset[bytes]
     """Host names accepted; empty: any."""
+    metrics_token: bytes = b""
+    """Opens /metrics and nothing else; empty while there is none."""
+
+    def needs_token(self, access: str) -> bool:
+        """Whether a route of this access asks for a token."""
+        return access != PUBLIC and bool(self.token or (access == METRICS and self.metrics_token))
 
     def refuses(self, access: str, authorization: bytes) -> bool:
-        """Whether a request to a route of this access lacks the token.
+        """Whether a request to a route of this access lacks its token.
 
         Pages for whoever runs the server also take it as the password of HTTP Basic: browsers know no other way.
         """
-        if not self.token or access == PUBLIC:
+        if (not self.token and access != METRICS) or access == PUBLIC:
             return False
         scheme, _, given = authorization.partition(b" ")
         kind, given = scheme.lower(), given.strip()
-        if kind == b"basic" and access == ADMIN:
+        if kind == b"basic" and access in FOR_BROWSERS:
             given = _password(given)
         elif kind != b"bearer":
             given = b""
+        if access == METRICS and self.metrics_token and hmac.compare_digest(given, self.metrics_token):
+            return False
+        if not self.token:
+            return bool(self.metrics_token)
         return not hmac.compare_digest(given, self.token)
 
     def knows(self, host: bytes) -> bool:
@@ -49,7 +60,7 @@ class Access:
 
 def challenges(access: str) -> tuple[str, ...]:
     """How the token may be given on a route of this access; a header each, since browsers do not split them."""
-    return ("Bearer", 'Basic realm="panglot"') if access == ADMIN else ("Bearer",)
+    return ("Bearer", 'Basic realm="panglot"') if access in FOR_BROWSERS else ("Bearer",)
 
 
 def _password(credentials: bytes) -> bytes:
@@ -67,7 +78,8 @@ def _name(host: bytes) -> bytes:
 
 def establish(settings: Settings, environ: Mapping[str, str] = os.environ) -> Access:
     """The access rules for these settings. Raises StartError for an address that would be open to anyone."""
-    token = _token(settings, environ)
+    token = b"" if settings.no_auth else _token(settings.token_file, environ.get("PANGLOT_TOKEN", ""))
+    metrics_token = _token(settings.metrics_token_file, environ.get("PANGLOT_METRICS_TOKEN", ""))
     loopback = is_loopback(settings.host)
     if not loopback and not token and not settings.no_auth:
         raise StartError(
@@ -78,7 +90,7 @@ def establish(settings: Settings, environ: Mapping[str, str] = os.environ) -> Ac
     if loopback and not token:
         names = (*LOCAL_NAMES, settings.host, *settings.allow_host)
         hosts = frozenset(f"{name.lower()}{port}".encode() for name in names for port in ("", f":{settings.port}"))
-    return Access(token, hosts)
+    return Access(token, hosts, metrics_token)
 
 
 SSLContext = ssl.SSLContext
@@ -99,15 +111,14 @@ def tls_context(settings: Settings) -> SSLContext | None:
     return context
 
 
-def _token(settings: Settings, environ: Mapping[str, str]) -> bytes:
-    if settings.no_auth:
-        return b""
-    if settings.token_file:
-        try:
-            token = Path(settings.token_file).read_text(encoding="ascii").strip()
-        except (OSError, UnicodeDecodeError) as error:
-            raise StartError(f"the token cannot be read: {error}", file=settings.token_file) from None
-        if not token:
-            raise StartError("the token file is empty", file=settings.token_file)
-        return token.encode()
-    return os.fsencode(environ.get("PANGLOT_TOKEN", "").strip())
+def _token(file: str, given: str) -> bytes:
+    """The token in a file, or else the one given. Raises StartError for a file without one."""
+    if not file:
+        return os.fsencode(given.strip())
+    try:
+        token = Path(file).read_text(encoding="ascii").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise StartError(f"the token cannot be read: {error}", file=file) from None
+    if not token:
+        raise StartError("the token file is empty", file=file)
+    return token.encode()

@@ -16,7 +16,7 @@ from panglot.engine.call import Fault
 from panglot.metrics import Metrics
 from panglot.models import Model
 from panglot.web.access import challenges
-from panglot.web.contract import ADMIN, PUBLIC, Contract, ErrorWords, Page, neutral_error, v2_error
+from panglot.web.contract import ADMIN, METRICS, PUBLIC, Contract, ErrorWords, Page, neutral_error, v2_error
 from panglot.web.front import ASGI, Front
 from panglot.web.paths import Destination
 
@@ -85,7 +85,7 @@ PAGE_HEADERS = {
 ROUTES = (
     Page("/v2/health/live", PUBLIC, live),
     Page("/v2/health/ready", PUBLIC, ready),
-    Page("/metrics", ADMIN, metrics),
+    Page("/metrics", METRICS, metrics),
     Page("/openapi.json", ADMIN, openapi),
     Page("/docs", ADMIN, docs),
     Page("/docs/{name}", ADMIN, docs_asset),

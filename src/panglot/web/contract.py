@@ -12,7 +12,7 @@ from starlette.responses import Response
 
 from panglot.engine.call import Fault
 
-PUBLIC, INFER, ADMIN = "public", "infer", "admin"
+PUBLIC, INFER, ADMIN, METRICS = "public", "infer", "admin", "metrics"
 """Who may call a route: anyone; whoever may use the model; whoever runs the server."""
 
 

@@ -15,7 +15,7 @@ from panglot.engine.call import Fault
 from panglot.models import Model
 from panglot.text import visible
 from panglot.web.bodies import BINARY, JSON, Object, answer_content, file_content, request_content
-from panglot.web.contract import ADMIN, PUBLIC, InferRoute, Page, neutral_error
+from panglot.web.contract import ADMIN, METRICS, PUBLIC, InferRoute, Page, neutral_error
 from panglot.web.front import Front
 
 TEXT, HTML = "text/plain", "text/html"
@@ -68,7 +68,7 @@ class Neutral:
 NEUTRAL = (
     Neutral("/v2/health/live", PUBLIC, "health_live", "Whether the server runs", JSON, "Live"),
     Neutral("/v2/health/ready", PUBLIC, "health_ready", "Whether requests are answered now", JSON, "Ready"),
-    Neutral("/metrics", ADMIN, "metrics", "Counters in the Prometheus text form", TEXT),
+    Neutral("/metrics", METRICS, "metrics", "Counters in the Prometheus text form", TEXT),
     Neutral("/openapi.json", ADMIN, "openapi_document", "This document", JSON, "Document"),
     Neutral("/docs", ADMIN, "docs_page", "This document as a page to try it out", HTML),
     Neutral("/", ADMIN, "status_page", "State, workers, recent requests and errors", HTML),
@@ -234,7 +234,7 @@ def _faults(front: Front, access: str, known: Faults) -> Object:
 
 def _possible(front: Front, access: str, known: Faults) -> Iterator[tuple[str, str, str]]:
     never = set()
-    if not front.access.token or access == PUBLIC:
+    if not front.access.needs_token(access):
         never.add("401")
     for status, (name, about) in known.items():
         if status not in never:
@@ -258,9 +258,9 @@ def _native_faults(front: Front, model: Model, route: InferRoute) -> Object:
 
 
 def _security(front: Front, access: str) -> Object:
-    if not front.access.token:
+    if not front.access.needs_token(METRICS):
         return {}
-    return {"security": [] if access == PUBLIC else [{"token": []}]}
+    return {"security": [{"token": []}] if front.access.needs_token(access) else []}
 
 
 # Components
