@@ -24,12 +24,12 @@ from panglot.errors import Unanswered
 from panglot.file_changes import changes
 from panglot.journal import Journal
 from panglot.metrics import Metrics
-from panglot.models import FIRST_VERSION, Model, only
 from panglot.package import Package
 from panglot.settings import Settings
 from panglot.tracing import Tracing
 from panglot.web import access, app, listeners
 from panglot.web.front import Front
+from panglot.web.models import FIRST_VERSION, Model, only
 from panglot.web.room import Room
 
 log = logging.getLogger("panglot")

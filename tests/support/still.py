@@ -12,11 +12,11 @@ from panglot.asking.try_line import try_line
 from panglot.engine.call import Call, Fault
 from panglot.engine.engine import READY, Trouble
 from panglot.metrics import Metrics
-from panglot.models import Model, only
 from panglot.package import Package
 from panglot.settings import Settings
 from panglot.web.access import Access
 from panglot.web.front import Front
+from panglot.web.models import Model, only
 from panglot.web.room import Room
 
 

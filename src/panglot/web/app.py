@@ -14,10 +14,10 @@ from starlette.responses import HTMLResponse, Response
 from panglot.engine import engine as states
 from panglot.engine.call import Fault
 from panglot.metrics import Metrics
-from panglot.models import Model
 from panglot.web.access import challenges
 from panglot.web.contract import ADMIN, METRICS, PUBLIC, Contract, ErrorWords, Page, neutral_error, v2_error
 from panglot.web.front import ASGI, Front
+from panglot.web.models import Model
 from panglot.web.paths import Destination
 
 

@@ -11,9 +11,9 @@ from email.utils import formatdate
 from typing import Any
 
 from panglot.metrics import Metrics
-from panglot.models import Models
 from panglot.settings import Settings
 from panglot.web.access import Access
+from panglot.web.models import Models
 from panglot.web.origins import Origins
 from panglot.web.paths import Paths
 from panglot.web.room import Room

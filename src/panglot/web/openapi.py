@@ -12,11 +12,11 @@ from dataclasses import dataclass
 import panglot
 from panglot.engine import engine as states
 from panglot.engine.call import Fault
-from panglot.models import Model
 from panglot.text import visible
 from panglot.web.bodies import BINARY, JSON, Object, answer_content, file_content, request_content
 from panglot.web.contract import ADMIN, METRICS, PUBLIC, InferRoute, Page, neutral_error
 from panglot.web.front import Front
+from panglot.web.models import Model
 
 TEXT, HTML = "text/plain", "text/html"
 

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from panglot.models import Model, Models
 from panglot.web.contract import InferRoute
+from panglot.web.models import Model, Models
 
 
 @dataclass(frozen=True, slots=True)

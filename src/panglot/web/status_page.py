@@ -11,9 +11,9 @@ from string import Template
 import panglot
 from panglot.engine import engine as states
 from panglot.engine.engine import Trouble
-from panglot.models import Model
 from panglot.text import visible
 from panglot.web.front import Front, Recent
+from panglot.web.models import Model
 from panglot_worker.wire import STAGES
 
 REFRESH = 2

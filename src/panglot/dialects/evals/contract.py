@@ -11,10 +11,10 @@ from starlette.responses import Response
 from panglot.dialects.evals.config import KINDS, shown
 from panglot.engine import engine as states
 from panglot.metrics import heading
-from panglot.models import Model
 from panglot.package import Package
 from panglot.settings import Settings
 from panglot.web.contract import ADMIN, PUBLIC, Contract, InferRoute, Page, v2_error
+from panglot.web.models import Model
 
 COUNTERS = {"panglot_item_codes_total": "items answered by the script, by the code of their result"}
 RESPONSE_TIME = "ava_serving_eval_response_time"

@@ -14,10 +14,10 @@ from panglot.dialects.megflow import video
 from panglot.engine.call import Fault
 from panglot.errors import StartError
 from panglot.metrics import heading, wording
-from panglot.models import Model
 from panglot.package import Package
 from panglot.settings import Settings
 from panglot.web.contract import ADMIN, Contract, InferRoute, Listener, Page, Words
+from panglot.web.models import Model
 
 TEXT = b"text/plain; charset=utf-8"
 OCTETS = "application/octet-stream"

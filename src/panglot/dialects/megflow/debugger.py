@@ -12,8 +12,8 @@ import struct
 from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
-from panglot.models import Model
 from panglot.web.access import Access, is_loopback
+from panglot.web.models import Model
 
 log = logging.getLogger("panglot.web")
 MAGIC = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
