@@ -63,10 +63,10 @@ def _read(file: BinaryIO) -> dict[str, Any]:
 
 
 def _dictionary(value: Any) -> dict[str, Any]:
-    found = finished(value)
-    if not isinstance(found, dict):
-        raise Refused(f"it holds a {type(found).__name__} of objects, not a dictionary of arrays")
-    return {str(key): entry for key, entry in found.items()}
+    array = finished(value)
+    if not isinstance(array, dict):
+        raise Refused(f"it holds a {type(array).__name__} of objects, not a dictionary of arrays")
+    return {str(key): entry for key, entry in array.items()}
 
 
 # Pickles
@@ -88,10 +88,10 @@ class Dtype:
 
     def numpy(self) -> Any:
         """Raises Refused for what is more than bytes, such as objects and records."""
-        found = np.dtype(self.code)
-        if found.kind not in PLAIN or found.names or found.subdtype:
+        dtype = np.dtype(self.code)
+        if dtype.kind not in PLAIN or dtype.names or dtype.subdtype:
             raise Refused(f"it holds an array of type {self.code}")
-        return found.newbyteorder(self.order)
+        return dtype.newbyteorder(self.order)
 
 
 class Unfinished:
@@ -138,10 +138,10 @@ class Unpickler(pickle.Unpickler):
 
     def find_class(self, module: str, name: str) -> Any:
         """What a name leads to. Raises Refused for every name but those of arrays."""
-        found = KNOWN.get(f"{module}.{name}".replace("numpy._core.", "numpy.core.", 1))
-        if found is None:
+        known = KNOWN.get(f"{module}.{name}".replace("numpy._core.", "numpy.core.", 1))
+        if known is None:
             raise Refused(f"it would import {module}.{name}")
-        return found
+        return known
 
 
 def finished(value: Any) -> Any:
@@ -209,8 +209,8 @@ def of_value(value: Any) -> Any:
 
 def as_saved(value: Any) -> Any:
     """A value as scripts give it to `reprod_log`, a single one as an array of one; None when it is no array."""
-    found = value if isinstance(value, Array) else of_value(value)
-    return found.reshape(1) if found is not None and found.ndim == 0 else found
+    array = value if isinstance(value, Array) else of_value(value)
+    return array.reshape(1) if array is not None and array.ndim == 0 else array
 
 
 def name(dtype: Any) -> str:
@@ -251,26 +251,26 @@ def difference(left: Any, right: Any, atol: float, rtol: float) -> Difference:
     places = np.flatnonzero(left != right)
     if not len(places):
         return Difference()
-    one, other = left[places], right[places]
-    no_number, neither = np.isnan(one), np.isnan(other)
-    gaps = np.where(no_number & neither, 0.0, _gaps(one, other))
+    mine, theirs = left[places], right[places]
+    no_number, neither = np.isnan(mine), np.isnan(theirs)
+    gaps = np.where(no_number & neither, 0.0, _gaps(mine, theirs))
     alone = np.flatnonzero(no_number != neither)
     if len(alone):
         return Difference(len(alone), len(alone), _place(places[alone[0]], shape))
-    allowed = atol + rtol * np.where(np.isfinite(other), np.abs(other.astype(_wide(other))), 0.0)
+    allowed = atol + rtol * np.where(np.isfinite(theirs), np.abs(theirs.astype(_wide(theirs))), 0.0)
     worst = gaps.argmax()
     outside = int((gaps > allowed).sum())
     return Difference(outside, 0, _place(places[worst], shape), float(gaps[worst]), float(allowed[worst]))
 
 
-def _gaps(one: Any, other: Any) -> Any:
-    if one.dtype.kind in "biu" and other.dtype.kind in "biu":
+def _gaps(left: Any, right: Any) -> Any:
+    if left.dtype.kind in "biu" and right.dtype.kind in "biu":
         # Exact for all 64 bits: a difference that wraps around is right again when it is read as unsigned.
-        wrapped = one.astype(np.int64) - other.astype(np.int64)
-        return np.where(one > other, wrapped, -wrapped).view(np.uint64).astype(np.float64)
+        wrapped = left.astype(np.int64) - right.astype(np.int64)
+        return np.where(left > right, wrapped, -wrapped).view(np.uint64).astype(np.float64)
     with np.errstate(invalid="ignore", over="ignore"):
-        found = np.abs(one.astype(_wide(one)) - other.astype(_wide(other)))
-    return np.where(np.isnan(found), np.inf, found)
+        gaps = np.abs(left.astype(_wide(left)) - right.astype(_wide(right)))
+    return np.where(np.isnan(gaps), np.inf, gaps)
 
 
 def _wide(array: Any) -> Any:

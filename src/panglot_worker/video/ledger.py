@@ -108,14 +108,14 @@ class Ledger:
 
     def entries(self) -> List[Entry]:
         """The streams that a worker before this one played when it ended."""
-        found = []
+        entries = []
         with self._lock:
             for start in self._starts():
                 state, length = STATE.unpack_from(self._memory, start)
                 if state == TAKEN:
                     text = self._memory[start + ABOUT : start + ABOUT + length]
-                    found.append(Entry(self._memory, start, json.loads(text)))
-        return found
+                    entries.append(Entry(self._memory, start, json.loads(text)))
+        return entries
 
     def _starts(self) -> range:
         return range(HEADER, len(self._memory) - SLOT + 1, SLOT)

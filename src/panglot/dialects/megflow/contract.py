@@ -33,13 +33,13 @@ def contract(package: Package, settings: Settings) -> Contract:
     if settings.workers > 1 and any(server["type"] == "VideoServer" for server in (first, *others)):
         raise StartError("streams belong to one worker, and there are to be several", fix="leave out --workers")
     more = tuple(Listener(int(server["port"]), _contract(server)) for server in others)
-    found = dataclasses.replace(_contract(first), listeners=more)
+    whole = dataclasses.replace(_contract(first), listeners=more)
     port = package.options.get("debug_port")
     if port is None:
-        return found
+        return whole
     from panglot.dialects.megflow import debugger
 
-    return dataclasses.replace(found, runs_with_server=lambda model, access: debugger.serve(model, access, port))
+    return dataclasses.replace(whole, runs_with_server=lambda model, access: debugger.serve(model, access, port))
 
 
 def _contract(server: dict[str, Any]) -> Contract:
@@ -83,15 +83,15 @@ def graph(model: Model, request: Request) -> Response:
     config = model.package.options["config"]
     value = {
         "main": config["main"],
-        "graphs": [_graph(one) for one in config["graphs"]],
+        "graphs": [_graph(graph) for graph in config["graphs"]],
         "shared": [_node(node) for node in config["nodes"]],
         "workers": [{"worker": index, **report} for index, report in _reports(model)],
     }
     return Response(orjson.dumps(value), media_type="application/json")
 
 
-def _graph(one: Any) -> dict[str, Any]:
-    name, nodes, _, inputs, outputs, connections, _ = one
+def _graph(graph: Any) -> dict[str, Any]:
+    name, nodes, _, inputs, outputs, connections, _ = graph
     return {
         "name": name,
         "nodes": [_node(node) for node in nodes],
@@ -141,8 +141,8 @@ def metrics(model: Model) -> str:
 
 def _streams(model: Model) -> Iterator[tuple[int, dict[str, Any]]]:
     for index, report in _reports(model):
-        for one in report.get("streams", ()):
-            yield index, one
+        for stream in report.get("streams", ()):
+            yield index, stream
 
 
 def _add(lines: dict[str, list[str]], labels: dict[str, str], node: dict[str, Any]) -> None:

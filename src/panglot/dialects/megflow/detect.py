@@ -59,15 +59,15 @@ def find_config(path: Path) -> Path | None:
     usual = path / f"{path.name}.toml"
     if usual.is_file() and looks_like_graph(usual):
         return usual
-    found = sorted(entry for entry in path.glob("*.toml") if entry.is_file() and looks_like_graph(entry))
-    if len(found) > 1:
-        names = ", ".join(entry.name for entry in found)
+    graphs = sorted(entry for entry in path.glob("*.toml") if entry.is_file() and looks_like_graph(entry))
+    if len(graphs) > 1:
+        names = ", ".join(entry.name for entry in graphs)
         raise StartError(
             f"there are several graph files: {names}",
             file=str(path),
-            fix=f"name one: panglot serve {found[0]} -p {path}",
+            fix=f"name one: panglot serve {graphs[0]} -p {path}",
         )
-    return found[0] if found else None
+    return graphs[0] if graphs else None
 
 
 def looks_like_graph(path: Path) -> bool:
@@ -159,7 +159,7 @@ def working_folder(config: Config, plugin: Path, module_path: Path) -> Path:
 def texts(config: Config) -> Iterator[str]:
     """Arguments that may be paths."""
     nodes = [*config.nodes, *(node for graph in config.graphs.values() for node in graph.nodes)]
-    resources = [*config.resources, *(one for graph in config.graphs.values() for one in graph.resources)]
+    resources = [*config.resources, *(own for graph in config.graphs.values() for own in graph.resources)]
     waiting: list[Any] = [node.args for node in nodes] + [resource.args for resource in resources]
     while waiting:
         value = waiting.pop()

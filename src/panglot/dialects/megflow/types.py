@@ -68,21 +68,21 @@ def _read(node: ast.ClassDef | ast.FunctionDef, file: Path, nodes: dict[str, Por
         given = {keyword.arg: keyword.value for keyword in decorator.keywords if keyword.arg}
         given |= dict(zip(("name", "inputs", "outputs"), decorator.args, strict=False))
         try:
-            found = {key: ast.literal_eval(value) for key, value in given.items()}
+            lists = {key: ast.literal_eval(value) for key, value in given.items()}
             if word == "register":
-                nodes[found.get("name") or node.name] = _ports(found, file, decorator.lineno)
+                nodes[lists.get("name") or node.name] = _ports(lists, file, decorator.lineno)
             elif word == "res_register":
-                resources.add(found.get("name") or node.name)
+                resources.add(lists.get("name") or node.name)
             elif word in FUNCTIONS:
-                nodes[found.get("name") or function_type(node.name)] = declared(*FUNCTIONS[word])
+                nodes[lists.get("name") or function_type(node.name)] = declared(*FUNCTIONS[word])
         except (ValueError, TypeError):
             return False
     return True
 
 
-def _ports(found: dict[str, list[str]], file: Path, line: int) -> Ports:
+def _ports(lists: dict[str, list[str]], file: Path, line: int) -> Ports:
     try:
-        return declared(found.get("inputs") or [], found.get("outputs") or [])
+        return declared(lists.get("inputs") or [], lists.get("outputs") or [])
     except ValueError as error:
         raise StartError(str(error), file=str(file), line=line) from None
 

@@ -14,7 +14,7 @@ TEXT, JSON = "text/plain", "application/json"
 
 def routes(node: str) -> tuple[InferRoute, ...]:
     """All of them reach the node; those of a stream name it by its number."""
-    found = (
+    answer = (
         ("/start/", "url", "POST", TEXT, None),
         ("/stop/", "id", "POST", TEXT, None),
         ("/list", "", "GET", JSON, {"type": "array", "items": {"type": "object"}}),
@@ -32,7 +32,7 @@ def routes(node: str) -> tuple[InferRoute, ...]:
             gives=gives, response=schema, method=method, bare=True, endless=path in ("/events/", "/preview/"),
             access=ADMIN if path == "/preview/" else INFER,
         )
-        for path, name, method, gives, schema in found
+        for path, name, method, gives, schema in answer
     )  # fmt: skip
     return (*streams, upload)
 
@@ -55,35 +55,39 @@ def metrics(streams: Iterator[tuple[int, dict[str, Any]]]) -> str:
     def add(name: str, value: float, labels: dict[str, str]) -> None:
         lines[name].append(f"{name}{wording(labels)} {value:g}")
 
-    for worker, one in streams:
-        labels = {"worker": str(worker), "node": one["node"], "stream": str(one["id"])}
+    for worker, stream in streams:
+        labels = {"worker": str(worker), "node": stream["node"], "stream": str(stream["id"])}
         for stage in ("decoded", "analysed"):
-            add("panglot_stream_frames_total", one[stage], {**labels, "stage": stage})
-            add("panglot_stream_frames_per_second", one[f"{stage}_fps"], {**labels, "stage": stage})
-        add("panglot_stream_dropped_total", one["dropped"], {**labels, "what": "frames"})
-        add("panglot_stream_dropped_total", one["results_dropped"], {**labels, "what": "results"})
-        add("panglot_stream_lost_total", one["lost"], labels)
-        add("panglot_stream_results_total", one["results"], labels)
-        add("panglot_stream_reconnects_total", one["reconnects"], labels)
-        add("panglot_stream_lag_seconds", one["lag"], labels)
+            add("panglot_stream_frames_total", stream[stage], {**labels, "stage": stage})
+            add("panglot_stream_frames_per_second", stream[f"{stage}_fps"], {**labels, "stage": stage})
+        add("panglot_stream_dropped_total", stream["dropped"], {**labels, "what": "frames"})
+        add("panglot_stream_dropped_total", stream["results_dropped"], {**labels, "what": "results"})
+        add("panglot_stream_lost_total", stream["lost"], labels)
+        add("panglot_stream_results_total", stream["results"], labels)
+        add("panglot_stream_reconnects_total", stream["reconnects"], labels)
+        add("panglot_stream_lag_seconds", stream["lag"], labels)
     text = [line for name, about, kind in SERIES for line in (*heading(name, about, kind), *lines[name])]
     return "\n".join(text) + "\n"
+
+
+def _preview(number: int) -> str:
+    return f'<td><a href="preview/{number}.mjpeg"><img src="preview/{number}.jpg" alt="" height="45"></a></td>'
 
 
 def section(streams: Iterator[tuple[int, dict[str, Any]]]) -> str:
     """The streams that run, with their last frame, for the status page."""
     rows = [
         (
-            f'<td><a href="preview/{one["id"]}.mjpeg"><img src="preview/{one["id"]}.jpg" alt="" height="45"></a></td>',
-            cell(one["id"], NUMBER),
-            cell(one["url"], f"{WIDE} code"),
-            condition(one["state"], one["error"]),
-            cell(f"{one['decoded_fps']:g}", NUMBER),
-            cell(f"{one['analysed_fps']:g}", NUMBER),
-            cell(f"{one['lag'] * 1000:,.0f} ms", NUMBER),
-            cell(one["dropped"] + one["results_dropped"], NUMBER),
+            _preview(stream["id"]),
+            cell(stream["id"], NUMBER),
+            cell(stream["url"], f"{WIDE} code"),
+            condition(stream["state"], stream["error"]),
+            cell(f"{stream['decoded_fps']:g}", NUMBER),
+            cell(f"{stream['analysed_fps']:g}", NUMBER),
+            cell(f"{stream['lag'] * 1000:,.0f} ms", NUMBER),
+            cell(stream["dropped"] + stream["results_dropped"], NUMBER),
         )
-        for _, one in streams
+        for _, stream in streams
     ]
     heads = (("Picture", ""), ("Stream", NUMBER), ("Source", WIDE), ("State", ""), ("Decoded/s", NUMBER))
     more = (("Analysed/s", NUMBER), ("Lag", NUMBER), ("Dropped", NUMBER))

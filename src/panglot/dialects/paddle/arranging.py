@@ -33,7 +33,7 @@ def arrange(package: Package, settings: Settings) -> Package:
     _check_model(package, arguments, given)
     problems = package.problems
     typed = parser.values(arguments, package.arguments)
-    inputs = [one["name"] for one in package.options["inputs"] if one["name"] in typed]
+    inputs = [field["name"] for field in package.options["inputs"] if field["name"] in typed]
     if settings.allow_pickle:
         problems += ("--allow-pickle: whoever may send requests can run code here",)
     if package.options["shape"] == "engine" and parser.values(arguments, given).get("benchmark", "").lower() in YES:
@@ -50,8 +50,8 @@ def arrange(package: Package, settings: Settings) -> Package:
 
 
 def _with_entry(package: Package, tree: ast.Module, arguments: tuple[parser.Argument, ...], entry: str) -> Package:
-    found = find_engine(package.script, tree)
-    methods = functions(found[0].body) if found else {}
+    engine = find_engine(package.script, tree)
+    methods = functions(engine[0].body) if engine else {}
     known = functions(tree.body)
     if entry == ENGINE:
         reason = not_drivable(methods)

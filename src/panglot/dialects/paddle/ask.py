@@ -12,7 +12,7 @@ def ask(about: About, given: Given) -> Ask:
         return Ask(about.path, form_of(given.value) or Json(given.value))
     if about.field:
         return Ask(about.path, Form({about.field: given.file}))
-    names = [str(one["name"]) for one in about.options.get("inputs", ())]
+    names = [str(field["name"]) for field in about.options.get("inputs", ())]
     if len(names) > 1:
         raise StartError(
             f"the script takes {' and '.join(names)}: one file is not enough",

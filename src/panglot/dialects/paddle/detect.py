@@ -30,10 +30,10 @@ def detect(path: Path) -> Package | None:
     if script is None or script.suffix != ".py":
         return None
     tree = parse(script)
-    found = find_engine(script, tree)
-    if found is None:
+    located = find_engine(script, tree)
+    if located is None:
         return None
-    engine, where, why = found
+    engine, where, why = located
     methods = functions(engine.body)
     arguments = arguments_of(script, tree)
     chosen = choose(script, tree, methods, arguments)

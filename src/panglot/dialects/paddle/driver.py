@@ -150,13 +150,13 @@ def _only_argument(driver: Driver, call: ast.Call, wanted: str) -> ast.Call | No
 
 def _last_value(driver: Driver, name: str, before: ast.expr | None = None) -> ast.expr | None:
     """What a variable was last set to, before a call that uses it; None when that is not to be told."""
-    found: ast.expr | None = None
+    value_used: ast.expr | None = None
     for names, value in driver.assigned:
         if before is not None and value is not None and any(node is before for node in ast.walk(value)):
             break
         if name in names:
-            found = value if len(names) == 1 else None
-    return found
+            value_used = value if len(names) == 1 else None
+    return value_used
 
 
 def _name_result(driver: Driver, call: ast.Call) -> None:
@@ -166,8 +166,8 @@ def _name_result(driver: Driver, call: ast.Call) -> None:
 
 
 def _returned(driver: Driver) -> list[ast.expr]:
-    found = [node.value for node in ast.walk(driver.node) if isinstance(node, ast.Return)]
-    return [value for value in found if value is not None]
+    returned = [node.value for node in ast.walk(driver.node) if isinstance(node, ast.Return)]
+    return [value for value in returned if value is not None]
 
 
 def _other_result(driver: Driver, call: ast.Call) -> str:

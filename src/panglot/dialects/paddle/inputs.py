@@ -74,12 +74,12 @@ def of_driver(driver: drivers.Driver, methods: dict[str, Function], arguments: S
             read += drivers.attributes_read(method, parameter(method))
             listed |= set(drivers.folders_listed(method, parameter(method)))
     declared = [argument.name for argument in arguments]
-    found = _among(read, arguments) or _among(declared, arguments)
-    if not found:
+    likely = _among(read, arguments) or _among(declared, arguments)
+    if not likely:
         # Nothing is called as inputs are: whatever text it takes that is nothing else.
         texts = [argument.name for argument in arguments if argument.type == "str"]
-        found = [classify(name, _declared(arguments, name)) for name in texts if not UNLIKELY.search(name.lower())]
-    return [one._replace(kind="folder") if one.name in listed else one for one in found]
+        likely = [classify(name, _declared(arguments, name)) for name in texts if not UNLIKELY.search(name.lower())]
+    return [field._replace(kind="folder") if field.name in listed else field for field in likely]
 
 
 def parameter(method: Function) -> str:

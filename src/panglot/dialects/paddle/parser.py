@@ -45,8 +45,8 @@ class Argument:
 def read(tree: ast.Module) -> tuple[Argument, ...]:
     """Every argument the script adds to a parser, in the order of its text."""
     calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
-    found = [_argument(call) for call in calls if getattr(call.func, "attr", "") == "add_argument"]
-    return tuple(sorted((argument for argument in found if argument), key=lambda argument: argument.line))
+    declared = [_argument(call) for call in calls if getattr(call.func, "attr", "") == "add_argument"]
+    return tuple(sorted((argument for argument in declared if argument), key=lambda argument: argument.line))
 
 
 def _argument(call: ast.Call) -> Argument | None:
@@ -107,10 +107,10 @@ def check(arguments: Sequence[Argument], given: Sequence[str], script: str) -> N
 
 def values(arguments: Sequence[Argument], given: Sequence[str]) -> dict[str, str]:
     """The text given for each argument, by attribute."""
-    found = {}
+    options = {}
     for at, flag, value in words(given):
         argument = find(arguments, flag)
         if argument is not None:
             following = given[at + 1] if at + 1 < len(given) else ""
-            found[argument.name] = following if value is None else value
-    return found
+            options[argument.name] = following if value is None else value
+    return options

@@ -17,11 +17,11 @@ def operations(script: Path, folder: Path) -> tuple[str, ...]:
     places = [script.parent, folder, *(script.parent.parent / name for name in SIBLINGS)]
     for file in dict.fromkeys(place / NAME for place in places):
         try:
-            found = tuple(_names(file.read_text(encoding="utf-8")))
+            names = tuple(_names(file.read_text(encoding="utf-8")))
         except (OSError, UnicodeDecodeError):
             continue
-        if found:
-            return found
+        if names:
+            return names
     return ()
 
 
@@ -29,11 +29,11 @@ def _names(text: str) -> Iterator[str]:
     """The keys one level below `op`, which is all that is read of the file."""
     inside, indent = False, 0
     for line in text.splitlines():
-        found = KEY.match(line)
-        if found is None:
+        match = KEY.match(line)
+        if match is None:
             continue
-        depth = len(found[1])
+        depth = len(match[1])
         if depth == 0:
-            inside, indent = found[3] == "op", 0
+            inside, indent = match[3] == "op", 0
         elif inside and depth == (indent := indent or depth):
-            yield found[3]
+            yield match[3]

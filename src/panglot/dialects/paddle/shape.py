@@ -36,9 +36,9 @@ def find_engine(script: Path, tree: ast.Module, follow: bool = True) -> tuple[as
 
 def arguments_of(script: Path, tree: ast.Module) -> tuple[parser.Argument, ...]:
     """The parser's arguments: the script's, or those of a module beside it that it takes its parser from."""
-    found = parser.read(tree)
-    if found:
-        return found
+    arguments = parser.read(tree)
+    if arguments:
+        return arguments
     for node in tree.body:
         if isinstance(node, ast.ImportFrom) and any(alias.name in GET_ARGUMENTS for alias in node.names):
             beside = script.parent / ((node.module or "").replace(".", "/") + ".py")
@@ -100,7 +100,7 @@ def by_steps(
         "why": f"{how}: each is called for a request",
         "driver": driver.name if driver is not None else "",
         "driver_takes": int(bool(driver and driver.arguments)),
-        "inputs": [one._asdict() for one in wanted],
+        "inputs": [field._asdict() for field in wanted],
         "whole": whole,
         "single": _single(methods, wanted),
         "names": list(names),
@@ -109,7 +109,7 @@ def by_steps(
 
 def _single(methods: dict[str, Function], wanted: list[inputs.Input]) -> str:
     """Why requests must go through the steps one after the other; empty when their steps may alternate."""
-    names = {one.name for one in wanted}
+    names = {field.name for field in wanted}
     if any(names & set(drivers.attributes_read(methods[step])) for step in ("run", "postprocess")):
         return "a step after preprocess reads the input from the arguments"
     kept = sorted(drivers.kept_in_engine(methods))
@@ -136,7 +136,7 @@ def by_driver(
         "with one engine for all of them",
         "driver": driver.name,
         "driver_takes": int(bool(driver.arguments)),
-        "inputs": [one._asdict() for one in wanted],
+        "inputs": [field._asdict() for field in wanted],
         "whole": False,
         "names": list(drivers.result_names(driver, tree)),
     }

@@ -57,41 +57,41 @@ def _missing(key: str, value: Any, side: str) -> Verdict:
 
 
 def _values(key: str, left: Any, right: Any, tolerance: Tolerance) -> Verdict:
-    one, other = (value if isinstance(value, Array) else of_value(value) for value in (left, right))
-    if one is None or other is None:
+    mine, theirs = (value if isinstance(value, Array) else of_value(value) for value in (left, right))
+    if mine is None or theirs is None:
         return _plain(key, left, right)
-    if tolerance.lenient and {one.shape, other.shape} == {(), (1,)}:
-        one, other = one.reshape(1), other.reshape(1)
-    types = tolerance.types and not (tolerance.lenient and left is not one and right is not other)
-    found: dict[str, str] = {}
+    if tolerance.lenient and {mine.shape, theirs.shape} == {(), (1,)}:
+        mine, theirs = mine.reshape(1), theirs.reshape(1)
+    types = tolerance.types and not (tolerance.lenient and left is not mine and right is not theirs)
+    differences: dict[str, str] = {}
     gap = 0.0
-    if one.shape != other.shape:
-        found["shape"] = f"{list(one.shape)} against {list(other.shape)}"
-    same_family = _family(one) == _family(other)
-    if name(one.dtype) != name(other.dtype) and (types or not same_family):
-        found["dtype"] = f"{name(one.dtype)} against {name(other.dtype)}"
-    if one.shape == other.shape and same_family:
-        whole = not tolerance.lenient and one.dtype.kind in "iu" and other.dtype.kind in "iu"
-        difference = arrays.difference(one, other, tolerance.atol, 0.0 if whole else tolerance.rtol)
+    if mine.shape != theirs.shape:
+        differences["shape"] = f"{list(mine.shape)} against {list(theirs.shape)}"
+    same_family = _family(mine) == _family(theirs)
+    if name(mine.dtype) != name(theirs.dtype) and (types or not same_family):
+        differences["dtype"] = f"{name(mine.dtype)} against {name(theirs.dtype)}"
+    if mine.shape == theirs.shape and same_family:
+        whole = not tolerance.lenient and mine.dtype.kind in "iu" and theirs.dtype.kind in "iu"
+        difference = arrays.difference(mine, theirs, tolerance.atol, 0.0 if whole else tolerance.rtol)
         gap = difference.gap
         if difference.count:
-            found["value"] = _value(one, other, difference)
-    words = "; ".join(f"{aspect}: {text}" for aspect, text in found.items())
-    return Verdict(key, described(one), words, gap, tuple(found))
+            differences["value"] = _value(mine, theirs, difference)
+    words = "; ".join(f"{aspect}: {text}" for aspect, text in differences.items())
+    return Verdict(key, described(mine), words, gap, tuple(differences))
 
 
 def _family(array: Any) -> str:
     return FAMILIES.get(array.dtype.kind, str(array.dtype.kind))
 
 
-def _value(left: Any, right: Any, found: arrays.Difference) -> str:
-    shown = f"{arrays.shown(left, found.place)} against {arrays.shown(right, found.place)}"
-    off = f", off by {found.gap:.3g} (allowed {found.allowed:.3g})" if arrays.is_number(left) and not found.nans else ""
+def _value(left: Any, right: Any, gap: arrays.Difference) -> str:
+    shown = f"{arrays.shown(left, gap.place)} against {arrays.shown(right, gap.place)}"
+    off = f", off by {gap.gap:.3g} (allowed {gap.allowed:.3g})" if arrays.is_number(left) and not gap.nans else ""
     if not left.shape:
         return shown + off
-    if found.nans:
-        return f"{found.nans} of {left.size} are NaN on one side only, first at {list(found.place)}: {shown}"
-    return f"{found.count} of {left.size} differ, {'most' if off else 'first'} at {list(found.place)}: {shown}{off}"
+    if gap.nans:
+        return f"{gap.nans} of {left.size} are NaN on one side only, first at {list(gap.place)}: {shown}"
+    return f"{gap.count} of {left.size} differ, {'most' if off else 'first'} at {list(gap.place)}: {shown}{off}"
 
 
 def _plain(key: str, left: Any, right: Any) -> Verdict:
@@ -106,9 +106,9 @@ def _plain(key: str, left: Any, right: Any) -> Verdict:
 
 
 def _about(value: Any) -> str:
-    found = value if isinstance(value, Array) else of_value(value)
-    if found is not None:
-        return described(found)
+    array = value if isinstance(value, Array) else of_value(value)
+    if array is not None:
+        return described(array)
     return str(value) if isinstance(value, Opaque) else "null" if value is None else type(value).__name__
 
 

@@ -66,33 +66,33 @@ async def check(
 
 
 def _compared(name: str, left: Side, right: Side, answers: list[Answer], tolerance: Tolerance) -> Compared:
-    one, other = answers
+    mine, theirs = answers
     sides = zip((left, right), answers, strict=True)
     failed = [f"{side.name}: {answer.error}" for side, answer in sides if answer.error]
     if failed:
         return Compared(name, problem="; ".join(failed))
-    if not one.stages or not other.stages:
+    if not mine.stages or not theirs.stages:
         note = "only the answers can be seen on both sides"
         hidden = tuple(Stage(stage, note=note) for stage in ORDER[:-1])
-        return Compared(name, (*hidden, Stage("final", _finals(one, other, tolerance))))
-    names = ordered(one.stages, other.stages)
-    stages = tuple(_stage(stage, one, other, left.dialect == right.dialect, tolerance) for stage in names)
+        return Compared(name, (*hidden, Stage("final", _finals(mine, theirs, tolerance))))
+    names = ordered(mine.stages, theirs.stages)
+    stages = tuple(_stage(stage, mine, theirs, left.dialect == right.dialect, tolerance) for stage in names)
     return Compared(name, stages)
 
 
-def _finals(one: Answer, other: Answer, tolerance: Tolerance) -> tuple[Verdict, ...]:
+def _finals(mine: Answer, theirs: Answer, tolerance: Tolerance) -> tuple[Verdict, ...]:
     """Answers as arrays where both sides have them so, else as JSON, which knows numbers and no types of them.
 
     Against a file of arrays a value counts as `panglot run --save` would have written it.
     """
-    values = [answer.final if answer.saved else answer.stages.get("final", {}) for answer in (one, other)]
+    values = [answer.final if answer.saved else answer.stages.get("final", {}) for answer in (mine, theirs)]
     untyped = not all(values) or any(isinstance(leaf, Opaque) for leaves in values for leaf in leaves.values())
     if untyped:
-        values = [one.final, other.final]
+        values = [mine.final, theirs.final]
         tolerance = dataclasses.replace(tolerance, types=False)
-    if one.saved != other.saved:
+    if mine.saved != theirs.saved:
         values = [
-            value if answer.saved else _as_saved(value) for value, answer in zip(values, (one, other), strict=True)
+            value if answer.saved else _as_saved(value) for value, answer in zip(values, (mine, theirs), strict=True)
         ]
     return tuple(compare(values[0], values[1], tolerance))
 
@@ -102,13 +102,13 @@ def _as_saved(values: Mapping[str, Any]) -> dict[str, Any]:
     return {key: value if array is None else array for key, (array, value) in made.items()}
 
 
-def _stage(name: str, one: Answer, other: Answer, same_dialect: bool, tolerance: Tolerance) -> Stage:
-    if name not in one.stages and name not in other.stages:
+def _stage(name: str, mine: Answer, theirs: Answer, same_dialect: bool, tolerance: Tolerance) -> Stage:
+    if name not in mine.stages and name not in theirs.stages:
         return Stage(name, note="neither side has this stage")
-    if name not in one.stages or name not in other.stages:
-        return Stage(name, note=f"only the {'left' if name in one.stages else 'right'} side has this stage")
+    if name not in mine.stages or name not in theirs.stages:
+        return Stage(name, note=f"only the {'left' if name in mine.stages else 'right'} side has this stage")
     if name == "final":
-        return Stage(name, _finals(one, other, tolerance))
+        return Stage(name, _finals(mine, theirs, tolerance))
     if name == "decode" and not same_dialect:
         return Stage(name, note="the dialects hand it to scripts in different forms")
-    return Stage(name, tuple(compare(one.stages[name], other.stages[name], tolerance)))
+    return Stage(name, tuple(compare(mine.stages[name], theirs.stages[name], tolerance)))

@@ -82,8 +82,8 @@ class FramesInGraph:
 
     def extent(self) -> Tuple[int, int, int]:
         """The first frame that is in the graph, the number behind the last that went in, and how many are in it."""
-        found, behind = list(self._open), self._newest + 1
-        return min(found, default=behind), behind, len(found)
+        numbers, behind = list(self._open), self._newest + 1
+        return min(numbers, default=behind), behind, len(numbers)
 
     # For nodes
 

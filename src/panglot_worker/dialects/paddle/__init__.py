@@ -47,7 +47,7 @@ class Paddle(Dialect):
         options, settings = package.options, package.settings
         self.limits = codec.Limits(**settings.get("limits", {}))
         self.nan: str = settings.get("nan", "null")
-        self.wanted = [Wanted(**one) for one in options.get("inputs", ())]
+        self.wanted = [Wanted(**field) for field in options.get("inputs", ())]
         self.names: List[str] = list(options.get("names", ()))
         self.bgr = bool(options.get("bgr"))
         self.stepped = options.get("shape") == "engine"
@@ -80,10 +80,12 @@ class Paddle(Dialect):
         )
 
     def describe(self) -> Dict[str, Any]:
-        found = describing.describe(self.package, self.kind, self.wanted, self.names, self.source.samples(self.wanted))
+        described = describing.describe(
+            self.package, self.kind, self.wanted, self.names, self.source.samples(self.wanted)
+        )
         if self.redirection.loaded:
-            found["autolog"] = self.redirection.loaded[0].switches
-        return found
+            described["autolog"] = self.redirection.loaded[0].switches
+        return described
 
     def _build(self, progress: Callable[[str], None]) -> Type[Any]:
         """Import the script, parse its arguments, build its engine; the engine's class."""
@@ -201,16 +203,16 @@ class Paddle(Dialect):
 
     def _placed(self, inputs: Inputs) -> Dict[str, str]:
         """What the script gets: text, and paths of private files."""
-        found = {}
-        for one in self.wanted:
-            value = inputs[one.name]
+        files = {}
+        for field in self.wanted:
+            value = inputs[field.name]
             if isinstance(value, Upload):
-                path = self.files.write(value.content, value.ending, inside_folder=one.kind == "folder")
+                path = self.files.write(value.content, value.ending, inside_folder=field.kind == "folder")
                 inputs.files.append(path)
-                found[one.name] = path
+                files[field.name] = path
             else:
-                found[one.name] = value
-        return found
+                files[field.name] = value
+        return files
 
     def preprocess(self, inputs: Inputs) -> Any:
         """Run the script's preprocess on one request's inputs, written to files where it wants paths."""
@@ -257,11 +259,11 @@ class Paddle(Dialect):
         try:
             yield
         except Exception as error:
-            for one in self.wanted:
-                value = inputs[one.name]
-                reason = contents.unreadable(value.content) if one.picture and isinstance(value, Upload) else ""
+            for field in self.wanted:
+                value = inputs[field.name]
+                reason = contents.unreadable(value.content) if field.picture and isinstance(value, Upload) else ""
                 if reason:
-                    raise ClientError("%s cannot be read as a picture: %s" % (one.name, reason)) from error
+                    raise ClientError("%s cannot be read as a picture: %s" % (field.name, reason)) from error
             raise
 
     @contextlib.contextmanager
@@ -271,7 +273,11 @@ class Paddle(Dialect):
             yield
         except Exception as error:
             loaded = self.redirection.loaded
-            if isinstance(error, NotImplementedError) and self.redirection.onednn and any(one.new for one in loaded):
+            if (
+                isinstance(error, NotImplementedError)
+                and self.redirection.onednn
+                and any(model.new for model in loaded)
+            ):
                 self._hint(
                     "an operation of this model fails in oneDNN, as upsampling does in Paddle 3.3: "
                     "add --no-onednn, or use Paddle 3.2"
@@ -293,7 +299,7 @@ class Paddle(Dialect):
     def _sent_as_array(self) -> bool:
         """Whether the client of the call in progress chose the type of its array."""
         inputs = [self._open[request.id] for request in current.running if request.id in self._open]
-        uploads = [value for one in inputs for value in one.values() if isinstance(value, Upload)]
+        uploads = [value for values in inputs for value in values.values() if isinstance(value, Upload)]
         return any(arrays.dtype(upload.content) for upload in uploads)
 
     def _hint(self, text: str) -> None:
@@ -312,8 +318,8 @@ class Paddle(Dialect):
 
     def blames_client(self, error: BaseException, answer: Union[Answer, Problem]) -> bool:
         """An answer of Paddle Serving is 200 whatever happened."""
-        found: Optional[int] = getattr(error, "status", None)
-        return type(found) is int and 400 <= found <= 499
+        status: Optional[int] = getattr(error, "status", None)
+        return type(status) is int and 400 <= status <= 499
 
 
 DIALECT = Paddle

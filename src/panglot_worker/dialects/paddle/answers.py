@@ -63,8 +63,8 @@ def picture_wanted(accept: str) -> str:
 def _only_picture(value: Any, bgr: bool) -> Any:
     """The picture a result is, or the only one among its parts."""
     parts = list(value.values()) if isinstance(value, dict) else value if isinstance(value, list) else [value]
-    found = [picture for picture in (as_picture(part, bgr) for part in parts) if picture is not None]
-    return found[0] if len(found) == 1 else None
+    pictures = [picture for picture in (as_picture(part, bgr) for part in parts) if picture is not None]
+    return pictures[0] if len(pictures) == 1 else None
 
 
 def as_picture(value: Any, bgr: bool) -> Any:

@@ -35,9 +35,9 @@ def parse(module: ModuleType, script: str, driver: str, function: str) -> Any:
 
 
 def _obtained(module: ModuleType, script: str, body: List[ast.stmt], driver: str, function: str) -> Any:
-    found = _call_of(body, driver) if driver else None
-    if found is not None and found[1] is not None:
-        return _followed(module, script, body[: found[0]], found[1])
+    call = _call_of(body, driver) if driver else None
+    if call is not None and call[1] is not None:
+        return _followed(module, script, body[: call[0]], call[1])
     parser = getattr(module, function, None) if function else None
     if callable(parser):
         return parser()

@@ -39,5 +39,5 @@ def is_plain(described: Any) -> bool:
 
 def dtype(content: bytes) -> str:
     """The type of a .npy file's numbers as its head has it, such as `<f8`; empty when it is none."""
-    found = description(content) if content.startswith(MAGIC) else None
-    return found if isinstance(found, str) else ""
+    described = description(content) if content.startswith(MAGIC) else None
+    return described if isinstance(described, str) else ""

@@ -48,10 +48,10 @@ def _stacked(function: Run, values: List[Any]) -> List[Any]:
 def split(output: Any, count: int) -> List[Any]:
     """One output per input, each with its batch axis. Raises NotSplit."""
     if isinstance(output, (list, tuple)) and type(output) in (list, tuple):
-        parts = [split(one, count) for one in output]
+        parts = [split(value, count) for value in output]
         return [type(output)(part[at] for part in parts) for at in range(count)]
     if isinstance(output, dict):
-        named = {name: split(one, count) for name, one in output.items()}
+        named = {name: split(value, count) for name, value in output.items()}
         return [{name: part[at] for name, part in named.items()} for at in range(count)]
     shape = getattr(output, "shape", None)
     if type(output).__name__ != "ndarray" or not shape or shape[0] != count:
@@ -98,7 +98,7 @@ def samples(loaded: Loaded, sample: Any) -> List[Any]:
 
 def differs(function: Run, inputs: List[Any]) -> str:
     """How a stacked run differs from single ones; empty when it does not. A script that fails on it differs too."""
-    alone = [function(one) for one in inputs]
+    alone = [function(value) for value in inputs]
     try:
         together = _stacked(function, inputs)
         again = function(inputs[0])
@@ -106,22 +106,22 @@ def differs(function: Run, inputs: List[Any]) -> str:
         return "%s: %s" % (type(error).__name__, " ".join(str(error).split())[-200:])
     if not same(again, alone[0]):
         return "a single run gives another result after a run of %d" % len(inputs)
-    if not all(same(one, other) for one, other in zip(alone, together)):
+    if not all(same(value, other) for value, other in zip(alone, together)):
         return "the results of %d inputs in one run are not those of single runs" % len(inputs)
     return ""
 
 
-def same(one: Any, other: Any) -> bool:
+def same(mine: Any, theirs: Any) -> bool:
     """Whether two results are equal in structure, shape, type and, but for rounding, in their numbers."""
     import numpy
 
-    if isinstance(one, (list, tuple)):
-        return type(one) is type(other) and len(one) == len(other) and all(map(same, one, other))
-    if isinstance(one, dict):
-        return list(one) == list(other) and all(same(one[name], other[name]) for name in one)
-    one, other = numpy.asarray(one), numpy.asarray(other)
-    if one.shape != other.shape or one.dtype != other.dtype:
+    if isinstance(mine, (list, tuple)):
+        return type(mine) is type(theirs) and len(mine) == len(theirs) and all(map(same, mine, theirs))
+    if isinstance(mine, dict):
+        return list(mine) == list(theirs) and all(same(mine[name], theirs[name]) for name in mine)
+    mine, theirs = numpy.asarray(mine), numpy.asarray(theirs)
+    if mine.shape != theirs.shape or mine.dtype != theirs.dtype:
         return False
-    if one.dtype.kind not in "fc":
-        return bool((one == other).all())
-    return bool(numpy.allclose(one, other, rtol=CLOSE, atol=CLOSE, equal_nan=True))
+    if mine.dtype.kind not in "fc":
+        return bool((mine == theirs).all())
+    return bool(numpy.allclose(mine, theirs, rtol=CLOSE, atol=CLOSE, equal_nan=True))

@@ -46,9 +46,9 @@ def _picture_ending(content: bytes) -> str:
 
 def ending(content: bytes, name: str, media: str) -> str:
     """The ending a file of this content should have: by the content, else by the client's name for it, else by type."""
-    found = _picture_ending(content) or next((end for start, end in OTHERS if content.startswith(start)), "")
-    if found:
-        return found
+    ending = _picture_ending(content) or next((end for start, end in OTHERS if content.startswith(start)), "")
+    if ending:
+        return ending
     named = SAFE.fullmatch("." + name.rpartition(".")[2].lower()) if "." in name else None
     if named:
         return named.group()
@@ -92,7 +92,7 @@ def noise(width: int = 96, height: int = 64) -> bytes:
         (b"IHDR", struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)),
         (b"IDAT", zlib.compress(b"".join(rows))),
     )
-    found = b"\x89PNG\r\n\x1a\n"
+    png = b"\x89PNG\r\n\x1a\n"
     for kind, data in (*chunks, (b"IEND", b"")):
-        found += struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
-    return found
+        png += struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+    return png

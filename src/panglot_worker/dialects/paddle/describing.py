@@ -28,10 +28,12 @@ def describe(
 
 def _request(wanted: List[Wanted]) -> Dict[str, Any]:
     """A file as the body, a form, or JSON."""
-    if not wanted or all(one.kind == "text" for one in wanted):
-        return _object({one.name: {"type": "string"} for one in wanted})
+    if not wanted or all(field.kind == "text" for field in wanted):
+        return _object({field.name: {"type": "string"} for field in wanted})
     options = [
-        _object({one.name: {"type": "string", **({} if one.kind == "text" else {"format": form})} for one in wanted})
+        _object(
+            {field.name: {"type": "string", **({} if field.kind == "text" else {"format": form})} for field in wanted}
+        )
         for form in ("binary", "byte")
     ]
     whole = [{"type": "string", "format": "binary"}] if len(wanted) == 1 else []
@@ -46,16 +48,16 @@ def _example(package: Package, wanted: List[Wanted], samples: Optional[Dict[str,
     given = samples or {}
     if not wanted:
         return None
-    if all(one.kind == "text" for one in wanted):
-        return {"kind": "json", "value": {one.name: given.get(one.name, "...") for one in wanted}}
-    types = {one.name: _type(given.get(one.name, ""), one) for one in wanted if one.kind != "text"}
+    if all(field.kind == "text" for field in wanted):
+        return {"kind": "json", "value": {field.name: given.get(field.name, "...") for field in wanted}}
+    types = {field.name: _type(given.get(field.name, ""), field) for field in wanted if field.kind != "text"}
     files = {name: os.path.relpath(given[name], package.folder) if name in given else "" for name in types}
     if len(wanted) == 1:
         name = wanted[0].name
         return {"kind": "file", "type": types[name], "name": files[name]}
-    fields = [one.name for one in wanted if one.kind == "text"]
+    fields = [field.name for field in wanted if field.kind == "text"]
     return {"kind": "form", "files": types, "names": files, "fields": fields}
 
 
-def _type(path: str, one: Wanted) -> str:
-    return mimetypes.guess_type(path)[0] or ("image/jpeg" if one.picture else "application/octet-stream")
+def _type(path: str, field: Wanted) -> str:
+    return mimetypes.guess_type(path)[0] or ("image/jpeg" if field.picture else "application/octet-stream")

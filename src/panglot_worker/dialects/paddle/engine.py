@@ -31,13 +31,13 @@ class Source:
 
     def samples(self, wanted: List[Wanted]) -> Optional[Dict[str, str]]:
         """The script's own default inputs, when all of them are there."""
-        found = {}
-        for one in wanted:
-            value = self._original.get(one.name)
-            if not isinstance(value, str) or not value or (one.kind != "text" and not _is_there(value, one.kind)):
+        samples = {}
+        for field in wanted:
+            value = self._original.get(field.name)
+            if not isinstance(value, str) or not value or (field.kind != "text" and not _is_there(value, field.kind)):
                 return None
-            found[one.name] = value
-        return found
+            samples[field.name] = value
+        return samples
 
     def given(self, names: Iterable[str]) -> Dict[str, str]:
         """The inputs of these names as the script's command line has them."""

@@ -11,12 +11,12 @@ PRECISIONS = {"half": "fp16", "bfloat16": "bf16", "int8": "int8"}
 
 def environment(paddle: Any) -> Dict[str, Any]:
     """The system, and the CUDA and cuDNN that Paddle was built for; those are left out where it was for none."""
-    found = {"OS_version": system()}
+    environment = {"OS_version": system()}
     for name in ("cuda", "cudnn"):
         version = getattr(getattr(paddle, "version", None), name, lambda: None)()
         if version not in (None, "", "None", "False", False):
-            found[name.upper() + "_version"] = str(version)
-    return found
+            environment[name.upper() + "_version"] = str(version)
+    return environment
 
 
 def system() -> str:

@@ -37,22 +37,22 @@ def resolve(program: str, parameters: str = "") -> Tuple[str, bool]:
     A `.pdmodel` that is not there is the `.json` beside it; a JSON file that is called `.pdmodel` gets a name that
     Paddle reads it by.
     """
-    found = program
+    chosen = program
     if not os.path.exists(program):
         stem, ending = os.path.splitext(program)
         other = stem + (NEW if ending == OLD else OLD)
         if ending not in (OLD, NEW) or not os.path.exists(other):
             raise BadModel("there is no exported model %s" % program, _missing_fix(program))
-        found = other
+        chosen = other
     if parameters and not os.path.exists(parameters):
         # Paddle 3 loads such a model all the same, and answers with whatever is in memory.
         raise BadModel("the model's parameters %s are not there" % parameters)
-    kind = content(found)
+    kind = content(chosen)
     if kind == "neither":
-        raise BadModel("%s is no exported model" % found, "export it again")
-    if kind == "json" and not found.endswith(NEW):
-        return _linked(found), True
-    return found, kind == "json"
+        raise BadModel("%s is no exported model" % chosen, "export it again")
+    if kind == "json" and not chosen.endswith(NEW):
+        return _linked(chosen), True
+    return chosen, kind == "json"
 
 
 def _missing_fix(program: str) -> str:
@@ -96,9 +96,9 @@ def inputs(path: str, new: bool) -> List[Input]:
 def _of_json(path: str) -> List[Input]:
     with open(path, encoding="utf-8") as file:
         program = json.load(file)
-    found = []
+    pairs = []
     for operation in program["program"]["regions"][0]["blocks"][0]["ops"]:
         if operation["#"].partition(".")[2] == "data":
             about: Dict[str, Any] = {entry["N"]: entry["AT"].get("D") for entry in operation["A"]}
-            found.append(Input(str(about["name"]), tuple(about["shape"]), str(about["dtype"])))
-    return found
+            pairs.append(Input(str(about["name"]), tuple(about["shape"]), str(about["dtype"])))
+    return pairs

@@ -62,13 +62,13 @@ def fields(message: memoryview) -> Iterator[Field]:
 
 
 def _varint(message: memoryview, at: int) -> Tuple[int, int]:
-    found = shift = 0
+    number = shift = 0
     while True:
         byte = message[at]
-        found |= (byte & 127) << shift
+        number |= (byte & 127) << shift
         at, shift = at + 1, shift + 7
         if byte < 128:
-            return found, at
+            return number, at
 
 
 def _message(value: Union[int, memoryview]) -> memoryview:
@@ -97,8 +97,8 @@ def _variable(message: memoryview) -> Tuple[str, Input]:
 def _inner(message: memoryview, *path: int) -> memoryview:
     """The message at the end of a path of field numbers; empty where there is none."""
     for wanted in path:
-        found = [value for number, value in fields(message) if number == wanted]
-        message = _message(found[-1]) if found else memoryview(b"")
+        values = [value for number, value in fields(message) if number == wanted]
+        message = _message(values[-1]) if values else memoryview(b"")
     return message
 
 

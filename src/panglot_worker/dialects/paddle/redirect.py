@@ -76,20 +76,20 @@ class Redirection:
 def switches(config: Any) -> Dict[str, Any]:
     """What is set; less, where this Paddle does not tell."""
     paddle = sys.modules.get("paddle")
-    found = machine.environment(paddle)
-    found["paddle_version"] = getattr(paddle, "__version__", None)
-    found["paddle_commit"] = getattr(paddle, "__git_commit__", None)
+    environment = machine.environment(paddle)
+    environment["paddle_version"] = getattr(paddle, "__version__", None)
+    environment["paddle_commit"] = getattr(paddle, "__git_commit__", None)
     try:
-        found["runtime_device"] = "gpu" if config.use_gpu() else "cpu"
-        found["ir_optim"] = config.ir_optim()
-        found["enable_memory_optim"] = re.search(r"memory_optim\s*\|\s*true", str(config.summary())) is not None
-        found["enable_tensorrt"] = config.tensorrt_engine_enabled()
-        found["enable_mkldnn"] = config.mkldnn_enabled()
-        found["cpu_math_library_num_threads"] = config.cpu_math_library_num_threads()
-        found["precision"] = precision(config)
+        environment["runtime_device"] = "gpu" if config.use_gpu() else "cpu"
+        environment["ir_optim"] = config.ir_optim()
+        environment["enable_memory_optim"] = re.search(r"memory_optim\s*\|\s*true", str(config.summary())) is not None
+        environment["enable_tensorrt"] = config.tensorrt_engine_enabled()
+        environment["enable_mkldnn"] = config.mkldnn_enabled()
+        environment["cpu_math_library_num_threads"] = config.cpu_math_library_num_threads()
+        environment["precision"] = precision(config)
     except (AttributeError, TypeError, RuntimeError):
         pass  # another generation's Config
-    return found
+    return environment
 
 
 def precision(config: Any) -> str:
@@ -143,9 +143,9 @@ class Redirected:
 
     def _panglot_call(self, *names: str) -> None:
         """Call the first of these that this Paddle has."""
-        found = next((getattr(self, name) for name in names if hasattr(self, name)), None)
-        if found is not None:
-            found()
+        method = next((getattr(self, name) for name in names if hasattr(self, name)), None)
+        if method is not None:
+            method()
 
     def set_model(self, *files: Any) -> None:
         self._panglot_super("set_model", *self._panglot_files(files))

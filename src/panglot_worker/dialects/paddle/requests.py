@@ -58,7 +58,7 @@ class Reader(NamedTuple):
         """The inputs in any body: a file, text, a form or JSON; nothing at all where all of them are given."""
         wanted = self.wanted
         if not len(body):
-            if all(one.name in self.given for one in wanted):
+            if all(entry.name in self.given for entry in wanted):
                 return dict(self.given)
             raise ClientError("the request body is empty; send %s" % _description(wanted))
         if content_type.startswith(URLENCODED) and contents.is_picture(bytes(body[:16])):
@@ -68,7 +68,7 @@ class Reader(NamedTuple):
         if isinstance(sent, dict):
             return self.from_fields(sent)
         if len(wanted) != 1:
-            raise ClientError("send a form, or JSON, with %s" % " and ".join(one.name for one in wanted))
+            raise ClientError("send a form, or JSON, with %s" % " and ".join(entry.name for entry in wanted))
         return {wanted[0].name: self._value(sent, wanted[0])}
 
     def from_pairs(self, keys: Any, values: Any) -> Dict[str, Value]:
@@ -83,11 +83,11 @@ class Reader(NamedTuple):
         """Match the fields of a request with the script's inputs. Raises ClientError for unknown and missing ones."""
         wanted = self.wanted
         known: Dict[str, Wanted] = {}
-        for one in wanted:
+        for entry in wanted:
             if len(wanted) == 1:
-                known.update(dict.fromkeys(one.aliases, one))
-            known.update({one.name: one, one.name.replace("_", "-"): one})
-        found: Dict[str, Value] = dict(self.given)
+                known.update(dict.fromkeys(entry.aliases, entry))
+            known.update({entry.name: entry, entry.name.replace("_", "-"): entry})
+        values: Dict[str, Value] = dict(self.given)
         for name, field in fields.items():
             only_file = len(fields) == len(wanted) == 1 and isinstance(field, codec.File)
             one_found = known.get(name, wanted[0] if only_file else None)
@@ -95,11 +95,11 @@ class Reader(NamedTuple):
                 if name in NOT_INPUTS:
                     continue
                 raise ClientError("there is no input %r; the script takes %s" % (name[:80], _names(wanted)))
-            found[one_found.name] = self._value(field, one_found)
-        for one in wanted:
-            if one.name not in found:
-                raise ClientError("%s is missing; send %s" % (one.name, _description(wanted)))
-        return found
+            values[one_found.name] = self._value(field, one_found)
+        for entry in wanted:
+            if entry.name not in values:
+                raise ClientError("%s is missing; send %s" % (entry.name, _description(wanted)))
+        return values
 
     def _value(self, sent: Any, wanted: Wanted) -> Value:
         if wanted.kind == "text":
@@ -126,17 +126,17 @@ class Reader(NamedTuple):
 
 
 def _names(wanted: List[Wanted]) -> str:
-    return " and ".join(one.name for one in wanted) or "nothing that a request could hold"
+    return " and ".join(entry.name for entry in wanted) or "nothing that a request could hold"
 
 
 def _description(wanted: List[Wanted]) -> str:
     if len(wanted) != 1:
         return "a form with %s" % _names(wanted)
-    one = wanted[0]
-    if one.kind == "text":
-        return 'text, or JSON {"%s": "..."}' % one.name
-    what = "a picture" if one.picture else "a file"
-    return '%s, a form with it as %s, or JSON {"%s": "<base64>"}' % (what, one.name, one.name)
+    only = wanted[0]
+    if only.kind == "text":
+        return 'text, or JSON {"%s": "..."}' % only.name
+    what = "a picture" if only.picture else "a file"
+    return '%s, a form with it as %s, or JSON {"%s": "<base64>"}' % (what, only.name, only.name)
 
 
 def _text(sent: Any, wanted: Wanted) -> str:

@@ -31,15 +31,15 @@ def get_env_info():
 def system():
     try:
         with open("/etc/os-release") as file:
-            found = dict(re.findall(r'^(\w+)="?([^"\n]*)"?$', file.read(), re.MULTILINE))
-        return "%s %s" % (found["NAME"].partition(" ")[0], found["VERSION_ID"])
+            release = dict(re.findall(r'^(\w+)="?([^"\n]*)"?$', file.read(), re.MULTILINE))
+        return "%s %s" % (release["NAME"].partition(" ")[0], release["VERSION_ID"])
     except (OSError, KeyError):
         return "%s %s" % (platform.system(), platform.release())
 
 
 def cuda():
-    found = re.search(r"\bV(\d+(?:\.\d+)+)", said("nvcc", "--version"))
-    return found.group(1) if found else _of_paddle("cuda")
+    match = re.search(r"\bV(\d+(?:\.\d+)+)", said("nvcc", "--version"))
+    return match.group(1) if match else _of_paddle("cuda")
 
 
 def cudnn():
@@ -51,10 +51,10 @@ def _of_paddle(what):
     try:
         import paddle
 
-        found = getattr(paddle.version, what)()
+        version = getattr(paddle.version, what)()
     except (ImportError, AttributeError):
         return None
-    return None if found in ("False", False, "", None, "None") else str(found)
+    return None if version in ("False", False, "", None, "None") else str(version)
 
 
 def driver():

@@ -24,21 +24,21 @@ def compute_diff(data1, data2):
     return {key: _difference(key, data1[key], data2[key]) for key in data1}
 
 
-def _difference(key, one, other):
-    if isinstance(one, dict) and isinstance(other, dict):
-        return compute_diff(one, other)
-    if isinstance(one, (list, tuple)) and isinstance(other, (list, tuple)):
-        return compute_diff(dict(enumerate(one)), dict(enumerate(other)))
-    one, other = to_numpy(one), to_numpy(other)
-    if one.shape != other.shape and one.ndim == other.ndim == 2 and one.T.shape == other.shape:
-        other = other.T
-    if one.shape != other.shape:
-        raise ValueError("%s has the shapes %s and %s" % (key, one.shape, other.shape))
-    if one.dtype.kind in "biuf" and other.dtype.kind in "biuf":
-        return np.abs(one.astype("f8") - other.astype("f8"))
-    if one.dtype.kind == "c" or other.dtype.kind == "c":
-        return np.abs(one - other)
-    return (one != other).astype("f8")
+def _difference(key, mine, theirs):
+    if isinstance(mine, dict) and isinstance(theirs, dict):
+        return compute_diff(mine, theirs)
+    if isinstance(mine, (list, tuple)) and isinstance(theirs, (list, tuple)):
+        return compute_diff(dict(enumerate(mine)), dict(enumerate(theirs)))
+    mine, theirs = to_numpy(mine), to_numpy(theirs)
+    if mine.shape != theirs.shape and mine.ndim == theirs.ndim == 2 and mine.T.shape == theirs.shape:
+        theirs = theirs.T
+    if mine.shape != theirs.shape:
+        raise ValueError("%s has the shapes %s and %s" % (key, mine.shape, theirs.shape))
+    if mine.dtype.kind in "biuf" and theirs.dtype.kind in "biuf":
+        return np.abs(mine.astype("f8") - theirs.astype("f8"))
+    if mine.dtype.kind == "c" or theirs.dtype.kind == "c":
+        return np.abs(mine - theirs)
+    return (mine != theirs).astype("f8")
 
 
 def check_print_diff(diff_dict, diff_method="mean", diff_threshold=1e-6, print_func=print, indent=""):
@@ -58,10 +58,10 @@ def check_print_diff(diff_dict, diff_method="mean", diff_threshold=1e-6, print_f
             continue
         print_func("%s%s: " % (indent, key))
         for method in methods:
-            found = float(METHODS[method](value)) if np.size(value) else 0.0
-            within = found <= diff_threshold
+            difference = float(METHODS[method](value)) if np.size(value) else 0.0
+            within = difference <= diff_threshold
             passed &= within
-            print_func("%s\t%s diff: check passed: %s, value: %s" % (indent, method, within, found))
+            print_func("%s\t%s diff: check passed: %s, value: %s" % (indent, method, within, difference))
     return bool(passed)
 
 

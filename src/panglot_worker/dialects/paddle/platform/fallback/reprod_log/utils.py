@@ -46,11 +46,11 @@ def load(path):
         shape, _, dtype = read(file)
         if shape != () or not dtype.hasobject:
             raise ValueError("%s holds an array, not a log of named arrays" % path)
-        found = Arrays(file).load()
-    found = found.tolist() if isinstance(found, np.ndarray) else found
-    if not isinstance(found, dict):
+        loaded = Arrays(file).load()
+    loaded = loaded.tolist() if isinstance(loaded, np.ndarray) else loaded
+    if not isinstance(loaded, dict):
         raise ValueError("%s holds no log of named arrays" % path)
-    return found
+    return loaded
 
 
 def _hint(path):
