@@ -6,6 +6,7 @@ import base64
 import functools
 from collections.abc import Iterator
 from pathlib import Path
+from urllib.parse import quote
 
 import psutil
 import pytest
@@ -48,6 +49,8 @@ SERVED = {
 }
 """One package of every dialect; whoever adds a dialect adds its package here."""
 
+SPELLED = (SERVED["evals"], SERVED["megflow"])
+"""Those whose paths of models are spelled in every way: their platforms read paths in ways of their own."""
 NAMES = {"/docs/{name}": "/docs/docs.css"}
 VARIANTS = (
     "{}/", "/{}", "{}//", "/.{}", "/x/..{}", "/%2e{}", "{}%2f", "{}%20", "{}%00", "{};a=b", "{}.json", "{}\\", "{}#",
@@ -57,13 +60,17 @@ VARIANTS = (
 
 def routes(package: str) -> list[tuple[str, str, str]]:
     """Method, path and declared access of everything a package's server answers to."""
-    contract = dialects.contract(discover(PACKAGES / package), Settings())
+    found = discover(PACKAGES / package)
+    contract = dialects.contract(found, Settings())
     infer = [
         (route.method, route.path + ("x" + route.suffix if route.prefix else ""), route.access)
         for route in contract.routes
     ]
+    model = f"/v2/models/{quote(found.name)}"
+    infer += [("POST", f"{model}/infer", INFER), ("POST", f"{model}/versions/1/infer", INFER)]
     first = {page.path: page for page in (*ROUTES, *contract.pages)}
-    pages = [("GET", NAMES.get(page.path, page.path), page.access) for page in first.values()]
+    places = {path: path.replace("/v2/models/{model}", model).replace("{version}", "1") for path in first}
+    pages = [(page.method, NAMES.get(path, places[path]), page.access) for path, page in first.items()]
     assert all("{" not in path for _, path, _ in pages), "give NAMES an example"
     return infer + pages
 
@@ -105,7 +112,7 @@ def test_51_no_spelling_of_a_path_avoids_the_token(walked: tuple[str, Server]) -
     package, server = walked
     public = {path for _, path, access in routes(package) if access == PUBLIC}
     for method, path, access in routes(package):
-        if access == PUBLIC:
+        if access == PUBLIC or (path.startswith("/v2/models/") and package not in SPELLED):
             continue
         spellings = {variant.format(path) for variant in VARIANTS} | {path.upper(), path.title()}
         spellings |= {path.replace("/", "/%2e/", 1), path.replace("e", "%65"), path.replace("e", "%2565")}

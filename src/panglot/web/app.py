@@ -14,6 +14,7 @@ from starlette.responses import HTMLResponse, Response
 from panglot.engine import engine as states
 from panglot.engine.call import Fault
 from panglot.metrics import Metrics
+from panglot.web import v2, v2_pages
 from panglot.web.access import challenges
 from panglot.web.contract import ADMIN, METRICS, PUBLIC, Contract, ErrorWords, Page, neutral_error, v2_error
 from panglot.web.front import ASGI, Front
@@ -85,12 +86,19 @@ PAGE_HEADERS = {
 ROUTES = (
     Page("/v2/health/live", PUBLIC, live),
     Page("/v2/health/ready", PUBLIC, ready),
+    *v2_pages.PAGES,
     Page("/metrics", METRICS, metrics),
     Page("/openapi.json", ADMIN, openapi),
     Page("/docs", ADMIN, docs),
     Page("/docs/{name}", ADMIN, docs_asset),
     Page("/", ADMIN, status_page),
 )
+
+ALLOWED_HEADERS = (
+    "authorization, content-type, content-encoding, inference-header-content-length, x-request-id, x-timeout-ms, "
+    "traceparent"
+)
+"""What pages of other origins may send."""
 
 
 def json_response(value: Any, status: int = 200, headers: dict[str, str] | None = None) -> Response:
@@ -184,7 +192,8 @@ class App:
             model, route = called[0].model, called[0].route
             fault = Fault(405, "method_not_allowed", f"{path} takes {route.method}")
             return model.metrics, route.name, self._error(path, fault, request_id, route.method)
-        fault = Fault(404, "not_found", f"there is no such path; this server answers {self._answers()}")
+        nothing = Fault(404, "not_found", f"there is no such path; this server answers {self._answers()}")
+        fault = v2.unknown(self.front.models, path) or nothing
         return self.front.metrics, "other", self._error(path, fault, request_id)
 
     def _answers(self) -> str:
@@ -198,14 +207,14 @@ class App:
         if self.front.origins.allow(origin):
             headers |= {
                 "access-control-allow-methods": ", ".join(destination.route.method for destination in called),
-                "access-control-allow-headers": "authorization, content-type, x-request-id, x-timeout-ms, traceparent",
+                "access-control-allow-headers": ALLOWED_HEADERS,
                 "access-control-max-age": "600",
             }
         return Response(status_code=204, headers=headers)
 
     def _find(self, path: str) -> Found:
         """The pages at a path."""
-        if self._contract is not None and self._contract.fold_case:
+        if self._contract is not None and self._contract.fold_case and not path.startswith("/v2/"):
             path = path.lower()
         found: Found = [(placed, {}) for placed in self.exact.get(path, {}).values()]
         if not found:
@@ -227,7 +236,7 @@ class App:
 
     def _words(self, path: str) -> ErrorWords:
         """What words an error on this path: the platform on its own and on unknown paths, we on the neutral routes."""
-        if path.startswith("/v2/"):
+        if path == "/v2" or path.startswith("/v2/"):
             return v2_error
         neutral = any(placed.page in ROUTES for placed, _ in self._find(path))
         script = self.front.paths.find(b"POST", path.encode("utf-8", "replace"))

@@ -10,6 +10,7 @@ from typing import Any
 from panglot.engine.call import Fault
 from panglot.settings import Settings
 from panglot.web.front import Front
+from panglot.web.v2_routes import REST, TensorTarget
 
 REQUEST_ID = re.compile(rb"[A-Za-z0-9._:/+=@-]{1,128}")
 
@@ -113,7 +114,7 @@ class RequestHead:
         if self.origin and not front.access.token and not self._is_welcome(front):
             message = "pages of other origins may not call this server; see --cors-origin"
             raise RequestRefused(Fault(403, "cross_origin", message), "origin")
-        if self.encoding not in (b"", b"identity"):
+        if self.encoding not in (b"", b"identity") and not self.url.startswith(b"/v2/models/"):
             raise RequestRefused(
                 Fault(415, "content_encoding", "compressed request bodies are not accepted"), "encoding"
             )
@@ -180,6 +181,13 @@ class RequestHead:
             path = path.replace(b"\0", b"")
         fields = (request_id, route, self.content_type, self.accept, path, query, b"", self.trace)
         return b"\0".join((*fields, self.last_event_id) if self.last_event_id else fields)
+
+    def for_tensors(self, request_id: bytes, target: TensorTarget) -> bytes:
+        """The same for a request with tensors: it comes as if on the model's own route."""
+        first = dict(reversed(self.headers))
+        length, accepted = first.get(b"inference-header-content-length", b""), first.get(b"accept-encoding", b"")
+        own = (request_id, target.route, b"", self.accept, target.path, b"", b"", self.trace, b"")
+        return b"\0".join((*own, REST, target.model, target.version, length, self.encoding, accepted))
 
 
 def _length(head: RequestHead, value: bytes) -> None:

@@ -5,6 +5,7 @@ The version is 3.0.3: the Swagger UI that swagger-ui-bundle ships reads nothing 
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -13,8 +14,9 @@ import panglot
 from panglot.engine import engine as states
 from panglot.engine.call import Fault
 from panglot.text import visible
+from panglot.web import v2_openapi
 from panglot.web.bodies import BINARY, JSON, Object, answer_content, file_content, request_content
-from panglot.web.contract import ADMIN, METRICS, PUBLIC, InferRoute, Page, neutral_error
+from panglot.web.contract import ADMIN, METRICS, InferRoute, Page, neutral_error
 from panglot.web.front import Front
 from panglot.web.models import Model
 
@@ -66,8 +68,6 @@ class Neutral:
 
 
 NEUTRAL = (
-    Neutral("/v2/health/live", PUBLIC, "health_live", "Whether the server runs", JSON, "Live"),
-    Neutral("/v2/health/ready", PUBLIC, "health_ready", "Whether requests are answered now", JSON, "Ready"),
     Neutral("/metrics", METRICS, "metrics", "Counters in the Prometheus text form", TEXT),
     Neutral("/openapi.json", ADMIN, "openapi_document", "This document", JSON, "Document"),
     Neutral("/docs", ADMIN, "docs_page", "This document as a page to try it out", HTML),
@@ -91,6 +91,7 @@ def document(front: Front, model: Model) -> Object:
         },
         "tags": [
             {"name": "inference", "description": f"The script, served by the {model.package.dialect} dialect"},
+            v2_openapi.TAG,
             {"name": "server", "description": "The same on every package"},
         ],
         "paths": _paths(front, model, api),
@@ -116,6 +117,7 @@ def _paths(front: Front, model: Model, api: Object) -> Object:
             operation["summary"] = _markdown(own["summary"])
     for page in pages:
         paths.setdefault(page.path, {})["get"] = _native_page(front, model, page, next(names))
+    paths |= v2_openapi.paths(model, functools.partial(_security, front))
     for neutral in NEUTRAL:
         paths.setdefault(neutral.path, {}).setdefault("get", _get(front, neutral))
     for path in paths:
@@ -130,7 +132,7 @@ def _paths(front: Front, model: Model, api: Object) -> Object:
 def operation_names(paths: Iterable[str]) -> list[str]:
     """One name per route, made of the words of its path, fit to be a function's name in a generated client."""
     names: list[str] = []
-    taken = {neutral.name for neutral in NEUTRAL}
+    taken = {neutral.name for neutral in NEUTRAL} | v2_openapi.NAMES
     for path in paths:
         words = re.findall(r"[A-Za-z0-9]+", re.sub(r"\{.*?\}", "", path))
         stem = name = re.sub(r"^(\d|$)", r"infer_\1", "_".join(words).lower()).rstrip("_")
@@ -206,8 +208,6 @@ def _get(front: Front, route: Neutral) -> Object:
         "content": {route.content_type: {"schema": schema}},
     }
     responses = {"200": answer} | _faults(front, route.access, REFUSALS)
-    if route.schema == "Ready":
-        responses["503"] = _not_ready()
     return {
         "operationId": route.name,
         "tags": ["server"],
@@ -215,15 +215,6 @@ def _get(front: Front, route: Neutral) -> Object:
         "parameters": [_reference("parameters", "RequestId")],
         "responses": responses,
         **_security(front, route.access),
-    }
-
-
-def _not_ready() -> Object:
-    options = [_reference("schemas", name) for name in ("NotReady", "Error")]
-    return {
-        "description": "Requests would not be answered now, or there are too many connections.",
-        "headers": _headers("X-Request-Id", "Server-Timing", "Retry-After"),
-        "content": {JSON: {"schema": {"oneOf": options}}},
     }
 
 
@@ -306,6 +297,7 @@ def _schemas() -> Object:
         "Ready": _closed({"ready": {"type": "boolean", "enum": [True]}}),
         "NotReady": _closed(not_ready),
         "Document": {"type": "object", "required": ["openapi", "info", "paths"]},
+        **v2_openapi.schemas(),
     }
 
 

@@ -6,8 +6,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from panglot.web import v2_routes
 from panglot.web.contract import InferRoute
 from panglot.web.models import Model, Models
+from panglot.web.v2_routes import TensorTarget
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,6 +22,8 @@ class Destination:
     """What the worker is told as the route."""
     cut: int = 0
     """How many bytes of the path the worker is not told: those that lead to the model."""
+    tensors: TensorTarget | None = None
+    """Of requests with tensors: what their worker is told."""
 
 
 class Pattern(NamedTuple):
@@ -54,6 +58,8 @@ class Paths:
                 self._folded.append(start)
             if model.contract.raw_paths:
                 raw.append(start)
+        for model, route, target in v2_routes.routes(models):
+            self.posts[route.path.encode()] = Destination(model, route, target.route, tensors=target)
         self.id_header = models.default.contract.id_header if models.default is not None else b""
         """The name of the request id, besides our own, on paths that are no model's."""
         self.raw = tuple(raw)

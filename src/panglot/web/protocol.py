@@ -17,8 +17,9 @@ from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
 from uvicorn.server import ServerState
 
 from panglot.engine.call import Fault
+from panglot.web import v2
 from panglot.web.answering import ANSWERING, BODY, CLOSING, HEADERS, IDLE, Answering, Entry, monotonic
-from panglot.web.contract import neutral_error
+from panglot.web.contract import neutral_error, v2_error
 from panglot.web.exchange import BLUNDER, Exchange, answer_bytes
 from panglot.web.front import Front
 from panglot.web.head import RequestHead, RequestRefused
@@ -172,7 +173,10 @@ class HttpConnection(Answering):
             exchange.lines = self.front.origins.lines(head.origin)
         if contract.id_header:
             exchange.lines += b"%s: %s\r\n" % (contract.id_header, exchange.request_id)
-        exchange.head = head.for_worker(exchange.request_id, destination.told, path[destination.cut :], query)
+        if destination.tensors is None:
+            exchange.head = head.for_worker(exchange.request_id, destination.told, path[destination.cut :], query)
+        else:
+            exchange.head = head.for_tensors(exchange.request_id, destination.tensors)
         self.entry = exchange
         self._admit(exchange)
 
@@ -209,6 +213,12 @@ class HttpConnection(Answering):
     def _too_large(self, most: int) -> Fault:
         return Fault(413, "body_too_large", f"the request body is larger than {most} bytes")
 
+    def _no_large_body(self) -> Fault:
+        """Why a route that is not a script's takes no such body: for tensors, perhaps there is no such model."""
+        path = self.head.target()[0].decode("utf-8", "replace")
+        missing = v2.unknown(self.front.models, path)
+        return missing or Fault(413, "body_too_large", "this route takes no large body")
+
     def _spool(self, exchange: Exchange, upload: SpooledBody, body: bytes) -> None:
         most = exchange.model.settings.video_bytes
         if self.body_bytes > most:
@@ -234,7 +244,7 @@ class HttpConnection(Answering):
             entry.take_in(body)
         elif entry is not None:
             if self.body_bytes > SMALL_BODY:
-                self._stop(Fault(413, "body_too_large", "this route takes no large body"), "body")
+                self._stop(self._no_large_body(), "body")
             entry.body += body
             entry.message_event.set()
 
@@ -266,7 +276,7 @@ class HttpConnection(Answering):
     def _begin_other(self, method: bytes, path: bytes, query: bytes, keep_alive: bool) -> None:
         """Make the ASGI cycle of a request that is not for the script."""
         if self.head.content_length > SMALL_BODY:
-            self._stop(Fault(413, "body_too_large", "this route takes no large body"), "body")
+            self._stop(self._no_large_body(), "body")
         scope = self.head.scope(method, path, query)
         scope |= {"server": self.server, "client": self.client, "scheme": self.scheme}
         scope |= {"request_id": self.head.request_id(self.front, self.front.paths.id_header), "began": self.since}
@@ -306,7 +316,7 @@ class HttpConnection(Answering):
             return
         self.front.metrics.requests["other", fault.status] += 1
         request_id = self.head.request_id(self.front, self.front.paths.id_header)
-        words = neutral_error(fault, request_id.decode("latin-1"))
+        words = (v2_error if self.head.url.startswith(b"/v2") else neutral_error)(fault, request_id.decode("latin-1"))
         self.answer_last(answer_bytes(self.front, words, fault, request_id))
 
 

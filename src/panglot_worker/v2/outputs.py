@@ -16,26 +16,27 @@ Written = Callable[[Any], bytes]
 """Writes a value as the text, or bytes, that the dialect's clients get."""
 
 
-def tensors_of(value: Any, written: Written) -> List[Tensor]:
-    """The tensors of a script's result: one for each name of a dict, else one, called `output`."""
+def tensors_of(value: Any, written: Written, lone: Shape = (1,)) -> List[Tensor]:
+    """The tensors of a script's result: one for each name of a dict, else one, called `output`.
+
+    `lone` is the shape of a number, or a text, that is no list.
+    """
     if isinstance(value, dict) and value and all(isinstance(name, str) for name in value):
-        return [tensor_of(name, one, written) for name, one in value.items()]
-    return [tensor_of(OUTPUT, value, written)]
+        return [tensor_of(name, one, written, lone) for name, one in value.items()]
+    return [tensor_of(OUTPUT, value, written, lone)]
 
 
-def tensor_of(name: str, value: Any, written: Written) -> Tensor:
+def tensor_of(name: str, value: Any, written: Written, lone: Shape = (1,)) -> Tensor:
     """The tensor of one value; of what is none, the text that the dialect writes for it."""
-    if isinstance(value, Tensor):
-        return value._replace(name=name)
     if isinstance(value, (bytes, bytearray, memoryview)):
-        return of_bytes(name, bytes(value))
-    found = from_array(name, value) if hasattr(value, "dtype") else from_lists(name, value)
-    return of_bytes(name, written(value)) if found is None else found
+        return of_bytes(name, bytes(value), lone)
+    found = from_array(name, value) if hasattr(value, "dtype") else from_lists(name, value, lone)
+    return of_bytes(name, written(value), lone) if found is None else found
 
 
-def of_bytes(name: str, content: bytes) -> Tensor:
+def of_bytes(name: str, content: bytes, shape: Shape = (1,)) -> Tensor:
     """A tensor of one element of BYTES."""
-    return Tensor(name, "BYTES", (1,), [content])
+    return Tensor(name, "BYTES", shape, [content])
 
 
 def from_array(name: str, value: Any) -> Optional[Tensor]:
@@ -78,10 +79,10 @@ def _element(value: Any) -> Optional[bytes]:
     return value if isinstance(value, bytes) else None
 
 
-def from_lists(name: str, value: Any) -> Optional[Tensor]:
+def from_lists(name: str, value: Any, lone: Shape = (1,)) -> Optional[Tensor]:
     """The tensor of a number, a text, or lists of them that are all alike; None for everything else."""
     if type(value) in _SCALARS:
-        return _of_scalars(name, (1,), [value])
+        return _of_scalars(name, lone, [value])
     if type(value) not in (list, tuple) or not value:
         return None
     laid_out = _laid_out(value)

@@ -49,17 +49,11 @@ class Taker(NamedTuple):
         """The tensors of a result; those of rows stacked where they are alike, else as text, one element for each."""
         if type(output) is not Rows:
             return outputs.tensors_of(output, self.written)
-        rows = [outputs.tensors_of(one, self.written) for one in output]
-        stacked = outputs.stacked([[_of_row(one) for one in row] for row in rows])
+        stacked = outputs.stacked([outputs.tensors_of(one, self.written, lone=()) for one in output])
         if stacked is not None:
             return stacked
         texts = [self.written(one) for one in output]
         return [Tensor(outputs.OUTPUT, "BYTES", (len(texts),), texts)]
-
-
-def _of_row(tensor: Tensor) -> Tensor:
-    """A tensor of one row without the size that a lone value was given."""
-    return tensor._replace(shape=()) if tensor.shape == (1,) else tensor
 
 
 def taking(endpoint: Endpoint, bodies: Bodies) -> TensorStages:

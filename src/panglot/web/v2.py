@@ -1,0 +1,155 @@
+"""What the front itself says about its models by the Open Inference Protocol, for REST and gRPC alike."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from panglot import __version__
+from panglot.engine import engine as states
+from panglot.engine.call import Fault
+from panglot.metrics import Histogram
+from panglot.web.models import Model, Models
+from panglot.web.v2_routes import NAME, START
+
+SERVER = "panglot"
+EXTENSIONS = [
+    "binary_tensor_data", "model_configuration", "statistics", "model_repository", "parameters",
+]  # fmt: skip
+GRPC_NAMES = ("grpc ModelInfer", "grpc ModelStreamInfer")
+"""As what calls over gRPC are counted."""
+STAGES = ("decode", "preprocess", "inference", "postprocess", "encode")
+
+
+class Missing(Exception):
+    """There is no such model, version, or it cannot say anything yet; `fault` is the answer."""
+
+    def __init__(self, fault: Fault) -> None:
+        super().__init__(fault.message)
+        self.fault = fault
+
+
+def find(models: Models, name: str, version: str = "") -> Model:
+    """The model that is meant. Raises Missing."""
+    model = models.get(name, version)
+    if model is not None:
+        return model
+    there = models.versions(name)
+    if there:
+        what = f"model '{name[:200]}' has no version '{version[:200]}'; it has {', '.join(there)}"
+    else:
+        what = f"there is no model '{name[:200]}'; there is {', '.join(models.names) or 'none'}"
+    raise Missing(Fault(404, "not_found", what))
+
+
+def unknown(models: Models, path: str) -> Fault | None:
+    """Why a path below a model leads nowhere, where it names one that is not there."""
+    if not path.startswith(START):
+        return None
+    name, _, rest = path[len(START) :].partition("/")
+    version = rest[len("versions/") :].partition("/")[0] if rest.startswith("versions/") else ""
+    try:
+        find(models, name, version)
+    except Missing as missing:
+        return missing.fault
+    return None
+
+
+def is_ready(model: Model) -> bool:
+    return model.engine.state == states.READY
+
+
+def server() -> dict[str, Any]:
+    return {"name": SERVER, "version": __version__, "extensions": EXTENSIONS}
+
+
+def tensors(model: Model) -> dict[str, Any]:
+    """What the model's worker said about its tensors. Raises Missing while it loads for the first time."""
+    found: dict[str, Any] = model.description.get("api", {}).get("tensors", {})
+    if not found:
+        raise Missing(Fault(503, "loading", f"model '{model.name}' is not ready yet", 2))
+    return found
+
+
+def metadata(models: Models, model: Model) -> dict[str, Any]:
+    """The description of a model: its versions, inputs and outputs. Raises Missing."""
+    about = tensors(model)
+    return {
+        "name": model.name,
+        "versions": list(models.versions(model.name)),
+        "platform": about["platform"],
+        "inputs": about["inputs"],
+        "outputs": about["outputs"],
+    }
+
+
+def config(model: Model) -> dict[str, Any]:
+    """The configuration of a model as Triton words it. Raises Missing."""
+    about = tensors(model)
+    rows = bool(about["rows"])
+    found = {
+        "name": model.name,
+        "platform": about["platform"],
+        "backend": SERVER,
+        "max_batch_size": model.settings.max_batch if rows else 0,
+        "input": [_configured(one, rows) for one in about["inputs"]],
+        "output": [_configured(one, rows) for one in about["outputs"]],
+        "model_transaction_policy": {"decoupled": bool(model.description.get("api", {}).get("streams"))},
+    }
+    if rows:
+        found["dynamic_batching"] = {}
+    return found
+
+
+def _configured(one: dict[str, Any], rows: bool) -> dict[str, Any]:
+    """A tensor without the size that counts rows."""
+    kind = "STRING" if one["datatype"] == "BYTES" else one["datatype"]
+    return {"name": one["name"], "data_type": f"TYPE_{kind}", "dims": one["shape"][1 if rows else 0 :]}
+
+
+def statistics(model: Model) -> dict[str, Any]:
+    """What a model has done since it was loaded, over all of its routes. Times are in nanoseconds."""
+    metrics = model.metrics
+    names = {NAME, *GRPC_NAMES, *(route.name for route in model.contract.routes)}
+    answered = [(status, count) for (route, status), count in metrics.requests.items() if route in names]
+    good = sum(count for status, count in answered if status == 200)
+    bad = sum(count for status, count in answered if status != 200)
+    stage = dict(zip(STAGES, metrics.stages, strict=True))
+    queue, runs = Histogram(), 0
+    for pool in metrics.pools.values():
+        queue.merge(pool.queue_time)
+        runs = max(runs, pool.batch_size.count)
+    total = sum(counted.total for route, counted in metrics.latency.items() if route in names)
+    return {
+        "name": model.name,
+        "version": model.version,
+        "last_inference": 0,
+        "inference_count": good,
+        "execution_count": runs,
+        "inference_stats": {
+            "success": _lasted(good, total),
+            "fail": _lasted(bad, 0),
+            "queue": _lasted(good, queue.total),
+            "compute_input": _lasted(good, stage["decode"].total + stage["preprocess"].total),
+            "compute_infer": _lasted(good, stage["inference"].total),
+            "compute_output": _lasted(good, stage["postprocess"].total + stage["encode"].total),
+            "cache_hit": _lasted(0, 0),
+            "cache_miss": _lasted(0, 0),
+        },
+        "batch_stats": [],
+        "memory_usage": [],
+    }
+
+
+def _lasted(count: int, microseconds: int) -> dict[str, int]:
+    return {"count": count, "ns": microseconds * 1000}
+
+
+def index(models: Models, only_ready: bool = False) -> list[dict[str, str]]:
+    """Every version of every model, and whether it answers."""
+    rows = []
+    for model in models:
+        ready = is_ready(model)
+        if ready or not only_ready:
+            state = "READY" if ready else "LOADING" if model.engine.state == states.LOADING else "UNAVAILABLE"
+            rows.append({"name": model.name, "version": model.version, "state": state, "reason": ""})
+    return rows

@@ -1,0 +1,150 @@
+"""The routes of the Open Inference Protocol, as a part of the OpenAPI document."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import quote
+
+from panglot.web.contract import INFER, PUBLIC
+from panglot.web.models import Model
+from panglot.web.v2_pages import PAGES
+
+Object = dict[str, Any]
+TAG = {"name": "tensors", "description": "The Open Inference Protocol, which clients of Triton and KServe speak"}
+TEXT, FLAG, WHOLE = {"type": "string"}, {"type": "boolean"}, {"type": "integer", "format": "int64"}
+DATATYPES = (
+    "BOOL", "UINT8", "UINT16", "UINT32", "UINT64", "INT8", "INT16", "INT32", "INT64", "FP16", "BF16", "FP32", "FP64",
+    "BYTES",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class PageAbout:
+    """What is said about a page: the name of its operation, a summary, and the schema of its answer."""
+
+    name: str
+    summary: str
+    schema: str
+
+
+PAGES_ABOUT = {
+    "/v2/health/live": PageAbout("health_live", "Whether the server runs", "Live"),
+    "/v2/health/ready": PageAbout("health_ready", "Whether requests are answered now", "Ready"),
+    "/v2": PageAbout("server_metadata", "What the server is, and which extensions it has", "ServerMetadata"),
+    "/v2/": PageAbout("server_metadata_too", "The same", "ServerMetadata"),
+    "/v2/models/stats": PageAbout("statistics", "What all models have done", "Statistics"),
+    "/v2/repository/index": PageAbout("repository_index", "All models, and whether they answer", "RepositoryIndex"),
+    "": PageAbout("model_metadata", "The model's inputs and outputs", "ModelMetadata"),
+    "/ready": PageAbout("model_ready", "Whether the model answers now", "ModelReady"),
+    "/config": PageAbout("model_config", "The model's configuration, as Triton words it", "ModelConfig"),
+    "/stats": PageAbout("model_statistics", "What the model has done", "Statistics"),
+}
+"""Pages by their path, those about a model by what follows its name."""
+ALWAYS = ("X-Request-Id", "Server-Timing")
+HEALTH = (("/v2/health/live", PUBLIC), ("/v2/health/ready", PUBLIC))
+MODEL, VERSION = "/v2/models/{model}", "/v2/models/{model}/versions/{version}"
+
+Secured = Callable[[str], Object]
+"""What an operation of some access says about the token."""
+
+
+def paths(model: Model, secured: Secured) -> Object:
+    """All routes of the protocol on a server of this model."""
+    found: Object = {path: {"get": _page("GET", path, access, secured)} for path, access in HEALTH}
+    for page in PAGES:
+        found[_placed(page.path, model)] = {page.method.lower(): _page(page.method, page.path, page.access, secured)}
+    for start in (MODEL, VERSION):
+        operation = _infer("infer_tensors" if start == MODEL else "infer_tensors_by_version", secured)
+        found[_placed(start, model) + "/infer"] = {"post": operation}
+    return found
+
+
+def _placed(path: str, model: Model) -> str:
+    return path.replace("{model}", quote(model.name)).replace("{version}", quote(model.version))
+
+
+def _page(method: str, path: str, access: str, secured: Secured) -> Object:
+    rest = path.removeprefix(VERSION) if path.startswith(VERSION) else path.removeprefix(MODEL)
+    about = PAGES_ABOUT[path if path in PAGES_ABOUT else rest]
+    name = f"{about.name}_by_version" if path.startswith(VERSION) else about.name
+    answers = {"200": _answer(about.summary, about.schema), **_failures()}
+    if about.schema in ("Ready", "ModelReady"):
+        answers["503"] = _answer("It does not answer now.", f"Not{about.schema}", "Refusal")
+    found = {"operationId": name, "tags": [TAG["name"]], "summary": about.summary, "responses": answers}
+    if method == "POST":
+        wanted = {"type": "object", "properties": {"ready": FLAG}}
+        found["requestBody"] = {"required": False, "content": {"application/json": {"schema": wanted}}}
+    return {**found, **secured(access)}
+
+
+def _infer(name: str, secured: Secured) -> Object:
+    binary = {"schema": {"type": "string", "format": "binary"}}
+    answer = _answer("The outputs, in JSON or, where that was asked for, as bytes behind it.", "InferResponse")
+    answer["content"]["application/octet-stream"] = binary
+    return {
+        "operationId": name,
+        "tags": [TAG["name"]],
+        "summary": "Run the model on tensors",
+        "requestBody": {"required": True, "content": {"application/json": {"schema": _reference("InferRequest")}}},
+        "responses": {"200": answer, **_failures()},
+        **secured(INFER),
+    }
+
+
+def _answer(about: str, *schemas: str) -> Object:
+    options = [_reference(schema) for schema in schemas]
+    schema = options[0] if len(options) == 1 else {"oneOf": options}
+    headers = {name: {"$ref": f"#/components/headers/{name.replace('-', '')}"} for name in ALWAYS}
+    return {"description": about, "headers": headers, "content": {"application/json": {"schema": schema}}}
+
+
+def _failures() -> Object:
+    return {status: _answer("A sentence that says what is wrong.", "Refusal") for status in ("4XX", "5XX")}
+
+
+def _reference(name: str) -> Object:
+    return {"$ref": f"#/components/schemas/{name}"}
+
+
+def _list(of: Object) -> Object:
+    return {"type": "array", "items": of}
+
+
+def _open(properties: Object, *required: str) -> Object:
+    return {"type": "object", "properties": properties, "required": list(required or properties)}
+
+
+def schemas() -> Object:
+    """The schemas that the routes refer to."""
+    tensor = {"name": TEXT, "datatype": {"type": "string", "enum": list(DATATYPES)}, "shape": _list(WHOLE)}
+    parameters = {"type": "object", "additionalProperties": {}}
+    given = {**tensor, "parameters": parameters, "data": _list({})}
+    asked = {"name": TEXT, "parameters": parameters}
+    request = {
+        "id": TEXT,
+        "parameters": parameters,
+        "inputs": {**_list(_open(given, "name", "datatype", "shape")), "minItems": 1},
+        "outputs": _list(_open(asked, "name")),
+    }
+    answer = {"model_name": TEXT, "model_version": TEXT, "id": TEXT, "outputs": _list(_open(given, *tensor))}
+    described = _list(_open(tensor))
+    return {
+        "Refusal": {**_open({"error": TEXT}), "additionalProperties": False},
+        "ServerMetadata": _open({"name": TEXT, "version": TEXT, "extensions": _list(TEXT)}),
+        "ModelMetadata": _open(
+            {"name": TEXT, "versions": _list(TEXT), "platform": TEXT, "inputs": described, "outputs": described}
+        ),
+        "ModelReady": _open({"name": TEXT, "ready": {"type": "boolean", "enum": [True]}}),
+        "NotModelReady": _open({"name": TEXT, "ready": {"type": "boolean", "enum": [False]}}),
+        "ModelConfig": _open({"name": TEXT, "platform": TEXT, "max_batch_size": WHOLE}),
+        "Statistics": _open({"model_stats": _list({"type": "object"})}),
+        "RepositoryIndex": _list(_open({"name": TEXT, "version": TEXT, "state": TEXT, "reason": TEXT})),
+        "InferRequest": _open(request, "inputs"),
+        "InferResponse": _open(answer, "model_name", "outputs"),
+    }
+
+
+NAMES = frozenset(about.name for about in PAGES_ABOUT.values()) | {"infer_tensors", "infer_tensors_by_version"}
+"""Names of operations that are taken."""
