@@ -9,6 +9,6 @@ def __getattr__(name: str) -> object:
     """The client's names, imported when first used: it needs the extra `client`."""
     if name not in ("AsyncClient", "CallError", "Client"):
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    import panglot.client
+    import importlib
 
-    return getattr(panglot.client, name)
+    return getattr(importlib.import_module("panglot.client"), name)

@@ -35,8 +35,9 @@ class StartError(PanglotError):
     def sentence(self) -> str:
         file = near(self.file)
         where = f"{file}:{self.line}: " if self.line else f"{file}: " if file else ""
-        how = f" (fix: {self.fix})" if self.fix else ""
-        return where + self.problem + how
+        how = f"(fix: {self.fix})" if self.fix else ""
+        gap = " " if how and not self.problem.endswith("\n") else ""
+        return where + self.problem + gap + how
 
 
 def near(path: str) -> str:

@@ -17,6 +17,10 @@ LAYOUT = "\n\t"
 CONTINUED = "\n" + " " * 9
 """What begins a further line of a record: it stands under the text, clear of the column of times."""
 
+SHOWN_MS = 0.1
+"""Stages that took less are not worth their place on a line."""
+MOST_A_SECOND = 20
+"""Requests that are logged in a second while the log is a terminal."""
 EXTRA = ("package", "worker", "request_id", "stages")
 
 
@@ -71,20 +75,35 @@ class AccessLog:
         self.package = package
         self.count = 0
         self.log = logging.getLogger("panglot.access")
+        self.second = 0
+        self.in_second = 0
 
     def answered(self, exchange: Any, status: int, times: tuple[int, ...], total_us: int) -> None:
         """Log an answered request, if it is one of the share."""
         self.count += 1
         if int(self.count * self.share) == int((self.count - 1) * self.share):
             return
+        if sys.stderr.isatty() and self._too_many():
+            return
         request_id = exchange.request_id.decode("latin-1")
         stages = {
             name: us / 1000 for name, us in zip(("queue", *STAGES), (exchange.queued_us, *times), strict=True) if us
         }
-        shown = " ".join(f"{name}={ms:g}ms" for name, ms in stages.items())
+        shown = " ".join(f"{name}={ms:g}" for name, ms in stages.items() if ms >= SHOWN_MS)
         extra = {"package": self.package, "worker": exchange.worker, "request_id": request_id, "stages": stages}
-        message = "POST %s %d %.3f ms %s %s"
+        message = "POST %s %d %.1f ms %s %s"
         self.log.info(message, exchange.route.name, status, total_us / 1000, request_id, shown, extra=extra)
+
+    def _too_many(self) -> bool:
+        """Whether more requests are answered than a person can read; those left out are counted once a second."""
+        now = int(time.monotonic())
+        if now != self.second:
+            left_out = self.in_second - MOST_A_SECOND
+            if left_out > 0:
+                self.log.info("... and %d more requests in that second", left_out, extra={"package": self.package})
+            self.second, self.in_second = now, 0
+        self.in_second += 1
+        return self.in_second > MOST_A_SECOND
 
 
 def missing_lines(count: int) -> None:

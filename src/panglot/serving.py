@@ -11,14 +11,14 @@ import signal
 import socket
 import sys
 import time
-from collections.abc import Callable
 
 import uvloop
 
-from panglot import asking, dialects, linking
+from panglot import asking, devices, dialects, linking
 from panglot import journal as journals
 from panglot import log as logs
-from panglot.asking.try_line import try_line
+from panglot.asking.base import About
+from panglot.asking.try_line import how_to, try_line
 from panglot.engine.engine import LocalEngine
 from panglot.errors import Unanswered
 from panglot.file_changes import changes
@@ -26,6 +26,8 @@ from panglot.journal import Journal
 from panglot.metrics import Metrics
 from panglot.package import Package
 from panglot.settings import Settings
+from panglot.settings.loopback import UNIX
+from panglot.start_message import LoadingLine, StartMessage
 from panglot.tracing import Tracing
 from panglot.web import access, app, listeners
 from panglot.web.front import Front
@@ -33,7 +35,6 @@ from panglot.web.models import FIRST_VERSION, Model, only
 from panglot.web.room import Room
 
 log = logging.getLogger("panglot")
-STILL_LOADING = 10.0
 WORKER_STOP = 2.0
 
 
@@ -44,6 +45,9 @@ def serve(package: Package, settings: Settings) -> None:
     logs.configure(settings.log_format, settings.log_level)
     for problem in package.problems:
         log.warning("%s", problem, extra={"package": package.name})
+    no_device = devices.lacking(settings.device, devices.count())
+    if no_device:
+        log.warning("%s", no_device, extra={"package": package.name})
     rules = access.establish(settings)
     tls = access.tls_context(settings)
     sockets = listeners.bind_all(dialects.contract(package, settings), settings)
@@ -192,8 +196,11 @@ class Serving:
         return steps[0] if steps else "starting"
 
     def _say_ready(self) -> None:
-        log.info("%s is ready on %s (%s)", self.package.name, self.url, self.package.dialect)
-        log.info("try: %s", self.model.try_line(self.url))
+        base = "http://localhost" if self.url.startswith(UNIX) else self.url
+        pages = {"status": f"{base}/", "docs": f"{base}/docs"}
+        line, how = self.model.try_line(self.url), how_to(_about(self.model))
+        message = StartMessage(self.package.name, self.package.dialect, self.url, pages, line, how)
+        message.say(boxed=self.settings.log_format == "human" and sys.stderr.isatty())
 
     # Stopping
 
@@ -217,32 +224,10 @@ class Serving:
 
 def _try_line(model: Model, token: bool, base: str) -> str:
     """The line of curl that asks a model, by what its worker says about it."""
+    return try_line(base, _about(model), model.package.folder, token)
+
+
+def _about(model: Model) -> About:
     route = model.contract.routes[0]
     path = route.path + ("any" if route.prefix else "")
-    about = asking.about_package(model.package, path, model.description.get("api", {}))
-    return try_line(base, about, model.package.folder, token)
-
-
-class LoadingLine:
-    """Shows that the script is loading: a moving line on a terminal, a plain line now and then in a log."""
-
-    def __init__(self, step: Callable[[], str]) -> None:
-        self._step = step
-        self._terminal = sys.stderr.isatty()
-        self._told = 0.0
-
-    def __enter__(self) -> LoadingLine:
-        return self
-
-    def __exit__(self, *exc: object) -> None:
-        if self._terminal:
-            sys.stderr.write("\r\033[K")
-            sys.stderr.flush()
-
-    def show(self, seconds: float) -> None:
-        if self._terminal and seconds > 0.5:
-            sys.stderr.write(f"\r\033[K  {'|/-'[int(seconds * 5) % 3]} {seconds:.0f} s, {self._step()}")
-            sys.stderr.flush()
-        elif not self._terminal and seconds - self._told >= STILL_LOADING:
-            self._told = seconds
-            log.info("still loading after %.0f s: %s", seconds, self._step())
+    return asking.about_package(model.package, path, model.description.get("api", {}))

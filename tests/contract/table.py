@@ -280,7 +280,7 @@ OF_GRAPHS: dict[str, Any] = {
     "failed": warp(500, Some("node 'does' failed on this request.*")),
     "died": warp(500),
     "poisonous": warp(422),
-    "unknown": Form(404, "", ""),
+    "unknown": warp(404),
     "wrong_method": warp(405),
     "loading": warp(503),
     "queue_full": warp(503),

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 import re
 import socket
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from panglot import devices, dialects
+from panglot.errors import StartError
 from support.server import PACKAGES, ROOT, panglot, serving
 
 BROKEN = PACKAGES / "broken"
@@ -16,7 +21,6 @@ BROKEN = PACKAGES / "broken"
 CASES = [
     ([str(BROKEN / "nowhere")], "does not exist", ""),
     ([str(PACKAGES / "funktion")], "does not exist", "did you mean function"),
-    ([str(BROKEN / "empty")], "nothing to serve", "model.py"),
     ([str(BROKEN / "two")], "one.py and other.py could both be the script", "name one"),
     ([str(BROKEN / "syntax")], "syntax/model.py:4: syntax error", ""),
     ([str(BROKEN / "no_predict")], "there is no predict", "define predict"),
@@ -52,6 +56,67 @@ def test_one_clear_line_and_exit_code_3(arguments: list[str], problem: str, fix:
     assert fix in last
     assert "panglot/src" not in done.stderr
     assert "panglot_worker/" not in done.stderr, "no frame of ours in a script's traceback"
+
+
+def test_an_empty_folder_is_told_what_each_dialect_looks_for() -> None:
+    done = panglot("serve", str(BROKEN / "empty"), "--port", "0")
+    first, *rows, last = done.stderr.strip().splitlines()
+    assert done.returncode == 3
+    assert "there is nothing to serve in this folder" in first
+    named = [row.split()[0] for row in rows if row[2] != " "]
+    assert named == sorted(dialects.known())
+    assert max(map(len, rows)) <= 80
+    assert last == "(fix: panglot new plain DIR writes a package to start from)"
+
+
+def test_a_script_that_may_not_be_read_is_one_line(tmp_path: Path) -> None:
+    (tmp_path / "model.py").write_text("def predict(request):\n    return 1\n")
+    (tmp_path / "model.py").chmod(0)
+    tmp_path.chmod(0o755)
+    for folder in tmp_path.parents[:3]:
+        with contextlib.suppress(OSError):
+            folder.chmod(folder.stat().st_mode | 0o055)
+    with unprivileged(), pytest.raises(StartError, match="it cannot be read: Permission denied"):
+        dialects.discover(tmp_path)
+
+
+@contextlib.contextmanager
+def unprivileged() -> Iterator[None]:
+    """This process as somebody who may not read everything."""
+    if os.geteuid() != 0:
+        yield
+        return
+    os.seteuid(65534)
+    try:
+        yield
+    finally:
+        os.seteuid(0)
+
+
+def test_panglot_alone_is_its_help() -> None:
+    done = panglot()
+    assert done.returncode == 0
+    assert "Commands:" in done.stdout
+    assert not done.stderr
+
+
+def test_a_load_that_hangs_says_where_once(tmp_path: Path) -> None:
+    (tmp_path / "model.py").write_text("import time\n\ndef load():\n    time.sleep(600)\n\ndef predict(request): ...\n")
+    done = panglot("serve", str(tmp_path), "--port", "0", "--load-timeout", "1")
+    last = done.stderr.strip().splitlines()[-1]
+    assert "model.py:4: the worker was killed: not loaded after 1 s (it was running load())" in last
+    assert "--load-timeout" in last
+    assert done.stderr.count('model.py", line 4 in load') == 1
+
+
+def test_a_device_that_is_not_there_is_a_warning() -> None:
+    assert "has no NVIDIA GPU" in devices.lacking("cuda:0", 0)
+    assert "has 2 GPUs, from cuda:0 on" in devices.lacking("cuda:1,cuda:2", 2)
+    assert not devices.lacking("cuda:1", 2)
+    assert not devices.lacking("cpu", 0)
+    if not devices.count():
+        with serving("function", "--device", "cuda:0") as server:
+            server.wait_log("--device cuda:0: this machine has no NVIDIA GPU")
 
 
 def test_a_failed_load_shows_the_scripts_own_traceback_whole() -> None:

@@ -13,13 +13,15 @@ import subprocess
 import sys
 import termios
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fcntl import ioctl
 from pathlib import Path
 
 from support.server import ROOT
 
+Until = str | Callable[[str], bool]
+"""A pattern, or what looks at the screen and says that it is enough."""
 SEQUENCE = re.compile(r"\x1b\[([?\d;]*)([A-Za-z])|\x1b\][^\x07]*\x07|\x1b[()][A-Z0-9]")
 
 
@@ -37,8 +39,8 @@ class Shown:
 
 
 def in_terminal(
-    words: Sequence[str], columns: int = 80, *, rows: int = 24, cwd: Path = ROOT, until: str = "", seconds: float = 90,
-    env: dict[str, str] | None = None, stop: int = signal.SIGINT,
+    words: Sequence[str], columns: int = 80, *, rows: int = 24, cwd: Path = ROOT, until: Until = "",
+    seconds: float = 90, env: dict[str, str] | None = None, stop: int = signal.SIGINT,
 ) -> Shown:  # fmt: skip
     """Run a command with a terminal for input and output to its end; or stop it when its screen shows `until`."""
     ours, theirs = pty.openpty()
@@ -55,7 +57,7 @@ def in_terminal(
     return Shown(raw, process.wait(30))
 
 
-def _read(ours: int, process: subprocess.Popen[bytes], until: str, seconds: float, stop: int) -> str:
+def _read(ours: int, process: subprocess.Popen[bytes], until: Until, seconds: float, stop: int) -> str:
     found = b""
     deadline = time.monotonic() + seconds
     is_stopped = False
@@ -68,13 +70,19 @@ def _read(ours: int, process: subprocess.Popen[bytes], until: str, seconds: floa
             if not piece:
                 break
             found += piece
-            if until and not is_stopped and re.search(until, screen(found.decode(errors="replace"))):
+            if until and not is_stopped and _is_there(until, screen(found.decode(errors="replace"))):
                 is_stopped = True
+                # What it says of the last moments comes first.
+                time.sleep(0.2)
                 process.send_signal(stop)
     if time.monotonic() >= deadline:
         process.kill()
         raise AssertionError(f"not done within {seconds} s:\n{found.decode(errors='replace')}")
     return found.decode(errors="replace")
+
+
+def _is_there(until: Until, shown: str) -> bool:
+    return bool(re.search(until, shown)) if isinstance(until, str) else until(shown)
 
 
 def screen(raw: str) -> str:

@@ -184,18 +184,33 @@ def test_the_line_to_copy(tmp_path: Path) -> None:
     form = {
         "example": {"kind": "form", "files": {"image": "image/png"}, "names": {"image": "b.png"}, "fields": ["top k"]}
     }
-    line = f"curl -F image=@image.png -F 'top k=...' {BASE}/predict"
-    assert line_for(form, tmp_path) == line
+    assert line_for(form, tmp_path) == "", "a file that is not there cannot be sent"
     for name in ("a.png", "b.png"):
         (tmp_path / name).touch()
-    assert "b.png -F" in line_for(form, tmp_path)
+    assert "top k" not in line_for(form, tmp_path), "a field whose value nobody knows"
+    form["example"]["values"] = {"top k": "3"}
+    assert "b.png -F 'top k=3'" in line_for(form, tmp_path)
     sound = {"example": {"kind": "file", "type": "audio/x-wav", "name": ""}}
-    expected = f"curl -H 'Content-Type: audio/x-wav' --data-binary @file.wav {BASE}/predict"
-    assert line_for(sound, tmp_path) == expected
+    (tmp_path / "sound.wav").touch()
+    line = line_for(sound, tmp_path)
+    assert line.startswith("curl -H 'Content-Type: audio/x-wav' --data-binary @")
+    assert line.endswith(f"sound.wav {BASE}/predict")
     quoted = {"example": {"kind": "json", "value": "it's"}}
     assert """-d '"it'"'"'s"'""" in line_for(quoted, tmp_path)
-    assert "-d @request.json" in line_for({"example": {"kind": "json", "value": "x" * 999}}, tmp_path)
-    assert "-d '...'" in line_for({}, tmp_path / "gone")
+
+
+def test_no_line_is_better_than_one_that_does_not_work(tmp_path: Path) -> None:
+    long = {"example": {"kind": "json", "value": "x" * 999}}
+    assert line_for(long, tmp_path) == ""
+    (tmp_path / "request.json").write_text('"' + "x" * 999 + '"')
+    assert "request.json" in line_for(long, tmp_path)
+    assert line_for({}, tmp_path / "gone") == ""
+    hints = {
+        "type": "object",
+        "properties": {"words": {"type": "array", "items": {"type": "string"}}, "top": {"default": 3}},
+    }
+    line = line_for({"request_schema": hints}, tmp_path / "gone")
+    assert """-d '{"words":["text"],"top":3}'""" in line
 
 
 def test_where_the_reader_came_from() -> None:

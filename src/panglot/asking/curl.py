@@ -9,8 +9,9 @@ import shlex
 from typing import Any
 
 from panglot.asking.base import JSON, Ask, Base64, Body, File, Form, Nothing, Whole, media_type
+from panglot.settings.loopback import UNIX
 
-LONGEST = 400
+LONGEST = 160
 """More characters of JSON than this are not worth showing on a command line."""
 TOKEN = ' -H "Authorization: Bearer $PANGLOT_TOKEN"'
 
@@ -21,7 +22,14 @@ def curl(base: str, asked: Ask, token: bool = False) -> str:
     method = " -N" + method if asked.streams else method
     headers = "".join(f" -H {shlex.quote(f'{name}: {value}')}" for name, value in asked.headers.items())
     before, body = _body(asked.body)
-    return f"{before}curl{method}{TOKEN if token else ''}{headers}{body} {shlex.quote(base + asked.path)}"
+    where, base = _socket(base)
+    return f"{before}curl{where}{method}{TOKEN if token else ''}{headers}{body} {shlex.quote(base + asked.path)}"
+
+
+def _socket(base: str) -> tuple[str, str]:
+    """The option that names the Unix socket of a base such as unix:PATH, and the address to use with it."""
+    path = base.removeprefix(UNIX)
+    return ("", base) if path == base else (f" --unix-socket {shlex.quote(path)}", "http://localhost")
 
 
 def _body(body: Body) -> tuple[str, str]:
@@ -34,14 +42,17 @@ def _body(body: Body) -> tuple[str, str]:
         header = f"Content-Type: {body.type or media_type(body.file)}"
         return "", f" -H {shlex.quote(header)} --data-binary {shlex.quote(f'@{body.file}')}"
     header = f" -H 'Content-Type: {JSON}'"
-    if body.value is ...:
-        return "", f"{header} -d '...'"
     text, files = _json(body.value)
     if not files:
-        return "", f"{header} -d {shlex.quote(text) if len(text) < LONGEST else '@request.json'}"
+        return "", f"{header} -d {shlex.quote(text)}"
     pattern = text.replace("\\", "\\\\").replace("%", "%%").replace(MARK, "%s")
     contents = " ".join(f'"$(base64 -w0 {shlex.quote(str(entry.file))})"' for entry in files)
     return f"printf {shlex.quote(pattern)} {contents} | ", f"{header} --data-binary @-"
+
+
+def json_text(value: Any) -> str:
+    """The JSON as a line of curl shows it, with short marks for files."""
+    return _json(value)[0]
 
 
 MARK = "\ufffd*\ufffd"

@@ -23,23 +23,33 @@ FOLDERS = ("", "images", "samples", "data")
 def sample(package: Package, about: About) -> Given:
     """A picture where the package is known to take files, else a request.json, else a picture, else `...`."""
     kind = (about.api.get("example") or {}).get("kind")
-    picture, value = _picture(package.folder), _value(package.folder)
-    candidates = (picture, value) if kind in ("form", "file") else (value, picture)
+    seen, value = picture(package.folder), request_value(package.folder)
+    candidates = (seen, value) if kind in ("form", "file") else (value, seen)
     return next((given for given in candidates if given is not None), Given("request.json", value=...))
 
 
-def _value(folder: Path) -> Given | None:
+def request_file(folder: Path) -> Path | None:
+    """The file that holds a request to try a package with."""
     for name in NAMES:
-        file = folder / name
-        try:
-            if file.is_file() and file.stat().st_size <= LARGEST_JSON:
-                return Given(name, value=json.loads(file.read_text(encoding="utf-8")))
-        except (OSError, ValueError):
-            continue
+        with contextlib.suppress(OSError):
+            if (folder / name).is_file() and (folder / name).stat().st_size <= LARGEST_JSON:
+                return folder / name
     return None
 
 
-def _picture(folder: Path) -> Given | None:
+def request_value(folder: Path) -> Given | None:
+    """The request in that file, if it is one."""
+    file = request_file(folder)
+    if file is None:
+        return None
+    try:
+        return Given(file.name, value=json.loads(file.read_text(encoding="utf-8")))
+    except (OSError, ValueError):
+        return None
+
+
+def picture(folder: Path) -> Given | None:
+    """A picture of the package, by the path from here."""
     for name in FOLDERS:
         file = of_type(folder / name, "image/*")
         if file is not None:

@@ -40,7 +40,9 @@ class Lazy(click.Group):
         with formatter.section("Commands"):
             formatter.write_dl([(name, about) for name, (_, about) in COMMANDS.items()])
         with formatter.section("Commands of platforms"):
-            formatter.write_dl([(name, command.get_short_help_str(90)) for name, command in _of_dialects().items()])
+            formatter.write_dl(
+                [(name, _first_sentence(command.help or "")) for name, command in _of_dialects().items()]
+            )
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -55,6 +57,10 @@ class Lazy(click.Group):
         return super().resolve_command(ctx, args)
 
 
+def _first_sentence(text: str) -> str:
+    return " ".join(text.partition("\n\n")[0].split()).partition(":")[0].removesuffix(".") + "."
+
+
 def _of_dialects() -> dict[str, click.Command]:
     from panglot import dialects
 
@@ -62,7 +68,10 @@ def _of_dialects() -> dict[str, click.Command]:
     return {dialect.name: dialect.load("command").COMMAND for dialect in having}
 
 
-@click.group(cls=Lazy, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(cls=Lazy, invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, message="panglot %(version)s")
-def panglot() -> None:
+@click.pass_context
+def panglot(ctx: click.Context) -> None:
     """Serve inference scripts, unmodified, behind one fast and safe HTTP server."""
+    if ctx.invoked_subcommand is None:
+        click.echo(ctx.get_help())

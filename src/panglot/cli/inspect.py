@@ -9,13 +9,12 @@ from typing import Any
 import click
 
 from panglot import asking, dialects, terminal
-from panglot.asking.curl import curl
-from panglot.asking.samples import sample
+from panglot.asking import try_line as trying
 from panglot.cli.options import OnPackage, resolve_package, setting_options, warned
 from panglot.engine.row import divided
-from panglot.errors import StartError
 from panglot.package import Package
 from panglot.settings import pools
+from panglot.settings.loopback import UNIX
 from panglot.settings.resolving import Resolved
 from panglot.text import visible
 from panglot.tools import install
@@ -69,12 +68,9 @@ def gather(package: Package, resolved: Resolved) -> dict[str, Any]:
 def try_line(package: Package, resolved: Resolved, path: str) -> str:
     """The line of curl that sends a request, as far as it can be known without running the script; else empty."""
     settings = resolved.settings
-    about = asking.about_package(package, path)
-    try:
-        asked = asking.ask(about, sample(package, about))
-    except StartError:
-        return ""
-    return curl(f"{'https' if settings.tls_cert else 'http'}://{settings.host}:{settings.port}", asked)
+    base = f"{'https' if settings.tls_cert else 'http'}://{settings.host}:{settings.port}"
+    base = settings.host if settings.host.startswith(UNIX) else base
+    return trying.try_line(base, asking.about_package(package, path), package.folder)
 
 
 def show(facts: dict[str, Any]) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import inspect
+import textwrap
 from collections.abc import Mapping, Sequence
 from importlib import metadata
 from pathlib import Path
@@ -81,7 +82,12 @@ def discover(path: Path, dialect: str = "", given: Mapping[str, Any] | None = No
 def _detect(dialect: Dialect, path: Path, given: Mapping[str, Any]) -> Package | None:
     detect = dialect.load("detect").detect
     takes_settings = len(inspect.signature(detect).parameters) > 1
-    package: Package | None = detect(path, given) if takes_settings else detect(path)
+    try:
+        package: Package | None = detect(path, given) if takes_settings else detect(path)
+    except OSError as error:
+        fix = "give this user the right to read it" if isinstance(error, PermissionError) else ""
+        problem = f"it cannot be read: {error.strerror or error}"
+        raise StartError(problem, file=str(error.filename or path), fix=fix) from None
     return package and dataclasses.replace(package, worker_half=dialect.worker_half)
 
 
@@ -153,5 +159,9 @@ def run_to_its_end(package: Package, settings: Settings) -> int:
 
 
 def looks_for() -> str:
-    """What each dialect looks for, for a message to someone whose folder is no package."""
-    return "; ".join(f"{name}: {dialect.load('detect').LOOKS_FOR}" for name, dialect in known().items())
+    """What each dialect looks for, a row each, for a message to someone whose folder is no package."""
+    wide = max(map(len, known()))
+    texts = {name: str(dialect.load("detect").LOOKS_FOR) for name, dialect in known().items()}
+    under = " " * (wide + 4)
+    rows = (textwrap.fill(f"  {name:{wide}}  {text}", 78, subsequent_indent=under) for name, text in texts.items())
+    return "\n".join(rows)

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from panglot.distributions import pip_line
 from panglot.engine.call import Call
-from panglot.engine.worker import Worker
+from panglot.engine.worker import HUNG, Worker
 from panglot.errors import LoadError
 from panglot.package import Package
+
+STACK_LINE = re.compile(r'File "(.+)", line (\d+) in ')
+"""As Python writes the stacks of a process that is aborted."""
 
 
 async def write(worker: Worker, lost: Sequence[Call]) -> tuple[str, str]:
@@ -22,9 +26,20 @@ async def write(worker: Worker, lost: Sequence[Call]) -> tuple[str, str]:
     return f"{worker} {worker.cause()}{held}", more
 
 
+def _hung(worker: Worker, package: Package) -> LoadError:
+    """Where a worker was that did not load in time, by the stacks it wrote; the log has them already."""
+    found = [STACK_LINE.search(line) for line in (worker.output.tail if worker.output else ())]
+    places = [(match[1], int(match[2])) for match in found if match is not None]
+    inside = (place for place in places if place[0].startswith(f"{package.folder}/"))
+    file, line = next(inside, (str(package.script), 0))
+    return LoadError(f"the worker {worker.cause()}", file=file, line=line, fix="--load-timeout gives it longer")
+
+
 def load_error(worker: Worker, package: Package) -> LoadError:
     """Why a worker never became ready, with a fix where one is known."""
     failure = worker.failure
+    if failure is None and worker.reason == HUNG:
+        return _hung(worker, package)
     if failure is None:
         words = "\n".join(worker.output.tail) if worker.output else ""
         return LoadError(f"the worker {worker.cause()} while {worker.step}", file=str(package.script), traceback=words)

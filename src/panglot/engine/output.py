@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections import deque
 from collections.abc import Callable
 from typing import cast
@@ -12,8 +13,25 @@ from panglot.text import visible
 TAIL = 40
 LEAST_COST = 100
 """Bytes that a line counts for at least: an empty one is as much work to log as one of this length."""
+COLOUR = re.compile(r"\x1b\[[0-9;]*[mKGJ]")
 LINES_A_TURN = 100
 """Lines of one worker that are logged before the event loop turns to others."""
+
+
+def settled(line: str) -> str:
+    """The line as a terminal shows it in the end: without colours, and with what was written over gone."""
+    if line.isprintable():
+        return line
+    line = COLOUR.sub("", line).rstrip("\r").rpartition("\r")[2]
+    if "\b" not in line:
+        return line
+    kept: list[str] = []
+    for character in line:
+        if character != "\b":
+            kept.append(character)
+        elif kept:
+            kept.pop()
+    return "".join(kept)
 
 
 class ScriptOutput(asyncio.Protocol):
@@ -76,6 +94,9 @@ class ScriptOutput(asyncio.Protocol):
                 self._lose(b"\n".join((*lines[place:], self._rest)))
                 return
             self._emit(line)
+        if b"\r" in self._rest and b"\n" not in self._rest:
+            # A progress bar: what it wrote over is of no interest any more.
+            self._rest = b"\r" + self._rest.rstrip(b"\r").rpartition(b"\r")[2]
         if len(self._rest) > self._longest and b"\n" not in self._rest:
             if self._afford(len(self._rest)):
                 self._emit(self._rest)
@@ -104,7 +125,10 @@ class ScriptOutput(asyncio.Protocol):
         if len(line) > self._longest:
             self._dropped(len(line) - self._longest)
             line = line[: self._longest] + b"..."
-        text = visible(line.decode("utf-8", "backslashreplace").rstrip("\r"), "\t")
+        text = visible(settled(line.decode("utf-8", "backslashreplace")), "\t")
+        if line.strip() and not text.strip():
+            # A progress bar that has wiped itself out.
+            return
         self.tail.append(text)
         self._line(text)
 

@@ -10,6 +10,7 @@ import dataclasses
 import difflib
 import os
 import resource
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -64,6 +65,11 @@ def _held() -> int:
     return min(min([memory, *memory_limits()]) // 4, 4096 * MIB)
 
 
+def _on_terminal() -> float:
+    """1 where a person looks at the log, 0 where it is a file or goes to a container's log."""
+    return 1.0 if sys.stderr is not None and sys.stderr.isatty() else 0.0
+
+
 HTTP = "HTTP limits"
 INPUT = "Input and output limits"
 VIDEO = "Video"
@@ -78,7 +84,7 @@ class Settings:
     """One resolved set of settings."""
 
     dialect: str = setting("", "say what the package is instead of detecting it", "str")
-    host: str = setting("127.0.0.1", "address to listen on", "str")
+    host: str = setting("127.0.0.1", "address to listen on, or unix:PATH for a Unix socket", "str")
     port: int = setting(8080, "port to listen on; 0 takes a free one", "int", least=0, most=65535)
     timeout: float = setting(
         60.0, "a request not answered by then gets 504; a client may lower it with X-Timeout-Ms", "seconds", least=0.001
@@ -284,8 +290,9 @@ class Settings:
         "info", "least important log line to show", "str", group=LOGS, choices=("debug", "info", "warning", "error")
     )
     access_log: float = setting(
-        0.0, "share of the requests to log, from 0 (none) to 1 (all)", "float", group=LOGS, least=0, most=1
-    )
+        _on_terminal, "share of the requests to log, from 0 (none) to 1 (all) [1 on a terminal, else 0]", "float",
+        group=LOGS, least=0, most=1,
+    )  # fmt: skip
     otel_endpoint: str = setting(
         "", "OpenTelemetry collector (OTLP over HTTP) that gets a span per request", "str", group=LOGS, metavar="URL"
     )

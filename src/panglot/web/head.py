@@ -13,6 +13,7 @@ from panglot.web.front import Front
 from panglot.web.v2_routes import REST, TensorTarget
 
 REQUEST_ID = re.compile(rb"[A-Za-z0-9._:/+=@-]{1,128}")
+MILLISECONDS = re.compile(rb"[0-9]{1,12}(\.[0-9]{0,9})?")
 
 
 class RequestRefused(Exception):
@@ -114,6 +115,9 @@ class RequestHead:
         if self.origin and not front.access.token and not self._is_welcome(front):
             message = "pages of other origins may not call this server; see --cors-origin"
             raise RequestRefused(Fault(403, "cross_origin", message), "origin")
+        if self.given_timeout and not MILLISECONDS.fullmatch(self.given_timeout):
+            message = "X-Timeout-Ms is no number of milliseconds such as 1500"
+            raise RequestRefused(Fault(400, "bad_timeout", message), "timeout")
         if self.encoding not in (b"", b"identity") and not self.url.startswith(b"/v2/models/"):
             raise RequestRefused(
                 Fault(415, "content_encoding", "compressed request bodies are not accepted"), "encoding"
@@ -153,12 +157,7 @@ class RequestHead:
 
     def timeout(self, longest: float) -> float:
         """Seconds until the deadline: `longest`, or less if the client asked for less."""
-        if self.given_timeout:
-            try:
-                return min(longest, max(0.0, float(self.given_timeout) / 1000))
-            except ValueError:
-                pass
-        return longest
+        return min(longest, float(self.given_timeout) / 1000) if self.given_timeout else longest
 
     def scope(self, method: bytes, path: bytes, query: bytes) -> dict[str, Any]:
         """The ASGI scope of the request, without what the connection knows."""

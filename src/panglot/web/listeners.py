@@ -8,6 +8,7 @@ import socket
 import ssl
 
 from panglot.settings import Settings
+from panglot.settings.loopback import UNIX
 from panglot.web.contract import Contract
 from panglot.web.front import Front
 from panglot.web.server import WebServer, bind
@@ -40,7 +41,7 @@ def bind_all(contract: Contract, settings: Settings) -> list[socket.socket]:
     sockets = [bind(settings)]
     for listener in contract.listeners:
         try:
-            sockets.append(bind(dataclasses.replace(settings, port=listener.port if settings.port else 0)))
+            sockets.append(bind(_at(settings, listener.port)))
         except BaseException:
             for sock in sockets:
                 sock.close()
@@ -48,6 +49,15 @@ def bind_all(contract: Contract, settings: Settings) -> list[socket.socket]:
     return sockets
 
 
+def _at(settings: Settings, port: int) -> Settings:
+    """The settings for a further port; beside a Unix socket that is one whose path ends in the port's number."""
+    if settings.host.startswith(UNIX):
+        return dataclasses.replace(settings, host=f"{settings.host}.{port}")
+    return dataclasses.replace(settings, port=port if settings.port else 0)
+
+
 def url(sock: socket.socket, tls: bool) -> str:
+    if sock.family == socket.AF_UNIX:
+        return UNIX + str(sock.getsockname())
     host, port = sock.getsockname()[:2]
     return f"{'https' if tls else 'http'}://{f'[{host}]' if ':' in host else host}:{port}"

@@ -39,6 +39,8 @@ def unacknowledged(sock: Any) -> int:
 
 def acknowledged(sock: Any) -> int:
     """Bytes that have reached the peer since the connection began."""
+    if sock.family == socket.AF_UNIX:
+        return -unacknowledged(sock)
     (count,) = BYTES_ACKNOWLEDGED.unpack(sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, BYTES_ACKNOWLEDGED.size))
     return int(count)
 

@@ -196,7 +196,7 @@ class HttpConnection(Answering):
         length = self.head.content_length
         most = exchange.model.settings.video_bytes if route.spooled else room.largest_body
         if length > most:
-            self._stop(self._too_large(most), "body")
+            self._stop(self._too_large(most, "video_bytes" if route.spooled else "max_body"), "body")
         if route.spooled:
             exchange.upload = self.front.spool.begin()
             exchange.upload.on_room = self.flow.resume_reading
@@ -210,8 +210,8 @@ class HttpConnection(Answering):
             self.head.expects_continue = False
             self.transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
 
-    def _too_large(self, most: int) -> Fault:
-        return Fault(413, "body_too_large", f"the request body is larger than {most} bytes")
+    def _too_large(self, most: int, setting: str = "max_body") -> Fault:
+        return Fault(413, "body_too_large", f"the request body is larger than {setting}, {most} bytes")
 
     def _no_large_body(self) -> Fault:
         """Why a route that is not a script's takes no such body: for tensors, perhaps there is no such model."""
@@ -222,7 +222,7 @@ class HttpConnection(Answering):
     def _spool(self, exchange: Exchange, upload: SpooledBody, body: bytes) -> None:
         most = exchange.model.settings.video_bytes
         if self.body_bytes > most:
-            self._stop(self._too_large(most), "body")
+            self._stop(self._too_large(most, "video_bytes"), "body")
         if not upload.write(body):
             self.flow.pause_reading()
         if not upload.fits or upload.error is not None:

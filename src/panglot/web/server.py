@@ -16,6 +16,8 @@ from uvicorn.server import ServerState
 
 from panglot.errors import StartError
 from panglot.settings import Settings
+from panglot.settings.loopback import UNIX
+from panglot.web import unix_socket
 from panglot.web.front import Front
 from panglot.web.pace import sweep
 from panglot.web.peer import notice_silence
@@ -33,6 +35,8 @@ DROP_ALL = struct.pack("HBBI", 6, 0, 0, 0)
 
 def bind(settings: Settings) -> socket.socket:
     """Listen on the port. Raises StartError; nothing is loaded before this succeeds."""
+    if settings.host.startswith(UNIX):
+        return unix_socket.bind(settings.host.removeprefix(UNIX), BACKLOG)
     address = settings.host.strip("[]")
     try:
         choices = socket.getaddrinfo(address, settings.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
@@ -62,6 +66,7 @@ class WebServer:
         self.front = front
         self.sock = sock
         self.tls = tls
+        self.path = str(sock.getsockname()) if sock.family == socket.AF_UNIX else ""
         self.state = ServerState()
         assert front.app is not None
         self.config = Config(front.app, log_config=None, access_log=False, ws="none", lifespan="off")
@@ -76,7 +81,8 @@ class WebServer:
     async def start(self) -> None:
         """Accept connections, and begin to sweep them."""
         loop = asyncio.get_running_loop()
-        self._server = await loop.create_server(
+        create = loop.create_unix_server if self.sock.family == socket.AF_UNIX else loop.create_server
+        self._server = await create(
             lambda: HttpConnection(self.front, self.config, self.state, loop),
             sock=self.sock,
             backlog=BACKLOG,
@@ -132,9 +138,11 @@ class WebServer:
         return sum(connection.open_requests() for connection in self.connections)
 
     def close(self) -> None:
+        """Listen no longer, and end the connections that are open."""
         if self._sweeper is not None:
             self._sweeper.cancel()
         if self._server is not None:
             self._server.close()
+        unix_socket.remove(self.path)
         for connection in self.connections:
             connection.abort()

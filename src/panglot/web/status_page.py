@@ -59,7 +59,10 @@ def text(value: object, keep: str = "") -> str:
 def try_it(model: Model, base: str) -> str:
     if not model.description:
         return empty("A line to copy appears here once the script is loaded.")
-    return f'<pre class="line"><code>{text(model.try_line(base))}</code></pre>'
+    line = model.try_line(base)
+    if not line:
+        return empty("For a line to copy here, put a request.json in the package's folder.")
+    return f'<pre class="line"><code>{text(line)}</code></pre>'
 
 
 def figures(front: Front, model: Model) -> str:

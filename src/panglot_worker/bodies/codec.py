@@ -108,7 +108,7 @@ def decode(content_type: str, body: Body, limits: Limits = _DEFAULT) -> Any:
 
 def _decode_json(body: Body, limits: Limits) -> Any:
     if len(body) > limits.json_bytes:
-        raise ClientError(f"the JSON body is larger than {limits.json_bytes} bytes", 413)
+        raise ClientError(f"the JSON body is larger than max_json, {limits.json_bytes} bytes", 413)
     return jsontext.loads(body, limits.json_depth)
 
 
@@ -137,7 +137,7 @@ def _field(part: multipart.FormPart) -> str | File:
 
 def _urlencoded(body: bytes, limits: Limits) -> list[tuple[str, str | File]]:
     if len(body) > limits.json_bytes:
-        raise ClientError(f"the form is larger than {limits.json_bytes} bytes", 413)
+        raise ClientError(f"the form is larger than max_json, {limits.json_bytes} bytes", 413)
     if body.count(b"&") >= limits.form_fields:
         raise ClientError(f"the form has more than {limits.form_fields} fields", 413)
     bad = _BAD_PERCENT.search(body)

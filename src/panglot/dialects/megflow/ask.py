@@ -9,6 +9,8 @@ from urllib.parse import quote
 from panglot.asking.base import OCTETS, About, Ask, Given, Json, Nothing, Whole, media_type
 from panglot.errors import StartError
 
+HOW_TO = "put a picture in the folder of the graph"
+
 
 def ask(about: About, given: Given) -> Ask:
     """Make the request that sends one input to a graph: bytes as they are, pictures with their media type."""

@@ -69,9 +69,7 @@ def _contract(server: dict[str, Any]) -> Contract:
 
 
 def error(fault: Fault, request_id: str) -> Words:
-    """A short text, and nothing at all where there is nothing."""
-    if fault.status == 404:
-        return Words(404, b"", b"")
+    """A short text."""
     return Words(fault.status, TEXT, fault.message.encode("utf-8", "backslashreplace"))
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from panglot.asking.base import About, Ask, Form, Given, Json, Whole, form_of
 
+HOW_TO = "define example() in the script, or put a request.json beside it"
+
 
 def ask(about: About, given: Given) -> Ask:
     """The request for an input: JSON, a form with the file in it, or the file as the body."""

@@ -68,9 +68,9 @@ def _script_in(folder: Path) -> Path:
     scripts = sorted(folder.glob("*.py"))
     if not scripts:
         raise StartError(
-            "there is nothing to serve in this folder",
+            f"there is nothing to serve in this folder. What is looked for:\n{looks_for()}\n",
             file=str(folder),
-            fix=f"put a model.py with predict(request) there; looked for {looks_for()}",
+            fix="panglot new plain DIR writes a package to start from",
         )
     candidates = [script for script in scripts if _has_entry(script)] or [
         script for script in scripts if _has_routes(script)

@@ -61,7 +61,7 @@ def _json(content_type: str, body: Body, limits: Limits) -> Any:
     if media != JSON or parameters.get("charset", "utf-8").lower() != "utf-8":
         raise Failed(400, WRONG_TYPE)
     if len(body) > limits.json_bytes:
-        raise ClientError("the JSON body is larger than %d bytes" % limits.json_bytes, 413)
+        raise ClientError("the JSON body is larger than max_json, %d bytes" % limits.json_bytes, 413)
     try:
         return jsontext.loads(body, limits.json_depth)
     except ClientError:

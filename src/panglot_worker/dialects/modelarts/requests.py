@@ -68,7 +68,7 @@ def _unusable(media: str) -> str:
 
 def _json(body: Body, limits: Limits) -> Any:
     if len(body) > limits.json_bytes:
-        raise ClientError("the JSON body is larger than %d bytes" % limits.json_bytes, 413)
+        raise ClientError("the JSON body is larger than max_json, %d bytes" % limits.json_bytes, 413)
     try:
         return jsontext.loads(body, limits.json_depth)
     except ClientError as error:

@@ -115,7 +115,9 @@ def shown(value: Any, bodies: Bodies) -> Optional[Dict[str, Any]]:
         files = {name: field.type for name, field in value.items() if isinstance(field, File)}
         names = {name: value[name].name for name in files}
         fields = [name for name in value if name not in files]
-        return {"kind": "form", "files": files, "names": names, "fields": fields}
+        texts = {name: value[name] if isinstance(value[name], str) else json.dumps(value[name], default=str)
+                 for name in fields}  # fmt: skip
+        return {"kind": "form", "files": files, "names": names, "fields": fields, "values": texts}
     try:
         return {"kind": "json", "value": json.loads(codec.encode(value, "", bodies.limits, bodies.nan).body)}
     except (codec.EncodeError, ValueError):

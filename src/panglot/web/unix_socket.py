@@ -1,0 +1,45 @@
+"""Listening on a Unix socket: whoever may open its file may ask."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import socket
+import stat
+
+from panglot.errors import StartError
+
+
+def bind(path: str, backlog: int) -> socket.socket:
+    """Listen on a socket at this path, where nobody listens yet. Raises StartError."""
+    if not path:
+        raise StartError("--host unix: needs the path of a socket", fix="--host unix:/run/panglot.sock")
+    sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    try:
+        _remove_abandoned(path)
+        sock.bind(os.path.abspath(path))
+        sock.listen(backlog)
+    except OSError as error:
+        sock.close()
+        why = (error.strerror or str(error)).lower()
+        raise StartError(f"{path}: no socket can be made there: {why}", fix="name another --host unix:PATH") from None
+    sock.setblocking(False)
+    return sock
+
+
+def _remove_abandoned(path: str) -> None:
+    """Remove the file of a socket that nobody listens on any more, as a server that was killed leaves it."""
+    with contextlib.suppress(FileNotFoundError):
+        if stat.S_ISSOCK(os.stat(path).st_mode):
+            with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
+                try:
+                    probe.connect(path)
+                except ConnectionRefusedError:
+                    os.unlink(path)
+
+
+def remove(path: str) -> None:
+    """Remove the file of a socket of ours, which has stopped listening. An empty path names none."""
+    if path:
+        with contextlib.suppress(OSError):
+            os.unlink(path)
