@@ -166,8 +166,10 @@ def folder_of(name: str, path: Path) -> str:
 
 
 def test_there_are_no_cycles_between_folders() -> None:
-    """Wherever the import stands: in a function, or only for type checkers. `panglot` itself lends names of its rooms to
-    scripts, when they are first used, and gives all of them the version."""
+    """Wherever the import stands: in a function, or only for type checkers.
+
+    `panglot` itself lends names of its rooms to scripts, when they are first used, and gives all of them the version.
+    """
     files = {module_name(path): path for path in [*FRONT, *WORKER] if module_name(path) != "panglot"}
     graph: dict[str, set[str]] = {}
     for name, path in files.items():
