@@ -148,7 +148,8 @@ class Head(NamedTuple):
     accept_encoding: bytes = b""
 
     def pack(self) -> bytes:
-        return b"\0".join(self)
+        # The number of fields tells whether a request came with tensors.
+        return b"\0".join(self if self.form else self[:NATIVE_FIELDS])
 
     @classmethod
     def unpack(cls, raw: bytes) -> Head:
