@@ -9,8 +9,8 @@ import shutil
 import tempfile
 from typing import Any, Dict, List, Tuple
 
-from panglot_worker.dialects.paddle import protobuf
-from panglot_worker.dialects.paddle.inputs_of_model import Input
+from panglot_worker.runtimes import paddle_program
+from panglot_worker.runtimes.paddle_program import Input
 
 OLD, NEW = ".pdmodel", ".json"
 
@@ -70,7 +70,7 @@ def content(path: str) -> str:
         start = file.read(64)
         if start.lstrip()[:1] == b"{":
             return "json"
-        return "protobuf" if protobuf.is_program(start + file.read()) else "neither"
+        return "protobuf" if paddle_program.is_program(start + file.read()) else "neither"
 
 
 def _linked(path: str) -> str:
@@ -88,7 +88,7 @@ def inputs(path: str, new: bool) -> List[Input]:
         if new:
             return _of_json(path)
         with open(path, "rb") as file:
-            return protobuf.inputs(file.read())
+            return paddle_program.inputs(file.read())
     except (OSError, ValueError, LookupError, TypeError):
         return []
 

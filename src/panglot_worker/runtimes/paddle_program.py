@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Dict, Iterator, List, Tuple, Union
+from typing import Dict, List, NamedTuple, Tuple, Union
 
-from panglot_worker.dialects.paddle.inputs_of_model import Input
+from panglot_worker.runtimes.message import fields
+from panglot_worker.runtimes.message import inner as _message
+from panglot_worker.runtimes.message import text as _text
 
-VARINT, EIGHT_BYTES, BYTES, FOUR_BYTES = 0, 1, 2, 5
 TYPES = {
     0: "bool",
     1: "int16",
@@ -18,7 +19,14 @@ TYPES = {
     20: "uint8",
     21: "int8",
 }
-Field = Tuple[int, Union[int, memoryview]]
+
+
+class Input(NamedTuple):
+    """One input of a model: its exported shape, -1 where it is free, and its type."""
+
+    name: str
+    shape: Tuple[int, ...]
+    dtype: str
 
 
 def is_program(content: bytes) -> bool:
@@ -39,46 +47,6 @@ def inputs(content: bytes) -> List[Input]:
         if number == 4:
             fed += _fed(_message(value))
     return [variables[name] for name in fed]
-
-
-def fields(message: memoryview) -> Iterator[Field]:
-    """Number and value of each field of a message."""
-    at = 0
-    while at < len(message):
-        key, at = _varint(message, at)
-        kind = key & 7
-        if kind == VARINT:
-            value, at = _varint(message, at)
-            yield key >> 3, value
-            continue
-        if kind == BYTES:
-            size, at = _varint(message, at)
-        else:
-            size = {EIGHT_BYTES: 8, FOUR_BYTES: 4}.get(kind, -1)
-        if size < 0 or at + size > len(message):
-            raise ValueError("this is no protobuf message")
-        yield key >> 3, message[at : at + size]
-        at += size
-
-
-def _varint(message: memoryview, at: int) -> Tuple[int, int]:
-    number = shift = 0
-    while True:
-        byte = message[at]
-        number |= (byte & 127) << shift
-        at, shift = at + 1, shift + 7
-        if byte < 128:
-            return number, at
-
-
-def _message(value: Union[int, memoryview]) -> memoryview:
-    if isinstance(value, int):
-        raise ValueError("a number stands where a message should")
-    return value
-
-
-def _text(value: Union[int, memoryview]) -> str:
-    return str(_message(value), "utf-8")
 
 
 def _variable(message: memoryview) -> Tuple[str, Input]:

@@ -1,0 +1,118 @@
+"""What every runtime gives: the model's tensors, by name, type and shape, and a way to run it."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+from typing import Any, Dict, FrozenSet, List, NamedTuple, Optional, Sequence
+
+from panglot_worker.errors import ScriptError
+
+FREE = -1
+"""A dimension of any size, in a shape."""
+NUMPY = {
+    "BOOL": "bool", "UINT8": "uint8", "UINT16": "uint16", "UINT32": "uint32", "UINT64": "uint64",
+    "INT8": "int8", "INT16": "int16", "INT32": "int32", "INT64": "int64",
+    "FP16": "float16", "BF16": "float32", "FP32": "float32", "FP64": "float64", "BYTES": "object",
+}  # fmt: skip
+"""The type of numpy that holds each datatype. It has none for BF16; every value of that is one of float32 too."""
+DATATYPES = {name: datatype for datatype, name in NUMPY.items() if datatype != "BF16"}
+PIP = {"joblib": "scikit-learn", "paddle": "paddlepaddle"}
+"""What to install for a module of another name."""
+
+Arrays = Dict[str, Any]
+"""Arrays of numpy by name. An output that is a sequence is a list of them."""
+
+
+class ModelTensor(NamedTuple):
+    """An input or an output. `shape` is None where not even the number of dimensions is known."""
+
+    name: str
+    datatype: str
+    shape: Optional[List[int]]
+    sequence: bool = False
+    """Whether it is a list of such tensors."""
+
+
+class DeclaredInput(NamedTuple):
+    """What `panglot.toml` says about an input in its table `[[inputs]]`. Empty: nothing."""
+
+    name: str
+    datatype: str = ""
+    shape: Optional[List[int]] = None
+
+
+class ModelFile(NamedTuple):
+    """What a runtime opens, where it runs it, and what the package says of its inputs."""
+
+    path: str
+    device: str = ""
+    """`cpu`, `cuda:0`, or empty: what there is."""
+    threads: int = 1
+    inputs: Sequence[DeclaredInput] = ()
+    parameters: str = ""
+    """A second file, of formats that have two."""
+
+    @property
+    def name(self) -> str:
+        return os.path.basename(self.path)
+
+    @property
+    def wants_cuda(self) -> bool:
+        return self.device.startswith("cuda")
+
+    def error(self, problem: str, fix: str = "") -> ScriptError:
+        return ScriptError(problem, self.path, fix=fix)
+
+    def library(self, module: str) -> Any:
+        """Import what runs the file. Raises ScriptError that names it where it is not installed."""
+        try:
+            return importlib.import_module(module)
+        except ModuleNotFoundError as error:
+            if error.name != module.partition(".")[0]:
+                raise
+            package = PIP.get(error.name, error.name)
+            problem = "%s runs this file, and is not installed for %s" % (package, sys.executable)
+            raise self.error(problem, "pip install %s there, or name another --python" % package) from None
+
+    def no_cuda(self, library: str) -> ScriptError:
+        return self.error("--device %s: %s sees no CUDA device" % (self.device, library), "use --device cpu")
+
+
+class ModelRuntime:
+    """A loaded model. Everything runs on the worker's main thread."""
+
+    platform = ""
+    """By the convention of the Open Inference Protocol, `<project>_<format>`."""
+    casts = False
+    """Whether numbers of any type are taken: the file does not say which."""
+    any_name = False
+    """Whether the only input may be called anything: the file does not name it."""
+    labelled: FrozenSet[str] = frozenset()
+    """Outputs that are answered together with what their columns stand for: the file says it, and nothing else does."""
+    inputs: List[ModelTensor]
+    outputs: List[ModelTensor]
+
+    def __init__(self, file: ModelFile) -> None:
+        self.file = file
+
+    def run(self, arrays: Arrays, wanted: Sequence[str]) -> Arrays:
+        """The wanted outputs by name. Raises what the library raises."""
+        raise NotImplementedError
+
+    def labels(self, output: str) -> List[str]:
+        """What the columns of an output stand for; nothing where that is not known."""
+        return []
+
+
+def datatype_of(dtype: Any) -> str:
+    """The datatype of a type of numpy; text and objects are BYTES, and what has none is empty."""
+    return "BYTES" if dtype.kind in "OSU" else DATATYPES.get(dtype.name, "")
+
+
+def shown(shape: Optional[Sequence[int]]) -> str:
+    """A shape for people: `[N, 3, 224, 224]`."""
+    if shape is None:
+        return "[any shape]"
+    return "[%s]" % ", ".join(str(size) if size >= 0 else "N" if not at else "?" for at, size in enumerate(shape))

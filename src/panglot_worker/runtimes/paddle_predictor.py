@@ -1,0 +1,88 @@
+"""Folders that paddle.jit.save wrote, by Paddle's predictor."""
+
+from __future__ import annotations
+
+from typing import Any, Sequence, Tuple
+
+from panglot_worker.runtimes import paddle_files, paddle_program, probing
+from panglot_worker.runtimes.base import (
+    DATATYPES,
+    FREE,
+    NUMPY,
+    Arrays,
+    ModelFile,
+    ModelRuntime,
+    ModelTensor,
+    datatype_of,
+)
+
+
+class PaddlePredictor(ModelRuntime):
+    """One predictor. Two threads in one give silently wrong answers; here there is only one."""
+
+    platform = "paddle_inference"
+
+    def __init__(self, file: ModelFile) -> None:
+        super().__init__(file)
+        paddle = file.library("paddle")
+        self.inference = file.library("paddle.inference")
+        if file.wants_cuda and not paddle.device.is_compiled_with_cuda():
+            raise file.no_cuda("paddle")
+        program, new = self._program()
+        self.predictor = self._loaded(program)
+        self.inputs = [
+            ModelTensor(one.name, self._datatype(one), [int(size) for size in one.shape])
+            for one in paddle_files.inputs(program, new)
+        ]
+        self.outputs = [ModelTensor(name, "FP32", None) for name in self.predictor.get_output_names()]
+        self._look_at_outputs()
+
+    def _program(self) -> Tuple[str, bool]:
+        try:
+            return paddle_files.resolve(self.file.path, self.file.parameters)
+        except paddle_files.BadModel as error:
+            raise self.file.error(error.problem, error.fix) from None
+
+    def _loaded(self, program: str) -> Any:
+        config = self.inference.Config(program, self.file.parameters)
+        if self.file.wants_cuda:
+            config.enable_use_gpu(256, 0)
+        else:
+            config.disable_gpu()
+            config.set_cpu_math_library_num_threads(self.file.threads)
+        config.disable_glog_info()
+        try:
+            return self.inference.create_predictor(config)
+        except Exception as error:
+            lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+            said = lines[-1][:300] if lines else type(error).__name__
+            raise self.file.error("paddle cannot load it: %s" % said, "export it again by paddle.jit.save") from None
+
+    def _datatype(self, one: paddle_program.Input) -> str:
+        if one.dtype not in DATATYPES:
+            raise self.file.error("its input %s has the type %s, which cannot be sent" % (one.name, one.dtype))
+        return DATATYPES[one.dtype]
+
+    def _look_at_outputs(self) -> None:
+        """Run made-up inputs once: only a result says what the outputs are."""
+        trial = probing.found(self)
+        if trial is None:
+            return
+        found = self.run(trial.arrays(self.inputs, 1), [one.name for one in self.outputs])
+        free = all(one.shape and one.shape[0] == FREE for one in self.inputs)
+        self.outputs = [
+            ModelTensor(name, datatype_of(array.dtype), [FREE, *array.shape[1:]] if free else list(array.shape))
+            for name, array in found.items()
+        ]
+
+    def run(self, arrays: Arrays, wanted: Sequence[str]) -> Arrays:
+        """The wanted outputs. Raises what Paddle raises."""
+        import numpy
+
+        for one in self.inputs:
+            handle = self.predictor.get_input_handle(one.name)
+            array = numpy.ascontiguousarray(arrays[one.name], NUMPY[one.datatype])
+            handle.reshape(list(array.shape))
+            handle.copy_from_cpu(array)
+        self.predictor.run()
+        return {name: self.predictor.get_output_handle(name).copy_to_cpu() for name in wanted}

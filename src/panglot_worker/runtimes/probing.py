@@ -1,0 +1,68 @@
+"""Inputs made up from what a model says it takes: to see what it gives, and whether rows may share a run."""
+
+from __future__ import annotations
+
+from typing import Any, List, NamedTuple, Optional
+
+from panglot_worker.runtimes.base import FREE, NUMPY, Arrays, ModelRuntime, ModelTensor
+
+SIZES = (8, 1, 32, 64, 224)
+"""What free dimensions are tried with, the first that the model runs with."""
+HIGHEST = (9, 1)
+"""Whole numbers may be places in a table: they are kept small, and smaller where the model fails with them."""
+
+
+class Trial(NamedTuple):
+    """How inputs are made up: the size of free dimensions, and the largest whole number."""
+
+    size: int = SIZES[0]
+    highest: int = HIGHEST[0]
+
+    def arrays(self, inputs: List[ModelTensor], rows: int, seed: int = 7) -> Arrays:
+        """Inputs of so many rows, each row another."""
+        import numpy
+
+        numbers = numpy.random.RandomState(seed)
+        return {one.name: self._array(one, rows, numbers) for one in inputs}
+
+    def _array(self, one: ModelTensor, rows: int, numbers: Any) -> Any:
+        import numpy
+
+        shape = tuple(self._size(size, at, rows) for at, size in enumerate(one.shape or ()))
+        if one.datatype == "BYTES":
+            texts = numbers.randint(0, self.highest + 1, shape)
+            return numpy.array(texts).astype(str).astype(object)
+        if one.datatype == "BOOL":
+            return numbers.randint(0, 2, shape).astype(bool)
+        if one.datatype == "UINT8":
+            return numbers.randint(0, 256, shape).astype("uint8")
+        if "INT" in one.datatype:
+            return numpy.array(numbers.randint(0, self.highest + 1, shape)).astype(NUMPY[one.datatype])
+        return numpy.array(numbers.standard_normal(shape)).astype(NUMPY[one.datatype])
+
+    def _size(self, size: int, axis: int, rows: int) -> int:
+        if size != FREE:
+            return size
+        return rows if axis == 0 else self.size
+
+
+def can_be_made(inputs: List[ModelTensor]) -> bool:
+    return all(one.shape is not None and one.datatype in NUMPY and not one.sequence for one in inputs)
+
+
+def found(model: ModelRuntime) -> Optional[Trial]:
+    """The first way to make up inputs that the model runs with; None where there is none."""
+    if not can_be_made(model.inputs):
+        return None
+    free = any(size == FREE for one in model.inputs for size in (one.shape or ())[1:])
+    whole = any("INT" in one.datatype or one.datatype == "BYTES" for one in model.inputs)
+    names = [one.name for one in model.outputs]
+    for size in SIZES if free else SIZES[:1]:
+        for highest in HIGHEST if whole else HIGHEST[:1]:
+            trial = Trial(size, highest)
+            try:
+                model.run(trial.arrays(model.inputs, 1), names)
+            except Exception:
+                continue
+            return trial
+    return None

@@ -1,0 +1,183 @@
+"""Whether rows of several requests may share a run of a model, and how many: proven and measured, never believed.
+
+A free first dimension proves nothing. A model that subtracts the mean of its batch has one, and gives every request
+an answer that depends on its neighbours.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import Any, Callable, List, NamedTuple, Optional
+
+from panglot_worker.errors import described
+from panglot_worker.runtimes import probing
+from panglot_worker.runtimes.base import FREE, Arrays, ModelRuntime
+from panglot_worker.runtimes.rows import Feed, NotByRows, run_together
+
+ROWS = 5
+TOLERANCES = {"float16": 2e-3, "float32": 1e-5, "float64": 1e-9}
+"""How far an answer among others may be from that alone, in parts of the output's largest value. docs/models.md."""
+OF_BF16 = 2e-2
+GAIN = 1.25
+"""How many times cheaper a row must be among many than alone, for requests to share runs."""
+SLOW = 0.1
+"""Seconds one row takes from which on fewer rows are measured."""
+FEW = 4
+SLICE = 32
+"""Rows in one run, at least, for requests that bring many."""
+
+
+class RowVerdict(NamedTuple):
+    """`rows`: the most that requests share a run with; 0: none. `sliced`: the most rows of one run; 0: any."""
+
+    rows: int
+    sliced: int
+    why: str
+
+
+def verdict(model: ModelRuntime, most: int, example: Optional[Arrays] = None) -> RowVerdict:
+    """Whether, and by how many, rows may share a run; `example` are inputs that the package gives, if it does."""
+    reason = _cannot(model)
+    if reason:
+        return RowVerdict(0, 0, reason)
+    rows = _given_rows(example) or _made_rows(model, example)
+    if rows is None:
+        return RowVerdict(0, 0, "no inputs could be made up that it runs with; a request.json beside it would help")
+    try:
+        reason = differences(model, rows)
+    except Exception as error:
+        reason = "it fails on %d rows (%s)" % (ROWS, described(error)[:200])
+    if reason:
+        return RowVerdict(0, 0, reason)
+    return _measured(model, rows, most)
+
+
+def _cannot(model: ModelRuntime) -> str:
+    """What the model says of itself that leaves nothing to prove; empty where there is something."""
+    for one in model.inputs:
+        if one.sequence:
+            return "its input %s is a sequence" % one.name
+        if one.shape is None:
+            return "the shape of its input %s is not known" % one.name
+        if not one.shape:
+            return "its input %s is a single value" % one.name
+        if one.shape[0] != FREE:
+            return "the first dimension of its input %s is fixed, %d" % (one.name, one.shape[0])
+    return "" if model.inputs else "it has no inputs"
+
+
+def _given_rows(example: Optional[Arrays]) -> Optional[Arrays]:
+    """The rows of an example, where they are several and not all alike."""
+    if not example or any(len(array) < 2 for array in example.values()):
+        return None
+    rows = {name: array[:ROWS] for name, array in example.items()}
+    return rows if _are_distinct(rows) else None
+
+
+def _made_rows(model: ModelRuntime, example: Optional[Arrays]) -> Optional[Arrays]:
+    """Rows made up: as the example's where there is one, else as the model runs with."""
+    if not probing.can_be_made(model.inputs):
+        return None
+    if example:
+        shaped = [one._replace(shape=[FREE, *example[one.name].shape[1:]]) for one in model.inputs]
+        rows = probing.Trial().arrays(shaped, ROWS)
+    else:
+        trial = probing.found(model)
+        if trial is None:
+            return None
+        rows = trial.arrays(model.inputs, ROWS)
+    return rows if _are_distinct(rows) else None
+
+
+def _are_distinct(rows: Arrays) -> bool:
+    count = len(next(iter(rows.values())))
+    alone = [tuple(str(array[at : at + 1].tolist()) for array in rows.values()) for at in range(count)]
+    return len(set(alone)) >= min(count, 2)
+
+
+# The proof
+
+
+def differences(model: ModelRuntime, rows: Arrays) -> str:
+    """How rows together are answered otherwise than alone; empty where they are not. Raises what the model raises."""
+    names = tuple(one.name for one in model.outputs)
+    count = len(next(iter(rows.values())))
+    single = [Feed({name: array[at : at + 1] for name, array in rows.items()}, names) for at in range(count)]
+    alone = [model.run(feed.arrays, names) for feed in single]
+    again = model.run(single[0].arrays, names)
+    for name in names:
+        if not same(again[name], alone[0][name], tolerance(model, name, alone[0][name])):
+            return "it answers the same row differently from run to run (%s)" % name
+    for order in (list(range(count)), [at % count for at in range(SLICE - 1, -1, -1)]):
+        try:
+            together = run_together(model, [single[at] for at in order], len(order))
+        except NotByRows as error:
+            return str(error)
+        for at, answer in zip(order, together):
+            for name in names:
+                if not same(answer[name], alone[at][name], tolerance(model, name, alone[at][name])):
+                    return "rows together are answered otherwise than alone (%s)" % name
+    return ""
+
+
+def tolerance(model: ModelRuntime, name: str, array: Any) -> float:
+    """How far two answers of an output may be apart; 0: not at all."""
+    if any(one.name == name and one.datatype == "BF16" for one in model.outputs):
+        return OF_BF16
+    return TOLERANCES.get(str(getattr(array, "dtype", "")), 0.0)
+
+
+def same(one: Any, other: Any, within: float) -> bool:
+    """Whether two outputs are alike, up to a part of the largest value."""
+    import numpy
+
+    if type(one) is list or type(other) is list:
+        return (
+            type(one) is type(other) and len(one) == len(other) and all(same(*two, within) for two in zip(one, other))
+        )
+    if one.shape != other.shape or one.dtype != other.dtype:
+        return False
+    if not within:
+        return bool((one == other).all())
+    finite = other[numpy.isfinite(other)]
+    largest = float(numpy.abs(finite).max()) if finite.size else 0.0
+    return bool(numpy.allclose(one, other, rtol=within, atol=within * largest, equal_nan=True))
+
+
+# The measurement
+
+
+def _measured(model: ModelRuntime, rows: Arrays, most: int) -> RowVerdict:
+    """What a row costs alone and among many, and what follows from it."""
+    names = tuple(one.name for one in model.outputs)
+    single = {name: array[:1] for name, array in rows.items()}
+    alone = _seconds(lambda: model.run(single, names), 7)
+    count = max(2, min(most, SLICE) if alone < SLOW else FEW)
+    many = _repeated(rows, count)
+    among = _seconds(lambda: model.run(many, names), 3) / count
+    costs = "a row takes %s alone and %s among %d" % (_shown(alone), _shown(among), count)
+    if most < 2:
+        return RowVerdict(0, SLICE, "--max-batch is 1")
+    if alone < GAIN * among:
+        return RowVerdict(0, max(SLICE, most), "%s: nothing is gained" % costs)
+    return RowVerdict(most, most, "rows together are answered as alone, and %s" % costs)
+
+
+def _repeated(rows: Arrays, count: int) -> Arrays:
+    import numpy
+
+    return {name: numpy.concatenate([array] * (count // len(array) + 1))[:count] for name, array in rows.items()}
+
+
+def _seconds(call: Callable[[], Any], times: int) -> float:
+    """The median time of a call."""
+    taken: List[float] = []
+    for _ in range(times):
+        started = time.perf_counter()
+        call()
+        taken.append(time.perf_counter() - started)
+    return sorted(taken)[times // 2]
+
+
+def _shown(seconds: float) -> str:
+    return "%.3g ms" % (seconds * 1e3) if seconds >= 1e-3 else "%.3g us" % (seconds * 1e6)

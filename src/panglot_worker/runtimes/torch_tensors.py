@@ -1,0 +1,81 @@
+"""What the two formats of PyTorch share: arrays in, a module's call, arrays out by name."""
+
+from __future__ import annotations
+
+from typing import Any, Dict, List, Sequence
+
+from panglot_worker.runtimes import probing
+from panglot_worker.runtimes.base import DATATYPES, FREE, Arrays, ModelFile, ModelRuntime, ModelTensor, datatype_of
+
+
+class TorchModule(ModelRuntime):
+    """A module that is called with tensors."""
+
+    def __init__(self, file: ModelFile) -> None:
+        super().__init__(file)
+        self.torch = file.library("torch")
+        self.torch.set_num_threads(file.threads)
+        if file.wants_cuda and not self.torch.cuda.is_available():
+            raise file.no_cuda("torch")
+        # Only one device is visible to this worker, whatever its number.
+        self.device = "cuda:0" if file.wants_cuda else "cpu"
+        self.outputs = []
+
+    def called(self, tensors: List[Any]) -> Any:
+        """What the module returns for its inputs, in their order."""
+        raise NotImplementedError
+
+    def run(self, arrays: Arrays, wanted: Sequence[str]) -> Arrays:
+        """The wanted outputs. Raises what torch raises."""
+        with self.torch.inference_mode():
+            found = self.called([self._tensor(one, arrays[one.name]) for one in self.inputs])
+            outputs = named(found)
+            return {name: self._array(outputs[name]) for name in wanted or outputs}
+
+    def _tensor(self, one: ModelTensor, array: Any) -> Any:
+        if not array.flags.writeable or not array.flags.c_contiguous:
+            array = array.copy()
+        tensor = self.torch.from_numpy(array).to(self.device)
+        return tensor.bfloat16() if one.datatype == "BF16" else tensor
+
+    def _array(self, tensor: Any) -> Any:
+        tensor = tensor.detach().cpu()
+        return (tensor.float() if tensor.dtype is self.torch.bfloat16 else tensor).numpy()
+
+    def look_at_outputs(self) -> None:
+        """Run made-up inputs once: only a result says what the outputs are. Raises ScriptError where that fails."""
+        trial = probing.found(self)
+        if trial is None:
+            return
+        self.outputs = [
+            ModelTensor(name, self._datatype(name, trial), _shape(self.inputs, array.shape))
+            for name, array in self.run(trial.arrays(self.inputs, 1), ()).items()
+        ]
+
+    def _datatype(self, name: str, trial: probing.Trial) -> str:
+        arrays = trial.arrays(self.inputs, 1)
+        with self.torch.inference_mode():
+            found = named(self.called([self._tensor(one, arrays[one.name]) for one in self.inputs]))[name]
+        return "BF16" if found.dtype is self.torch.bfloat16 else datatype_of(self._array(found).dtype)
+
+
+def named(found: Any) -> Dict[str, Any]:
+    """What a module returned, by name: a dict's keys, or output, or output_0 and so on."""
+    if isinstance(found, dict):
+        return {str(name): value for name, value in found.items()}
+    if isinstance(found, (list, tuple)):
+        fields = getattr(found, "_fields", None)
+        return {fields[at] if fields else "output_%d" % at: value for at, value in enumerate(found)}
+    return {"output": found}
+
+
+def torch_datatype(dtype: Any) -> str:
+    """The datatype of a type of torch; empty where there is none."""
+    name = str(dtype).partition(".")[2]
+    return "BF16" if name == "bfloat16" else DATATYPES.get(name, "")
+
+
+def _shape(inputs: List[ModelTensor], shape: Sequence[int]) -> List[int]:
+    """The shape of an output whose first dimension follows the inputs' where that is free."""
+    free = bool(shape) and all(one.shape and one.shape[0] == FREE for one in inputs)
+    return [FREE, *shape[1:]] if free else list(shape)
