@@ -309,6 +309,35 @@ MEGFLOW_BYTES = Platform(
 )
 
 
+# model files
+
+
+def order_as_text(order: Order) -> Asked:
+    return Asked("/predict", as_json({"input": [json.dumps(order)]}))
+
+
+BARE = Platform(
+    name="bare",
+    package="bare",
+    ask=order_as_text,
+    answer=lambda number, twice: Form(200, JSON, {"predict": [[number, twice]]}),
+    batches=True,
+    broken=Asked("/predict", b"{"),
+    undecodable=neutral(400, "bad_request"),
+    unauthorized=neutral(401, "unauthorized"),
+    too_large=neutral(413, "body_too_large"),
+    timeout=neutral(504, "timeout"),
+    failed=neutral(500, "script_error"),
+    died=neutral(500, "worker_died"),
+    poisonous=neutral(422, "poisonous"),
+    nan=Form(200, JSON, {"predict": [[1, None]]}, WARNED),
+    unknown=neutral(404, "not_found"),
+    wrong_method=neutral(405, "method_not_allowed"),
+    loading=neutral(503, "loading"),
+    queue_full=neutral(503, "queue_full"),
+)
+
+
 # acme, which comes from outside
 
 
@@ -344,5 +373,5 @@ OUTSIDE = Platform(
 
 PLATFORMS = (
     PLAIN_DIALECT, TIINFER, MODELARTS, MODELARTS_ROWS, EVALS, PADDLE, PADDLE_SERVING, MEGFLOW_IMAGE, MEGFLOW_BYTES,
-    OUTSIDE,
+    BARE, OUTSIDE,
 )  # fmt: skip

@@ -129,7 +129,18 @@ class Nothing:
         return OCTETS, b""
 
 
-Body = Json | Whole | Form | Nothing
+@dataclass(frozen=True)
+class Zeros:
+    """So many bytes, all of them zero: an array that anyone can send."""
+
+    size: int
+    type: str = OCTETS
+
+    def encoded(self) -> tuple[str, bytes]:
+        return self.type, bytes(self.size)
+
+
+Body = Json | Whole | Form | Nothing | Zeros
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ import json
 import shlex
 from typing import Any
 
-from panglot.asking.base import JSON, Ask, Base64, Body, File, Form, Nothing, Whole, media_type
+from panglot.asking.base import JSON, Ask, Base64, Body, File, Form, Nothing, Whole, Zeros, media_type
 from panglot.settings.loopback import UNIX
 
 LONGEST = 160
@@ -41,6 +41,8 @@ def _body(body: Body) -> tuple[str, str]:
     if isinstance(body, Whole):
         header = f"Content-Type: {body.type or media_type(body.file)}"
         return "", f" -H {shlex.quote(header)} --data-binary {shlex.quote(f'@{body.file}')}"
+    if isinstance(body, Zeros):
+        return f"head -c {body.size} /dev/zero | ", f" -H 'Content-Type: {body.type}' --data-binary @-"
     header = f" -H 'Content-Type: {JSON}'"
     text, files = _json(body.value)
     if not files:

@@ -48,11 +48,11 @@ def find(name: str) -> Dialect:
 
 def fallback() -> Dialect:
     """The dialect that takes what no other recognises, and says what is missing instead of saying no."""
-    return next(dialect for dialect in known().values() if _is_fallback(dialect))
+    return next(dialect for dialect in known().values() if _says(dialect, "FALLBACK"))
 
 
-def _is_fallback(dialect: Dialect) -> bool:
-    return bool(getattr(dialect.load("detect"), "FALLBACK", False))
+def _says(dialect: Dialect, word: str) -> bool:
+    return bool(getattr(dialect.load("detect"), word, False))
 
 
 # From a path to a package
@@ -72,11 +72,17 @@ def discover(path: Path, dialect: str = "", given: Mapping[str, Any] | None = No
         return _insist(forced, where, given or {})
     last = fallback()
     others = [candidate for candidate in known().values() if candidate.name != last.name]
-    recognised = [package for candidate in others if (package := _detect(candidate, where, given or {})) is not None]
+    modest = [candidate for candidate in others if _says(candidate, "YIELDS")]
+    recognised = _recognised([candidate for candidate in others if candidate not in modest], where, given or {})
+    recognised = recognised or _recognised(modest, where, given or {})
     if len(recognised) > 1:
         what = " or ".join(f"{package.dialect} ({package.reasons[0]})" for package in recognised)
         raise StartError(f"this could be {what}", file=str(path), fix=f"say which: --dialect {recognised[0].dialect}")
     return recognised[0] if recognised else _insist(last, where, given or {})
+
+
+def _recognised(dialects: list[Dialect], path: Path, given: Mapping[str, Any]) -> list[Package]:
+    return [package for dialect in dialects if (package := _detect(dialect, path, given)) is not None]
 
 
 def _detect(dialect: Dialect, path: Path, given: Mapping[str, Any]) -> Package | None:

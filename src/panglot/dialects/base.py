@@ -2,7 +2,8 @@
 
 A dialect is a folder of modules. Two are required, the rest are optional:
 
-    detect.py      LOOKS_FOR, detect(path) or detect(path, given), arrange(package, settings), FALLBACK
+    detect.py      LOOKS_FOR, detect(path) or detect(path, given), arrange(package, settings); FALLBACK: asked last;
+                   YIELDS: asked only for what no other recognises, such as files that are weights beside a script
     contract.py    contract(package, settings)
     ask.py         ask(about, given)
     settings.py    Settings, a subclass of panglot.settings.Settings; TABLES

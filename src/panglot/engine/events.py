@@ -31,6 +31,8 @@ def note(worker: Worker, event: dict[str, Any], metrics: Metrics, about: dict[st
         log.warning(message, event["items"], event["message"], event["failed"], error, extra=about)
     elif kind == "report":
         worker.report = event["report"]
+    elif kind == "note":
+        log.info("%s", event["message"], extra=about)
     elif kind == "warning":
         text = event.get("traceback", "")
         log.warning("%s%s", event["message"], f"\n{text}" if text else "", extra=about)

@@ -75,7 +75,7 @@ NEUTRAL = (
 )
 
 
-ASKING = ("example", "request_types", "request_schema", "autolog")
+ASKING = ("example", "request_types", "request_schema", "autolog", "bytes")
 """What tools need to know of a script to send it requests and to report on it: see `panglot.asking`."""
 
 

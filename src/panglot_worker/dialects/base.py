@@ -191,6 +191,10 @@ class Dialect:
         """Write a line to the server's log, for whoever runs it."""
         self.port.tell(wire.EVENT, {"type": "warning", "message": message})
 
+    def note(self, message: str) -> None:
+        """Write a line to the server's log that needs nobody's attention."""
+        self.port.tell(wire.EVENT, {"type": "note", "message": message})
+
     def count(self, series: str, delta: float = 1) -> None:
         """Add to a counter of `/metrics`: one of the contract's, or of `panglot.metrics`, with its labels."""
         self.port.tell(wire.METRIC, {series: delta})

@@ -1,0 +1,1 @@
+"""Model files without a script, as the front knows them."""

@@ -1,0 +1,22 @@
+"""How an input becomes a request: JSON as it is, a picture or an array (.npy) as the whole body."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from panglot.asking.base import OCTETS, About, Ask, Given, Json, Whole, Zeros
+from panglot.asking.curl import LONGEST
+
+
+def ask(about: About, given: Given) -> Ask:
+    return Ask(about.path, Json(given.value) if given.file is None else Whole(given.file))
+
+
+def example(about: About, folder: Path) -> Ask | None:
+    """The request to show: the worker's example where a line holds it, else zeros where the model takes one array."""
+    shown = about.api.get("example") or {}
+    if shown.get("kind") == "json" and len(json.dumps(shown["value"], separators=(",", ":"))) < LONGEST:
+        return None
+    size = about.api.get("bytes")
+    return Ask(about.path, Zeros(int(size), OCTETS)) if size and shown.get("kind") != "file" else None

@@ -1,0 +1,74 @@
+"""`[[inputs]]` of a panglot.toml: what a file does not say about its inputs, and how pictures become numbers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from panglot.errors import StartError
+from panglot.settings import suggestion, tomlfile
+from panglot.settings.tomlfile import TomlFile
+
+TABLE = "inputs"
+DATATYPES = (
+    "BOOL", "UINT8", "UINT16", "UINT32", "UINT64", "INT8", "INT16", "INT32", "INT64", "FP16", "BF16", "FP32", "FP64",
+    "BYTES",
+)  # fmt: skip
+KEYS = {
+    "name": "text",
+    "datatype": f"one of {', '.join(DATATYPES)}",
+    "shape": "a list of whole numbers, -1 for any size",
+    "picture": "true or false",
+    "scale": "a number that every colour value is multiplied with",
+    "mean": "a list of numbers, one for each colour",
+    "std": "a list of numbers other than 0, one for each colour",
+    "colours": "rgb, bgr or grey",
+}
+"""Every key of the table, and what it must be."""
+EXAMPLE = '[[inputs]] name = "x", datatype = "FP32", shape = [-1, 4]'
+
+
+def read(config: Path | None, kind: str, model: Path) -> list[dict[str, Any]]:
+    """The declared inputs. Raises StartError for what is none, and where a file needs some that are not there."""
+    file = tomlfile.read(config) if config is not None else None
+    inputs: Any = file.table.get(TABLE, []) if file is not None else []
+    if file is not None:
+        _check(file, inputs)
+    if kind == "torchscript" and not (inputs and all("shape" in one and "datatype" in one for one in inputs)):
+        raise StartError(
+            "a TorchScript file does not say what it takes",
+            file=str(model),
+            fix=f"declare each input in a panglot.toml beside it: {EXAMPLE}",
+        )
+    return [dict(one) for one in inputs]
+
+
+def _check(file: TomlFile, inputs: Any) -> None:
+    if not isinstance(inputs, list) or not all(isinstance(one, dict) for one in inputs):
+        raise file.error("inputs is a list of tables", TABLE, fix=EXAMPLE)
+    for one in inputs:
+        for key, value in one.items():
+            if key not in KEYS:
+                raise file.error(f"unknown key '{key}' in [[inputs]]", TABLE, fix=suggestion(key, KEYS))
+            if not _fits(key, value):
+                raise file.error(f"{key} in [[inputs]] must be {KEYS[key]}", TABLE)
+        if "name" not in one:
+            raise file.error("an input in [[inputs]] has no name", TABLE, fix=EXAMPLE)
+    names = [one["name"] for one in inputs]
+    if len(set(names)) < len(names):
+        raise file.error("two inputs in [[inputs]] have the same name", TABLE)
+
+
+def _fits(key: str, value: Any) -> bool:
+    if key == "shape":
+        return isinstance(value, list) and all(type(size) is int and size >= -1 for size in value)
+    if key in ("mean", "std"):
+        numbers = isinstance(value, list) and all(type(one) in (int, float) for one in value)
+        return numbers and (key == "mean" or all(value))
+    if key == "picture":
+        return isinstance(value, bool)
+    if key == "scale":
+        return type(value) in (int, float)
+    if key == "datatype":
+        return value in DATATYPES
+    return value in ("rgb", "bgr", "grey") if key == "colours" else isinstance(value, str) and bool(value)

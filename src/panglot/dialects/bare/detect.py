@@ -1,0 +1,91 @@
+"""Model files without a script: ONNX, TorchScript, torch.export, SavedModel, Paddle, sklearn, XGBoost, LightGBM."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from panglot.dialects.bare import declared, files
+from panglot.errors import StartError, near
+from panglot.package import Package, config_beside
+from panglot.source import bound_elsewhere, functions, parse
+
+LOOKS_FOR = (
+    "one model file (.onnx, .pt, .pt2, .joblib, .pkl, .ubj, .bst, .lgb) or a folder with one and no script, "
+    "a SavedModel, or a Paddle model with its .pdiparams"
+)
+YIELDS = True
+"""A model file beside another dialect's script, or its configuration, is that one's weights."""
+ENTRIES = ("Model", "predict", "predict_batch")
+KINDS = {
+    "onnx": ("ONNX", "onnxruntime"),
+    "torchscript": ("TorchScript", "torch"),
+    "pt2": ("torch.export", "torch"),
+    "savedmodel": ("SavedModel", "tensorflow"),
+    "paddle": ("Paddle inference", "paddlepaddle"),
+    "sklearn": ("a pickled estimator", "scikit-learn"),
+    "xgboost": ("XGBoost", "xgboost"),
+    "lightgbm": ("LightGBM", "lightgbm"),
+}
+"""What each kind is called, and what runs it."""
+PICKLED = "loading a pickle runs whatever code is in it: serve only files whose origin you trust"
+
+
+def detect(path: Path) -> Package | None:
+    """The package, None when it is none of ours, StartError when it is ours but cannot work."""
+    found = files.of_file(path) if path.is_file() else _only(path)
+    if found is None:
+        return None
+    if found.kind not in ("savedmodel", "paddle"):
+        files.check(found.path, found.kind)
+    folder = found.path if found.kind == "savedmodel" else found.path.parent
+    config = config_beside(folder / "model")
+    kind, library = KINDS[found.kind]
+    inputs = declared.read(config, found.kind, found.path)
+    return Package(
+        name=_name(path, found),
+        folder=folder,
+        script=found.path,
+        dialect="bare",
+        entry=f"the model, run by {library}",
+        reasons=(f"{found.path.name} is a model file ({kind})", "no script: it is served as it is"),
+        problems=(f"{found.path.name}: {PICKLED}",) if found.kind == "sklearn" else (),
+        config=config,
+        options={"kind": found.kind, "parameters": str(found.parameters or ""), "inputs": inputs},
+        facts={"format": (kind,), "runs with": (library,), "declared input": [_shown(one) for one in inputs]},
+    )
+
+
+def _only(folder: Path) -> files.Found | None:
+    """The only model in a folder without a script. Raises StartError where there are several."""
+    models = files.in_folder(folder)
+    if not models or any(_is_script(script) for script in sorted(folder.glob("*.py"))):
+        return None
+    if len(models) > 1:
+        names = ", ".join(one.path.name for one in models[:-1]) + " and " + models[-1].path.name
+        fix = f"name one: panglot serve {near(str(models[0].path))}"
+        raise StartError(f"{names} could each be the model", file=str(folder), fix=fix)
+    return models[0]
+
+
+def _is_script(script: Path) -> bool:
+    """Whether a file may be a script to serve; one that cannot be read may be, and is told of as such."""
+    if script.name == "model.py":
+        return True
+    try:
+        tree = parse(script)
+    except StartError:
+        return True
+    classes = {getattr(node, "name", "") for node in tree.body}
+    return any(name in classes or name in functions(tree.body) or name in bound_elsewhere(tree) for name in ENTRIES)
+
+
+def _name(path: Path, found: files.Found) -> str:
+    """What the package is called: the folder a user points at, or the file without its ending."""
+    if path.is_dir() or found.kind == "savedmodel":
+        folder = found.path if found.kind == "savedmodel" else path
+        return folder.parent.name if folder.name.isdigit() and folder.parent.name else folder.name
+    return found.path.stem
+
+
+def _shown(one: dict[str, object]) -> str:
+    return ", ".join(f"{key} {value}" for key, value in one.items())

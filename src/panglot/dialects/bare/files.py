@@ -1,0 +1,119 @@
+"""Which files and folders are models, told by their names and first bytes."""
+
+from __future__ import annotations
+
+import zipfile
+from dataclasses import dataclass
+from pathlib import Path
+
+from panglot.errors import StartError
+
+LFS = b"version https://git-lfs"
+ENDINGS = {
+    ".onnx": "onnx",
+    ".pt2": "pt2",
+    ".pt": "torchscript",
+    ".pth": "torchscript",
+    ".torchscript": "torchscript",
+    ".joblib": "sklearn",
+    ".pkl": "sklearn",
+    ".pickle": "sklearn",
+    ".ubj": "xgboost",
+    ".xgb": "xgboost",
+    ".bst": "xgboost",
+    ".json": "xgboost",
+    ".lgb": "lightgbm",
+    ".txt": "lightgbm",
+}
+"""The kind of a file by its ending; `kind_of` looks at the contents of those that may be anything."""
+PROGRAMS = (".json", ".pdmodel")
+PARAMETERS = ".pdiparams"
+SAVED_MODEL = ("saved_model.pb", "saved_model.pbtxt")
+OF_XGBOOST = (b'{"learner"', b'{"version"', b"{L", b"binf")
+OF_LIGHTGBM = b"tree\n"
+
+
+@dataclass(frozen=True)
+class Found:
+    """A model: what it is named by, its kind as the worker knows it, and a second file of formats that have two."""
+
+    path: Path
+    kind: str
+    parameters: Path | None = None
+
+
+def of_file(path: Path) -> Found | None:
+    """The model that a file is; None where it is none. Raises StartError for one that cannot be loaded."""
+    if path.name in SAVED_MODEL:
+        return Found(path.parent, "savedmodel")
+    paddle = _paddle(path)
+    if paddle is not None:
+        return paddle
+    kind = kind_of(path)
+    if not kind:
+        return None
+    check(path, kind)
+    return Found(path, kind)
+
+
+def in_folder(folder: Path) -> list[Found]:
+    """All models in a folder itself, or in its only version folder."""
+    if any((folder / name).is_file() for name in SAVED_MODEL):
+        return [Found(folder, "savedmodel")]
+    programs = {path.with_suffix("") for path in folder.glob(f"*{PARAMETERS}")}
+    found = [one for stem in sorted(programs) if (one := _paddle(stem.with_suffix(PARAMETERS))) is not None]
+    for path in sorted(folder.iterdir()):
+        if path.is_file() and path.with_suffix("") not in programs and kind_of(path):
+            found.append(Found(path, kind_of(path)))
+    return found
+
+
+def kind_of(path: Path) -> str:
+    """The kind of a model file; empty for a file that is none."""
+    kind = ENDINGS.get(path.suffix.lower(), "")
+    if kind not in ("xgboost", "lightgbm"):
+        return kind
+    with path.open("rb") as file:
+        start = file.read(64).lstrip()
+    if start.startswith(OF_LIGHTGBM):
+        return "lightgbm"
+    named = path.suffix.lower() in (".ubj", ".xgb", ".bst", ".lgb")
+    return kind if named or start.startswith(OF_XGBOOST[:2]) else ""
+
+
+def _paddle(path: Path) -> Found | None:
+    """The model whose program or parameters a file is, where both lie side by side."""
+    if path.suffix not in (*PROGRAMS, PARAMETERS):
+        return None
+    parameters = path.with_suffix(PARAMETERS)
+    program = next((path.with_suffix(end) for end in PROGRAMS if path.with_suffix(end).is_file()), None)
+    if program is None or not parameters.is_file():
+        return None
+    return Found(program, "paddle", parameters)
+
+
+def check(path: Path, kind: str) -> None:
+    """Raise StartError for a file that is known not to work before anything loads it."""
+    with path.open("rb") as file:
+        start = file.read(64)
+    if not start:
+        raise StartError("the file is empty", file=str(path), fix="copy or export it again")
+    if start.startswith(LFS):
+        raise StartError("this is only a pointer of git LFS, not the model", file=str(path), fix="run git lfs pull")
+    if kind in ("torchscript", "pt2"):
+        _check_archive(path, kind)
+
+
+def _check_archive(path: Path, kind: str) -> None:
+    try:
+        with zipfile.ZipFile(path) as archive:
+            names = archive.namelist()
+    except zipfile.BadZipFile:
+        fix = "copy or save it again; weights alone need a script that builds their model"
+        raise StartError("this is no whole archive of torch", file=str(path), fix=fix) from None
+    if kind == "torchscript" and not any("/code/" in name for name in names):
+        raise StartError(
+            "this file holds weights and no model to run them",
+            file=str(path),
+            fix="save the model by torch.jit.script(model).save(...), or serve a script that builds it",
+        )

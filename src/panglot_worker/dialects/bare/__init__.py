@@ -1,0 +1,107 @@
+"""Model files without a script: what they take and give is in the file, and `runtimes` runs it."""
+
+from __future__ import annotations
+
+import os
+from typing import Any, Callable, Dict, List, Optional, Sequence
+
+from panglot_worker.bodies import codec
+from panglot_worker.dialects.bare import describing
+from panglot_worker.dialects.bare.pictures import PictureInput, picture_input
+from panglot_worker.dialects.bare.requests import InputReader
+from panglot_worker.dialects.bare.tensors import LABELS, TensorTaker
+from panglot_worker.dialects.base import Answer, Dialect, Package, Request, Stages, TensorStages
+from panglot_worker.runtimes import open_model, proving
+from panglot_worker.runtimes.base import Arrays, DeclaredInput, ModelFile, ModelRuntime
+from panglot_worker.runtimes.rows import Feed, run_rows, run_together
+
+
+class Bare(Dialect):
+    """One model per worker."""
+
+    streams = False
+
+    def __init__(self, package: Package) -> None:
+        super().__init__(package)
+        settings = package.settings
+        self.limits = codec.Limits(**settings.get("limits", {}))
+        self.nan: str = settings.get("nan", "null")
+        self.model: ModelRuntime
+        self.reader: InputReader
+        self.sliced = 0
+        """The most rows of one run; 0: as many as a request brings."""
+
+    def load(self, progress: Callable[[str], None]) -> Stages:
+        """Open the model. Raises ScriptError, one line with a fix."""
+        options = self.package.options
+        progress("loading " + os.path.basename(self.package.script))
+        declared = {one["name"]: one for one in options.get("inputs", ())}
+        self.model = open_model(options["kind"], self._file(declared))
+        unknown = sorted(set(declared) - {one.name for one in self.model.inputs})
+        if unknown:
+            names = ", ".join(one.name for one in self.model.inputs)
+            raise self.model.file.error("panglot.toml declares the input %s; the model has %s" % (unknown[0], names))
+        pictures = {one.name: picture_input(one, declared.get(one.name, {})) for one in self.model.inputs}
+        found: Dict[str, PictureInput] = {name: one for name, one in pictures.items() if one is not None}
+        self.reader = InputReader(self.model.inputs, found, self.model.any_name, self.limits)
+        return Stages(decode=self.decode, infer=self.infer, encode=self.encode)
+
+    def _file(self, declared: Dict[str, Any]) -> ModelFile:
+        inputs = [DeclaredInput(one["name"], one.get("datatype", ""), one.get("shape")) for one in declared.values()]
+        device = os.environ.get("PANGLOT_DEVICE", "")
+        threads = int(os.environ.get("OMP_NUM_THREADS", "1") or 1)
+        return ModelFile(self.package.script, device, threads, inputs, self.package.options.get("parameters", ""))
+
+    def describe(self) -> Dict[str, Any]:
+        return describing.describe(self.model, self.reader.pictures, self.package.folder)
+
+    def warm_up(self, stages: Stages) -> Stages:
+        """Run the model's example, then see whether rows of several requests may share a run, and say why or not."""
+        example = self._example()
+        if example is not None:
+            self.infer(Feed(example, self._outputs()))
+        found = proving.verdict(self.model, int(self.package.settings["max_batch"]), example)
+        self.sliced = found.sliced
+        if self.package.worker == 0:
+            self.note("requests share runs of up to %d rows: %s" % (found.rows, found.why) if found.rows
+                      else "requests share no runs: %s" % found.why)  # fmt: skip
+        if not found.rows:
+            return stages
+        self.max_batch = found.rows
+        return stages._replace(infer_batch=self.infer_batch)
+
+    def _example(self) -> Optional[Arrays]:
+        """What lies beside the model as an example. Raises ClientError where the model does not take it."""
+        given = describing.given_example(self.package.folder)
+        if given is None:
+            return None
+        fields = given if isinstance(given, dict) else {self.reader.only.name: given}
+        return self.reader.from_fields(fields)
+
+    def _outputs(self) -> Any:
+        return tuple(one.name for one in self.model.outputs)
+
+    # The stages
+
+    def decode(self, request: Request) -> Feed:
+        arrays = self.reader.decode(request.head.content_type.decode("latin-1"), request.body)
+        return Feed(arrays, self._outputs())
+
+    def infer(self, feed: Feed) -> Arrays:
+        return run_rows(self.model, feed, self.sliced) if self.sliced else self.model.run(feed.arrays, feed.wanted)
+
+    def infer_batch(self, feeds: List[Feed]) -> Sequence[Arrays]:
+        return run_together(self.model, feeds, self.sliced)
+
+    def tensors(self) -> TensorStages:
+        return TensorTaker(self.model, self.reader).stages(rows=self.max_batch is not None)
+
+    def encode(self, output: Arrays, request: Request) -> Answer:
+        """The outputs as a JSON object by name, with the labels of those that have some."""
+        labels = {name + LABELS: self.model.labels(name) for name in self.model.labelled.intersection(output)}
+        output = {**output, **labels}
+        content_type, body, warning = codec.encode(output, request.head.accept.decode("latin-1"), self.limits, self.nan)
+        return Answer(content_type, body, 200, ("x-panglot-warning: " + warning,) if warning else ())
+
+
+DIALECT = Bare

@@ -1,0 +1,126 @@
+"""What a model takes and gives, for the documents and the line of curl."""
+
+from __future__ import annotations
+
+import json
+import mimetypes
+import os
+from typing import Any, Dict, List, Optional
+
+from panglot_worker.dialects.bare.pictures import PictureInput
+from panglot_worker.runtimes import probing
+from panglot_worker.runtimes.base import FREE, NUMPY, ModelRuntime, ModelTensor, shown
+
+LONGEST = 1 << 14
+"""Characters of JSON up to which an example is shown."""
+EXAMPLES = ("request.json", "example.json", "sample.json")
+LARGEST = 1 << 20
+BINARY = {"type": "string", "format": "binary"}
+
+
+def describe(model: ModelRuntime, pictures: Dict[str, PictureInput], folder: str) -> Dict[str, Any]:
+    """The description of the API, with shapes."""
+    return {
+        "entry": model.file.name,
+        "stages": [],
+        "summary": _summary(model),
+        "request_schema": _request(model, pictures),
+        "response_schema": _object({one.name: _schema(one) for one in model.outputs}),
+        "example": _example(model, pictures, folder),
+        "streams": False,
+        "bytes": _bytes(model),
+    }
+
+
+def _summary(model: ModelRuntime) -> str:
+    takes = ", ".join("%s %s %s" % (one.name, one.datatype, shown(one.shape)) for one in model.inputs)
+    gives = ", ".join(_output(model, one) for one in model.outputs)
+    return "The model in %s. It takes %s and gives %s." % (model.file.name, takes or "nothing", gives or "nothing")
+
+
+def _output(model: ModelRuntime, one: ModelTensor) -> str:
+    labels = model.labels(one.name)
+    columns = " (columns: %s)" % ", ".join(labels[:100]) if labels else ""
+    return "%s %s %s%s" % (one.name, one.datatype, shown(one.shape), columns)
+
+
+def _request(model: ModelRuntime, pictures: Dict[str, PictureInput]) -> Dict[str, Any]:
+    named = _object({one.name: _schema(one) for one in model.inputs})
+    if len(model.inputs) != 1:
+        return named
+    only = model.inputs[0]
+    whole = [] if only.datatype == "BYTES" or only.sequence else [BINARY]
+    return {"anyOf": [named, _schema(only), *whole]}
+
+
+def _object(properties: Dict[str, Any]) -> Dict[str, Any]:
+    return {"type": "object", "properties": properties, "required": list(properties)}
+
+
+def _schema(one: ModelTensor) -> Dict[str, Any]:
+    """Nested arrays, as deep as the shape says."""
+    kind = {"BOOL": "boolean", "BYTES": "string"}.get(one.datatype, "integer" if "INT" in one.datatype else "number")
+    schema: Dict[str, Any] = {"type": kind}
+    if one.shape is None or one.sequence:
+        return {"description": "%s of %s" % ("arrays" if one.sequence else "an array of any shape", one.datatype)}
+    for size in reversed(one.shape):
+        schema = {"type": "array", "items": schema}
+        if size != FREE:
+            schema.update(minItems=size, maxItems=size)
+    return {**schema, "description": "%s %s" % (one.datatype, shown(one.shape))}
+
+
+def _bytes(model: ModelRuntime) -> int:
+    """How many bytes one row of the only input has; 0 where it cannot be sent as bytes."""
+    import numpy
+
+    if len(model.inputs) != 1 or model.inputs[0].datatype in ("BYTES", "BF16"):
+        return 0
+    shape = model.inputs[0].shape
+    if not shape or any(size == FREE for size in shape[1:]):
+        return 0
+    return int(numpy.prod([abs(size) for size in shape])) * int(numpy.dtype(NUMPY[model.inputs[0].datatype]).itemsize)
+
+
+# Examples
+
+
+def _example(model: ModelRuntime, pictures: Dict[str, PictureInput], folder: str) -> Optional[Dict[str, Any]]:
+    """What the package has to show, else what can be made up, if that is short."""
+    given = given_example(folder)
+    if given is not None:
+        return {"kind": "json", "value": given}
+    if len(model.inputs) == 1 and pictures:
+        name = _picture_in(folder)
+        if name:
+            return {"kind": "file", "type": mimetypes.guess_type(name)[0], "name": name}
+    trial = probing.found(model)
+    if trial is None:
+        return None
+    arrays = trial.arrays(model.inputs, 1)
+    if sum(array.size for array in arrays.values()) > LONGEST // 4:
+        return None
+    value = {name: _short(array) for name, array in arrays.items()}
+    return {"kind": "json", "value": value} if len(json.dumps(value)) < LONGEST else None
+
+
+def _short(array: Any) -> Any:
+    return (array.astype("float64").round(2) if array.dtype.kind == "f" else array).tolist()
+
+
+def given_example(folder: str) -> Any:
+    """The request that lies beside the model; None where there is none."""
+    for name in EXAMPLES:
+        path = os.path.join(folder, name)
+        try:
+            if os.path.getsize(path) <= LARGEST:
+                with open(path, encoding="utf-8") as file:
+                    return json.load(file)
+        except (OSError, ValueError):
+            continue
+    return None
+
+
+def _picture_in(folder: str) -> str:
+    names: List[str] = sorted(os.listdir(folder))
+    return next((name for name in names if (mimetypes.guess_type(name)[0] or "").startswith("image/")), "")

@@ -1,0 +1,129 @@
+"""Tensors of the Open Inference Protocol for a model file: its own inputs and outputs, without a way around."""
+
+from __future__ import annotations
+
+from typing import Any, List, NamedTuple
+
+from panglot_worker.bodies.magic import media_type
+from panglot_worker.dialects.bare import numbers
+from panglot_worker.dialects.bare.requests import InputReader, joined_pictures, same_rows
+from panglot_worker.dialects.base import Request, TensorStages
+from panglot_worker.errors import ClientError, EncodeError
+from panglot_worker.runtimes.base import FREE, Arrays, ModelRuntime, ModelTensor
+from panglot_worker.runtimes.onnx_session import upper_halves
+from panglot_worker.runtimes.rows import Feed
+from panglot_worker.v2 import outputs
+from panglot_worker.v2.infer import Infer
+from panglot_worker.v2.tensors import Tensor, TensorSpec
+
+LABELS = ".labels"
+"""Behind the name of an output: the output that says what its columns stand for."""
+
+
+class TensorTaker(NamedTuple):
+    """Reads tensors as the inputs of a model, and writes its outputs as tensors."""
+
+    model: ModelRuntime
+    reader: InputReader
+
+    def stages(self, rows: bool) -> TensorStages:
+        """What the door needs; `rows`: whether requests share runs."""
+        given = [_spec(one) for one in self.model.outputs]
+        labels = [TensorSpec(name + LABELS, "BYTES", (FREE,)) for name in sorted(self.model.labelled)]
+        return TensorStages(
+            self.decode, self.encode, [_spec(one) for one in self.model.inputs], [*given, *labels],
+            platform=self.model.platform, rows=rows, takes_bodies=False,
+        )  # fmt: skip
+
+    def decode(self, infer: Infer, request: Request) -> Feed:
+        """The inputs, and which outputs are to be computed. Raises ClientError."""
+        return Feed(self._arrays(infer), self._wanted(infer))
+
+    def _wanted(self, infer: Infer) -> Any:
+        known = [one.name for one in self.model.outputs]
+        asked = [one.name for one in infer.wishes.wanted]
+        sources = [name[: -len(LABELS)] if name.endswith(LABELS) else name for name in asked]
+        for name, source in zip(asked, sources):
+            if source not in known:
+                raise ClientError("there is no output '%s'; there is %s" % (name[:80], ", ".join(known)))
+        return tuple(dict.fromkeys(sources or known))
+
+    def _arrays(self, infer: Infer) -> Arrays:
+        sent, inputs = infer.inputs, self.reader.inputs
+        if len(sent) == len(inputs) == 1:
+            (tensor,) = sent.values()
+            if tensor.name == inputs[0].name or self.model.any_name:
+                return {inputs[0].name: self._array(inputs[0], tensor)}
+            if tensor.datatype == "BYTES" and len(tensor.data) == 1:
+                return self.reader.decode(media_type(tensor.data[0]), tensor.data[0])
+        known = {one.name: one for one in inputs}
+        for name in sent:
+            if name not in known:
+                raise ClientError("there is no input '%s'; there is %s" % (name[:80], ", ".join(known)))
+        for name in known:
+            if name not in sent:
+                raise ClientError("the input '%s' is missing" % name)
+        return same_rows(inputs, {name: self._array(one, sent[name]) for name, one in known.items()})
+
+    def _array(self, one: ModelTensor, tensor: Tensor) -> Any:
+        if one.sequence:
+            raise ClientError("the input '%s' is a sequence, which only JSON on the model's own route has" % one.name)
+        if tensor.datatype == "BYTES":
+            return self._of_bytes(one, tensor)
+        if tensor.datatype != one.datatype and not self.model.casts:
+            raise ClientError("the input '%s' is %s, not %s" % (one.name, one.datatype, tensor.datatype))
+        return numbers.fitted(one, numbers.converted(one, tensor.array()))
+
+    def _of_bytes(self, one: ModelTensor, tensor: Tensor) -> Any:
+        """Text where the model takes it; encoded pictures where it takes those; else the whole native body."""
+        picture = self.reader.pictures.get(one.name)
+        if one.datatype == "BYTES":
+            return numbers.fitted(one, _texts(one, tensor))
+        if picture is not None and tensor.data:
+            return joined_pictures([picture.array(content) for content in tensor.data], one)
+        if len(tensor.data) == 1 and len(self.reader.inputs) == 1:
+            return self.reader.decode(media_type(tensor.data[0]), tensor.data[0])[one.name]
+        raise ClientError("the input '%s' is %s, not BYTES" % (one.name, one.datatype))
+
+    def encode(self, output: Arrays, request: Request) -> List[Tensor]:
+        """The outputs as tensors, and their labels. Raises EncodeError for what the protocol has no form for."""
+        datatypes = {one.name: one.datatype for one in self.model.outputs}
+        found = [_tensor(name, value, datatypes.get(name, "")) for name, value in output.items()]
+        return [*found, *(_labels(name, self.model.labels(name)) for name in output if name in self.model.labelled)]
+
+
+def _spec(one: ModelTensor) -> TensorSpec:
+    return TensorSpec(one.name, one.datatype, list(one.shape) if one.shape is not None else [FREE])
+
+
+def _texts(one: ModelTensor, tensor: Tensor) -> Any:
+    import numpy
+
+    try:
+        texts = [str(element, "utf-8") for element in tensor.data]
+    except UnicodeDecodeError:
+        raise ClientError("the input '%s' holds text that is not UTF-8" % one.name) from None
+    found: Any = numpy.empty(len(texts), object)
+    found[:] = texts
+    return found.reshape(tensor.shape)
+
+
+def _tensor(name: str, value: Any, datatype: str) -> Tensor:
+    import numpy
+
+    if isinstance(value, list):
+        if not value or len({(part.shape, str(part.dtype)) for part in value}) > 1:
+            raise EncodeError("%s is a sequence of unequal arrays, which only JSON on the model's route has" % name)
+        value = numpy.stack(value)
+    if datatype == "BF16":
+        halves = numpy.ascontiguousarray(upper_halves(value)).reshape(-1)
+        data: Any = memoryview(halves.view("u1")) if halves.size else b""
+        return Tensor(name, "BF16", tuple(value.shape), data)
+    found = outputs.from_array(name, value)
+    if found is None:
+        raise EncodeError("%s is an array of %s, for which the protocol has no type" % (name, value.dtype))
+    return found
+
+
+def _labels(name: str, labels: List[str]) -> Tensor:
+    return Tensor(name + LABELS, "BYTES", (len(labels),), [label.encode("utf-8", "replace") for label in labels])

@@ -1,0 +1,90 @@
+"""Model files of the other frameworks, each served as it is."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from support.server import ROOT, panglot, serving
+
+MAKER = ROOT / "tests" / "support" / "make_models.py"
+ROW = [1.0, 2.0, 3.0, 4.0]
+IRIS = [[5.1, 3.5, 1.4, 0.2], [6.7, 3.0, 5.2, 2.3]]
+DECLARED = '[[inputs]]\nname = "x"\ndatatype = "FP32"\nshape = [-1, 4]\n'
+
+
+def make(framework: str, folder: Path) -> Path:
+    made = subprocess.run(
+        [sys.executable, str(MAKER), framework, str(folder)], capture_output=True, text=True, check=False
+    )
+    assert made.returncode == 0, made.stderr
+    return folder
+
+
+def asked(path: Path, value: Any) -> Any:
+    """The answer of a server to a request; its workers prove that rows may share runs."""
+    with serving(path) as server:
+        answer = server.predict(value)
+        assert answer.status_code == 200, answer.text
+        server.wait_log("requests share runs of up to 32 rows")
+        assert server.predict({"nothing": 1, "of it": 2}).status_code == 400
+        return answer.json()
+
+
+def test_torch(tmp_path: Path) -> None:
+    folder = make("torch", tmp_path)
+    assert asked(folder / "exported.pt2", [ROW]) == {"output_0": [[2, 4, 6, 8]], "output_1": [10]}
+    (folder / "panglot.toml").write_text(DECLARED)
+    assert asked(folder / "scripted.pt", {"x": [ROW, ROW]}) == {"output_0": [[2, 4, 6, 8]] * 2, "output_1": [10, 10]}
+
+
+def test_saved_model(tmp_path: Path) -> None:
+    folder = make("tensorflow", tmp_path)
+    assert asked(folder / "saved" / "1", {"x": ROW}) == {"twice": [[2, 4, 6, 8]], "text": ["10.0"]}
+
+
+def test_paddle(tmp_path: Path) -> None:
+    shutil.copytree(ROOT / "examples" / "paddle" / "inference", tmp_path / "digits")
+    with serving(tmp_path / "digits") as server:
+        document = server.client.get("/openapi.json").json()["info"]["description"]
+        assert "It takes " in document
+        server.wait_log("requests share (runs|no runs)")
+        assert server.predict({}).status_code == 400
+
+
+@pytest.fixture(scope="module")
+def trees(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return make("trees", tmp_path_factory.mktemp("trees"))
+
+
+def test_sklearn(trees: Path) -> None:
+    """Outputs by the names MLServer gives them, the input by any name; and a word about pickles."""
+    with serving(trees / "iris.joblib") as server:
+        for body in (IRIS, {"predict": IRIS}, {"input-0": IRIS}):
+            answer = server.predict(body).json()
+            assert list(answer) == ["predict", "predict_proba"]
+            assert answer["predict"] == [0, 2]
+            assert [len(row) for row in answer["predict_proba"]] == [3, 3]
+        assert "loading a pickle runs whatever code is in it" in server.log
+        assert server.predict([[1, 2, 3]]).status_code == 400
+    with serving(trees / "words.pkl") as server:
+        assert server.predict(["good", "bad day"]).json()["predict"] == ["good", "bad"]
+
+
+def test_boosters(trees: Path) -> None:
+    for name in ("trees.json", "leaves.txt"):
+        probabilities = asked(trees / name, IRIS)["predict"]
+        assert [row.index(max(row)) for row in probabilities] == [0, 2]
+
+
+def test_a_missing_library_is_named(trees: Path, tmp_path: Path) -> None:
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(tmp_path / "empty")], check=True)
+    ended = panglot("serve", str(trees / "leaves.txt"), "--port", "0", "--python", str(tmp_path / "empty/bin/python"))
+    assert ended.returncode == 3
+    assert "lightgbm runs this file, and is not installed for" in ended.stderr
+    assert "(fix: pip install lightgbm there, or name another --python)" in ended.stderr
