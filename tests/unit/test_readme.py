@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 import tomllib
 
+import yaml
+
 from panglot import __version__
 from panglot.tools import wheel
 from support.server import ROOT
@@ -28,3 +30,9 @@ def test_it_names_the_wheel_of_this_version() -> None:
 def test_it_names_the_interpreters() -> None:
     assert f"Panglot itself needs CPython {PROJECT['requires-python'].removeprefix('>=')} or newer" in INSTALLATION
     assert "of CPython 3.8 or newer" in INSTALLATION
+
+
+def test_the_citation_is_of_this_version() -> None:
+    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text())
+    assert citation["version"] == __version__
+    assert citation["license"] == PROJECT["license"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -17,9 +18,10 @@ import click
 @click.option("--requirements", default="", metavar="FILE", help="what to install [requirements.txt of the package]")
 @click.option("--kubernetes", is_flag=True, help="also a Deployment with all it needs, KEDA's and Prometheus' objects")
 @click.option("--kserve", is_flag=True, help="also a ServingRuntime and an InferenceService")
+@click.option("--monitoring", is_flag=True, help="also alert rules for Prometheus and a dashboard for Grafana")
 @click.option("--dialect", default="", metavar="NAME", help="say what the package is instead of detecting it")
-def package(path: str, dialect: str, port: int | None, kubernetes: bool, kserve: bool, **given: str) -> None:
-    """Write a Dockerfile with this very Panglot, a compose file and, on request, files for clusters."""
+def package(path: str, dialect: str, port: int | None, **given: Any) -> None:
+    """Write a Dockerfile with this very Panglot, a compose file and, on request, files for clusters and monitoring."""
     from panglot import dialects
     from panglot.errors import near
     from panglot.tools import container
@@ -27,7 +29,7 @@ def package(path: str, dialect: str, port: int | None, kubernetes: bool, kserve:
     recognised = dialects.discover(Path(path), dialect)
     # The variables of this machine are not those of the container.
     settings = dialects.resolve(recognised, {}, {}).settings
-    wanted = tuple(name for name, is_wanted in (("kubernetes", kubernetes), ("kserve", kserve)) if is_wanted)
+    wanted = tuple(name for name in container.ON_REQUEST if given.pop(name))
     choices = container.Choices(path, dialect, port=port or 0, wanted=wanted, **given)
     written = container.write(recognised, settings, choices)
     shown = {near(str(file)): about for file, about in written.files.items()}

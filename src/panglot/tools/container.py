@@ -37,10 +37,11 @@ ON_REQUEST = {
         "prometheus-operator.yaml": "a ServiceMonitor",
     },
     "kserve": {"kserve.yaml": "a ServingRuntime and an InferenceService"},
+    "monitoring": {"alerts.yaml": "alert rules for Prometheus", "dashboard.json": "a dashboard for Grafana"},
 }
-"""Files for clusters, by the option that asks for them."""
+"""Files for clusters and for monitoring, by the option that asks for them."""
 DEPLOY = "deploy"
-MARK = "# Written by panglot package "
+MARK = "Written by panglot package "
 BASE_IMAGE = "python:3.11-slim"
 INSIDE = "/package"
 SPARE = 15
@@ -76,7 +77,7 @@ class Choices:
     requirements: str = ""
     port: int = 0
     wanted: tuple[str, ...] = ()
-    """Which files for clusters to write, keys of ON_REQUEST."""
+    """Which other files to write, keys of ON_REQUEST."""
 
 
 @dataclass(frozen=True)
@@ -97,7 +98,7 @@ def write(package: Package, settings: Settings, choices: Choices) -> Written:
     own = (folder if folder.is_relative_to(package.folder) else package.folder / DEPLOY) / wheel.NAME
     values = _values(package, settings, choices, folder, own)
     chosen = ALWAYS | {file: about for group in choices.wanted for file, about in ON_REQUEST[group].items()}
-    bodies = {folder / name: signed(render(_template(name), values)).encode() for name in chosen}
+    bodies = {folder / name: signed(render(_template(name), values), Path(name).suffix).encode() for name in chosen}
     for file in bodies:
         _check_replaceable(file, _is_ours)
     _check_replaceable(own, wheel.is_ours)
@@ -124,9 +125,10 @@ def _template(name: str) -> str:
     return (TEMPLATES / f"{name}.template").read_text(encoding="utf-8")
 
 
-def signed(text: str) -> str:
-    """The text under a first line that tells it from one changed by hand."""
-    return f"{MARK}{__version__} ({_digest(text)})\n{text}"
+def signed(text: str, suffix: str = "") -> str:
+    """The text under a first line that tells it from one changed by hand: a comment, or the first key of JSON."""
+    mark = f"{MARK}{__version__} ({_digest(text)})"
+    return f'{{ "description": "{mark}",\n{text}' if suffix == ".json" else f"# {mark}\n{text}"
 
 
 def _digest(text: str) -> str:
@@ -170,7 +172,7 @@ def _is_ours(file: Path) -> bool:
         head, _, rest = file.read_text(encoding="utf-8").partition("\n")
     except (OSError, UnicodeDecodeError):
         return False
-    return head.startswith(MARK) and head.endswith(f"({_digest(rest)})")
+    return MARK in head and f"({_digest(rest)})" in head
 
 
 # Values
