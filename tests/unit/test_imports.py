@@ -21,7 +21,13 @@ def parts(path: Path) -> tuple[str, ...]:
 
 FRONT = sorted((SOURCE / "panglot").rglob("*.py"))
 WORKER = [path for path in sorted((SOURCE / "panglot_worker").rglob("*.py")) if "platform" not in parts(path)]
-SHARED = ("panglot_worker.loader", "panglot_worker.wire", "panglot_worker.graphs", "panglot_worker.net")
+SHARED = (
+    "panglot_worker.loader",
+    "panglot_worker.wire",
+    "panglot_worker.graphs",
+    "panglot_worker.net",
+    "panglot_worker.v2.protobuf",
+)
 """The frame format, the grammar of graph files, the rules on addresses: each is defined once."""
 OPTIONAL_IN_WORKER = {"orjson", "numpy", "cv2", "PIL", "av", "tomli"}
 

@@ -17,6 +17,11 @@ from panglot_worker.v2 import messages, outputs, protobuf, rest, tensors
 from panglot_worker.v2.infer import Infer
 from panglot_worker.v2.tensors import Tensor, TensorSpec
 
+try:
+    import numpy
+except ImportError:
+    numpy = None  # type: ignore[assignment]
+
 REST = wire.Head(form=b"rest", model=b"m", version=b"1")
 GRPC = REST._replace(form=b"grpc")
 FLOATS = struct.pack("<4f", 1, 2, 3, 4)
@@ -49,7 +54,8 @@ def test_json_is_taken_and_given_back(datatype: str, data: Any, shape: tuple[int
     assert given["datatype"] == datatype
     assert given["shape"] == list(shape)
     assert given["data"] == pytest.approx(flat) if datatype.startswith("FP") else given["data"] == flat
-    assert infer.inputs["x"].array().shape == shape
+    if numpy is not None:
+        assert infer.inputs["x"].array().shape == shape
 
 
 @pytest.mark.parametrize(
@@ -158,7 +164,7 @@ def test_halves_are_read_with_and_without_numpy() -> None:
     for datatype, bits in (("FP16", (0x3C00, 0xC000)), ("BF16", (0x3F80, 0xC000))):
         tensor = tensors.from_raw("x", datatype, (2,), struct.pack("<2H", *bits))
         assert tensor.flat() == [1.0, -2.0]
-        assert tensor.array().tolist() == [1.0, -2.0]
+        assert numpy is None or tensor.array().tolist() == [1.0, -2.0]
 
 
 @pytest.mark.parametrize("coding", ["gzip", "deflate"])
@@ -265,7 +271,8 @@ def test_parameters_of_every_kind_are_read() -> None:
 
 
 def test_results_become_tensors() -> None:
-    numpy = pytest.importorskip("numpy")
+    if numpy is None:
+        pytest.skip("needs numpy")
     value = {
         "array": numpy.arange(4, dtype=">f4").reshape(2, 2), "turned": numpy.arange(6, dtype="i4").reshape(2, 3).T,
         "list": [[1, 2], [3, 4]], "mixed": [1, 2.5], "text": "a", "object": {"a": 1}, "names": numpy.array(["a", "bc"]),

@@ -86,6 +86,9 @@ class Settings:
     dialect: str = setting("", "say what the package is instead of detecting it", "str")
     host: str = setting("127.0.0.1", "address to listen on, or unix:PATH for a Unix socket", "str")
     port: int = setting(8080, "port to listen on; 0 takes a free one", "int", least=0, most=65535)
+    grpc_port: int = setting(
+        -1, "port for gRPC, with panglot[grpc]; 0 takes a free one, -1: no gRPC", "int", least=-1, most=65535
+    )
     timeout: float = setting(
         60.0, "a request not answered by then gets 504; a client may lower it with X-Timeout-Ms", "seconds", least=0.001
     )

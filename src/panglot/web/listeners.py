@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
+import importlib.util
 import socket
 import ssl
+from typing import Protocol
 
+from panglot.errors import StartError
 from panglot.settings import Settings
 from panglot.settings.loopback import UNIX
 from panglot.web.contract import Contract
@@ -14,11 +17,40 @@ from panglot.web.front import Front
 from panglot.web.server import WebServer, bind
 
 
+class Listening(Protocol):
+    """What takes requests at an address, by whatever protocol."""
+
+    async def start(self) -> None:
+        """Take requests from now on. Raises StartError."""
+
+    async def drain(self) -> None:
+        """Take no more, and return when all that came are answered."""
+
+    def unanswered(self) -> int:
+        """How many requests have no answer yet."""
+
+    def close(self) -> None:
+        """End at once."""
+
+
+def grpc_listening(front: Front) -> Listening:
+    """What takes calls of gRPC. Raises StartError where grpcio is not installed."""
+    if importlib.util.find_spec("grpc") is None:
+        raise StartError("--grpc-port needs grpcio, which is not installed", fix="pip install 'panglot[grpc]'")
+    from panglot.web.grpc_server import GrpcServer
+
+    return GrpcServer(front, front.settings)
+
+
 class Listeners:
     """The servers of one package."""
 
     def __init__(self, fronts: list[Front], sockets: list[socket.socket], tls: ssl.SSLContext | None) -> None:
-        self.servers = [WebServer(front, sock, tls) for front, sock in zip(fronts, sockets, strict=True)]
+        self.servers: list[Listening] = [
+            WebServer(front, sock, tls) for front, sock in zip(fronts, sockets, strict=True)
+        ]
+        if fronts[0].settings.grpc_port >= 0:
+            self.servers.append(grpc_listening(fronts[0]))
         self.urls = [url(sock, tls is not None) for sock in sockets]
 
     async def start(self) -> None:

@@ -60,6 +60,8 @@ class Paths:
                 raw.append(start)
         for model, route, target in v2_routes.routes(models):
             self.posts[route.path.encode()] = Destination(model, route, target.route, tensors=target)
+        self.rpc = v2_routes.rpc_targets(models)
+        """Where calls of gRPC go, by the model's name and version."""
         self.id_header = models.default.contract.id_header if models.default is not None else b""
         """The name of the request id, besides our own, on paths that are no model's."""
         self.raw = tuple(raw)

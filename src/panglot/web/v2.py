@@ -9,14 +9,12 @@ from panglot.engine import engine as states
 from panglot.engine.call import Fault
 from panglot.metrics import Histogram
 from panglot.web.models import Model, Models
-from panglot.web.v2_routes import NAME, START
+from panglot.web.v2_routes import NAME, RPC_NAMES, START
 
 SERVER = "panglot"
 EXTENSIONS = [
     "binary_tensor_data", "model_configuration", "statistics", "model_repository", "parameters",
 ]  # fmt: skip
-GRPC_NAMES = ("grpc ModelInfer", "grpc ModelStreamInfer")
-"""As what calls over gRPC are counted."""
 STAGES = ("decode", "preprocess", "inference", "postprocess", "encode")
 
 
@@ -109,7 +107,7 @@ def _configured(one: dict[str, Any], rows: bool) -> dict[str, Any]:
 def statistics(model: Model) -> dict[str, Any]:
     """What a model has done since it was loaded, over all of its routes. Times are in nanoseconds."""
     metrics = model.metrics
-    names = {NAME, *GRPC_NAMES, *(route.name for route in model.contract.routes)}
+    names = {NAME, *RPC_NAMES.values(), *(route.name for route in model.contract.routes)}
     answered = [(status, count) for (route, status), count in metrics.requests.items() if route in names]
     good = sum(count for status, count in answered if status == 200)
     bad = sum(count for status, count in answered if status != 200)

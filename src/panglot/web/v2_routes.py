@@ -12,6 +12,8 @@ from panglot.web.models import Model, Models
 
 REST, GRPC, STREAM = b"rest", b"grpc", b"stream"
 """The forms of a request with tensors, as its worker is told them."""
+RPC_NAMES = {GRPC: "grpc ModelInfer", STREAM: "grpc ModelStreamInfer"}
+"""As what calls over gRPC are counted."""
 NAME = "/v2/models/{model}/infer"
 START = "/v2/models/"
 
@@ -43,6 +45,29 @@ def infer_route(native: InferRoute, path: str) -> InferRoute:
         native, path=path, name=NAME, prefix=False, suffix="", target="", takes=(), gives="", error=v2_error,
         request=None, response=None,
     )  # fmt: skip
+
+
+class RpcTarget(NamedTuple):
+    """Where an inference over gRPC goes, which names its model in the message."""
+
+    model: Model
+    target: TensorTarget
+    forms: dict[bytes, InferRoute]
+    """The route by form; it has no path, and its name is what the call is counted as."""
+
+
+def rpc_targets(models: Models) -> dict[tuple[str, str], RpcTarget]:
+    """By name and version; the newest of each name by no version too."""
+    targets = {}
+    for model in models:
+        native = native_route(model)
+        if native is not None:
+            forms = {form: dataclasses.replace(infer_route(native, ""), name=name) for form, name in RPC_NAMES.items()}
+            found = RpcTarget(model, target(model, native), forms)
+            targets[model.name, model.version] = found
+            if models.get(model.name) is model:
+                targets[model.name, ""] = found
+    return targets
 
 
 def routes(models: Models) -> Iterator[tuple[Model, InferRoute, TensorTarget]]:

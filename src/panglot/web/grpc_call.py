@@ -1,0 +1,154 @@
+"""One inference over gRPC, as the engine sees it; whatever transport it came by."""
+
+from __future__ import annotations
+
+import json
+import logging
+import time
+from collections.abc import Callable
+from typing import NamedTuple
+
+from panglot.engine.call import Call, Fault
+from panglot.web import v2
+from panglot.web.contract import InferRoute
+from panglot.web.front import Front
+from panglot.web.grpc_messages import named
+from panglot.web.grpc_statuses import INVALID_ARGUMENT, OK, UNIMPLEMENTED, RpcError, refused, status_of
+from panglot.web.head import REQUEST_ID
+from panglot.web.models import Model
+from panglot.web.v2_routes import RpcTarget
+from panglot_worker import wire
+
+log = logging.getLogger("panglot.web")
+NO_ROOM = Fault(503, "memory", "the server holds too many request bodies; try again later", 1)
+
+Told = Callable[[int, str, wire.Buffer, bool], None]
+"""Is told a status of gRPC, a sentence, the message, and whether more follow."""
+
+
+class RpcCall(Call):
+    """A call whose answers go to `told`."""
+
+    __slots__ = ("began", "front", "model", "route", "told", "trace")
+
+    def __init__(self, front: Front, model: Model, route: InferRoute, told: Told) -> None:
+        super().__init__()
+        self.front = front
+        self.model = model
+        self.route = route
+        self.lane = route.lane
+        self.told = told
+        self.trace = b""
+        self.began = self.arrived = time.monotonic()
+
+    def reply(self, reply: wire.Reply) -> None:
+        """Pass on the script's answer, one part of it, or its failure."""
+        try:
+            if reply.flags & wire.ERROR:
+                self._failed(reply)
+            elif reply.flags & wire.MORE:
+                self.told(OK, "", reply.body, True)
+            else:
+                self._end(200, reply.times)
+                self.told(OK, "", reply.body, False)
+        except Exception:
+            # It must not reach the engine, for which it would be the fault of a worker.
+            log.exception("request %s: the server itself failed on it", self.request_id.decode("latin-1"))
+
+    def _failed(self, reply: wire.Reply) -> None:
+        problem = json.loads(bytes(reply.body))
+        if problem["traceback"]:
+            request_id = self.request_id.decode("latin-1")
+            self.model.engine.trouble(request_id, problem["message"], problem["traceback"])
+        self._end(reply.status, reply.times)
+        self.told(status_of(reply.status), problem["message"], b"", False)
+
+    def fail(self, fault: Fault) -> None:
+        self._end(fault.status, wire.NO_TIMES)
+        self.told(status_of(fault.status), fault.message, b"", False)
+
+    def _end(self, status: int, times: wire.Times) -> None:
+        """Count what was answered, and let the body go."""
+        front, name, metrics = self.front, self.route.name, self.model.metrics
+        total = int((time.monotonic() - self.began) * 1e6)
+        metrics.requests[name, status] += 1
+        metrics.latency[name].add(total)
+        front.recent.append((time.time(), self.request_id, name, status, total, self.queued_us, times))
+        self.release()
+        for observe in front.observers:
+            observe(self, status, times, total)
+
+    def release(self) -> None:
+        """Drop the body and the room it takes."""
+        self.model.room.held -= self.size
+        self.size, self.pieces = 0, ()
+
+    def cancel(self) -> None:
+        """Give the call up: nobody waits for it."""
+        if self.id:
+            self.model.engine.cancel(self)
+        self.release()
+
+    def grow(self, size: int) -> bool:
+        if not self.model.room.take(size, self.size + size):
+            return False
+        self.size += size
+        return True
+
+    def become(self, body: wire.Buffer) -> None:
+        self.model.room.held += len(body) - self.size
+        super().become(body)
+
+
+class Sent(NamedTuple):
+    """What a client sends with an inference."""
+
+    form: bytes
+    body: bytes
+    seconds: float | None = None
+    """Until its deadline; None: it has none."""
+    request_id: bytes = b""
+    trace: bytes = b""
+
+
+def begin(front: Front, sent: Sent, told: Told) -> RpcCall:
+    """Submit an inference; `told` may be called before this returns. Raises RpcError."""
+    model, target, forms = _destination(front, sent.body)
+    call = RpcCall(front, model, forms[sent.form], told)
+    call.request_id = sent.request_id if REQUEST_ID.fullmatch(sent.request_id) else front.new_request_id()
+    call.trace = sent.trace
+    own = (call.request_id, target.route, b"", b"", target.path, b"", b"", call.trace, b"")
+    call.head = b"\0".join((*own, sent.form, target.model, target.version))
+    longest = model.settings.timeout
+    call.deadline = call.arrived + (longest if sent.seconds is None else min(longest, max(0.0, sent.seconds)))
+    size = len(sent.body)
+    if not model.room.take(size, size):
+        raise refused(NO_ROOM)
+    call.pieces, call.size = (sent.body,), size
+    _submit(call)
+    return call
+
+
+def _destination(front: Front, body: bytes) -> RpcTarget:
+    """The model that a message names. Raises RpcError."""
+    try:
+        name, version = named(body)
+        destination = front.paths.rpc.get((name, version))
+        if destination is None:
+            model = v2.find(front.models, name, version)
+            raise RpcError(UNIMPLEMENTED, f"model '{model.name}' takes no tensors")
+        return destination
+    except v2.Missing as missing:
+        raise refused(missing.fault) from None
+    except ValueError:
+        raise RpcError(INVALID_ARGUMENT, "the message is no ModelInferRequest") from None
+
+
+def _submit(call: RpcCall) -> None:
+    try:
+        fault = call.model.engine.submit(call)
+    except Exception:
+        call.cancel()
+        raise
+    if fault is not None:
+        call.fail(fault)

@@ -1,0 +1,108 @@
+"""Messages of gRPC that the front itself reads and writes. Those with tensors it passes on unread."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from panglot_worker.v2.protobuf import LENGTH, message, packed, put, start, text
+from panglot_worker.v2.protobuf import fields as fields_of
+
+DATA_TYPES = {
+    "BOOL": 1, "UINT8": 2, "UINT16": 3, "UINT32": 4, "UINT64": 5, "INT8": 6, "INT16": 7, "INT32": 8, "INT64": 9,
+    "FP16": 10, "FP32": 11, "FP64": 12, "STRING": 13, "BF16": 14,
+}  # fmt: skip
+DURATIONS = (
+    "success", "fail", "queue", "compute_input", "compute_infer", "compute_output", "cache_hit", "cache_miss",
+)  # fmt: skip
+
+
+class Named(NamedTuple):
+    """The model that a message is about."""
+
+    name: str = ""
+    version: str = ""
+
+
+def named(body: bytes) -> Named:
+    """Fields 1 and 2 of a message, which in all of them are the model's name and version. Raises ValueError."""
+    name = version = ""
+    try:
+        for number, kind, content in fields_of(memoryview(body)):
+            if kind == LENGTH and number == 1:
+                name = str(content, "utf-8")
+            elif kind == LENGTH and number == 2:
+                version = str(content, "utf-8")
+    except (IndexError, UnicodeDecodeError) as error:
+        raise ValueError("the message cannot be read") from error
+    return Named(name, version)
+
+
+def flag(field: int, body: bytes) -> bool:
+    """Whether a field of a message, a bool, is set. Raises ValueError."""
+    try:
+        return any(number == field and bool(content) for number, _, content in fields_of(memoryview(body)))
+    except IndexError as error:
+        raise ValueError("the message cannot be read") from error
+
+
+def number(field: int, value: int) -> bytes:
+    return put(field << 3) + put(value) if value else b""
+
+
+def server(about: dict[str, Any]) -> bytes:
+    extensions = b"".join(text(3, extension) for extension in about["extensions"])
+    return text(1, about["name"]) + text(2, about["version"]) + extensions
+
+
+def metadata(about: dict[str, Any]) -> bytes:
+    """A ModelMetadataResponse."""
+    parts = [text(1, about["name"]), *(text(2, version) for version in about["versions"]), text(3, about["platform"])]
+    for field, tensors in ((4, about["inputs"]), (5, about["outputs"])):
+        for tensor in tensors:
+            inside = text(1, tensor["name"]) + text(2, tensor["datatype"]) + packed(3, tensor["shape"])
+            parts.append(message(field, inside))
+    return b"".join(parts)
+
+
+def config(about: dict[str, Any]) -> bytes:
+    """A ModelConfigResponse."""
+    parts = [text(1, about["name"]), text(2, about["platform"]), number(4, about["max_batch_size"])]
+    for field, sizes, tensors in ((5, 4, about["input"]), (6, 3, about["output"])):
+        for tensor in tensors:
+            kind = DATA_TYPES[tensor["data_type"].removeprefix("TYPE_")]
+            parts.append(message(field, text(1, tensor["name"]) + number(2, kind) + packed(sizes, tensor["dims"])))
+    if "dynamic_batching" in about:
+        parts.append(message(11, b""))
+    decoupled = number(1, int(about["model_transaction_policy"]["decoupled"]))
+    parts += [text(17, about["backend"]), message(19, decoupled)]
+    return message(1, b"".join(parts))
+
+
+def statistics(models: list[dict[str, Any]]) -> bytes:
+    """A ModelStatisticsResponse."""
+    return b"".join(message(1, _statistics(about)) for about in models)
+
+
+def _statistics(about: dict[str, Any]) -> bytes:
+    lasted = about["inference_stats"]
+    durations = [
+        message(field, number(1, lasted[name]["count"]) + number(2, lasted[name]["ns"]))
+        for field, name in enumerate(DURATIONS, 1)
+    ]
+    counts = number(3, about["last_inference"]) + number(4, about["inference_count"])
+    return b"".join((
+        text(1, about["name"]), text(2, about["version"]), counts, number(5, about["execution_count"]),
+        message(6, b"".join(durations)),
+    ))  # fmt: skip
+
+
+def index(models: list[dict[str, str]]) -> bytes:
+    """A RepositoryIndexResponse."""
+    fields = ("name", "version", "state", "reason")
+    rows = (b"".join(text(field, about[name]) for field, name in enumerate(fields, 1)) for about in models)
+    return b"".join(message(1, row) for row in rows)
+
+
+def streamed(code: int, sentence: str, body: Any) -> bytes:
+    """A ModelStreamInferResponse: an answer, or what went wrong instead."""
+    return start(2, len(body)) + bytes(body) if not code else text(1, sentence or "failed")

@@ -1,0 +1,111 @@
+"""What the front itself answers over gRPC: every call but inference. Each declares who may make it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from panglot.web import grpc_messages, v2
+from panglot.web.contract import ADMIN, INFER, PUBLIC
+from panglot.web.front import Front
+from panglot.web.grpc_messages import named, number
+from panglot.web.grpc_statuses import INVALID_ARGUMENT, NOT_FOUND, UNIMPLEMENTED, RpcError, refused
+
+SERVICE = "inference.GRPCInferenceService"
+HEALTH = "grpc.health.v1.Health"
+SERVING, NOT_SERVING, SERVICE_UNKNOWN = 1, 2, 3
+NO_SHARED_MEMORY = "this server uses no shared memory of its clients: send tensors in the request"
+NO_SETTINGS = "this server's settings are not changed by calls: see its flags"
+REFUSED = {
+    **dict.fromkeys((
+        f"{kind}SharedMemory{what}" for kind in ("System", "Cuda") for what in ("Status", "Register", "Unregister")
+    ), NO_SHARED_MEMORY),
+    "TraceSetting": NO_SETTINGS,
+    "LogSettings": NO_SETTINGS,
+    "RepositoryModelLoad": "this server loads no models by calls",
+    "RepositoryModelUnload": "this server unloads no models by calls",
+}  # fmt: skip
+"""Calls of Triton that are not answered, with why."""
+
+
+class Method(NamedTuple):
+    """A call with one message in and one out."""
+
+    access: str
+    answer: Callable[[Front, bytes], bytes]
+
+
+def _is_ready(front: Front) -> bool:
+    return not front.draining and all(v2.is_ready(model) for model in front.models)
+
+
+def _model_ready(front: Front, body: bytes) -> bytes:
+    return number(1, v2.is_ready(v2.find(front.models, *named(body))))
+
+
+def _metadata(front: Front, body: bytes) -> bytes:
+    return grpc_messages.metadata(v2.metadata(front.models, v2.find(front.models, *named(body))))
+
+
+def _config(front: Front, body: bytes) -> bytes:
+    return grpc_messages.config(v2.config(v2.find(front.models, *named(body))))
+
+
+def _statistics(front: Front, body: bytes) -> bytes:
+    name, version = named(body)
+    models = [v2.find(front.models, name, version)] if name else list(front.models)
+    return grpc_messages.statistics([v2.statistics(model) for model in models])
+
+
+def _index(front: Front, body: bytes) -> bytes:
+    return grpc_messages.index(v2.index(front.models, grpc_messages.flag(2, body)))
+
+
+def health(front: Front, body: bytes) -> bytes:
+    """Whether a service is served: ours, or a model by its name. Raises RpcError for any other."""
+    service = named(body).name
+    if service in ("", SERVICE, HEALTH):
+        return number(1, SERVING if _is_ready(front) else NOT_SERVING)
+    model = front.models.get(service)
+    if model is None:
+        raise RpcError(NOT_FOUND, f"there is no service '{service[:200]}'")
+    return number(1, SERVING if v2.is_ready(model) else NOT_SERVING)
+
+
+def watched(front: Front, body: bytes) -> bytes:
+    """The same for whoever goes on listening, to whom a service that is not there may yet come."""
+    try:
+        return health(front, body)
+    except (RpcError, ValueError):
+        return number(1, SERVICE_UNKNOWN)
+
+
+METHODS = {
+    f"/{SERVICE}/ServerLive": Method(PUBLIC, lambda front, body: number(1, 1)),
+    f"/{SERVICE}/ServerReady": Method(PUBLIC, lambda front, body: number(1, _is_ready(front))),
+    f"/{SERVICE}/ModelReady": Method(PUBLIC, _model_ready),
+    f"/{SERVICE}/ServerMetadata": Method(INFER, lambda front, body: grpc_messages.server(v2.server())),
+    f"/{SERVICE}/ModelMetadata": Method(INFER, _metadata),
+    f"/{SERVICE}/ModelConfig": Method(INFER, _config),
+    f"/{SERVICE}/ModelStatistics": Method(ADMIN, _statistics),
+    f"/{SERVICE}/RepositoryIndex": Method(ADMIN, _index),
+    f"/{HEALTH}/Check": Method(PUBLIC, health),
+}
+
+
+def respond(front: Front, method: str, body: bytes) -> bytes:
+    """The answer to a call that is no inference. Raises RpcError."""
+    try:
+        return METHODS[method].answer(front, body)
+    except v2.Missing as missing:
+        raise refused(missing.fault) from None
+    except ValueError:
+        raise RpcError(INVALID_ARGUMENT, "the message cannot be read") from None
+
+
+def refusal(method: str) -> RpcError:
+    """Why a call that nothing answers is refused."""
+    service, _, name = method.strip("/").partition("/")
+    if service == SERVICE and name in REFUSED:
+        return RpcError(UNIMPLEMENTED, REFUSED[name])
+    return RpcError(UNIMPLEMENTED, f"there is no method {method[:200]}")

@@ -1,0 +1,37 @@
+"""Answers to clients that ask what a server speaks: `grpc.reflection`, both of its versions."""
+
+from __future__ import annotations
+
+from panglot.web import grpc_descriptors
+from panglot.web.grpc_messages import number
+from panglot.web.grpc_statuses import NOT_FOUND
+from panglot_worker.v2.protobuf import LENGTH, fields, message, text
+
+METHODS = tuple(f"/grpc.reflection.{version}.ServerReflection/ServerReflectionInfo" for version in ("v1", "v1alpha"))
+SERVICES = (
+    *grpc_descriptors.SERVICES,
+    "grpc.reflection.v1.ServerReflection",
+    "grpc.reflection.v1alpha.ServerReflection",
+)
+BY_FILE, BY_SYMBOL, LIST = 3, 4, 7
+
+
+def respond(body: bytes) -> bytes:
+    """The ServerReflectionResponse to one ServerReflectionRequest. Raises ValueError for what is none."""
+    asked, word = 0, ""
+    try:
+        for field, kind, content in fields(memoryview(body)):
+            if field >= BY_FILE and kind == LENGTH:
+                asked, word = field, str(content, "utf-8", "replace")
+    except IndexError as error:
+        raise ValueError("the message cannot be read") from error
+    return message(2, body) + _answer(asked, word)
+
+
+def _answer(asked: int, word: str) -> bytes:
+    if asked == LIST:
+        return message(6, b"".join(message(1, text(1, service)) for service in SERVICES))
+    name = grpc_descriptors.file_of(word) if asked == BY_SYMBOL else word if asked == BY_FILE else None
+    if name is None or name not in grpc_descriptors.FILES:
+        return message(7, number(1, NOT_FOUND) + text(2, f"there is no {word[:200]} here"))
+    return message(4, message(1, grpc_descriptors.file_descriptor(name)))

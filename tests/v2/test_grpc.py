@@ -1,0 +1,307 @@
+"""The Open Inference Protocol over gRPC, by Google's own messages, whose descriptors the server itself gives."""
+
+from __future__ import annotations
+
+import signal
+import struct
+import subprocess
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import grpc
+import pytest
+
+from panglot.web import grpc_descriptors, grpc_methods
+from panglot.web.contract import PUBLIC
+from panglot_worker.v2 import protobuf
+from support.rpc import REFLECTION, SERVICE, Rpc, address, reflected
+from support.server import Server, panglot, serving, wait_until
+
+HEALTH = "/grpc.health.v1.Health/"
+TOKEN = "secret-token"
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[Server]:
+    with serving("tensors", "--grpc-port", "0", "--max-body", "3m") as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def rpc(server: Server) -> Iterator[Rpc]:
+    client = Rpc(server)
+    yield client
+    client.close()
+
+
+def floats(raw: bytes) -> list[float]:
+    return list(struct.unpack(f"<{len(raw) // 4}f", raw))
+
+
+def refused(call: Any) -> tuple[grpc.StatusCode, str]:
+    with pytest.raises(grpc.RpcError) as caught:
+        call()
+    return caught.value.code(), caught.value.details()
+
+
+# What the server says
+
+
+def test_the_server_and_its_model_are_described(rpc: Rpc) -> None:
+    assert rpc.call("ServerLive").live
+    assert rpc.call("ServerReady").ready
+    assert rpc.call("ModelReady", rpc.kind("ModelReadyRequest")(name="tensors")).ready
+    assert "binary_tensor_data" in rpc.call("ServerMetadata").extensions
+    about = rpc.call("ModelMetadata", rpc.kind("ModelMetadataRequest")(name="tensors", version="1"))
+    assert (about.name, list(about.versions)) == ("tensors", ["1"])
+    assert [(one.name, one.datatype, list(one.shape)) for one in about.inputs] == [("input", "BYTES", [1])]
+    config = rpc.call("ModelConfig", rpc.kind("ModelConfigRequest")(name="tensors")).config
+    assert (config.name, config.max_batch_size, config.input[0].data_type) == ("tensors", 0, 13)
+    (row,) = rpc.call("RepositoryIndex", rpc.kind("RepositoryIndexRequest")(ready=True)).models
+    assert (row.name, row.version, row.state) == ("tensors", "1", "READY")
+
+
+def test_statistics_count_calls(rpc: Rpc) -> None:
+    def stats() -> Any:
+        return rpc.call("ModelStatistics", rpc.kind("ModelStatisticsRequest")(name="tensors")).model_stats[0]
+
+    before = stats()
+    rpc.call("ModelInfer", rpc.tensors("tensors", x=[1.5]))
+    after = stats()
+    assert after.inference_count == before.inference_count + 1
+    assert after.inference_stats.success.ns > before.inference_stats.success.ns
+    assert len(rpc.call("ModelStatistics").model_stats) == 1
+
+
+def test_health_is_answered_and_watched(rpc: Rpc) -> None:
+    check = rpc.channel.unary_unary(HEALTH + "Check")
+    for service in ("", SERVICE, "tensors"):
+        assert check(protobuf.text(1, service), timeout=10) == b"\x08\x01"
+    assert refused(lambda: check(protobuf.text(1, "other"), timeout=10))[0] == grpc.StatusCode.NOT_FOUND
+    watching = rpc.channel.unary_stream(HEALTH + "Watch")(protobuf.text(1, "other"), timeout=10)
+    assert next(watching) == b"\x08\x03"
+    watching.cancel()
+
+
+def test_reflection_lists_what_there_is(rpc: Rpc) -> None:
+    listed = reflected(rpc.channel, protobuf.message(7, b""))[6]
+    names = {bytes(content)[2:].decode() for _, _, content in protobuf.fields(memoryview(listed))}
+    assert {SERVICE, "grpc.health.v1.Health"} <= names
+    assert b"there is no" in reflected(rpc.channel, protobuf.text(4, "other.Service"))[7]
+    calls = {f"/{SERVICE}/{call}" for call in grpc_descriptors.CALLS["inference"]["GRPCInferenceService"]}
+    answered = {method for method in grpc_methods.METHODS if SERVICE in method}
+    assert calls == answered | {f"/{SERVICE}/ModelInfer", f"/{SERVICE}/ModelStreamInfer"}
+
+
+@pytest.mark.parametrize(
+    ("method", "said"),
+    [("SystemSharedMemoryRegister", "shared memory"), ("CudaSharedMemoryStatus", "shared memory"),
+     ("TraceSetting", "settings"), ("Nothing", "there is no method")],
+)  # fmt: skip
+def test_what_is_not_answered_is_refused_in_a_sentence(rpc: Rpc, method: str, said: str) -> None:
+    code, sentence = refused(lambda: rpc.channel.unary_unary(f"/{SERVICE}/{method}")(b"", timeout=10))
+    assert code == grpc.StatusCode.UNIMPLEMENTED
+    assert said in sentence
+
+
+# Inference
+
+
+@pytest.mark.parametrize("raw", [True, False])
+def test_tensors_go_through(rpc: Rpc, raw: bool) -> None:
+    request = rpc.tensors("tensors", raw, a=[1, 2.5], b=[3])
+    request.id = "7"
+    request.outputs.add(name="b")
+    answer = rpc.call("ModelInfer", request)
+    assert (answer.model_name, answer.model_version, answer.id) == ("tensors", "1", "7")
+    assert [(one.name, one.datatype, list(one.shape)) for one in answer.outputs] == [("b", "FP32", [1])]
+    assert floats(answer.raw_output_contents[0]) == [3]
+
+
+def test_one_element_of_bytes_is_the_native_body(rpc: Rpc) -> None:
+    answer = rpc.call("ModelInfer", rpc.tensors("tensors", x=[b"[1, 2]"]))
+    assert answer.outputs[0].datatype == "BYTES"
+    assert answer.raw_output_contents[0][4:] == b'{"kind":"list","size":2}'
+
+
+def test_a_tensor_without_elements_goes_through(rpc: Rpc) -> None:
+    request = rpc.tensors("tensors", y=[1.0])
+    request.inputs.add(name="x", datatype="INT32", shape=[0, 3])
+    request.raw_input_contents.append(b"")
+    answer = rpc.call("ModelInfer", request)
+    assert list(answer.outputs[1].shape) == [0, 3]
+
+
+def test_wrong_calls_have_a_status_and_a_sentence(rpc: Rpc, server: Server) -> None:
+    def infer(request: Any, **more: Any) -> tuple[grpc.StatusCode, str]:
+        return refused(lambda: rpc.call("ModelInfer", request, **more))
+
+    code, sentence = infer(rpc.tensors("other", x=[1]))
+    assert (code, sentence) == (grpc.StatusCode.NOT_FOUND, "there is no model 'other'; there is tensors")
+    unknown = rpc.tensors("tensors", x=[1])
+    unknown.model_version = "2"
+    assert infer(unknown)[0] == grpc.StatusCode.NOT_FOUND
+    wrong = rpc.tensors("tensors", x=[1, 2])
+    wrong.inputs[0].shape[0] = 3
+    assert infer(wrong) == (
+        grpc.StatusCode.INVALID_ARGUMENT,
+        "input 'x' of type FP32 and shape [3] has 12 bytes, and 8 were sent",
+    )
+    assert infer(rpc.tensors("tensors", fail=[1]))[0] == grpc.StatusCode.INTERNAL
+    server.wait_log("as it was told")
+    call = rpc.channel.unary_unary(f"/{SERVICE}/ModelInfer")
+    assert refused(lambda: call(b"\xff\xff", timeout=10))[0] == grpc.StatusCode.INVALID_ARGUMENT
+    assert refused(lambda: call(b"\x0a\x07tensors\x2a\x01\xff", timeout=10))[0] == grpc.StatusCode.INVALID_ARGUMENT
+    large = rpc.tensors("tensors", x=[b"x" * (4 << 20)])
+    assert infer(large)[0] == grpc.StatusCode.RESOURCE_EXHAUSTED
+
+
+def test_a_deadline_and_a_client_that_leaves_cost_nobody_anything(rpc: Rpc, server: Server) -> None:
+    code, _ = refused(lambda: rpc.call("ModelInfer", rpc.tensors("tensors", sleep=[0.5]), timeout=0.1))
+    assert code == grpc.StatusCode.DEADLINE_EXCEEDED
+    call = rpc.channel.unary_unary(f"/{SERVICE}/ModelInfer")
+    leaving = call.future(rpc.tensors("tensors", sleep=[0.3]).SerializeToString())
+    waiting = [call.future(rpc.tensors("tensors", sleep=[30]).SerializeToString()) for _ in range(3)]
+    for one in (*waiting, leaving):
+        one.cancel()
+    assert floats(rpc.call("ModelInfer", rpc.tensors("tensors", x=[4])).raw_output_contents[0]) == [4]
+    wait_until(lambda: server.metric("panglot_held_bytes") == 0)
+
+
+def test_http_and_grpc_share_one_engine(rpc: Rpc, server: Server) -> None:
+    before = server.metric("panglot_requests_total", route="grpc ModelInfer", status="200")
+    threads = [threading.Thread(target=lambda: server.predict({"x": [1]})) for _ in range(5)]
+    for thread in threads:
+        thread.start()
+    for number in range(20):
+        assert floats(rpc.call("ModelInfer", rpc.tensors("tensors", x=[number])).raw_output_contents[0]) == [number]
+    for thread in threads:
+        thread.join()
+    assert server.metric("panglot_requests_total", route="grpc ModelInfer", status="200") == before + 20
+    assert len(server.workers()) == 1
+
+
+# Streams
+
+
+def streamed(rpc: Rpc, *requests: Any) -> list[Any]:
+    call = rpc.channel.stream_stream(f"/{SERVICE}/ModelStreamInfer")
+    answers = call(iter([request.SerializeToString() for request in requests]), metadata=rpc.metadata, timeout=30)
+    return [rpc.kind("ModelStreamInferResponse").FromString(answer) for answer in answers]
+
+
+def test_many_inferences_on_one_call(rpc: Rpc) -> None:
+    requests = []
+    for number in range(200):
+        request = rpc.tensors("other" if number % 50 == 7 else "tensors", x=[number])
+        request.id = str(number)
+        requests.append(request)
+    answers = streamed(rpc, *requests)
+    assert len(answers) == 200
+    assert sum(bool(answer.error_message) for answer in answers) == 4
+    good = {
+        int(one.infer_response.id): floats(one.infer_response.raw_output_contents[0])
+        for one in answers
+        if not one.error_message
+    }
+    assert good == {number: [number] for number in range(200) if number % 50 != 7}
+    assert streamed(rpc) == []
+
+
+def test_an_answer_in_parts_is_a_stream_of_answers(tmp_path: Path) -> None:
+    script = (
+        "def predict(request):\n    for number in range(int(request['n'][0])):\n        yield {'number': [number]}\n"
+    )
+    (tmp_path / "parts.py").write_text(script)
+    with serving(tmp_path / "parts.py", "--grpc-port", "0") as server:
+        rpc = Rpc(server)
+        config = rpc.call("ModelConfig", rpc.kind("ModelConfigRequest")(name="parts")).config
+        assert config.model_transaction_policy.decoupled
+        answers = streamed(rpc, rpc.tensors("parts", n=[3]))
+        numbers = [struct.unpack("<q", one.infer_response.raw_output_contents[0])[0] for one in answers]
+        assert numbers == [0, 1, 2]
+        code, sentence = refused(lambda: rpc.call("ModelInfer", rpc.tensors("parts", n=[3])))
+        assert (code, "ModelStreamInfer" in sentence) == (grpc.StatusCode.INVALID_ARGUMENT, True)
+        body = {"inputs": [{"name": "n", "datatype": "FP32", "shape": [1], "data": [3]}]}
+        assert server.client.post("/v2/models/parts/infer", json=body).status_code == 400
+        rpc.close()
+
+
+def test_a_client_that_leaves_a_stream_frees_what_it_asked_for(rpc: Rpc, server: Server) -> None:
+    call = rpc.channel.stream_stream(f"/{SERVICE}/ModelStreamInfer")
+    requests = [rpc.tensors("tensors", sleep=[0.2]).SerializeToString() for _ in range(10)]
+    answers = call(iter(requests))
+    next(answers)
+    answers.cancel()
+    wait_until(lambda: server.metric("panglot_held_bytes") == 0)
+    assert floats(rpc.call("ModelInfer", rpc.tensors("tensors", x=[4])).raw_output_contents[0]) == [4]
+
+
+# Who may call, how it starts, and how it stops
+
+
+def test_every_call_keeps_its_declared_access() -> None:
+    with serving("tensors", "--grpc-port", "0", env={"PANGLOT_TOKEN": TOKEN}) as server:
+        rpc = Rpc(server, token=TOKEN)
+        methods = {name: method.access for name, method in grpc_methods.METHODS.items()}
+        methods |= {f"/{SERVICE}/ModelInfer": "infer", f"/{SERVICE}/ModelStreamInfer": "infer", REFLECTION: "infer"}
+        for method, access in methods.items():
+            streams = method in (f"/{SERVICE}/ModelStreamInfer", REFLECTION)
+            for given in (None, "", "wrong", f"Bearer {TOKEN}x", "Bearer", TOKEN, f"Bearer {TOKEN}"):
+                metadata = [("authorization", given)] if given is not None else None
+                code = grpc.StatusCode.OK
+                try:
+                    if streams:
+                        list(rpc.channel.stream_stream(method)(iter([b""]), metadata=metadata, timeout=10))
+                    else:
+                        rpc.channel.unary_unary(method)(b"", metadata=metadata, timeout=10)
+                except grpc.RpcError as error:
+                    code = error.code()
+                allowed = access == PUBLIC or given == f"Bearer {TOKEN}"
+                assert (code != grpc.StatusCode.UNAUTHENTICATED) == allowed, (method, given, code)
+        assert (
+            refused(lambda: rpc.channel.unary_unary("/other/Call")(b"", timeout=10))[0]
+            == grpc.StatusCode.UNAUTHENTICATED
+        )
+        rpc.close()
+
+
+def test_tls_is_that_of_http(tmp_path: Path) -> None:
+    cert, key = tmp_path / "cert.pem", tmp_path / "key.pem"
+    command = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-subj", "/CN=localhost", "-days", "2"]
+    command += ["-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1", "-keyout", str(key), "-out", str(cert)]
+    subprocess.run(command, check=True, capture_output=True)
+    with serving("tensors", "--grpc-port", "0", "--tls-cert", str(cert), "--tls-key", str(key)) as server:
+        rpc = Rpc(server, grpc.ssl_channel_credentials(cert.read_bytes()))
+        assert floats(rpc.call("ModelInfer", rpc.tensors("tensors", x=[4])).raw_output_contents[0]) == [4]
+        rpc.close()
+
+
+def test_a_server_that_stops_answers_the_calls_that_have_come() -> None:
+    with serving("tensors", "--grpc-port", "0") as server:
+        rpc = Rpc(server)
+        call = rpc.channel.unary_unary(f"/{SERVICE}/ModelInfer")
+        going = call.future(rpc.tensors("tensors", sleep=[1.0]).SerializeToString(), timeout=30)
+        watching = rpc.channel.unary_stream(HEALTH + "Watch")(b"", timeout=30)
+        assert next(watching) == b"\x08\x01"
+        wait_until(lambda: server.metric("panglot_held_bytes") > 0)
+        server.process.send_signal(signal.SIGTERM)
+        assert floats(rpc.kind("ModelInferResponse").FromString(going.result()).raw_output_contents[0]) == [1.0]
+        assert server.process.wait(20) == 0
+        rpc.close()
+
+
+def test_a_port_that_is_taken_is_said_in_one_line(server: Server) -> None:
+    taken = address(server).rpartition(":")[2]
+    done = panglot("serve", "tests/packages/tensors", "--port", "0", "--grpc-port", taken)
+    assert done.returncode == 3
+    assert "gRPC cannot listen there" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_without_the_flag_grpc_is_not_imported() -> None:
+    with serving("tensors") as running:
+        maps = Path(f"/proc/{running.process.pid}/maps").read_text()
+        assert "cygrpc" not in maps
