@@ -11,7 +11,7 @@ import numpy as np
 import onnxruntime
 from PIL import Image, ImageFilter, ImageOps
 
-from panglot_worker import ClientError
+from panglot import ClientError
 
 FORMATS = ("JPEG", "PNG", "WEBP", "BMP", "GIF")
 MAX_PIXELS = 40_000_000
@@ -38,7 +38,7 @@ class Model:
         return {"digit": digit, "confidence": round(float(output[digit]), 4)}
 
     def example(self) -> dict[str, Any]:
-        from panglot_worker import File
+        from panglot import File
 
         return {"image": File("seven.png", "image/png", Path("seven.png").read_bytes())}
 

@@ -25,8 +25,8 @@ from sklearn.model_selection import train_test_split
 from sklearn.neural_network import MLPClassifier
 from strokes import draw
 
-if importlib.util.find_spec("panglot_worker") is None:  # training needs no server, and of it only this name
-    sys.modules["panglot_worker"] = types.SimpleNamespace(ClientError=ValueError)  # type: ignore[assignment]
+if importlib.util.find_spec("panglot") is None:  # training needs no server, and of it only this name
+    sys.modules["panglot"] = types.SimpleNamespace(ClientError=ValueError)  # type: ignore[assignment]
 
 from model import Model, decode, to_features, to_ink
 

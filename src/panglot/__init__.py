@@ -2,13 +2,30 @@
 
 from __future__ import annotations
 
+import importlib
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from panglot.client import AsyncClient as AsyncClient
+    from panglot.client import CallError as CallError
+    from panglot.client import Client as Client
+    from panglot_worker.scripts import ClientError as ClientError
+    from panglot_worker.scripts import File as File
+    from panglot_worker.scripts import RequestInfo as RequestInfo
+    from panglot_worker.scripts import Response as Response
+    from panglot_worker.scripts import request as request
+    from panglot_worker.scripts import requests as requests
+    from panglot_worker.scripts import route as route
+
 __version__ = "0.2.0"
 
 
 def __getattr__(name: str) -> object:
-    """The client's names, imported when first used: it needs the extra `client`."""
-    if name not in ("AsyncClient", "CallError", "Client"):
+    """The client's names and those that scripts import, when first used: the client needs the extra `client`."""
+    if name in ("AsyncClient", "CallError", "Client"):
+        module = importlib.import_module("panglot.client")
+    elif name in ("ClientError", "File", "RequestInfo", "Response", "request", "requests", "route"):
+        module = importlib.import_module("panglot_worker.scripts")
+    else:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    import importlib
-
-    return getattr(importlib.import_module("panglot.client"), name)
+    return getattr(module, name)

@@ -2,25 +2,99 @@
 
 from __future__ import annotations
 
-from typing import List, NamedTuple
+import time
+from contextvars import ContextVar
+from types import MappingProxyType
+from typing import Any, Dict, List, Mapping, Sequence, Tuple
+from urllib.parse import parse_qsl
 
 from panglot_worker.dialects.base import Request
 
-# Of this module, since scripts ask `panglot_worker.requests()` and have no object of ours to ask instead.
+# Of this module, since scripts ask `panglot.request()` and have no object of ours to ask instead.
 running: List[Request] = []
 """The requests of the call in progress. Only whoever runs calls (`running`, `splitting`) writes to it."""
+in_task: "ContextVar[Tuple[Request, ...]]" = ContextVar("in_task", default=())
+"""The request of a task, where a script has several calls in progress; `concurrent` sets it."""
+together: "ContextVar[bool]" = ContextVar("together", default=False)
+"""Whether the call in progress is of a function that takes batches."""
 
 
-class RequestInfo(NamedTuple):
-    """`traceparent` is the W3C trace context the client sent, or empty."""
+class RequestInfo:
+    """One request, as far as its head tells of it. All of it is the client's word, and cannot be changed."""
 
-    id: str
-    traceparent: str
+    __slots__ = ("_request",)
+
+    def __init__(self, request: Request) -> None:
+        self._request = request
+
+    @property
+    def id(self) -> str:
+        """What names it in the log, and in the header X-Request-Id of its answer."""
+        return self._request.head.request_id.decode("latin-1")
+
+    @property
+    def path(self) -> str:
+        return self._request.head.path.decode("utf-8", "replace")
+
+    @property
+    def headers(self) -> Mapping[str, str]:
+        """Its headers by name, in lower case. One that came several times has all its values, with commas between."""
+        found: Dict[str, str] = {}
+        for line in self._whole_head().split(b"\n"):
+            name, _, value = line.decode("latin-1").partition(":")
+            separator = "; " if name == "cookie" else ", "
+            found[name] = found[name] + separator + value if name in found else value
+        return MappingProxyType(found)
+
+    @property
+    def query(self) -> Mapping[str, Any]:
+        """What stands behind the `?`, as texts by name. A name that came several times has a list of them."""
+        lists: Dict[str, List[str]] = {}
+        for name, value in parse_qsl(self._request.head.query.decode("latin-1"), keep_blank_values=True):
+            lists.setdefault(name, []).append(value)
+        return MappingProxyType({name: values[0] if len(values) == 1 else values for name, values in lists.items()})
+
+    @property
+    def client(self) -> str:
+        """The address of whoever is connected: the client, or a proxy before it."""
+        self._whole_head()
+        return self._request.head.client.decode("latin-1")
+
+    @property
+    def deadline(self) -> float:
+        """Seconds that are left until the client is told that it took too long; below 0 it has been."""
+        since = getattr(self._request, "since", None)
+        return self._request.seconds_left - (time.monotonic() - since if since is not None else 0.0)
+
+    @property
+    def traceparent(self) -> str:
+        """The W3C trace context the client sent, or empty."""
+        return self._request.head.traceparent.decode("latin-1")
+
+    def __repr__(self) -> str:
+        return f"RequestInfo(id={self.id!r}, path={self.path!r})"
+
+    def _whole_head(self) -> bytes:
+        """The lines of its headers. Raises RuntimeError where the front did not send them."""
+        if not self._request.head.headers:
+            raise RuntimeError("write `from panglot import request` in the script itself: else no headers are sent")
+        return self._request.head.headers
 
 
 def requests() -> List[RequestInfo]:
-    """The requests of the call in progress: one, or those of the batch, in order. For logs and traces."""
-    return [
-        RequestInfo(request.head.request_id.decode("latin-1"), request.head.traceparent.decode("latin-1"))
-        for request in running
-    ]
+    """The requests of the call in progress: one, or those of the batch, in the order of its items."""
+    return [RequestInfo(request) for request in current()]
+
+
+def request() -> RequestInfo:
+    """The request of the call in progress. Raises RuntimeError outside of one, and where there may be several."""
+    if together.get():
+        raise RuntimeError("a function that takes batches has several requests: requests() gives them in order")
+    found = current()
+    if len(found) != 1:
+        raise RuntimeError("there is no request here: request() is for functions while they answer one")
+    return RequestInfo(found[0])
+
+
+def current() -> Sequence[Request]:
+    return in_task.get() or running

@@ -13,6 +13,7 @@ from typing import Any
 from panglot_worker import wire
 
 SCRIPT_ERROR = "the script failed on this request; the server's log says why"
+WRONG_REQUEST = "the script refuses this request"
 BAD_RESULT = "the script's result cannot be sent; the server's log says why"
 
 
@@ -28,17 +29,23 @@ class ScriptError(Exception):
 
 
 class ClientError(Exception):
-    """The client is wrong. Scripts may raise it; `message`, as text, and `status` are sent back.
+    """The client is wrong. Scripts may raise it; `message`, as text, `status` and `code` are sent back.
 
-    Raises ValueError when `status` is not 400 to 499.
+    The message may be a dict: its `message` is the text, and what else is in it is sent beside that. Raises ValueError
+    when `status` is not 400 to 499, or `code` is not a word.
     """
 
-    def __init__(self, message: Any, status: int = 400) -> None:
+    def __init__(self, message: Any, status: int = 400, code: str = "bad_request") -> None:
         if not 400 <= status <= 499:
             raise ValueError(f"a ClientError has a status of 400 to 499, not {status}")
-        super().__init__(message, status)
-        self.message = str(message)
+        if not isinstance(code, str) or not 0 < len(code) <= 64 or not code.isprintable():
+            raise ValueError("the code of a ClientError is a word of at most 64 characters")
+        super().__init__(message, status, code)
+        told = message if isinstance(message, dict) else {"message": message}
+        self.message = str(told.get("message", WRONG_REQUEST))
+        self.details = {key: value for key, value in told.items() if key != "message"}
         self.status = status
+        self.code = code
 
     def __str__(self) -> str:
         return self.message

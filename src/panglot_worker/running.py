@@ -138,6 +138,7 @@ class Runner:
             if self.preprocess is None:
                 return (request, value, microseconds(decoded - started), 0)
             stage = "preprocess"
+            current.running[:] = (request,)
             value = self.preprocess(value)
         except BaseException as error:
             marks = [started, now()] if stage == "decode" else [started, decoded, now()]
@@ -178,6 +179,7 @@ class Runner:
         stage = "postprocess"
         try:
             if self.postprocess is not None:
+                current.running[:] = (request,)
                 output = self.postprocess(output)
                 post = microseconds(now() - started)
             stage = "encode"
@@ -272,7 +274,8 @@ def cancelled(item_id: int) -> wire.Reply:
 
 
 def failed(item_id: int, problem: Problem, traceback: str, times: wire.Times) -> wire.Reply:
-    return wire.problem(item_id, problem.status, problem.code, problem.message, traceback, times)
+    status, code, message, _, details = problem
+    return wire.problem(item_id, status, code, message, traceback, times, details)
 
 
 def microseconds(seconds: float) -> int:

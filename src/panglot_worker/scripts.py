@@ -8,10 +8,11 @@ from __future__ import annotations
 from typing import Any, Callable, List, TypeVar, Union
 
 from panglot_worker.bodies.codec import File
-from panglot_worker.current import RequestInfo, requests
+from panglot_worker.bodies.response import Response
+from panglot_worker.current import RequestInfo, request, requests
 from panglot_worker.errors import ClientError
 
-__all__ = ["ClientError", "File", "RequestInfo", "requests", "route"]
+__all__ = ["ClientError", "File", "RequestInfo", "Response", "request", "requests", "route"]
 
 MARK = "_panglot_routes"
 Marked = TypeVar("Marked", bound=Callable[..., Any])

@@ -139,6 +139,10 @@ class Head(NamedTuple):
     fetched: bytes = b""
     traceparent: bytes = b""
     last_event_id: bytes = b""
+    client: bytes = b""
+    """The address of whoever is connected; with the headers, only for scripts that ask for them."""
+    headers: bytes = b""
+    """All headers: lines of `name:value`, the names in lower case."""
     form: bytes = b""
     """Of requests with tensors: how they came, see `panglot_worker.v2`. The fields below are theirs alone."""
     model: bytes = b""
@@ -238,11 +242,13 @@ def reply_frame(replies: Iterable[Reply], generation: int) -> List[Buffer]:
     return _assemble(REPLY, 0, generation, rows, heads, bodies, total)
 
 
-def problem(item_id: int, status: int, code: str, message: str, traceback: str, times: Times = NO_TIMES) -> Reply:
+def problem(
+    item_id: int, status: int, code: str, message: str, traceback: str, times: Times = NO_TIMES, details: Any = None
+) -> Reply:
     """A reply with ERROR. The message is for the client, the traceback for the log; both are cut when they are long."""
     message, traceback = clipped(message, LONGEST_MESSAGE), clipped(traceback, LONGEST_TRACEBACK)
-    body = json.dumps({"code": code, "message": message, "traceback": traceback}).encode()
-    return Reply(item_id, status, ERROR, times, b"", body)
+    told = {"code": code, "message": message, "traceback": traceback, "details": details}
+    return Reply(item_id, status, ERROR, times, b"", json.dumps(told).encode())
 
 
 def cancel_frame(ids: Sequence[int], generation: int) -> bytes:

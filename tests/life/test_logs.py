@@ -49,7 +49,7 @@ def test_dev_shows_the_error_in_a_header() -> None:
 
 def test_traceparent_reaches_the_script(tmp_path: Path) -> None:
     (tmp_path / "model.py").write_text(
-        "import panglot_worker\n\ndef predict(request):\n    return [list(one) for one in panglot_worker.requests()]\n"
+        "import panglot\n\ndef predict(item):\n    return [[one.id, one.traceparent] for one in panglot.requests()]\n"
     )
     trace = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
     with serving(tmp_path) as server:

@@ -108,7 +108,7 @@ def test_the_same_failure_again_and_again(script: str, tmp_path: Path) -> None:
 
 
 def test_requests_that_are_wrong_are_nobodys_sickness(tmp_path: Path) -> None:
-    script = "from panglot_worker import ClientError\ndef predict(item):\n    raise ClientError('no')\n"
+    script = "from panglot import ClientError\ndef predict(item):\n    raise ClientError('no')\n"
     with serving(package(tmp_path, script), "--sick-after", "3") as server:
         (first,) = pid(server)
         assert [server.predict(number).status_code for number in range(20)] == [400] * 20

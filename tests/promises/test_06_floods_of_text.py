@@ -24,7 +24,7 @@ class Model:
         raise KeyError(items)
 """
 REFUSES = """
-from panglot_worker import ClientError
+from panglot import ClientError
 
 def predict(request):
     raise ClientError(request)

@@ -14,7 +14,7 @@ from support.server import Server, serving, wait_until
 
 SCRIPT = """
 import os
-from panglot_worker import ClientError
+from panglot import ClientError
 
 def predict(request):
     if request == "refuse":

@@ -154,7 +154,7 @@ def test_imports_the_script_finds_by_its_own_means_are_no_problem(tmp_path: Path
 
 
 def test_guarded_and_own_imports_are_not_asked_for(tmp_path: Path) -> None:
-    text = "try:\n    import no_such_thing\nexcept ImportError:\n    pass\nfrom panglot_worker import File\n"
+    text = "try:\n    import no_such_thing\nexcept ImportError:\n    pass\nfrom panglot import File\n"
     seen = Examined(script(tmp_path, text + "def predict(r):\n    import nor_this\n"))
     assert not seen.all("package import")
 

@@ -50,7 +50,7 @@ def test_it_needs_nothing_but_the_standard_library(tmp_path: Path) -> None:
     new(tmp_path)
     text = (tmp_path / "model.py").read_text()
     imported = set(re.findall(r"^(?:import|from) (\w+)", text, re.MULTILINE))
-    assert imported <= sys.stdlib_module_names | {"panglot_worker"}
+    assert imported <= sys.stdlib_module_names | {"panglot"}
     assert all(line.startswith("#") for line in (tmp_path / "requirements.txt").read_text().splitlines())
 
 

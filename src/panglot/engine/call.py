@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
 from panglot_worker import wire
 
@@ -23,6 +23,8 @@ class Fault(NamedTuple):
     code: str
     message: str
     retry_after: int = 0
+    details: Mapping[str, Any] | None = None
+    """What a script tells besides."""
 
 
 class Step(NamedTuple):

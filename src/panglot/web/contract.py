@@ -47,6 +47,8 @@ class InferRoute:
     gives: str = ""
     """The media type of its answers, likewise."""
     method: str = "POST"
+    whole_head: bool = False
+    """Whether the worker is told all headers, and the client's address."""
     lane: str = ""
     """What it shares with the routes whose requests may be in one batch with its own."""
     spooled: bool = False
@@ -80,6 +82,8 @@ class Page:
 
 def neutral_error(fault: Fault, request_id: str) -> Words:
     error = {"code": fault.code, "message": fault.message, "request_id": request_id}
+    if fault.details:
+        error = {**error, **fault.details, **error}
     return Words(fault.status, b"application/json", _json({"error": error}))
 
 

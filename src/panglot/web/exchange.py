@@ -23,6 +23,8 @@ JOIN_BELOW = 65536
 STREAM_BACKLOG = 8 * 1024 * 1024
 """Bytes of a stream that may wait for a client to read them."""
 
+BODILESS = (204, 304)
+"""Statuses whose answers have no body, and must not say how long it is."""
 MANY_PIECES, SMALL_PIECE = 256, 4096
 """Beyond so many pieces of a body, those of at most so many bytes share a buffer."""
 TLS_PIECE = 1 << 17
@@ -176,7 +178,7 @@ class Exchange(Call):
             if self.model.settings.dev:
                 last = problem["traceback"].strip().rpartition("\n")[2]
                 extra = b"x-panglot-error: " + _header_text(last) + b"\r\n"
-        fault = Fault(reply.status, problem["code"], problem["message"])
+        fault = Fault(reply.status, problem["code"], problem["message"], details=problem.get("details"))
         status, content_type, body = self.model.words(self.route, fault, self.request_id)
         self._send(status, content_type, body, reply.times, extra)
 
@@ -200,6 +202,8 @@ class Exchange(Call):
             close,
             b"\r\n",
         ))  # fmt: skip
+        if status in BODILESS:
+            lines = lines.replace(b"content-length: 0\r\n", b"", 1)
         if len(body) < JOIN_BELOW:
             self.connection.transport.write(lines + body)
         else:

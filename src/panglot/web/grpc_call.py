@@ -117,8 +117,8 @@ def begin(front: Front, sent: Sent, told: Told) -> RpcCall:
     call = RpcCall(front, model, forms[sent.form], told)
     call.request_id = sent.request_id if REQUEST_ID.fullmatch(sent.request_id) else front.new_request_id()
     call.trace = sent.trace
-    own = (call.request_id, target.route, b"", b"", target.path, b"", b"", call.trace, b"")
-    call.head = b"\0".join((*own, sent.form, target.model, target.version))
+    head = wire.Head(call.request_id, target.route, path=target.path, traceparent=call.trace, form=sent.form)
+    call.head = head._replace(model=target.model, version=target.version).pack()
     longest = model.settings.timeout
     call.deadline = call.arrived + (longest if sent.seconds is None else min(longest, max(0.0, sent.seconds)))
     size = len(sent.body)

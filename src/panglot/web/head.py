@@ -181,12 +181,17 @@ class RequestHead:
         fields = (request_id, route, self.content_type, self.accept, path, query, b"", self.trace)
         return b"\0".join((*fields, self.last_event_id) if self.last_event_id else fields)
 
-    def for_tensors(self, request_id: bytes, target: TensorTarget) -> bytes:
+    def for_tensors(self, request_id: bytes, target: TensorTarget, client: bytes = b"", headers: bytes = b"") -> bytes:
         """The same for a request with tensors: it comes as if on the model's own route."""
         first = dict(reversed(self.headers))
         length, accepted = first.get(b"inference-header-content-length", b""), first.get(b"accept-encoding", b"")
-        own = (request_id, target.route, b"", self.accept, target.path, b"", b"", self.trace, b"")
+        own = (request_id, target.route, b"", self.accept, target.path, b"", b"", self.trace, b"", client, headers)
         return b"\0".join((*own, REST, target.model, target.version, length, self.encoding, accepted))
+
+    def the_rest(self, client: tuple[str, int] | None) -> tuple[bytes, bytes]:
+        """What the worker is told besides, where the script asks for it: the client's address, and all headers."""
+        address = client[0].encode("latin-1", "replace") if client else b""
+        return address, b"\n".join(b"%b:%b" % header for header in self.headers)
 
 
 def _length(head: RequestHead, value: bytes) -> None:

@@ -292,7 +292,7 @@ def _schemas() -> Object:
         "state": {"type": "string", "enum": [states.LOADING, states.BACK_OFF, states.DRAINING]},
     }
     return {
-        "Error": _closed({"error": _closed(error)}),
+        "Error": _closed({"error": {**_closed(error), "additionalProperties": True}}),
         "Live": _closed({"live": {"type": "boolean", "enum": [True]}}),
         "Ready": _closed({"ready": {"type": "boolean", "enum": [True]}}),
         "NotReady": _closed(not_ready),

@@ -23,6 +23,7 @@ from panglot.web.contract import neutral_error, v2_error
 from panglot.web.exchange import BLUNDER, Exchange, answer_bytes
 from panglot.web.front import Front
 from panglot.web.head import RequestHead, RequestRefused
+from panglot.web.paths import Destination
 from panglot.web.spool import SpooledBody
 
 USUAL_END = len(b" HTTP/1.1")
@@ -173,12 +174,18 @@ class HttpConnection(Answering):
             exchange.lines = self.front.origins.lines(head.origin)
         if contract.id_header:
             exchange.lines += b"%s: %s\r\n" % (contract.id_header, exchange.request_id)
-        if destination.tensors is None:
-            exchange.head = head.for_worker(exchange.request_id, destination.told, path[destination.cut :], query)
-        else:
-            exchange.head = head.for_tensors(exchange.request_id, destination.tensors)
+        exchange.head = self._told(exchange.request_id, destination, path, query)
         self.entry = exchange
         self._admit(exchange)
+
+    def _told(self, request_id: bytes, destination: Destination, path: bytes, query: bytes) -> bytes:
+        """What the worker is told of the request being read, besides its body."""
+        head = self.head
+        more = head.the_rest(self.client) if destination.route.whole_head else None
+        if destination.tensors is not None:
+            return head.for_tensors(request_id, destination.tensors, *(more or ()))
+        told = head.for_worker(request_id, destination.told, path[destination.cut :], query)
+        return b"\0".join((told, *(() if head.last_event_id else (b"",)), *more)) if more else told
 
     def _check_version(self) -> int:
         """The minor version of a request that is not HTTP/1.1, which is 0. Refuses every other version."""

@@ -168,7 +168,8 @@ def encode(value: Any, accept: str = "", limits: Limits = _DEFAULT, nan: str = "
     Raw: bytes, `(bytes, content_type)`, a File, a PIL image (PNG, or JPEG where `accept` prefers it).
     Everything else is JSON: numpy arrays and scalars and tensors by their `tolist()` values (a float32 is
     written with the digits of the double it equals), dataclasses as objects, enums by value, dates in ISO
-    form, paths and UUIDs as text, bytes and Files inside as base64. Sets are refused: they have no order.
+    form, paths and UUIDs as text, bytes and Files inside as base64, PIL images inside as `data:image/png;base64,...`.
+    Sets are refused: they have no order.
     For `nan` see `jsontext.dumps`.
 
     Raises EncodeError for anything else, for cycles, and beyond the limits for output.
@@ -212,6 +213,15 @@ def _picture(image: Any, accept: str) -> Encoded:
     return Encoded(f"image/{name.lower()}", buffer.getvalue())
 
 
+def _data_address(image: Any) -> str:
+    """A picture inside of JSON: its media type, and its bytes in base64, as browsers take it."""
+    try:
+        encoded = _picture(image, "")
+    except EncodeError as error:
+        raise TypeError(error.reason) from error
+    return f"data:{encoded.content_type};base64,{base64.b64encode(encoded.body).decode('ascii')}"
+
+
 def _prefers_jpeg(accept: str) -> bool:
     wanted = accepting.weights(accept)
     other = wanted.get("image/*", wanted.get("*/*", 0.0))
@@ -252,6 +262,9 @@ def _convert_rare(value: Any) -> Any:
     uuid = sys.modules.get("uuid")
     if uuid is not None and isinstance(value, uuid.UUID):
         return str(value)
+    pillow = sys.modules.get("PIL.Image")
+    if pillow is not None and isinstance(value, pillow.Image):
+        return _data_address(value)
     if hasattr(type(value), "__bytes__"):
         return convert(bytes(value))
     raise TypeError(f"JSON cannot hold a value of type {_type_name(value)}")

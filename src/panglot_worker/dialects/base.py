@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import os
 from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Protocol, Sequence, Tuple, Union
 
 from panglot_worker import wire
+from panglot_worker.bodies import codec
 from panglot_worker.bodies.magic import media_type
 from panglot_worker.errors import BAD_RESULT, SCRIPT_ERROR, ClientError, message_of
 from panglot_worker.port import Port
 from panglot_worker.v2.infer import Infer
 from panglot_worker.v2.tensors import Tensor, TensorSpec
 
+LONGEST_DETAILS = 1 << 16
 HERE = os.path.dirname(os.path.abspath(__file__))
 
 
@@ -51,9 +54,11 @@ class Package(NamedTuple):
 class Request:
     """An item on its way through the stages."""
 
-    __slots__ = ("_head", "berth", "body", "id", "luggage", "raw_head", "record", "seconds_left")
+    __slots__ = ("_head", "berth", "body", "id", "luggage", "raw_head", "record", "seconds_left", "since")
     record: Any
     """What `recording` keeps of the stages for whoever asked; the attribute is not there otherwise."""
+    since: float
+    """The moment that `seconds_left` counts from, where the dialect notes it."""
 
     def __init__(self, item: wire.Item) -> None:
         self.id, self.seconds_left, self.raw_head, self.body, self.berth = item
@@ -95,6 +100,8 @@ class Problem(NamedTuple):
     code: str
     message: str
     traceback: str = ""
+    details: Optional[Dict[str, Any]] = None
+    """What is told besides, where the platform's manner has room for it: only what JSON can hold."""
 
 
 class AsksForRow(Exception):
@@ -234,6 +241,8 @@ class Dialect:
         """How an exception of a stage is answered. A dialect without a rule of its own has that of plain scripts."""
         status = getattr(error, "status", None)
         if type(status) is int and 400 <= status <= 499:
+            if isinstance(error, ClientError):
+                return Problem(status, error.code, message_of(error), details=sendable(error.details))
             return Problem(status, "bad_request", message_of(error) or type(error).__name__)
         if stage == "encode":
             return Problem(500, "bad_result", BAD_RESULT)
@@ -249,6 +258,14 @@ class Dialect:
 
     def close(self) -> None:
         """Let the script clean up: the worker is about to end."""
+
+
+def sendable(details: Dict[Any, Any]) -> Optional[Dict[str, Any]]:
+    """What a script tells beside a message, as JSON has it. Raises EncodeError where JSON cannot hold it."""
+    if not details:
+        return None
+    told: Dict[str, Any] = json.loads(codec.encode(details, "", codec.Limits(output_bytes=LONGEST_DETAILS)).body)
+    return told
 
 
 def is_clients_fault(error: BaseException) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from panglot_worker import ClientError, File
+from panglot import ClientError, File
 
 
 class Model:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal, TypedDict
 
-from panglot_worker import ClientError
+from panglot import ClientError
 
 
 class Options(TypedDict, total=False):

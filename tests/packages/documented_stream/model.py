@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from panglot_worker import ClientError
+from panglot import ClientError
 
 
 def predict(request: int) -> Iterator[int]:

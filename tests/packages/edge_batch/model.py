@@ -1,6 +1,6 @@
 """Tells what it got, and with how many others."""
 
-from panglot_worker import File
+from panglot import File
 
 
 def outline(value, levels=3):

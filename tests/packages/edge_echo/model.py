@@ -3,7 +3,7 @@
 import os
 import time
 
-from panglot_worker import File
+from panglot import File
 
 
 def predict(request):

@@ -8,7 +8,7 @@ import enum
 import fractions
 import uuid
 
-from panglot_worker import ClientError
+from panglot import ClientError
 
 
 class Colour(enum.Enum):

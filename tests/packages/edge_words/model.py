@@ -3,7 +3,7 @@
 import os
 import sys
 
-from panglot_worker import ClientError, File
+from panglot import ClientError, File
 
 
 def predict(request):

@@ -1,4 +1,4 @@
-from panglot_worker import ClientError, File
+from panglot import ClientError, File
 
 
 def shape(value):

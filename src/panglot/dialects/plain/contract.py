@@ -18,5 +18,6 @@ def contract(package: Package, settings: Settings) -> Contract:
     """One route for every endpoint of the script. Each is a lane: no batch holds requests of two."""
     paths = [PREDICT] if package.options.get("predict", True) else []
     paths += package.options.get("routes", {})
-    routes = [InferRoute(path, path, lane=path) for path in paths]
+    asks = bool(package.options.get("asks"))
+    routes = [InferRoute(path, path, lane=path, whole_head=asks) for path in paths]
     return Contract(routes=(*routes, UPLOAD) if package.options.get("frames") else tuple(routes), error=neutral_error)

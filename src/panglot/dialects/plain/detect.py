@@ -6,6 +6,7 @@ import ast
 from pathlib import Path
 
 from panglot.dialects import looks_for
+from panglot.dialects.plain.asking import asks_for_requests
 from panglot.dialects.plain.routes import PREDICT, Route
 from panglot.dialects.plain.routes import routes as routes_in
 from panglot.errors import StartError, near
@@ -46,6 +47,7 @@ def detect(path: Path) -> Package | None:
         options={
             "frames": takes_frames(tree, entry),
             "predict": bool(entry),
+            "asks": asks_for_requests(tree, script),
             "routes": {route.path: route.for_worker() for route in routes},
         },
     )

@@ -184,7 +184,7 @@ def imports(package: Package) -> list[Import]:
                 if own.is_file() and own not in seen:
                     seen.add(own)
                     waiting.append(own)
-    return [entry for entry in imported.values() if entry.name != "panglot_worker"]
+    return list(imported.values())
 
 
 def _top_level(tree: ast.Module) -> list[tuple[str, int]]:

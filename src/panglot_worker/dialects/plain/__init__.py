@@ -78,11 +78,14 @@ class Plain(Dialect):
         if self.asynchronous:
             self.slots = int(self.package.settings.get("slots", 16))
             self.server = "panglot_worker.dialects.plain.concurrent:serve"
+        asks = bool(self.package.options.get("asks"))
         most = int(self.package.settings.get("max_batch", 32))
         made = {
-            endpoint.path.encode(): with_rows(endpoint.stages(self.bodies, self._called), endpoint.max_batch or most)
-            for endpoint in self.endpoints
+            one.path.encode(): with_rows(one.stages(self.bodies, self._called, asks), one.max_batch or most)
+            for one in self.endpoints
         }
+        if self.asynchronous:
+            made = {path: stages._replace(infer_batch=None) for path, stages in made.items()}
         first = next(iter(made.values()))
         return first._replace(by_route=made) if len(made) > 1 else first
 

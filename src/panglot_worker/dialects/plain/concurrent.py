@@ -8,7 +8,7 @@ import inspect
 import time
 from typing import Any, AsyncIterator, Dict, Iterator, Set
 
-from panglot_worker import wire
+from panglot_worker import current, wire
 from panglot_worker.dialects.base import Dialect, Request, Stages
 from panglot_worker.dialects.plain import Plain
 from panglot_worker.port import FrontGone, Port
@@ -87,6 +87,7 @@ class Concurrent:
 
     async def _run(self, request: Request) -> None:
         async with self.room:
+            current.in_task.set((request,))
             await self._run_stages(request)
 
     async def _run_stages(self, request: Request) -> None:

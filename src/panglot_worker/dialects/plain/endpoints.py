@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import inspect
 import json
+import time
 from typing import Any, Callable, Dict, Mapping, NamedTuple, Optional
 
+from panglot_worker import current
 from panglot_worker.bodies import codec, schema
 from panglot_worker.bodies.codec import File
+from panglot_worker.bodies.response import BODILESS, Response, disposition, is_json
 from panglot_worker.dialects.base import Answer, Request, Stages
 from panglot_worker.errors import ScriptError
-from panglot_worker.results import with_one
+from panglot_worker.results import only_result, with_one
 
 Function = Callable[..., Any]
 PREDICT = "/predict"
@@ -25,9 +28,33 @@ class Bodies(NamedTuple):
     def decode(self, request: Request) -> Any:
         return codec.decode(request.head.content_type.decode("latin-1"), request.body, self.limits)
 
+    def note_and_decode(self, request: Request) -> Any:
+        """Decode, and note when: `panglot.request().deadline` counts from then."""
+        request.since = time.monotonic()
+        return self.decode(request)
+
     def encode(self, output: Any, request: Request) -> Answer:
+        """The answer for what the script returned. Raises EncodeError."""
+        if isinstance(output, (Response, File)):
+            response = output if isinstance(output, Response) else Response(output)
+            return self._encode_response(response, request)
         content_type, body, warning = codec.encode(output, request.head.accept.decode("latin-1"), self.limits, self.nan)
         return Answer(content_type, body, 200, ("x-panglot-warning: " + warning,) if warning else ())
+
+    def _encode_response(self, response: Response, request: Request) -> Answer:
+        """The answer of a Response; a text with a content type of its own is sent as it is, if that is not JSON."""
+        response.check()
+        value, content_type, lines = response.value, response.content_type, response.lines()
+        if value is None and (response.status in BODILESS or content_type):
+            return Answer(content_type, b"", response.status, lines)
+        if isinstance(value, str) and content_type and not is_json(content_type):
+            value = value.encode("utf-8", "replace")
+        found, body, warning = codec.encode(value, request.head.accept.decode("latin-1"), self.limits, self.nan)
+        if isinstance(value, File) and value.name and "content-disposition" not in response:
+            lines.append(disposition(value.name))
+        if warning:
+            lines.append("x-panglot-warning: " + warning)
+        return Answer(content_type or found, body, response.status, lines)
 
 
 class Endpoint:
@@ -69,13 +96,13 @@ class Endpoint:
             if function is not None:
                 takes_one(function, name)
 
-    def stages(self, bodies: Bodies, called: Callable[[Function], Function]) -> Stages:
-        """What happens to a request of this endpoint; `called` makes a stage of a function."""
-        infer = called(self.function)
+    def stages(self, bodies: Bodies, called: Callable[[Function], Function], asks: bool) -> Stages:
+        """What happens to a request of this endpoint. `called` makes a stage of a function; `asks`: of `request()`."""
+        infer = called(together(self.function) if asks and self.batched else self.function)
         return Stages(
-            decode=bodies.decode,
+            decode=bodies.note_and_decode if asks else bodies.decode,
             preprocess=called(self.preprocess) if self.preprocess is not None else None,
-            infer=with_one(infer) if self.batched else infer,
+            infer=alone(infer) if self.batched else infer,
             infer_batch=infer if self.batched else None,
             postprocess=called(self.postprocess) if self.postprocess is not None else None,
             encode=bodies.encode,
@@ -122,6 +149,37 @@ def shown(value: Any, bodies: Bodies) -> Optional[Dict[str, Any]]:
         return {"kind": "json", "value": json.loads(codec.encode(value, "", bodies.limits, bodies.nan).body)}
     except (codec.EncodeError, ValueError):
         return None
+
+
+def alone(infer: Function) -> Function:
+    """A batch call as a call with one item."""
+    if not is_async(infer):
+        return with_one(infer)
+
+    async def call(value: Any) -> Any:
+        return only_result(await infer([value]))
+
+    return call
+
+
+def together(function: Function) -> Function:
+    """A function that takes batches, in which `request()` would be one of several."""
+    if is_async(function):
+
+        async def call_async(items: Any) -> Any:
+            current.together.set(True)
+            return await function(items)
+
+        return call_async
+
+    def call(items: Any) -> Any:
+        before = current.together.set(True)
+        try:
+            return function(items)
+        finally:
+            current.together.reset(before)
+
+    return call
 
 
 def is_async(function: Function) -> bool:

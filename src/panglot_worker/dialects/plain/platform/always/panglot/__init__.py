@@ -26,6 +26,24 @@ def _find_worker() -> None:
 
 _find_worker()
 
-from panglot_worker.scripts import ClientError, File, RequestInfo, requests, route  # noqa: E402
+from panglot_worker.scripts import (  # noqa: E402
+    ClientError,
+    File,
+    RequestInfo,
+    Response,
+    request,
+    requests,
+    route,
+)
 
-__all__ = ["ClientError", "File", "RequestInfo", "requests", "route"]
+__all__ = ["ClientError", "File", "RequestInfo", "Response", "request", "requests", "route"]
+
+
+def __getattr__(name: str) -> object:
+    """Tell why the rest of Panglot is not here."""
+    if name in ("AsyncClient", "CallError", "Client"):
+        raise ImportError(
+            f"panglot.{name} is not there beside a served script: the module panglot is the script's own here. "
+            f"To call another server use an HTTP library such as httpx"
+        )
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,0 +1,39 @@
+"""Whether a script asks for the requests it is given: only then its worker is told their headers."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+from panglot.errors import StartError
+from panglot.source import parse
+
+NAMES = ("request", "requests")
+MOST_BESIDE = 100
+"""How many modules beside a script are looked at."""
+
+
+def asks_for_requests(tree: ast.Module, script: Path) -> bool:
+    """Whether a script, or a module beside it, may call `panglot.request()`."""
+    beside = [file for file in sorted(script.parent.glob("*.py"))[:MOST_BESIDE] if file != script]
+    return _asks(tree) or any(_asks(module) for file in beside if (module := _read(file)) is not None)
+
+
+def _read(file: Path) -> ast.Module | None:
+    """A module that names panglot, if it can be read; whoever imports a broken one is told then."""
+    try:
+        return parse(file) if b"panglot" in file.read_bytes() else None
+    except (StartError, OSError):
+        return None
+
+
+def _asks(tree: ast.Module) -> bool:
+    """Whether a module imports `request` or `requests` of panglot, or panglot and uses these."""
+    whole = False
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and node.module == "panglot":
+            if any(alias.name in (*NAMES, "*") for alias in node.names):
+                return True
+        elif isinstance(node, ast.Import):
+            whole = whole or any(alias.name == "panglot" for alias in node.names)
+    return whole and any(isinstance(node, ast.Attribute) and node.attr in NAMES for node in ast.walk(tree))
