@@ -113,7 +113,7 @@ def take_check(browser: Browser) -> None:
 def take_bench(browser: Browser) -> None:
     with tempfile.TemporaryDirectory() as place:
         shutil.copytree(DIGITS, Path(place, "digits"))
-        command = "panglot bench digits 'digits/*.png' --concurrency 1,4,16 --check --no-autolog --html bench.html"
+        command = "panglot bench digits 'digits/*.png' --concurrency 1,4,16 --check --html bench.html"
         terminal(browser, "bench", command, Path(place))
         browser.resize(1000, 986)
         browser.open(Path(place, "bench.html").as_uri())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import json
 import logging
 import sys
@@ -50,13 +51,18 @@ class Human(logging.Formatter):
         return f"\033[2m{clock}\033[0m {shown}"
 
 
+def rfc3339(when: float) -> str:
+    """A moment as RFC 3339 writes it, to the millisecond, in UTC."""
+    return datetime.datetime.fromtimestamp(when, datetime.UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
 class JsonLines(logging.Formatter):
     """Formats a record as one JSON object."""
 
     def format(self, record: logging.LogRecord) -> str:
         """One record, on one line."""
         value: dict[str, Any] = {
-            "time": round(record.created, 3),
+            "time": rfc3339(record.created),
             "level": record.levelname.lower(),
             "source": record.name.removeprefix("panglot."),
             "message": visible(record.getMessage(), LAYOUT),

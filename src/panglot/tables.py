@@ -90,3 +90,38 @@ def _ended(cell: Text, width: int) -> Text:
     from rich.text import Text
 
     return cell if cell.cell_len <= width else Text("…" + cell.plain[-(width - 1) :], cell.style)
+
+
+class RowByRow:
+    """A table whose rows are printed as they come, so that the widths of its columns are settled before."""
+
+    def __init__(self, console: Console, columns: Sequence[Column], widths: Sequence[int], hint: str = "") -> None:
+        self.console = console
+        self.columns = columns
+        self.widths = widths
+        self.hint = hint
+        self.kept = fitting(columns, widths, console.width)
+
+    def head(self) -> None:
+        self._print([f"[dim]{column.heading}[/dim]" for column in self.columns])
+
+    def add(self, row: Row) -> None:
+        self._print(row)
+
+    def close(self) -> None:
+        left_out = [column.heading for at, column in enumerate(self.columns) if at not in self.kept]
+        if left_out:
+            self.console.print(f"[dim]no room for: {', '.join(left_out)}{f' ({self.hint})' if self.hint else ''}[/dim]")
+
+    def _print(self, row: Row) -> None:
+        from rich.text import Text
+
+        line = Text()
+        for at in self.kept:
+            cell = row[at]
+            shown = (cell if isinstance(cell, Text) else Text.from_markup(cell)).copy()
+            shown.align("right" if self.columns[at].right else "left", max(self.widths[at], shown.cell_len))
+            line.append(shown)
+            line.append(" " * GAP)
+        line.rstrip()
+        self.console.print(line, soft_wrap=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 import threading
@@ -25,6 +26,8 @@ def test_json_lines_carry_package_worker_and_request() -> None:
     assert (printed["package"], printed["worker"], printed["source"]) == ("prints", 0, "script")
     access = next(line for line in lines if line["source"] == "access")
     assert (access["request_id"], access["worker"]) == ("job-1", 0)
+    assert all(re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", line["time"]) for line in lines)
+    assert {"time", "level", "source", "message"} <= set.intersection(*(set(line) for line in lines))
     assert "inference" in access["stages"] or "decode" in access["stages"]
 
 

@@ -31,6 +31,7 @@ from panglot.tools.bench.process_cost import tree
 from panglot.tools.bench.target import Batches
 from panglot.tools.listening import listener
 from support.browser import browsing
+from support.terminal import in_terminal
 from support.server import PACKAGES, ROOT, Server, panglot, serving, wait_until
 
 ECHO = ROOT / "benchmarks" / "overhead" / "packages" / "echo_batch"
@@ -142,7 +143,9 @@ def test_gpus_are_shown_where_there_are_some() -> None:
     cost = {"cpu": 0.5, "memory": 10**8, "gpu_use": 44.1, "gpu_memory": 1485.0, "processes": 2}
     bench = figures.Bench("x", "plain", 1, [level(cost=cost), level()])
     console = Console(width=160, record=True, file=io.StringIO())
-    report_table.show(console, bench)
+    rows = report_table.Levels(console, checked=False, gpu=True)
+    for place, entry in enumerate(bench.levels):
+        rows.add(entry, is_first=place == 0)
     assert re.search(r"GPU +GPU memory.*44 % +1485 MiB", console.export_text(), re.DOTALL)
     assert "44 %, 1485 MiB" in report_page.render(bench)
     assert "gpu_rss(MB): 1485.0, gpu_util: 44.1%" in autolog.block(bench.levels[0], {})
@@ -175,7 +178,7 @@ def echo() -> Iterator[Server]:
 def test_a_server_that_runs_is_measured(echo: Server, tmp_path: Path) -> None:
     saved, html = tmp_path / "b.json", tmp_path / "b.html"
     words = ("bench", echo.url, '{"x": [1, 2, 3]}', "[4]", "--concurrency", "1,16", "--rate", "100", "--check", *SHORT)
-    done = panglot(*words, "--json", str(saved), "--html", str(html))
+    done = panglot(*words, "--save", str(saved), "--html", str(html), "--auto-log")
     assert done.returncode == 0, done.stdout + done.stderr
     found = json.loads(saved.read_text())
     rate, one, many = found["levels"]
@@ -184,11 +187,12 @@ def test_a_server_that_runs_is_measured(echo: Server, tmp_path: Path) -> None:
     ]  # fmt: skip
     assert found["dialect"] == "plain"
     for entry in (rate, one, many):
-        assert entry["statuses"].keys() == {"200"}
+        assert entry["statuses"] == {"200": entry["requests"]}, "those of the warm-up are not counted"
         assert (entry["wrong"], entry["checked"]) == (0, entry["requests"])
         assert entry["errors"] == {}
         figures_ = entry["latency"]
         assert figures_["min"] <= figures_["p50"] * 1.01 <= figures_["p99"] * 1.02 <= figures_["max"] * 1.03
+        assert figures_["p99.9"] <= figures_["max"]
         assert {"queue", "decode", "inference", "encode", "total"} <= entry["stages"].keys()
         assert entry["cost"]["memory"] > 10**7
         assert entry["cost"]["processes"] >= 2
@@ -207,16 +211,38 @@ def test_a_server_that_runs_is_measured(echo: Server, tmp_path: Path) -> None:
 def test_a_package_is_served_for_the_occasion_and_wrong_answers_are_found(tmp_path: Path) -> None:
     saved = tmp_path / "b.json"
     words = ("bench", str(PACKAGES / "check_fickle"), '{"numbers": [1, 2]}', "--concurrency", "2", *SHORT)
-    done = panglot(*words, "--check", "--json", str(saved), "--no-autolog")
+    done = panglot(*words, "--check", "--save", str(saved), "--no-auto-log")
     assert done.returncode == 1, done.stderr
     found = json.loads(saved.read_text())["levels"][0]
     assert 0.1 < found["wrong"] / found["checked"] < 0.3
     assert '{"sum":4}' in found["first_wrong"]
     assert "the first wrong answer" in done.stderr
     # Who does not ask whether answers are right is told about speed alone.
-    done = panglot(*words, "--compare", str(saved), "--no-autolog")
+    done = panglot(*words, "--compare", str(saved), "--no-auto-log")
     assert "against 20" in done.stdout
     assert "throughput" in done.stdout
+
+
+def test_without_inputs_its_example_is_sent_and_figures_are_printed_as_json() -> None:
+    done = panglot("bench", str(PACKAGES / "documented_json"), "--concurrency", "2", "--json", *SHORT)
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert found["inputs"] == 1
+    assert {"bench", "target", "dialect", "inputs", "levels", "machine", "when", "panglot"} == set(found)
+    done = panglot("bench", str(PACKAGES / "function"), *SHORT)
+    assert done.returncode == 3
+    assert "there is no example that could be sent (fix: name files" in done.stderr
+
+
+def test_a_narrow_terminal_gets_fewer_columns_and_each_load_as_it_ends(echo: Server) -> None:
+    words = ["panglot", "bench", echo.url, "1", "--concurrency", "1,2", *SHORT]
+    shown = in_terminal(words, 80).screen
+    lines = shown.splitlines()
+    assert max(map(len, lines)) <= 80
+    assert lines[0].split() == ["load", "answers/s", "p50", "p95", "p99", "max", "failed", "batch"]
+    assert [line.split()[0] for line in lines[1:3]] == ["1", "2"]
+    assert "no room for: mean ms, p99.9, CPU, memory (--json has them)" in shown
+    assert "Env info" not in shown, "that is for packages of AutoLog's chain"
 
 
 def run_load(plan: LoadPlan) -> LoadOutcome:
@@ -399,7 +425,7 @@ def test_somebody_without_patience_gets_what_there_is(echo: Server) -> None:
     before = echo.metric("panglot_requests_total", status="200")
     words = [sys.executable, "-m", "panglot", "bench", echo.url, "{}", "--concurrency", "1,2", "--duration", "1.5"]
     process = subprocess.Popen(
-        [*words, "--warmup", "0", "--no-autolog"], stdout=subprocess.PIPE, text=True, start_new_session=True, cwd=ROOT
+        [*words, "--warmup", "0", "--no-auto-log"], stdout=subprocess.PIPE, text=True, start_new_session=True, cwd=ROOT
     )
     wait_until(lambda: echo.metric("panglot_requests_total", status="200") > before)
     time.sleep(2)

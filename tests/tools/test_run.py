@@ -161,7 +161,6 @@ def test_the_interpreter_is_the_one_asked_for(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        ((str(DIGITS),), "no inputs"),
         ((str(DIGITS), "nowhere.png"), "nowhere.png does not exist"),
         ((str(DIGITS), "*.nothing"), "no file matches"),
         ((str(DIGITS), "{}", "--format", "xml"), "'xml' is not one of"),
@@ -183,3 +182,15 @@ def test_a_result_that_cannot_be_saved(tmp_path: Path) -> None:
     assert done.returncode == 3
     assert "cannot be written" in done.stderr
     assert rows(done)[0]["status"] == 200
+
+
+def test_without_inputs_the_package_runs_its_own_example() -> None:
+    for name, key in (("digits", "digit"), ("tiinfer", "digits"), ("modelarts", "digits")):
+        done = panglot("run", str(ROOT / "examples" / name), "--json")
+        assert done.returncode == 0, done.stderr
+        assert key in json.loads(done.stdout)["answer"]
+
+
+def test_any_json_value_is_an_input() -> None:
+    done = panglot("run", str(PACKAGES / "function"), "5", "true", "null", '"text"', "-1.5", "[1]", "--json")
+    assert [json.loads(line)["answer"]["got"] for line in done.stdout.splitlines()] == [5, True, None, "text", -1.5, [1]]

@@ -15,6 +15,7 @@ from panglot.asking.made_up import NoValue, value_of
 from panglot.asking.samples import likely_name, of_type, picture, request_file, request_value
 from panglot.errors import StartError
 
+NOWHERE = Path("/nonexistent")
 HOW_TO = "put a request.json in the package's folder"
 
 
@@ -33,9 +34,9 @@ def how_to(about: About) -> str:
     return str(own) if own is not None else HOW_TO
 
 
-def known_example(about: About, folder: Path) -> Ask | None:
+def known_example(about: About, folder: Path | None, longest: float = LONGEST) -> Ask | None:
     """A request that can be sent as it is: its files are there, and its JSON is short enough for a command line."""
-    return next((asked for asked in _candidates(about, folder) if _can_be_sent(asked)), None)
+    return next((asked for asked in _candidates(about, folder or NOWHERE) if _can_be_sent(asked, longest)), None)
 
 
 def _candidates(about: About, folder: Path) -> Iterator[Ask]:
@@ -58,10 +59,10 @@ def _asked(about: About, given: Any) -> Iterator[Ask]:
             yield asking.ask(about, given)
 
 
-def _can_be_sent(asked: Ask) -> bool:
+def _can_be_sent(asked: Ask, longest: float) -> bool:
     body = asked.body
     if isinstance(body, Json):
-        return body.value is not ... and len(json_text(body.value)) < LONGEST
+        return body.value is not ... and len(json_text(body.value)) < longest
     if isinstance(body, Form):
         several = [files if isinstance(files, list) else [files] for files in body.files.values()]
         there = all(Path(str(file)).is_file() for files in several for file in files)

@@ -32,10 +32,14 @@ OWN = ("host", "port", "inline", "reload", "timeout", "log_format", "log_level",
 @click.option("--warmup", type=click.FloatRange(0.0), default=1.0, metavar="SECONDS", help="before each load [1]")
 @click.option("--even", is_flag=True, help="requests of a rate at even distances, not by chance")
 @click.option("--check", is_flag=True, help="compare every answer with the first one to its input")
-@click.option("--json", "json_file", type=click.Path(path_type=Path), metavar="FILE", help="write all figures")
+@click.option("--json", "as_json", is_flag=True, help="print all figures as one JSON object")
+@click.option("--save", type=click.Path(path_type=Path), metavar="FILE", help="write that object, for --compare")
 @click.option("--html", type=click.Path(path_type=Path), metavar="FILE", help="write a page with plots")
-@click.option("--compare", type=click.Path(path_type=Path), metavar="OLD.json", help="better or worse than before?")
-@click.option("--no-autolog", is_flag=True, help="leave out the block in the form of AutoLog")
+@click.option("--compare", type=click.Path(path_type=Path), metavar="FILE", help="better or worse than a saved one?")
+@click.option(
+    "--auto-log/--no-auto-log", "auto_log", default=None,
+    help="print the block in the form of AutoLog [for packages of its chain]",
+)  # fmt: skip
 @click.option("--timeout", type=click.FloatRange(0.1), default=60.0, metavar="SECONDS", help="per request [60]")
 @click.option("--connections", type=click.IntRange(1), default=512, metavar="N", help="the most a rate may use [512]")
 @click.option("--field", default="", metavar="NAME", help="the field files go to, where the package does not say")
@@ -43,14 +47,15 @@ OWN = ("host", "port", "inline", "reload", "timeout", "log_format", "log_level",
 def bench(target: str, inputs: tuple[str, ...], arguments: tuple[str, ...], **given: Any) -> None:
     """Load a server, or a package served for the occasion, and show how it does.
 
-    Latencies of a rate count from the moment a request was meant to go out. The exit code is 1 when requests failed,
-    when an answer was wrong (--check), or when something got worse (--compare).
+    Without an INPUT the package's or the server's own example is sent. Latencies of a rate count from the moment a
+    request was meant to go out. The exit code is 1 when requests failed, when an answer was wrong (--check), or when
+    something got worse (--compare).
     """
     from panglot.tools.bench import figures
     from panglot.tools.bench.levels import Options
     from panglot.tools.inputs import gather
 
-    names = ("concurrency", "rate", "json_file", "html", "compare", "no_autolog", "field")
+    names = ("concurrency", "rate", "as_json", "save", "html", "compare", "auto_log", "field")
     own = {name: given.pop(name) for name in names}
     numbers = ("duration", "warmup", "even", "connections", "timeout", "check")
     options = Options(**{name: given.pop(name) for name in numbers})
@@ -58,10 +63,12 @@ def bench(target: str, inputs: tuple[str, ...], arguments: tuple[str, ...], **gi
         import panglot.tools.arrays  # noqa: F401  it says what to install, before anything is asked
     loads = _loads(own["concurrency"], own["rate"])
     old = figures.read(own["compare"]) if own["compare"] else None
-    gathered = gather(inputs)
+    gathered = gather(inputs) if inputs else []
     with _opened(target, given, arguments, own["field"], options) as (aim, about):
         aim.prepare(gathered)
-        done = _measure(aim, target, len(gathered), loads, options)
+        done = _measure(aim, target, loads, options, quiet=own["as_json"])
+    if own["auto_log"] is None:
+        own["auto_log"] = bool(aim.about.api.get("autolog")) and not own["as_json"]
     sys.exit(_report(done, own, about, old))
 
 
@@ -105,44 +112,58 @@ def _opened(target: str, given: dict[str, Any], arguments: tuple[str, ...], fiel
         yield aim, {**known, **aim.about.api.get("autolog", {})}
 
 
-def _measure(aim: BenchTarget, name: str, inputs: int, loads: list[Load], options: Options) -> Bench:
+def _measure(aim: BenchTarget, name: str, loads: list[Load], options: Options, quiet: bool) -> Bench:
+    """Put the loads on the target, and print the figures of each as soon as it has ended, unless `quiet`."""
     from rich.console import Console
 
-    from panglot.tools.bench import figures
+    from panglot import devices
+    from panglot.tools.bench import figures, report_table
     from panglot.tools.bench.levels import measure
     from panglot.tools.doctor.machine import cpus
 
-    done = figures.begin(name, aim.about.dialect, inputs, cpus().value)
-    total = (options.duration + options.warmup) * len(loads)
-    with Console(stderr=True).status(f"asking {name}, about {total:.0f} s") as status:
+    done = figures.begin(name, aim.about.dialect, len(aim.requests), cpus().value)
+    rows = report_table.Levels(terminal.console(), options.check, bool(devices.count()))
+    with Console(stderr=True).status("") as status:
 
         def tell(level: Level) -> None:
             done.levels.append(level)
-            status.update(f"asking {name}, {len(done.levels)} of {len(loads)} loads done")
+            if not quiet:
+                status.stop()
+                rows.add(level, is_first=len(done.levels) == 1)
+                status.start()
+
+        def begins(load: Load) -> None:
+            status.update(f"{load}, {len(done.levels) + 1} of {len(loads)}, {options.duration:g} s each")
 
         # What there is when somebody loses patience is shown all the same.
         with contextlib.suppress(KeyboardInterrupt):
-            measure(aim, loads, options, tell)
+            measure(aim, loads, options, tell, begins)
+    if done.levels and not quiet:
+        rows.close()
     return done
 
 
 def _report(done: Bench, own: dict[str, Any], about: dict[str, Any], old: Bench | None) -> int:
+    """Print what there is beside the table of loads, write the files that are wanted, and give the exit code."""
     from panglot.tools.bench import autolog, figures, report_table
 
     if not done.levels:
         return 130
-    console = terminal.console()
-    report_table.show(console, done)
     changes = figures.compare(old, done) if old else []
-    if old:
-        report_table.show_changes(console, changes, old)
+    if own["as_json"]:
+        click.echo(figures.text(done, changes if old else None))
+    else:
+        console = terminal.console()
+        report_table.show_more(console, done)
+        if old:
+            report_table.show_changes(console, changes, old)
     for level in done.levels:
         if level.wrong:
             click.echo(f"the first wrong answer at {level.load}: {level.first_wrong}", err=True)
-    if not own["no_autolog"]:
+    if own["auto_log"]:
         click.echo("\n" + autolog.block(done.levels[0], about))
-    if own["json_file"]:
-        figures.save(done, own["json_file"])
+    if own["save"]:
+        figures.save(done, own["save"])
     if own["html"]:
         from panglot.tools.bench import report_page
 

@@ -36,7 +36,8 @@ OWN = ("host", "port", "inline", "reload", "dev")
 def run(path: str, inputs: tuple[str, ...], arguments: tuple[str, ...], save: Path | None, **given: Any) -> None:
     """Run the package at PATH on each INPUT, without a server: files, folders, globs, JSON, lines of JSON, or -.
 
-    An input that fails is reported and the rest go on; the exit code is 1 then. Ctrl-C keeps what is done.
+    Without an INPUT the package's own example is run: example(), request.json, or the platform's. An input that fails
+    is reported and the rest go on; the exit code is 1 then. Ctrl-C keeps what is done.
     """
     if given.pop("as_json"):
         if given["form"] not in (None, "jsonl"):
@@ -51,7 +52,7 @@ def run(path: str, inputs: tuple[str, ...], arguments: tuple[str, ...], save: Pa
         import panglot.tools.arrays  # noqa: F401  it says what to install, before anything is run
     package, resolved = resolve_package(path, given, arguments)
     warn(resolved.warnings)
-    gathered = gather(inputs)
+    gathered = gather(inputs) if inputs else []
     quiet = resolved.sources["log_level"] == "default"
     log.configure(resolved.settings.log_format, "critical" if quiet else resolved.settings.log_level)
     plan = RunPlan(own["repeat"], own["warmup"], own["concurrency"], own["field"], record=save is not None)
@@ -66,7 +67,8 @@ def _run(
     done: list[RunResult] = []
     writer = result_writers.writer(form or ("table" if sys.stdout.isatty() else "jsonl"), sys.stdout)
     began = time.monotonic()
-    with Bar(len(gathered), package.name) as bar:
+    count = len(gathered) or 1
+    with Bar(count, package.name) as bar:
 
         def tell(result: RunResult) -> None:
             done.append(result)
@@ -83,7 +85,7 @@ def _run(
     if save is not None and done:
         _save(save, done)
     _show_failure(done)
-    line = result_writers.summary(done, len(gathered), time.monotonic() - began)
+    line = result_writers.summary(done, count, time.monotonic() - began)
     click.echo(line if completed else f"interrupted: {line}", err=True)
     return 130 if not completed else 1 if any(result.failed for result in done) else 0
 

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import glob
 import json
+import math
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TextIO
 
-from panglot.asking.base import Given
+from panglot import asking
+from panglot.asking.base import About, Ask, Given
+from panglot.asking.try_line import how_to, known_example
 from panglot.errors import StartError
 from panglot.settings import suggestion
 
@@ -27,7 +30,29 @@ class UnreadableInput:
     problem: str
 
 
+@dataclass(frozen=True)
+class OwnExample:
+    """The example of a package or a server, in the place of inputs that nobody gave."""
+
+    ask: Ask
+    name: str = "its example"
+
+
 Input = Given | UnreadableInput
+
+
+def own_example(about: About, folder: Path | None) -> OwnExample:
+    """The request that a package itself shows. Raises StartError where there is none that can be sent."""
+    asked = known_example(about, folder, math.inf)
+    if asked is None:
+        fix = f"name files, folders, globs or JSON such as '{{\"x\": 1}}'; or {how_to(about)}"
+        raise StartError("no inputs, and there is no example that could be sent", fix=fix)
+    return OwnExample(asked)
+
+
+def request_for(about: About, entry: Given | OwnExample) -> Ask:
+    """The request that sends an input. Raises StartError."""
+    return entry.ask if isinstance(entry, OwnExample) else asking.ask(about, entry)
 
 
 def gather(words: Sequence[str], stdin: TextIO | None = None) -> list[Input]:

@@ -11,12 +11,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from panglot import asking
-from panglot.asking.base import About, Given
+from panglot.asking.base import About
 from panglot.errors import StartError
 from panglot.package import Package
 from panglot.settings import Settings
 from panglot.tools import stages
-from panglot.tools.inputs import Input, UnreadableInput
+from panglot.tools.inputs import Input, OwnExample, UnreadableInput, own_example, request_for
 from panglot.tools.offline import RESULTS, Offline, OfflineReply, offline
 from panglot_worker.wire import STAGES
 
@@ -59,7 +59,7 @@ Told = Callable[[RunResult], None]
 async def run(
     package: Package, settings: Settings, inputs: Sequence[Input], plan: RunPlan, tell: Told, loaded: Callable[[], None]
 ) -> bool:
-    """Run every input and tell each result, in the order of the inputs. False when Ctrl-C ended it early.
+    """Run every input, or the package's example, and tell each result in order. False when Ctrl-C ended it early.
 
     Raises LoadError when the package does not load.
     """
@@ -82,14 +82,15 @@ async def _all(
 ) -> None:
     async with offline(package, settings) as running:
         about = asking.about_package(package, running.path, running.api, plan.field)
+        entries: Sequence[Input | OwnExample] = inputs or [own_example(about, package.folder)]
         loaded()
-        first = next((entry for entry in inputs if isinstance(entry, Given)), None)
+        first = next((entry for entry in entries if not isinstance(entry, UnreadableInput)), None)
         for _ in range(plan.warmup if first else 0):
             assert first is not None
             await _one(running, about, first, dataclasses.replace(plan, repeat=1))
         waiting: list[asyncio.Future[RunResult]] = []
         try:
-            for entry in inputs:
+            for entry in entries:
                 waiting.append(asyncio.ensure_future(_one(running, about, entry, plan)))
                 if len(waiting) >= plan.concurrency:
                     tell(await waiting[0])
@@ -102,11 +103,11 @@ async def _all(
                 task.cancel()
 
 
-async def _one(running: Offline, about: About, entry: Input, plan: RunPlan) -> RunResult:
+async def _one(running: Offline, about: About, entry: Input | OwnExample, plan: RunPlan) -> RunResult:
     if isinstance(entry, UnreadableInput):
         return RunResult(entry.name, error=entry.problem)
     try:
-        asked = asking.ask(about, entry)
+        asked = request_for(about, entry)
         accept = f"{stages.STAGES}, {RESULTS}" if plan.record else RESULTS
         replies = [await running.ask(asked, accept) for _ in range(plan.repeat)]
     except StartError as error:

@@ -42,6 +42,12 @@ def begin(target: str, dialect: str, inputs: int, cpus: str) -> Bench:
     return Bench(target, dialect, inputs, machine=machine, when=when, panglot=panglot.__version__)
 
 
+def text(bench: Bench, changes: Sequence[Change] | None) -> str:
+    """All figures as one JSON object; with `changes` against an older bench, those too."""
+    compared = {} if changes is None else {"changes": [asdict(change) for change in changes]}
+    return json.dumps({**bench.as_dict(), **compared}, indent=2)
+
+
 def save(bench: Bench, path: Path) -> None:
     try:
         path.write_text(json.dumps(bench.as_dict(), indent=1) + "\n", encoding="utf-8")
@@ -53,15 +59,16 @@ def read(path: Path) -> Bench:
     """Raises StartError when the file holds no bench."""
     try:
         saved = json.loads(path.read_text(encoding="utf-8"))
+        saved.pop("changes", None)
         if saved.pop("bench") != VERSION:
             raise StartError("it was written by another version of panglot bench", file=str(path))
         levels = [Level(**{**level, "load": Load(**level["load"])}) for level in saved.pop("levels")]
         return Bench(**saved, levels=levels)
     except OSError as error:
-        raise StartError(f"{path} cannot be read: {error.strerror}", fix="name a file that --json wrote") from None
+        raise StartError(f"{path} cannot be read: {error.strerror}", fix="name a file that --save wrote") from None
     except (ValueError, KeyError, TypeError, AttributeError):
         raise StartError(
-            "this is no result of panglot bench", file=str(path), fix="name one that --json wrote"
+            "this is no result of panglot bench", file=str(path), fix="name one that --save wrote"
         ) from None
 
 

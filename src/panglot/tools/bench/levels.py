@@ -96,9 +96,16 @@ class Level:
         return warnings
 
 
-def measure(target: BenchTarget, loads: Sequence[Load], options: Options, tell: Callable[[Level], None]) -> None:
+def measure(
+    target: BenchTarget,
+    loads: Sequence[Load],
+    options: Options,
+    tell: Callable[[Level], None],
+    begins: Callable[[Load], None] = lambda load: None,
+) -> None:
     """Put each load on the target in turn, and tell its figures. Raises StartError when the generator fails."""
     for load in loads:
+        begins(load)
         before = target.batches()
         watch = CostWatch(target.pid)
         started = time.monotonic()
@@ -155,10 +162,11 @@ def _outcome(process: subprocess.Popen[str]) -> LoadOutcome:
 def _level(load: Load, outcome: LoadOutcome, options: Options, cost: dict[str, Any], batches: Batches) -> Level:
     latencies = outcome.latencies
     histogram = FineHistogram().add(latencies)
-    latency = {f"p{share:g}": histogram.percentile(share) / 1000 for share in SHARES}
+    slowest = max(latencies, default=0)
+    latency = {f"p{share:g}": min(slowest, histogram.percentile(share)) / 1000 for share in SHARES}
     mean = sum(latencies) / len(latencies) / 1000 if latencies else 0.0
     latency = {"mean": mean, "min": min(latencies, default=0) / 1000, **latency}
-    latency["max"] = max(latencies, default=0) / 1000
+    latency["max"] = slowest / 1000
     late = FineHistogram().add(outcome.late)
     return Level(
         load,

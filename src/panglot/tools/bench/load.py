@@ -194,7 +194,6 @@ class LoadRun:
         """Record an answer, and go on with its connection."""
         now = clock()
         parser = connection.parser
-        self.statuses[parser.status] += 1
         if began >= self.start:
             outcome = self.outcome
             if now <= self.end:
@@ -202,6 +201,7 @@ class LoadRun:
             if began < self.end:
                 outcome.latencies.append(int((now - began) * 1e6))
                 outcome.begun.append(int((began - self.start) * 1e6))
+                self.statuses[parser.status] += 1
                 if len(self.timings) < MOST_TIMINGS:
                     self.timings.append(parser.timing)
                 if self.expected and not parser.is_answer(self.expected[connection.number]):

@@ -5,30 +5,56 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from panglot import tables
+from panglot.tables import Column, RowByRow
 from panglot.tools.bench.figures import Bench, Change
 from panglot.tools.bench.levels import Level
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-HEADINGS = ("load", "answers/s", "mean ms", "p50", "p95", "p99", "p99.9", "max", "failed", "batch", "CPU", "memory")
+COLUMNS = {
+    Column("load"): 10,
+    Column("answers/s", right=True): 9,
+    Column("mean ms", 5, right=True): 8,
+    Column("p50", right=True): 8,
+    Column("p95", 4, right=True): 8,
+    Column("p99", right=True): 8,
+    Column("p99.9", 8, right=True): 8,
+    Column("max", 3, right=True): 8,
+    Column("failed", right=True): 6,
+    Column("batch", 2, right=True): 5,
+    Column("CPU", 6, right=True): 6,
+    Column("memory", 7, right=True): 8,
+}
+"""The columns of figures, with the width that each may take."""
 STYLES = {"better": "green", "worse": "bold red", "same": "dim"}
+HINT = "--json has them"
 
 
-def show(console: Console, bench: Bench) -> None:
-    """Print a row for each load, the stages below, then the warnings."""
-    from rich.table import Table
+class Levels:
+    """The table of loads, a row for each as soon as it has ended."""
 
-    table = Table(box=None, header_style="dim", padding=(0, 2, 0, 0))
-    for heading in HEADINGS:
-        table.add_column(heading, justify="left" if heading == "load" else "right", no_wrap=True)
-    gpu = any(level.cost["gpu_use"] is not None for level in bench.levels)
-    checked = any(level.checked for level in bench.levels)
-    for heading in (*(("GPU", "GPU memory") if gpu else ()), *(("wrong",) if checked else ())):
-        table.add_column(heading, justify="right", no_wrap=True)
-    for level in bench.levels:
-        table.add_row(*_row(level, gpu))
-    console.print(table)
+    def __init__(self, console: Console, checked: bool, gpu: bool) -> None:
+        columns = dict(COLUMNS)
+        if gpu:
+            columns |= {Column("GPU", 1, right=True): 6, Column("GPU memory", 1, right=True): 10}
+        if checked:
+            columns[Column("wrong", right=True)] = 5
+        self.gpu = gpu
+        self.rows = RowByRow(console, list(columns), list(columns.values()), HINT)
+
+    def add(self, level: Level, is_first: bool) -> None:
+        if is_first:
+            self.rows.head()
+        self.rows.add(_row(level, self.gpu))
+
+    def close(self) -> None:
+        self.rows.close()
+
+
+def show_more(console: Console, bench: Bench) -> None:
+    """Print the stages below the loads, then the warnings."""
     _show_stages(console, bench.levels)
     for level in bench.levels:
         for warning in level.warnings():
@@ -59,22 +85,21 @@ def _figure(value: float | None, unit: str) -> str:
     return "-" if value is None else f"{value:.0f} {unit}"
 
 
-def _show_stages(console: Console, levels: Sequence[Level]) -> None:
-    from rich.table import Table
+SPARE_STAGES = {"queue": 2, "decode": 4, "preprocess": 3, "inference": 1, "postprocess": 3, "encode": 4, "total": 1}
 
+
+def _show_stages(console: Console, levels: Sequence[Level]) -> None:
     names = list(dict.fromkeys(name for level in levels for name in level.stages))
     if not names:
         return
-    table = Table(box=None, header_style="dim", padding=(0, 2, 0, 0), title_justify="left")
-    table.add_column("mean ms at")
-    for name in names:
-        table.add_column(name, justify="right", no_wrap=True)
-    table.add_column("generator CPU", justify="right", no_wrap=True)
+    figures = [Column(name, SPARE_STAGES.get(name, 5), right=True) for name in names]
+    columns = (Column("mean ms at"), *figures, Column("generator CPU", 6, right=True))
+    rows = []
     for level in levels:
         times = (f"{level.stages[name]['mean']:.3f}" if name in level.stages else "-" for name in names)
-        table.add_row(str(level.load), *times, f"{level.generator['cpu'] * 100:.0f} %")
+        rows.append([str(level.load), *times, f"{level.generator['cpu'] * 100:.0f} %"])
     console.print()
-    console.print(table)
+    tables.show(console, columns, rows, HINT)
 
 
 def show_changes(console: Console, changes: Sequence[Change], old: Bench) -> None:

@@ -6,13 +6,13 @@ import contextlib
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
-from panglot import asking
 from panglot.asking.base import About, Ask, Given
 from panglot.errors import StartError
 from panglot.tools.asked_server import AskedServer
 from panglot.tools.doctor import selftest
-from panglot.tools.inputs import Input, UnreadableInput
+from panglot.tools.inputs import Input, OwnExample, UnreadableInput, own_example, request_for
 from panglot.tools.listening import listener
 
 BATCH = re.compile(r'panglot_batch_size_bucket\{(?:[^}]*,)?le="([^"]+)"\} (\S+)')
@@ -60,18 +60,24 @@ class BenchTarget:
     client: AskedServer
     about: About
     pid: int | None
+    folder: Path | None = None
+    """Of a package that is served here."""
     requests: list[bytes] = field(default_factory=list)
     answers: list[bytes] = field(default_factory=list)
 
     def prepare(self, inputs: Sequence[Input]) -> None:
-        """Make the requests and send each once. Raises StartError when one of them fails."""
-        for entry in inputs:
+        """Make the requests, of the target's own example if there are no inputs, and send each once.
+
+        Raises StartError when one of them fails.
+        """
+        entries: Sequence[Input | OwnExample] = inputs or [own_example(self.about, self.folder)]
+        for entry in entries:
             if isinstance(entry, UnreadableInput):
                 raise StartError(f"{entry.name}: {entry.problem}", fix="leave it out, or panglot run to see which work")
             self._add(entry)
 
-    def _add(self, given: Given) -> None:
-        asked = asking.ask(self.about, given)
+    def _add(self, given: Given | OwnExample) -> None:
+        asked = request_for(self.about, given)
         reply = self.client.ask(asked, "*/*")
         if reply.failed:
             raise StartError(
@@ -124,6 +130,6 @@ def served(plan: selftest.ServerPlan, dialect: str, field: str) -> Iterator[Benc
             raise StartError(selftest.last_words(server) or str(gone)) from None
         client = AskedServer(f"http://127.0.0.1:{port}", dialect, field)
         client.token = plan.token.decode("latin-1")
-        yield BenchTarget(client, client.describe(), server.process.pid)
+        yield BenchTarget(client, client.describe(), server.process.pid, plan.folder)
     finally:
         server.stop()
