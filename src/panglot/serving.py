@@ -19,6 +19,7 @@ from panglot import journal as journals
 from panglot import log as logs
 from panglot.asking.base import About
 from panglot.asking.try_line import how_to, try_line
+from panglot.asking.trying import ToTry, to_try
 from panglot.engine.engine import LocalEngine
 from panglot.errors import Unanswered
 from panglot.file_changes import changes
@@ -111,6 +112,7 @@ class Serving:
         """The model as each front has it."""
         for view in self.views:
             view.try_line = functools.partial(_try_line, view, bool(rules.token))
+            view.to_try = functools.partial(_to_try, view)
         self.fronts = [Front(only(view), settings, self.metrics, rules, room) for view in self.views]
         for front in self.fronts:
             front.app = app.build(front)
@@ -131,6 +133,7 @@ class Serving:
         await self.web.start()
         await self.engine.start()
         watchers = [asyncio.ensure_future(self._watch())] if self.settings.reload else []
+        watchers += [asyncio.ensure_future(front.live.run()) for front in self.fronts]
         background = [(view, view.contract.runs_with_server) for view in self.views]
         watchers += [asyncio.ensure_future(run(view, self.rules)) for view, run in background if run is not None]
         try:
@@ -209,6 +212,7 @@ class Serving:
         self.engine.draining = True
         for front in self.fronts:
             front.draining = True
+            front.live.end()
         if any(view.contract.refuses_in_drain for view in self.views):
             self.engine.closed = True
         log.info("stopping; %d request(s) to finish", self.web.unanswered())
@@ -225,6 +229,10 @@ class Serving:
 def _try_line(model: Model, token: bool, base: str) -> str:
     """The line of curl that asks a model, by what its worker says about it."""
     return try_line(base, _about(model), model.package.folder, token)
+
+
+def _to_try(model: Model) -> ToTry:
+    return to_try(model.package, _about(model))
 
 
 def _about(model: Model) -> About:

@@ -124,7 +124,8 @@ class Browser:
         elif message.get("method") == "Log.entryAdded" and about["entry"]["level"] in ("warning", "error"):
             self.complaints.append(about["entry"]["text"])
         elif message.get("method") == "Runtime.exceptionThrown":
-            self.complaints.append(about["exceptionDetails"]["text"])
+            details = about["exceptionDetails"]
+            self.complaints.append(details.get("exception", {}).get("description", details["text"]))
 
     # What a person does
 

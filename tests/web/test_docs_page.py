@@ -32,6 +32,8 @@ def test_loads_nothing_but_its_own_parts(server: Server) -> None:
     assert not re.search(r"<script>|<script [^>]*>[^<]|\son\w+=", answer.text)
     parts = re.findall(r'(?:src|href)="docs/([^"?]+)', answer.text)
     assert sorted(parts) == sorted(ASSETS)
+    ours = re.findall(r'(?:src|href)="(pages/[^"?]+)', answer.text)
+    assert all(server.client.get(f"/{part}").status_code == 200 for part in ours)
 
 
 @pytest.mark.parametrize("name", ASSETS)
@@ -44,7 +46,7 @@ def test_parts_are_typed_and_kept(name: str, server: Server) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["status_page.py", "docs.html", "index.html", "..%2fapp.py", "%2e%2e", "swagger-ui.js.map", "%00"]
+    "name", ["app.py", "docs.html", "index.html", "..%2fapp.py", "%2e%2e", "swagger-ui.js.map", "%00"]
 )
 def test_serves_no_other_file(name: str, server: Server) -> None:
     answer = server.client.get(f"/docs/{name}", headers={"x-request-id": "mine"})

@@ -194,6 +194,7 @@ def test_claims_no_token_where_none_is_needed(described: dict[str, Any]) -> None
 def test_has_every_route_of_the_server(described: dict[str, Any]) -> None:
     start = "/v2/models/documented_json"
     paths = {page.path.replace("{model}", "documented_json").replace("{version}", "1") for page in app.ROUTES}
+    paths -= {"/playground.json", "/status/events", "/login", "/logout", "/reload"}
     assert set(described["paths"]) == {
         "/predict", f"{start}/infer", f"{start}/versions/1/infer", *(path for path in paths if "{" not in path)
     }  # fmt: skip

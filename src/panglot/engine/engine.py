@@ -63,6 +63,9 @@ class Engine(Protocol):
     def trouble(self, request_id: str, message: str, traceback: str) -> None:
         """Note a script's failure in the log and for the page."""
 
+    def reload(self) -> None:
+        """Load the script anew while the old one serves on."""
+
     @property
     def troubles(self) -> Sequence[Trouble]:
         """The last script failures, oldest first."""

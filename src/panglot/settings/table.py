@@ -96,6 +96,7 @@ class Settings:
     inline: bool = setting(
         False, "for debugging: the script on this process's main thread, so that breakpoint() works", "bool"
     )
+    no_playground: bool = setting(False, "no page to try the model on; / shows its status", "bool")
     dev: bool = setting(False, "for development: script tracebacks on the page and in answers' headers", "bool")
 
     workers: int = setting(

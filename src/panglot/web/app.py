@@ -9,16 +9,17 @@ from typing import Any, NamedTuple
 
 import orjson
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, Response
+from starlette.responses import Response
 
 from panglot.engine import engine as states
 from panglot.engine.call import Fault
 from panglot.metrics import Metrics
 from panglot.web import v2, v2_pages
-from panglot.web.access import challenges
+from panglot.web.access import FOR_BROWSERS, challenges
 from panglot.web.contract import ADMIN, METRICS, PUBLIC, Contract, ErrorWords, Page, neutral_error, v2_error
 from panglot.web.front import ASGI, Front
 from panglot.web.models import Model
+from panglot.web.pages import routes as pages
 from panglot.web.paths import Destination
 
 
@@ -51,21 +52,13 @@ def openapi(front: Front, request: Request) -> Response:
 def docs(front: Front, request: Request) -> Response:
     from panglot.web.docs import page
 
-    return page(_shown(front).package.name)
+    return page(front)
 
 
 def docs_asset(front: Front, request: Request) -> Response:
     from panglot.web.docs import asset
 
     return asset(request.path_params["name"], request.scope["request_id"].decode("latin-1"))
-
-
-def status_page(front: Front, request: Request) -> Response:
-    from panglot.web.base_url import base_url
-    from panglot.web.status_page import render
-
-    base = base_url(request.scope["scheme"], request.headers.get("host", ""), request.scope["server"])
-    return HTMLResponse(render(front, _shown(front), base), headers=PAGE_HEADERS)
 
 
 def _shown(front: Front) -> Model:
@@ -75,14 +68,6 @@ def _shown(front: Front) -> Model:
     return model
 
 
-PAGE_HEADERS = {
-    "content-security-policy": "default-src 'none'; style-src 'unsafe-inline'; img-src 'self' data:; base-uri 'none'; "
-    "form-action 'none'; frame-ancestors 'none'",
-    "x-content-type-options": "nosniff",
-    "referrer-policy": "no-referrer",
-    "cache-control": "no-store",
-}
-
 ROUTES = (
     Page("/v2/health/live", PUBLIC, live),
     Page("/v2/health/ready", PUBLIC, ready),
@@ -91,7 +76,7 @@ ROUTES = (
     Page("/openapi.json", ADMIN, openapi),
     Page("/docs", ADMIN, docs),
     Page("/docs/{name}", ADMIN, docs_asset),
-    Page("/", ADMIN, status_page),
+    *pages.ROUTES,
 )
 
 ALLOWED_HEADERS = (
@@ -126,7 +111,7 @@ class App:
 
     def __init__(self, front: Front) -> None:
         self.front = front
-        self.neutral = {page.path: page for page in ROUTES}
+        self.neutral: dict[str, Page] = {}
         self.exact: dict[str, dict[str, PlacedPage]] = {}
         """Pages by path and method."""
         self.patterns: list[tuple[re.Pattern[str], PlacedPage]] = []
@@ -135,7 +120,9 @@ class App:
 
     def _place(self) -> None:
         """Find the place of every page; those of the platform win over ours."""
-        placed = [PlacedPage(page, self.front) for page in ROUTES]
+        ours = (*ROUTES, *pages.of_dialect(self.front))
+        self.neutral = {page.path: page for page in ours if page.method == "GET"}
+        placed = [PlacedPage(page, self.front) for page in ours]
         if (model := self.front.models.default) is not None:
             placed += [PlacedPage(page, model) for page in model.contract.pages]
         self.exact = {}
@@ -177,14 +164,22 @@ class App:
             return subject.metrics, page.path, self._error(path, fault, request_id, allow)
         if page.unless and page.unless.encode() in headers.get(b"accept", b""):
             page, subject = self.neutral[page.path], self.front
-        if self.front.access.refuses(page.access, headers.get(b"authorization", b"")):
-            fault = Fault(401, "unauthorized", "this server needs a token: Authorization: Bearer ...")
-            response = self._error(path, fault, request_id)
-            for challenge in challenges(page.access):
-                response.headers.append("www-authenticate", challenge)
-            return subject.metrics, page.path, response
+        if self.front.access.refuses(page.access, headers.get(b"authorization", b"")) and not (
+            self.front.sessions.admits(method, scope["headers"])
+        ):
+            return subject.metrics, page.path, self._unauthorized(path, page, headers.get(b"accept", b""), request_id)
         answer = page.answer(subject, Request({**scope, "path_params": parameters}, receive))
         return subject.metrics, page.path, await answer if isinstance(answer, Awaitable) else answer
+
+    def _unauthorized(self, path: str, page: Page, accept: bytes, request_id: str) -> Response:
+        """401; to a browser that opens a page, with a form that asks for the token."""
+        if page.access in FOR_BROWSERS and page.method == "GET" and b"text/html" in accept:
+            return pages.login_page(self.front)
+        fault = Fault(401, "unauthorized", "this server needs a token: Authorization: Bearer ...")
+        response = self._error(path, fault, request_id)
+        for challenge in challenges(page.access):
+            response.headers.append("www-authenticate", challenge)
+        return response
 
     def _no_page(self, path: str, request_id: str, called: list[Destination]) -> tuple[Metrics, str, Response]:
         """405 where a script answers this path by another method, else 404."""

@@ -18,8 +18,8 @@ INSIDE = ("items", "additionalProperties")
 
 def request_content(api: Object) -> Object:
     """The bodies the script takes, by media type: what its hints say, else what its example shows, else anything."""
-    schema = portable(_sendable(api.get("request_schema"), {}))
-    example: Object = _sendable(api.get("example"), None) or {}
+    schema = portable(sendable(api.get("request_schema"), {}))
+    example: Object = sendable(api.get("example"), None) or {}
     kind = example.get("kind")
     if schema and api.get("request_types") == [FORM] and "properties" in schema:
         return _form(schema, example)
@@ -96,7 +96,7 @@ def answer_content(api: Object) -> Object:
     if api.get("streams"):
         # Tools disagree whether this is the schema of the whole or of one event, so it fits both.
         return {EVENTS: {"schema": {}}, JSON_LINES: {"schema": {}}}
-    return _result_content(portable(_sendable(api.get("response_schema"), {})))
+    return _result_content(portable(sendable(api.get("response_schema"), {})))
 
 
 def _result_content(schema: Object) -> Object:
@@ -160,7 +160,7 @@ def _or_null(schema: Object) -> Object:
     return result
 
 
-def _sendable(value: Any, otherwise: Any) -> Any:
+def sendable(value: Any, otherwise: Any) -> Any:
     """The value, if JSON can hold it."""
     try:
         orjson.dumps(value)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from starlette.requests import Request
@@ -97,6 +98,16 @@ def _json(value: Any) -> bytes:
 
 
 @dataclass(frozen=True)
+class View:
+    """A page with a script of its own, in `folder` where it is not ours. Links have `path` relative to the root."""
+
+    path: str
+    title: str
+    script: str
+    folder: Path | None = None
+
+
+@dataclass(frozen=True)
 class Listener:
     """A further port of the package, with routes of its own."""
 
@@ -128,7 +139,9 @@ class Contract:
     """Whether paths are matched, and handed to the script, without being decoded."""
     listeners: tuple[Listener, ...] = ()
     """Further ports."""
-    section: Callable[[Any], str] | None = None
-    """What the status page also shows, as HTML, given the model."""
+    views: tuple[View, ...] = ()
+    """Pages of the dialect's own, whose scripts lie in a folder of its own."""
+    live: Callable[[Any], Any] | None = None
+    """What these pages show, as JSON, given the model; it comes to them once a second."""
     runs_with_server: Callable[[Any, Any], Coroutine[Any, Any, None]] | None = None
     """What runs for as long as the server does, given the model and the rules of access."""

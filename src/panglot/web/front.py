@@ -15,8 +15,11 @@ from panglot.settings import Settings
 from panglot.web.access import Access
 from panglot.web.models import Models
 from panglot.web.origins import Origins
+from panglot.web.pages.assets import Assets
+from panglot.web.pages.live import Live
 from panglot.web.paths import Paths
 from panglot.web.room import Room
+from panglot.web.sessions import Sessions
 from panglot.web.spool import Spool
 
 ASGI = Callable[[Any, Any, Any], Awaitable[None]]
@@ -42,6 +45,8 @@ class Front:
         self.paths = Paths(models)
         models.watch(self._map)
         self.app: ASGI | None = None
+        self.assets = Assets()
+        self.sessions = Sessions(access.token)
         self.public: frozenset[bytes] = frozenset()
         self.spool = Spool(settings.spool_bytes)
         self.draining = False
@@ -55,6 +60,7 @@ class Front:
         """Called for every answered exchange with the exchange, status, stage times and total microseconds."""
         self._prefix = os.urandom(4).hex().encode()
         self._count = itertools.count(1)
+        self.live = Live(self)
         self.tick()
 
     def tick(self) -> None:

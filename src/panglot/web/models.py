@@ -6,6 +6,7 @@ import dataclasses
 import logging
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from panglot.engine.call import Fault
@@ -25,6 +26,10 @@ def _no_line(base: str) -> str:
     return ""
 
 
+def _nothing() -> tuple[list[dict[str, Any]], dict[str, Path]]:
+    return [], {}
+
+
 @dataclass(eq=False)
 class Model:
     """One version of one model."""
@@ -40,6 +45,9 @@ class Model:
     """What its requests may hold."""
     try_line: Callable[[str], str] = _no_line
     """A line of curl that asks the script at a base address, once it is loaded; from whoever makes the model."""
+
+    to_try: Callable[[], tuple[list[dict[str, Any]], dict[str, Path]]] = _nothing
+    """The requests that the playground begins with, and the package's files they name; likewise."""
 
     @property
     def description(self) -> dict[str, Any]:

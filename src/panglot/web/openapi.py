@@ -71,7 +71,9 @@ NEUTRAL = (
     Neutral("/metrics", METRICS, "metrics", "Counters in the Prometheus text form", TEXT),
     Neutral("/openapi.json", ADMIN, "openapi_document", "This document", JSON, "Document"),
     Neutral("/docs", ADMIN, "docs_page", "This document as a page to try it out", HTML),
-    Neutral("/", ADMIN, "status_page", "State, workers, recent requests and errors", HTML),
+    Neutral("/", ADMIN, "playground", "A page to try the model on", HTML),
+    Neutral("/status", ADMIN, "status_page", "State, workers, recent requests and errors", HTML),
+    Neutral("/status.json", ADMIN, "status", "The figures of the status page, ten minutes of them", JSON, "Status"),
 )
 
 
@@ -296,6 +298,7 @@ def _schemas() -> Object:
         "Live": _closed({"live": {"type": "boolean", "enum": [True]}}),
         "Ready": _closed({"ready": {"type": "boolean", "enum": [True]}}),
         "NotReady": _closed(not_ready),
+        "Status": {"type": "object", "required": ["state", "workers", "history", "recent", "errors"]},
         "Document": {"type": "object", "required": ["openapi", "info", "paths"]},
         **v2_openapi.schemas(),
     }

@@ -198,7 +198,9 @@ class HttpConnection(Answering):
     def _admit(self, exchange: Exchange) -> None:
         """Refuse whatever can be refused before the body is read: no token, too large, no room."""
         route, room = exchange.route, exchange.room
-        if self.front.access.refuses(route.access, self.head.authorization):
+        if self.front.access.refuses(route.access, self.head.authorization) and not (
+            self.front.sessions.admits(route.method, self.head.headers)
+        ):
             self._stop(Fault(401, "unauthorized", "this server needs a token: Authorization: Bearer ..."), "token")
         length = self.head.content_length
         most = exchange.model.settings.video_bytes if route.spooled else room.largest_body

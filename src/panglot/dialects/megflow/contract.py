@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import orjson
@@ -16,13 +17,18 @@ from panglot.errors import StartError
 from panglot.metrics import heading, wording
 from panglot.package import Package
 from panglot.settings import Settings
-from panglot.web.contract import ADMIN, Contract, InferRoute, Listener, Page, Words
+from panglot.web.contract import ADMIN, Contract, InferRoute, Listener, Page, View, Words
 from panglot.web.models import Model
 
 TEXT = b"text/plain; charset=utf-8"
 OCTETS = "application/octet-stream"
 PICTURES = ("image/*", "image/jpeg", "image/png", OCTETS)
 """What an ImageServer takes: the platform's own wildcard, other types of picture, and bytes."""
+
+
+PAGES = Path(__file__).parent / "pages"
+GRAPH = View("graph", "Graph", "graph.js", PAGES)
+VIDEOS = View("videos", "Videos", "videos.js", PAGES)
 
 
 def contract(package: Package, settings: Settings) -> Contract:
@@ -59,11 +65,12 @@ def _contract(server: dict[str, Any]) -> Contract:
     return Contract(
         routes=routes,
         error=error,
-        pages=(Page("/graph", ADMIN, graph),),
+        pages=(Page("/graph", ADMIN, graph, unless="text/html"),),
         unknown=error,
         metrics=metrics,
         counters=COUNTERS,
-        section=(lambda model: video.section(_streams(model))) if server["type"] == "VideoServer" else None,
+        views=(VIDEOS, GRAPH) if server["type"] == "VideoServer" else (GRAPH,),
+        live=live,
         raw_paths=True,
     )
 
@@ -86,6 +93,11 @@ def graph(model: Model, request: Request) -> Response:
         "workers": [{"worker": index, **report} for index, report in _reports(model)],
     }
     return Response(orjson.dumps(value), media_type="application/json")
+
+
+def live(model: Model) -> dict[str, Any]:
+    """What the pages of graphs and videos show: the reports of the workers."""
+    return {"workers": [{"worker": index, **report} for index, report in _reports(model)]}
 
 
 def _graph(graph: Any) -> dict[str, Any]:

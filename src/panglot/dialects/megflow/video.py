@@ -7,7 +7,6 @@ from typing import Any
 
 from panglot.metrics import heading, wording
 from panglot.web.contract import ADMIN, INFER, InferRoute
-from panglot.web.status_page import NUMBER, WIDE, cell, condition, empty, table
 
 TEXT, JSON = "text/plain", "application/json"
 
@@ -72,24 +71,3 @@ def metrics(streams: Iterator[tuple[int, dict[str, Any]]]) -> str:
 
 def _preview(number: int) -> str:
     return f'<td><a href="preview/{number}.mjpeg"><img src="preview/{number}.jpg" alt="" height="45"></a></td>'
-
-
-def section(streams: Iterator[tuple[int, dict[str, Any]]]) -> str:
-    """The streams that run, with their last frame, for the status page."""
-    rows = [
-        (
-            _preview(stream["id"]),
-            cell(stream["id"], NUMBER),
-            cell(stream["url"], f"{WIDE} code"),
-            condition(stream["state"], stream["error"]),
-            cell(f"{stream['decoded_fps']:g}", NUMBER),
-            cell(f"{stream['analysed_fps']:g}", NUMBER),
-            cell(f"{stream['lag'] * 1000:,.0f} ms", NUMBER),
-            cell(stream["dropped"] + stream["results_dropped"], NUMBER),
-        )
-        for _, stream in streams
-    ]
-    heads = (("Picture", ""), ("Stream", NUMBER), ("Source", WIDE), ("State", ""), ("Decoded/s", NUMBER))
-    more = (("Analysed/s", NUMBER), ("Lag", NUMBER), ("Dropped", NUMBER))
-    shown = table((*heads, *more), rows, "streams") if rows else empty("No stream is running.")
-    return f"<section>\n<h2>Streams</h2>\n{shown}\n</section>\n"

@@ -1,0 +1,208 @@
+// Videos of a MegFlow package: started, looked at while they run, stopped; those that are over are kept with their reason.
+
+import { DropZone } from "./dropzone.js";
+import { byId, h, newId, say } from "./dom.js";
+import { feed } from "./feed.js";
+import { written } from "./fields.js";
+import { send } from "./sending.js";
+import { get } from "./server.js";
+import { count, digits, milliseconds } from "./words.js";
+
+const MOST_EVENTS = 200;
+const ALIVE = ["opening", "running", "retrying"];
+
+// Starting
+
+const source = h("input", { type: "text", id: newId("source"), placeholder: "clip.mp4, or rtsp://camera/live", spellcheck: "false", autocomplete: "off" });
+const fps = h("input", { type: "number", id: newId("fps"), min: "0", step: "any", placeholder: "all" });
+const message = h("p", { class: "hint", role: "status" });
+const upload = new DropZone({ label: "a video", accept: "video/*" });
+const form = h("form", { class: "sheet request", onsubmit: start },
+  h("h2", {}, "Start a stream"),
+  h("div", { class: "field" }, h("label", { class: "label", for: source.id }, "Path or address"), source,
+    h("p", { class: "hint" }, "A file below --uri-root, or an address the server may reach.")),
+  h("div", { class: "field" }, h("span", { class: "label" }, "or a video of your own"), upload.element),
+  h("div", { class: "field" }, h("label", { class: "label", for: fps.id }, "Frames per second", h("span", { class: "hint" }, " optional")), fps),
+  message,
+  h("div", { class: "runbar" }, h("button", { class: "primary" }, "Start")));
+
+async function start(event) {
+  event.preventDefault();
+  const query = fps.value ? `?fps=${encodeURIComponent(fps.value)}` : "";
+  const [file] = upload.files();
+  if (file) {
+    analyse(file, query);
+    return;
+  }
+  if (!source.value) {
+    say(message, "Name a file or an address, or drop a video.");
+    return;
+  }
+  const answer = await fetch(`start/${encodeURIComponent(source.value)}${query}`, { method: "POST" });
+  say(message, answer.ok ? "" : `${answer.status}: ${await answer.text() || "it cannot be started"}`);
+  if (answer.ok) renew();
+}
+
+/** An upload is analysed while its answer is read; it ends with this page. */
+async function analyse(file, query) {
+  const stop = new AbortController();
+  const card = new Card({ id: `upload-${Date.now()}`, url: file.name, state: "running", error: "" }, () => stop.abort());
+  card.isUpload = true;
+  card.picture(h("video", { src: URL.createObjectURL(file), controls: true, ".muted": true, "aria-label": file.name }));
+  cards.set(card.id, card);
+  place();
+  let told = 0;
+  try {
+    const answer = await send({ method: "POST", path: `/analyze_video${query}`, headers: {}, body: { kind: "file", file, type: file.type || "application/octet-stream" } }, stop.signal, ({ parts }) => {
+      parts.slice(told).forEach((part) => card.event(part.event, part.data));
+      told = parts.length;
+    });
+    const text = answer.blob ? await answer.blob.text() : "";
+    card.refresh({ ...card.about, state: answer.status < 400 ? "finished" : "failed", error: answer.status < 400 ? "" : `${answer.status}: ${text}`, results: told });
+  } catch (error) {
+    card.refresh({ ...card.about, state: error.name === "AbortError" ? "stopped" : "failed", error: error.name === "AbortError" ? "" : error.message, results: told });
+  }
+  place();
+}
+
+// Streams
+
+class Card {
+  constructor(about, stop) {
+    this.id = about.id;
+    this.state = h("span", { class: "state" });
+    this.reason = h("p", { class: "hint" });
+    this.figures = Object.fromEntries(["decoded/s", "analysed/s", "lag", "results", "dropped", "lost"].map((name) => [name, h("dd", {}, "–")]));
+    this.place = h("div", { class: "screen" });
+    this.events = h("ol", { class: "events code", tabindex: "0", "aria-label": "Results" });
+    this.stopButton = h("button", { type: "button", class: "small", onclick: stop }, "Stop");
+    this.element = h("article", { class: "sheet stream", "aria-label": `Stream ${about.url}` },
+      h("div", { class: "stream-head" }, h("h3", { class: "name" }, about.url), this.state, h("span", { class: "spacer" }), this.stopButton),
+      this.reason,
+      h("div", { class: "stream-body" }, this.place, this.events),
+      h("dl", { class: "facts" }, Object.entries(this.figures).map(([name, value]) => h("div", {}, h("dt", {}, name), value))));
+    this.refresh(about);
+  }
+
+  get alive() {
+    return ALIVE.includes(this.about.state);
+  }
+
+  picture(element) {
+    this.place.replaceChildren(element);
+  }
+
+  refresh(about) {
+    this.about = about;
+    this.state.className = `state ${about.state}`;
+    say(this.state, about.state);
+    say(this.reason, about.error || (about.state === "finished" ? "It was played to its end." : about.state === "stopped" ? "It was stopped." : ""));
+    const words = {
+      "decoded/s": about.decoded_fps === undefined ? "–" : digits(about.decoded_fps), "analysed/s": about.analysed_fps === undefined ? "–" : digits(about.analysed_fps),
+      lag: about.lag === undefined ? "–" : milliseconds(about.lag * 1000), results: count(about.results ?? 0),
+      dropped: count((about.dropped ?? 0) + (about.results_dropped ?? 0)), lost: count(about.lost ?? 0),
+    };
+    for (const [name, value] of Object.entries(words)) say(this.figures[name], value);
+    this.stopButton.hidden = !this.alive;
+    if (!this.alive) this.close();
+  }
+
+  /** Look at a stream that runs: its picture as a film, its results as they come. */
+  watch() {
+    if (this.source || this.isUpload) return;
+    const film = h("img", { src: `preview/${this.id}.mjpeg`, alt: "The last frame that was analysed", onerror: () => film.classList.add("missing") });
+    this.picture(film);
+    this.source = new EventSource(`events/${this.id}`);
+    for (const name of ["message", "state", "lost", "dropped", "gap", "end"]) {
+      this.source.addEventListener(name, (event) => {
+        this.event(name, event.data);
+        if (name === "end") renew();
+      });
+    }
+  }
+
+  /** Keep the last picture, and end the connections. */
+  close() {
+    this.source?.close();
+    const film = this.place.querySelector("img");
+    if (this.source && film?.naturalWidth) {
+      const still = h("canvas", { width: film.naturalWidth, height: film.naturalHeight, role: "img", "aria-label": "The last frame that was analysed" });
+      still.getContext("2d").drawImage(film, 0, 0);
+      film.src = "data:,";
+      this.picture(still);
+    } else if (this.source && film) film.removeAttribute("src");
+    if (this.source) this.source = { close() {} };
+  }
+
+  event(name, data) {
+    let value = data;
+    try { value = typeof data === "string" && data ? JSON.parse(data) : data; } catch { /* it stays a text */ }
+    if (name === "end") return;
+    const frame = value?.frame ?? "";
+    let said = value?.message ?? value?.result ?? value;
+    try { said = typeof said === "string" ? JSON.parse(said) : said; } catch { /* it stays a text */ }
+    this.events.prepend(h("li", {}, h("span", { class: "hint number" }, String(frame)), name && name !== "message" ? h("span", { class: "chip" }, name) : null,
+      h("span", { class: "name" }, typeof said === "object" ? written(said) : String(said))));
+    if (this.events.childElementCount > MOST_EVENTS) this.events.lastElementChild.remove();
+  }
+}
+
+const cards = new Map();
+const running = h("div", { class: "streams" });
+const over = h("div", { class: "streams" });
+const none = h("p", { class: "sheet empty" }, "No stream is running.");
+const overTitle = h("h2", {}, "Finished");
+
+async function renew() {
+  const listed = await get("list");
+  for (const about of listed) {
+    const card = cards.get(about.id) ?? new Card(about, () => stop(about.id));
+    cards.set(about.id, card);
+    card.refresh({ ...about, ...(rates.get(about.id) ?? {}) });
+  }
+  for (const [id, card] of cards) {
+    if (!card.isUpload && card.alive && !listed.some((about) => about.id === id)) card.refresh({ ...card.about, state: "stopped" });
+  }
+  place();
+}
+
+function place() {
+  const all = [...cards.values()].reverse();
+  const alive = all.filter((card) => card.alive);
+  alive.slice(0, 2).forEach((card) => card.watch());
+  settle(running, alive.length ? alive.map((card) => card.element) : [none]);
+  const ended = all.filter((card) => !card.alive);
+  settle(over, ended.map((card) => card.element));
+  overTitle.hidden = !ended.length;
+}
+
+/** Put elements in this order; those that are in place are not touched, so that films go on. */
+function settle(list, wanted) {
+  [...list.children].forEach((one) => { if (!wanted.includes(one)) one.remove(); });
+  wanted.forEach((one, place) => { if (list.children[place] !== one) list.insertBefore(one, list.children[place] ?? null); });
+}
+
+async function stop(id) {
+  await fetch(`stop/${id}`, { method: "POST" });
+  renew();
+}
+
+byId("main").replaceChildren(h("h1", { class: "unseen" }, "Videos"), h("div", { class: "playground videos" }, h("div", { class: "left" }, form),
+  h("div", { class: "right status" }, running, overTitle, over)));
+const rates = new Map();
+let states = "";
+feed((kind, value) => {
+  if (kind === "lost" || !value.extra) return;
+  const state = byId("state");
+  state.className = `state ${value.state}`;
+  say(state, value.state);
+  const streams = value.extra.workers.flatMap((worker) => worker.streams ?? []);
+  for (const one of streams) {
+    rates.set(one.id, one);
+    cards.get(one.id)?.refresh(one);
+  }
+  const now = JSON.stringify(streams.map((one) => [one.id, one.state]));
+  if (now !== states) renew();
+  states = now;
+});
+renew();

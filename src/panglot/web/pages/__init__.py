@@ -1,0 +1,1 @@
+"""The pages for people: static files, the figures they show, and how a browser logs in."""

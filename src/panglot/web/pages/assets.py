@@ -1,0 +1,79 @@
+"""The files that pages are made of: style, scripts, templates. Read once, told apart by their content."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from string import Template
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+TYPES = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
+"""What is served, by the ending of its name. Templates of pages are not."""
+IMPORTED = re.compile(r'^(?:import|export)\b[^"]*?"\./([a-z_]+\.js)"', re.MULTILINE | re.DOTALL)
+OURS = Path(__file__).parent / "static"
+STYLE = OURS / "panglot.css"
+"""The one style of all pages, reports of the command line included."""
+
+
+@dataclass(frozen=True)
+class Asset:
+    """One file. Browsers keep it, and ask each time whether it is still the same: `tag` says so."""
+
+    body: bytes
+    media_type: str
+    tag: str
+
+
+class Assets:
+    """All files of the pages of one server, from our folder and those of its dialect."""
+
+    def __init__(self) -> None:
+        self._folders = [OURS]
+        self._known: dict[str, Asset] = {}
+
+    def add(self, folder: Path) -> None:
+        """Serve the files of a further folder; ours win over those of the same name."""
+        if folder not in self._folders:
+            self._folders.append(folder)
+
+    def answer(self, name: str, request: Request) -> Response | None:
+        """The file of this name, or that the browser has it already; None where there is no such file."""
+        asset = self._find(name)
+        if asset is None:
+            return None
+        headers = {"etag": asset.tag, "cache-control": "private, no-cache", "x-content-type-options": "nosniff"}
+        if request.headers.get("if-none-match") == asset.tag:
+            return Response(status_code=304, headers=headers)
+        return Response(asset.body, headers=headers, media_type=asset.media_type)
+
+    def template(self, name: str) -> Template:
+        return Template((OURS / name).read_text(encoding="utf-8"))
+
+    def imported(self, name: str) -> list[str]:
+        """A script and all that it imports, so that a browser need not find them out one after the other."""
+        return list(dict.fromkeys(self._imported(name, set())))
+
+    def _imported(self, name: str, seen: set[str]) -> Iterator[str]:
+        asset = self._find(name)
+        if asset is None or name in seen:
+            return
+        seen.add(name)
+        yield name
+        for further in IMPORTED.findall(asset.body.decode()):
+            yield from self._imported(further, seen)
+
+    def _find(self, name: str) -> Asset | None:
+        """Read a file once. A name never leads out of the folders: it is looked up in what they hold."""
+        if name not in self._known:
+            media_type = TYPES.get(Path(name).suffix, "")
+            files = [file for folder in self._folders for file in folder.glob("*") if file.name == name]
+            if not media_type or not files:
+                return None
+            body = files[0].read_bytes()
+            self._known[name] = Asset(body, media_type, f'"{hashlib.sha256(body).hexdigest()[:20]}"')
+        return self._known[name]

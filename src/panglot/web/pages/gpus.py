@@ -1,0 +1,46 @@
+"""How much memory of a GPU each process holds, as nvidia-smi tells; asked only while somebody looks."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import shutil
+
+QUERY = ("--query-compute-apps=pid,used_memory", "--format=csv,noheader,nounits")
+EVERY = 5.0
+MIB = 1 << 20
+
+
+class Gpus:
+    """The last figures. `look` renews them in the background, at most every few seconds."""
+
+    def __init__(self) -> None:
+        self.memory: dict[int, int] = {}
+        """Bytes by process."""
+        self._program = shutil.which("nvidia-smi")
+        self._asked = 0.0
+        self._asking: asyncio.Task[None] | None = None
+
+    def look(self, now: float) -> None:
+        if self._program and now - self._asked > EVERY and (self._asking is None or self._asking.done()):
+            self._asked = now
+            self._asking = asyncio.get_running_loop().create_task(self._ask(self._program))
+
+    async def _ask(self, program: str) -> None:
+        """Ask once; a program that fails or hangs leaves no figures."""
+        found: dict[int, int] = {}
+        with contextlib.suppress(OSError, TimeoutError, ValueError):
+            process = await asyncio.create_subprocess_exec(
+                program, *QUERY, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.DEVNULL
+            )
+            try:
+                async with asyncio.timeout(EVERY):
+                    said, _ = await process.communicate()
+            finally:
+                if process.returncode is None:
+                    process.kill()
+            for line in said.decode().splitlines():
+                pid, _, size = line.partition(",")
+                if size.strip().isdigit():
+                    found[int(pid)] = found.get(int(pid), 0) + int(size) * MIB
+        self.memory = found

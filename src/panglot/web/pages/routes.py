@@ -1,0 +1,179 @@
+"""The routes of the pages: what browsers open, what scripts of these pages ask for, logging in and out."""
+
+from __future__ import annotations
+
+import functools
+import mimetypes
+from typing import Any
+
+import orjson
+from starlette.requests import Request
+from starlette.responses import FileResponse, Response, StreamingResponse
+
+from panglot.engine.call import Fault
+from panglot.web.bodies import sendable
+from panglot.web.contract import ADMIN, PUBLIC, Page, View, neutral_error
+from panglot.web.front import Front
+from panglot.web.pages.live import plain, seen
+from panglot.web.pages.shell import DOCS, PLAYGROUND, STATUS, page
+
+LOGIN = View("", "Log in", "login.js")
+
+
+def views(front: Front) -> list[View]:
+    """The pages of this server, in the order of their links."""
+    model = front.models.default
+    return [
+        *(() if front.settings.no_playground else (PLAYGROUND,)),
+        *(model.contract.views if model is not None else ()),
+        STATUS,
+        DOCS,
+    ]
+
+
+def of_dialect(front: Front) -> list[Page]:
+    """The pages that the dialect of the default model adds."""
+    model = front.models.default
+    found = []
+    for view in model.contract.views if model is not None else ():
+        if view.folder is not None:
+            front.assets.add(view.folder)
+        found.append(Page(f"/{view.path}", ADMIN, functools.partial(view_page, view=view)))
+    return found
+
+
+def name_of(front: Front) -> str:
+    """What the server is called on its pages."""
+    return front.models.default.package.name if front.models.default is not None else "Panglot"
+
+
+# Pages
+
+
+def view_page(front: Front, request: Request, view: View) -> Response:
+    return page(front.assets, view, views(front), name_of(front))
+
+
+def playground(front: Front, request: Request) -> Response:
+    if front.settings.no_playground:
+        return status(front, request)
+    return view_page(front, request, PLAYGROUND)
+
+
+def status(front: Front, request: Request) -> Response:
+    return view_page(front, request, STATUS)
+
+
+def login_page(front: Front) -> Response:
+    """The form that asks for the token, in place of the page that needs it. Its name is all that it tells."""
+    response = page(front.assets, LOGIN, (), "Panglot", 401)
+    response.headers["www-authenticate"] = "Bearer"
+    return response
+
+
+def asset(front: Front, request: Request) -> Response:
+    found = front.assets.answer(request.path_params["name"], request)
+    return found if found is not None else _not_found("the pages have no such file", request)
+
+
+# What the playground asks for
+
+
+def playground_data(front: Front, request: Request) -> Response:
+    """What the playground knows besides /openapi.json: the requests to begin with, and the files that are there."""
+    model = front.models.default
+    requests, files = model.to_try() if model is not None and model.description else ([], {})
+    value = {
+        "name": seen(name_of(front)),
+        "state": front.live.state,
+        "described": model is not None and bool(model.description),
+        "token": bool(front.access.token),
+        "requests": [request for request in requests if sendable(request, None) is not None],
+        "files": sorted(files),
+    }
+    return _json(value)
+
+
+def sample(front: Front, request: Request) -> Response:
+    """A file of the package that one of those requests names, and no other."""
+    model = front.models.default
+    file = model.to_try()[1].get(request.path_params["name"]) if model is not None and model.description else None
+    if file is None:
+        return _not_found("the package's example has no such file", request)
+    kind = mimetypes.guess_type(file.name)[0] or "application/octet-stream"
+    headers = PRIVATE | {"content-security-policy": "sandbox; default-src 'none'"}
+    return FileResponse(file, headers=headers, media_type=kind)
+
+
+PRIVATE = {"cache-control": "no-store", "x-content-type-options": "nosniff"}
+
+
+# What the status page asks for
+
+
+def status_data(front: Front, request: Request) -> Response:
+    """All that the status page shows, once."""
+    return _json(front.live.snapshot())
+
+
+def status_events(front: Front, request: Request) -> Response:
+    return StreamingResponse(front.live.events(), headers=PRIVATE, media_type="text/event-stream")
+
+
+def request_data(front: Front, request: Request) -> Response:
+    """One of the recent requests, with its log lines."""
+    found = front.live.request(request.path_params["name"])
+    return _json(found) if found is not None else _not_found("this is none of the last requests", request)
+
+
+def reload_model(front: Front, request: Request) -> Response:
+    """Load all models anew while the old ones serve on."""
+    for model in front.models:
+        model.engine.reload()
+    return Response(status_code=202, headers=PRIVATE)
+
+
+# Logging in
+
+
+def is_known(front: Front, request: Request) -> Response:
+    """Whether this browser has logged in."""
+    known = not front.access.token or front.sessions.admits("GET", request.scope["headers"])
+    return _json({"logged_in": known})
+
+
+def log_in(front: Front, request: Request) -> Response:
+    """Give a browser that has shown the token a cookie in its place."""
+    cookie = front.sessions.begin(request.scope["scheme"] == "https")
+    return Response(status_code=204, headers=PRIVATE | {"set-cookie": cookie})
+
+
+def log_out(front: Front, request: Request) -> Response:
+    cookie = front.sessions.end(request.scope["scheme"] == "https")
+    return Response(status_code=204, headers=PRIVATE | {"set-cookie": cookie})
+
+
+def _json(value: Any) -> Response:
+    return Response(orjson.dumps(value, default=plain), headers=PRIVATE, media_type="application/json")
+
+
+def _not_found(message: str, request: Request) -> Response:
+    fault = Fault(404, "not_found", message)
+    _, _, body = neutral_error(fault, request.scope["request_id"].decode("latin-1"))
+    return Response(body, 404, media_type="application/json")
+
+
+ROUTES = (
+    Page("/", ADMIN, playground),
+    Page("/playground.json", ADMIN, playground_data),
+    Page("/samples/{name}", ADMIN, sample),
+    Page("/status", ADMIN, status),
+    Page("/status.json", ADMIN, status_data),
+    Page("/status/events", ADMIN, status_events),
+    Page("/status/{name}", ADMIN, request_data),
+    Page("/reload", ADMIN, reload_model, method="POST"),
+    Page("/pages/{name}", PUBLIC, asset),
+    Page("/login", PUBLIC, is_known),
+    Page("/login", ADMIN, log_in, method="POST"),
+    Page("/logout", PUBLIC, log_out, method="POST"),
+)

@@ -1,0 +1,50 @@
+"""A page: the frame that all of them share, and the script that fills it."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Iterable
+
+from starlette.responses import HTMLResponse, Response
+
+import panglot
+from panglot.text import visible
+from panglot.web.contract import View
+from panglot.web.pages.assets import Assets
+
+HEADERS = {
+    "content-security-policy": "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
+    "worker-src 'self'; img-src 'self' data: blob:; media-src 'self' data: blob:; base-uri 'none'; "
+    "form-action 'none'; frame-ancestors 'none'",
+    "x-content-type-options": "nosniff",
+    "referrer-policy": "no-referrer",
+    "cache-control": "no-store",
+}
+
+
+PLAYGROUND = View("./", "Playground", "playground.js")
+STATUS = View("status", "Status", "status.js")
+DOCS = View("docs", "API", "")
+
+
+def page(assets: Assets, view: View, views: Iterable[View], name: str, status: int = 200) -> Response:
+    """The page of a view, with links to the others."""
+    text = assets.template("page.html").substitute(
+        name=shown(name),
+        title=shown(view.title),
+        version=shown(panglot.__version__),
+        script=view.script,
+        preload="\n".join(f'<link rel="modulepreload" href="pages/{one}">' for one in assets.imported(view.script)),
+        links="".join(link(one, one.path == view.path) for one in views),
+    )
+    return HTMLResponse(text, status, headers=HEADERS)
+
+
+def link(view: View, current: bool) -> str:
+    here = ' aria-current="page"' if current else ""
+    return f'<a href="{view.path}"{here}>{shown(view.title)}</a>'
+
+
+def shown(value: object) -> str:
+    """Anything at all, as text that is safe in HTML and in quoted attributes."""
+    return html.escape(visible(str(value)))

@@ -1,0 +1,157 @@
+// An answer, shown by its kind.
+
+import { h, say, tabs } from "./dom.js";
+import { familyOf, inBase64, preview } from "./media.js";
+import { overlay } from "./overlay.js";
+import { labels, shapes } from "./shapes.js";
+import { bars, rowsOf, table, tree } from "./tree.js";
+import { bytes } from "./words.js";
+
+/** What to do about a status, in a sentence. */
+const ADVICE = {
+  400: "The body could not be read. Compare it with the example, which Reset brings back.",
+  401: "Log in again: the page needs the server's token.",
+  403: "The server does not answer to this host name, or not to this page. See --allow-host and --cors-origin.",
+  404: "There is no such path on this server.",
+  405: "This path takes another method.",
+  408: "The server gave up waiting. Try again, or raise --timeout.",
+  413: "The body is too large. The server's limit is --max-body.",
+  415: "The server does not take this kind of body. Try another way to send it.",
+  422: "The script refused this input and says why. Change the input.",
+  429: "Too many requests are waiting. Try again in a moment.",
+  500: "The script failed on this input. The server's log has its traceback; with --dev the status page shows it too.",
+  503: "The server cannot take it now: it is loading, restarting its model, or busy. Try again in a moment.",
+  504: "No answer within the time allowed. Try a smaller input, or raise --timeout.",
+};
+
+/** The whole of a finished answer; `picture` is the one that was sent, if there was one. */
+export async function shown(answer, picture) {
+  if (answer.parts.length || !answer.blob) return h("div", {}, new Stream().update(answer).element);
+  const type = answer.type.split(";")[0].trim();
+  const text = isText(type) ? await answer.blob.text() : "";
+  const value = parsed(text);
+  if (answer.status >= 400) return failure(answer, value, text);
+  if (familyOf(type)) return h("div", { class: "media" }, preview(new File([answer.blob], "answer", { type }), "The answer"), download(answer.blob, type));
+  if (value !== undefined) return values(value, text, picture);
+  if (isText(type)) return h("pre", { class: "plain" }, text || "(nothing)");
+  return answer.blob.size ? download(answer.blob, type) : h("p", { class: "hint" }, "An empty answer.");
+}
+
+const isText = (type) => !type || /^text\/|json|xml|javascript|x-www-form/.test(type);
+
+function parsed(text) {
+  try {
+    return text.trim() ? JSON.parse(text) : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+function values(value, text, picture) {
+  const views = [];
+  const found = picture ? shapes(value) : [];
+  const scored = found.length ? [] : labels(value);
+  const rows = rowsOf(value);
+  const pictures = held(value);
+  if (found.length) views.push(["Picture", () => overlay(picture, found)]);
+  if (pictures.length) views.push(["Pictures", () => h("div", { class: "media" }, pictures.map((file) => preview(file, file.name)))]);
+  if (scored.length) views.push(["Labels", () => bars(scored)]);
+  if (typeof value === "string") views.push(["Text", () => h("pre", { class: "plain" }, value)]);
+  if (isFlat(value)) views.push(["Values", () => facts(value)]);
+  if (rows) views.push(["Table", () => table(rows)]);
+  views.push(["JSON", () => tree(value)]);
+  if (typeof value === "object") views.push(["Raw", () => h("pre", { class: "plain code" }, text.slice(0, 1e6))]);
+  return tabs("The answer as", views);
+}
+
+/** Whether a value is an object of a few short values, fit to be read at a glance. */
+function isFlat(value) {
+  if (value === null || typeof value !== "object" || Array.isArray(value)) return false;
+  const all = Object.values(value);
+  return all.length > 0 && all.length <= 8 && all.every((one) => ["number", "boolean"].includes(typeof one) || (typeof one === "string" && one.length <= 200));
+}
+
+function facts(value) {
+  return h("dl", { class: "values" }, Object.entries(value).map(([name, one]) => h("div", {}, h("dt", {}, name), h("dd", {}, typeof one === "number" ? String(Number(one.toPrecision(6))) : String(one)))));
+}
+
+/** Pictures and sounds inside of JSON. */
+function held(value, found = [], depth = 0) {
+  if (found.length >= 12 || depth > 6) return found;
+  if (typeof value === "string" && value.length > 100) {
+    const file = inBase64(value, `answer ${found.length + 1}`)?.file;
+    if (file && familyOf(file.type)) found.push(file);
+  } else if (value && typeof value === "object") Object.values(value).forEach((one) => held(one, found, depth + 1));
+  return found;
+}
+
+function download(blob, type) {
+  const ending = type.split("/")[1]?.replace(/[^a-z0-9]/g, "") || "bin";
+  return h("p", {}, h("a", { href: URL.createObjectURL(blob), download: `answer.${ending}` }, `Save the answer (${type || "bytes"}, ${bytes(blob.size)})`));
+}
+
+function failure(answer, value, text) {
+  const message = value?.error?.message ?? value?.message ?? [value?.error, value?.error_msg, value?.msg, value?.err_msg].find((one) => typeof one === "string");
+  const traceback = answer.headers.get("x-panglot-error");
+  const retry = answer.headers.get("retry-after");
+  const family = Math.floor(answer.status / 100) * 100;
+  return h("div", { class: "failure", role: "alert" },
+    h("p", { class: "message" }, message ?? (text.slice(0, 4000) || `The server answered ${answer.status} and said nothing.`)),
+    traceback ? h("pre", { class: "plain code" }, traceback) : null,
+    h("p", { class: "hint" }, ADVICE[answer.status] ?? ADVICE[family] ?? "", retry ? ` The server asks to wait ${retry} s.` : ""),
+    value !== undefined && typeof value === "object" ? h("details", {}, h("summary", {}, "The whole answer"), tree(value)) : null);
+}
+
+/** What could not be sent at all, or was stopped. */
+export function unsent(error) {
+  const stopped = error.name === "AbortError";
+  return h("div", { class: stopped ? "failure stopped" : "failure", role: "alert" },
+    h("p", { class: "message" }, stopped ? "Stopped." : error.message),
+    stopped || error instanceof TypeError === false ? null : h("p", { class: "hint" }, "The server cannot be reached, or it broke off. Is it still running?"));
+}
+
+/** A stream as it grows: text where its parts are pieces of text, else a list. */
+export class Stream {
+  constructor() {
+    this.text = h("pre", { class: "plain growing", "aria-live": "polite" });
+    this.list = h("ol", { class: "parts" });
+    this.element = h("div", {}, this.text);
+    this.count = 0;
+  }
+
+  update(answer) {
+    const fresh = answer.parts.slice(this.count);
+    this.count = answer.parts.length;
+    for (const part of fresh) this.add(part);
+    if (answer.done && !this.count) say(this.text, "The stream ended without anything in it.");
+    return this;
+  }
+
+  add({ event, data }) {
+    const piece = event && event !== "message" ? null : textOf(data);
+    if (piece !== null && !this.list.isConnected) {
+      this.text.append(piece);
+      this.element.scrollTop = this.element.scrollHeight;
+      return;
+    }
+    if (!this.list.isConnected) {
+      if (this.text.textContent) this.element.append(this.list);
+      else this.element.replaceChildren(this.list);
+    }
+    this.list.append(h("li", {}, event && event !== "message" ? h("span", { class: "chip" }, event) : null, data === "" ? null : tree(data)));
+    if (this.list.childElementCount > 500) this.list.firstElementChild.remove();
+  }
+}
+
+const PIECES = ["token", "text", "delta", "content", "piece", "chunk"];
+
+/** The piece of text that an event adds; null where it is something else. */
+function textOf(data) {
+  if (typeof data === "string") return data;
+  const deep = data?.choices?.[0];
+  const inside = deep ? (deep.delta?.content ?? deep.text ?? "") : data;
+  if (typeof inside === "string") return inside;
+  const names = inside && typeof inside === "object" && !Array.isArray(inside) ? Object.keys(inside) : [];
+  const name = PIECES.find((one) => typeof inside?.[one] === "string");
+  return name && names.length <= 3 ? inside[name] : null;
+}

@@ -1,0 +1,72 @@
+// Where files come in: dropped, pasted, chosen, or taken with the camera.
+
+import { h, newId, say } from "./dom.js";
+import { picture } from "./camera.js";
+import { preview } from "./media.js";
+import { bytes } from "./words.js";
+
+/** A field for files. `files()` are those it holds; `changed` is called when they change. */
+export class DropZone {
+  constructor({ label, accept = "", multiple = false, changed = () => {} }) {
+    this.label = label;
+    this.multiple = multiple;
+    this.changed = changed;
+    this.held = [];
+    this.input = h("input", {
+      type: "file", class: "unseen", id: newId("file"), accept: accept.includes("/") ? accept : null, multiple,
+      onchange: () => { this.add(this.input.files); this.input.value = ""; },
+    });
+    this.list = h("div", { class: "held" });
+    const pictures = !accept || accept.startsWith("image/") || accept === "*/*";
+    const camera = pictures && navigator.mediaDevices?.getUserMedia
+      ? h("button", { type: "button", class: "small", onclick: () => this.photograph() }, "Camera") : null;
+    this.message = h("span", { class: "hint" }, "Drop or paste ", multiple ? "files" : "a file", " here");
+    this.element = h("div", {
+      class: "drop", ondragover: (event) => this.over(event, true), ondragleave: (event) => this.over(event, false),
+      ondrop: (event) => { this.over(event, false); this.add(event.dataTransfer.files); },
+    },
+    this.list,
+    h("div", { class: "drop-foot" }, this.message,
+      h("span", { class: "buttons" }, camera, h("label", { class: "button small", for: this.input.id }, "Choose", h("span", { class: "unseen" }, ` a file for ${label}`)), this.input)));
+  }
+
+  over(event, inside) {
+    event.preventDefault();
+    this.element.classList.toggle("over", inside);
+  }
+
+  add(files) {
+    const more = [...files];
+    if (!more.length) return;
+    this.set(this.multiple ? [...this.held, ...more] : more.slice(0, 1));
+  }
+
+  set(files) {
+    this.held = [...files];
+    this.list.replaceChildren(...this.held.map((file, place) => this.entry(file, place)));
+    this.element.classList.toggle("filled", this.held.length > 0);
+    this.changed();
+  }
+
+  entry(file, place) {
+    const remove = h("button", {
+      type: "button", class: "small", "aria-label": `Remove ${file.name}`,
+      onclick: () => this.set(this.held.filter((_, other) => other !== place)),
+    }, "×");
+    return h("figure", { class: "file" }, preview(file, file.name),
+      h("figcaption", {}, h("span", { class: "name" }, file.name), h("span", { class: "hint" }, bytes(file.size)), remove));
+  }
+
+  files() {
+    return this.held;
+  }
+
+  async photograph() {
+    try {
+      const file = await picture();
+      if (file) this.add([file]);
+    } catch (error) {
+      say(this.message, `No camera: ${error.message}`);
+    }
+  }
+}

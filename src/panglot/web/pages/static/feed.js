@@ -1,0 +1,46 @@
+// The figures of the server, as they come. Tabs of one browser share one connection, and tabs nobody sees have none.
+
+/** Call `told(kind, value)` with `snapshot` and `tick`, and with `lost` while the server cannot be heard. */
+export function feed(told) {
+  const source = typeof SharedWorker === "function" ? shared(told) : alone(told);
+  const look = () => source.look(document.visibilityState === "visible");
+  document.addEventListener("visibilitychange", look);
+  window.addEventListener("pagehide", () => source.look(false));
+  window.addEventListener("pageshow", look);
+  look();
+}
+
+function shared(told) {
+  const worker = new SharedWorker(new URL("feed_worker.js", import.meta.url), { name: "panglot feed", type: "module" });
+  worker.port.onmessage = ({ data: [kind, value] }) => told(kind, value);
+  return { look: (on) => worker.port.postMessage(on) };
+}
+
+/** Where browsers have no shared workers: a connection of this tab's own. */
+function alone(told) {
+  const open = listener(new URL("../status/events", import.meta.url), told);
+  return { look: open };
+}
+
+/** A function that opens and closes a connection, and opens it again after it was lost. */
+export function listener(address, told) {
+  let source = null;
+  let retry = 0;
+  function open() {
+    source = new EventSource(address);
+    for (const kind of ["snapshot", "tick"]) source.addEventListener(kind, (event) => told(kind, JSON.parse(event.data)));
+    source.onerror = () => {
+      told("lost", null);
+      if (source?.readyState !== EventSource.CLOSED) return;
+      clearTimeout(retry);
+      retry = setTimeout(() => { if (source) open(); }, 3000);
+    };
+  }
+  return (on) => {
+    if (on && !source) open();
+    if (on || !source) return;
+    clearTimeout(retry);
+    source.close();
+    source = null;
+  };
+}

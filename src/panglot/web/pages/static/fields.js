@@ -1,0 +1,163 @@
+// One field of a form, made of its schema: sliders, choices, switches, text, files, and JSON for the rest.
+
+import { DropZone } from "./dropzone.js";
+import { h, newId, say } from "./dom.js";
+import { resolved } from "./server.js";
+
+const LONG = 60;
+
+/** `{element, read, write}`. `read` gives undefined for a field that is left empty, and raises for one that is wrong. */
+export function field(document, name, given, { required = false, changed = () => {}, accept = "" } = {}) {
+  const schema = flattened(document, given);
+  const made = kinds(schema, { document, name, required, changed, accept });
+  const about = schema.description ? h("p", { class: "hint", id: `${made.id}-about` }, schema.description) : null;
+  if (about) made.control?.setAttribute("aria-describedby", about.id);
+  const label = h(made.group ? "span" : "label", { class: "label", for: made.group ? null : made.id, id: `${made.id}-label` },
+    name, required ? null : h("span", { class: "hint" }, " optional"));
+  if (made.group) {
+    made.element.setAttribute("role", "group");
+    made.element.setAttribute("aria-labelledby", label.id);
+  }
+  return { ...made, element: h("div", { class: "field" }, label, made.element, about) };
+}
+
+/** The schema behind `anyOf` with null, and behind references. */
+function flattened(document, given) {
+  const schema = resolved(document, given);
+  const options = (schema.anyOf ?? schema.oneOf ?? []).map((one) => resolved(document, one)).filter((one) => one.type !== "null");
+  if (options.length === 1) return { ...options[0], ...schema, anyOf: undefined, oneOf: undefined };
+  return schema;
+}
+
+function kinds(schema, about) {
+  const items = resolved(about.document, schema.items);
+  if (isFile(schema)) return files(schema, about, false);
+  if (schema.type === "array" && isFile(items)) return files(items, about, true);
+  if (schema.enum) return choice(schema, about);
+  if (schema.type === "boolean") return toggle(schema, about);
+  if (schema.type === "integer" || schema.type === "number") return number(schema, about);
+  if (schema.type === "string") return text(schema, about);
+  return json(schema, about);
+}
+
+export const isFile = (schema) => schema.format === "binary" || isEncoded(schema);
+const isEncoded = (schema) => schema.format === "byte" || schema.contentEncoding === "base64";
+
+function files(schema, { name, changed, accept }, multiple) {
+  const zone = new DropZone({ label: name, accept: accept || schema.contentMediaType || "", multiple, changed });
+  return {
+    id: newId("field"), group: true, element: zone.element, zone, encoded: isEncoded(schema),
+    read: () => (multiple ? zone.files() : zone.files()[0]),
+    write: (value) => zone.set([value].flat().filter((one) => one instanceof Blob)),
+  };
+}
+
+function choice(schema, { required, changed }) {
+  const id = newId("field");
+  const options = schema.enum.filter((one) => one !== null);
+  const control = h("select", { id, onchange: changed },
+    required ? null : h("option", { value: "" }, "–"),
+    options.map((one, place) => h("option", { value: place + 1 }, String(one))));
+  const write = (value) => { control.value = options.indexOf(value) + 1 || (required ? 1 : ""); };
+  write(schema.default);
+  return { id, control, element: control, write, read: () => (control.value ? options[control.value - 1] : undefined) };
+}
+
+function toggle(schema, { changed }) {
+  const id = newId("field");
+  const control = h("input", { type: "checkbox", role: "switch", id, ".checked": schema.default === true, onchange: changed });
+  return { id, control, element: control, read: () => control.checked, write: (value) => { control.checked = value === true; } };
+}
+
+function number(schema, { name, changed }) {
+  const id = newId("field");
+  const [least, most] = [schema.minimum ?? schema.exclusiveMinimum, schema.maximum ?? schema.exclusiveMaximum];
+  const bounded = Number.isFinite(least) && Number.isFinite(most);
+  const step = schema.multipleOf ?? (schema.type === "integer" ? 1 : "any");
+  const control = h("input", { type: "number", id, min: least, max: most, step, ".value": schema.default ?? "", oninput: fromNumber });
+  const slider = bounded ? h("input", {
+    type: "range", min: least, max: most, step: step === "any" ? (most - least) / 100 : step, "aria-label": `${name}, as a slider`, oninput: fromSlider,
+    ".value": schema.default ?? least,
+  }) : null;
+  function fromNumber() { if (slider && control.value !== "") slider.value = control.value; changed(); }
+  function fromSlider() { control.value = slider.value; changed(); }
+  function write(value) {
+    control.value = value ?? "";
+    if (slider) slider.value = value ?? least;
+  }
+  function read() {
+    if (control.value === "" && !control.validity.badInput) return undefined;
+    if (!control.validity.valid) throw new Error(`${name}: ${control.validationMessage}`);
+    return Number(control.value);
+  }
+  return { id, control, element: slider ? h("div", { class: "slider" }, slider, control) : control, read, write };
+}
+
+function text(schema, { name, changed }) {
+  const id = newId("field");
+  const long = (schema.maxLength ?? 0) > LONG || /text|prompt|sentence|content|message|question|query/i.test(name);
+  const control = h(long ? "textarea" : "input", {
+    id, type: long ? null : "text", minlength: schema.minLength, maxlength: schema.maxLength, spellcheck: "false",
+    rows: long ? 3 : null, ".value": schema.default ?? "", oninput: changed,
+  });
+  let touched = Boolean(schema.default);
+  control.addEventListener("input", () => { touched = true; });
+  return {
+    id, control, element: control,
+    read: () => (control.value || touched ? control.value : undefined),
+    write: (value) => { touched = value !== undefined; control.value = value ?? ""; },
+  };
+}
+
+/** A value as JSON, with what is wrong with it below. */
+export function json(schema, { name, changed }) {
+  const id = newId("field");
+  const control = h("textarea", { id, class: "code", spellcheck: "false", rows: 2, autocapitalize: "off", oninput: edited, onblur: () => read(true) });
+  const wrong = h("p", { class: "hint wrong", role: "alert" });
+  function edited() { say(wrong, ""); changed(); }
+  function read(quiet = false) {
+    if (!control.value.trim()) return undefined;
+    try {
+      return JSON.parse(control.value);
+    } catch (error) {
+      say(wrong, error.message);
+      if (quiet) return undefined;
+      throw new Error(`${name || "The body"} is not JSON: ${error.message}`);
+    }
+  }
+  const write = (value) => { say(wrong, ""); control.value = value === undefined ? "" : written(value); };
+  write(schema.default);
+  return { id, control, element: h("div", { class: "json" }, control, wrong), read: () => read(), write, raw: () => control.value };
+}
+
+/** JSON with short lists and objects on one line, as a person would write it. */
+export function written(value, indent = "") {
+  const line = flat(value);
+  if (line.length + indent.length <= 72 || value === null || typeof value !== "object") return line;
+  const deeper = `${indent}  `;
+  if (Array.isArray(value) && value.every((one) => typeof one === "number")) return `[\n${filled(value.map(String), deeper)}\n${indent}]`;
+  const lines = Array.isArray(value)
+    ? value.map((one) => written(one, deeper))
+    : Object.entries(value).map(([name, one]) => `${JSON.stringify(name)}: ${written(one, deeper)}`);
+  const [open, close] = Array.isArray(value) ? "[]" : "{}";
+  return `${open}\n${lines.map((one) => deeper + one).join(",\n")}\n${indent}${close}`;
+}
+
+function flat(value) {
+  if (Array.isArray(value)) return `[${value.map(flat).join(", ")}]`;
+  if (value === null || typeof value !== "object") return JSON.stringify(value) ?? "null";
+  const inside = Object.entries(value).map(([name, one]) => `${JSON.stringify(name)}: ${flat(one)}`);
+  return inside.length ? `{${inside.join(", ")}}` : "{}";
+}
+
+/** Words in lines of up to 72 characters. */
+function filled(words, indent) {
+  const lines = [""];
+  for (const [place, word] of words.entries()) {
+    const piece = place < words.length - 1 ? `${word},` : word;
+    const last = lines.at(-1);
+    if (last && indent.length + last.length + piece.length + 1 > 72) lines.push(piece);
+    else lines[lines.length - 1] = last ? `${last} ${piece}` : piece;
+  }
+  return lines.map((line) => indent + line).join("\n");
+}

@@ -1,0 +1,93 @@
+// What can be asked of the server: the operations of /openapi.json, each with the ways its body may be made.
+
+import { resolved } from "./server.js";
+
+const JSON_TYPE = "application/json";
+const FORM = "multipart/form-data";
+
+/**
+ * The operations that reach the script or its platform, those that take a body first. `requests` are those to begin with.
+ * A way: `{label, kind: json|form|file|none, type, schema, value, files, fields, path}`.
+ */
+export function operations(document, requests) {
+  const found = [];
+  for (const [path, methods] of Object.entries(document.paths)) {
+    for (const method of ["post", "get"]) {
+      const about = methods[method];
+      if (!about || !isTried(method, path, about)) continue;
+      const parameters = [...(methods.parameters ?? []), ...(about.parameters ?? [])].map((one) => resolved(document, one));
+      found.push({
+        id: `${method.toUpperCase()} ${path}`, path, method: method.toUpperCase(), summary: about.summary ?? "",
+        parameters: parameters.filter((one) => one.in !== "header"),
+        gives: Object.keys(about.responses?.["200"]?.content ?? {}),
+        ways: ways(document, about, requests.filter((one) => matches(path, one.path) && one.method.toLowerCase() === method)),
+      });
+    }
+  }
+  const known = (one) => requests.findIndex((request) => matches(one.path, request.path));
+  const rank = (one) => (known(one) >= 0 ? known(one) : one.method === "POST" ? 50 : 100);
+  return found.sort((one, other) => rank(one) - rank(other));
+}
+
+/** Routes that reach a script, and platforms' own pages; of the routes that every server has, those that take tensors. */
+function isTried(method, path, about) {
+  return about.tags?.includes("inference") || (method === "post" && path.startsWith("/v2/models/") && path.endsWith("/infer"));
+}
+
+/** What the parameters of a path are in a request to it; null where it is another path. */
+export function matches(template, path) {
+  const names = [];
+  const pattern = template.replace(/[.*+?^$()|[\]\\]/g, "\\$&").replace(/\{([^}]*)\}/g, (_, name) => { names.push(name); return "([^/]+?)"; });
+  const found = new RegExp(`^${pattern}$`).exec(path.split("?")[0]);
+  return found && Object.fromEntries(names.map((name, place) => [name, decodeURIComponent(found[place + 1])]));
+}
+
+function ways(document, about, requests) {
+  const content = about.requestBody ? Object.entries(resolved(document, about.requestBody).content ?? {}) : [];
+  if (!content.length) return [{ label: "", kind: "none", ...pathOf(requests) }];
+  const found = [];
+  for (const request of requests) found.push(begun(document, request, content));
+  for (const [type, media] of content) {
+    const kind = type === JSON_TYPE ? "json" : type === FORM ? "form" : "file";
+    if (found.some((way) => way.kind === kind)) continue;
+    const schema = resolved(document, media.schema);
+    const way = { label: labels[kind], kind, type, schema, document, fields: {}, files: {}, ...pathOf(requests) };
+    if (kind === "json") way.value = media.example ?? schema.example ?? sketch(document, schema);
+    if (kind === "form") way.encoding = media.encoding ?? {};
+    found.push(way);
+  }
+  return found;
+}
+
+const pathOf = (requests) => ({ path: requests[0]?.path, headers: requests[0]?.headers ?? {} });
+
+const labels = { json: "JSON", form: "Form", file: "File" };
+
+/** A way that begins with a request which is known to make sense. */
+function begun(document, request, content) {
+  const { kind, type } = request.body;
+  const media = Object.fromEntries(content);
+  const about = kind === "json" ? media[JSON_TYPE] : kind === "form" ? media[FORM] : (media[type] ?? content[0]?.[1]);
+  return {
+    label: labels[kind] ?? "", document, schema: resolved(document, about?.schema), encoding: about?.encoding ?? {},
+    ...request.body, path: request.path, headers: request.headers,
+    files: kind === "file" ? { "": [request.body.file] } : (request.body.files ?? {}),
+  };
+}
+
+/** A value that a schema allows, where there is no example: names with empty values. */
+export function sketch(document, given, depth = 0) {
+  const schema = resolved(document, given);
+  if ("default" in schema) return schema.default;
+  if ("example" in schema) return schema.example;
+  if (schema.enum) return schema.enum[0];
+  if (schema.anyOf || schema.oneOf) return sketch(document, (schema.anyOf ?? schema.oneOf)[0], depth + 1);
+  if (schema.type === "object" && depth < 6) {
+    return Object.fromEntries(Object.entries(schema.properties ?? {}).map(([name, one]) => [name, sketch(document, one, depth + 1)]));
+  }
+  if (schema.type === "array") return schema.minItems && depth < 6 ? [sketch(document, schema.items, depth + 1)] : [];
+  if (schema.type === "string") return "";
+  if (schema.type === "boolean") return false;
+  if (schema.type === "integer" || schema.type === "number") return schema.minimum ?? 0;
+  return depth ? null : {};
+}

@@ -1,0 +1,266 @@
+// The playground: a form made of what the server says about itself, and the answer beside it.
+
+import { shown, Stream, unsent } from "./answer.js";
+import { editor, pictureOf } from "./body.js";
+import { byId, copyButton, h, newId, say, tabs } from "./dom.js";
+import { linked, linkOf } from "./linking.js";
+import { matches, operations } from "./operations.js";
+import { send, timings } from "./sending.js";
+import { get } from "./server.js";
+import { snippets } from "./snippets.js";
+import { timeline } from "./timing.js";
+import { Tries, verdict } from "./tries.js";
+import { bytes, milliseconds } from "./words.js";
+
+const BASE = location.origin + location.pathname.replace(/\/[^/]*$/, "");
+
+class Playground {
+  constructor(about, document) {
+    this.about = about;
+    this.operations = operations(document, about.requests);
+    this.running = null;
+    this.samples = new Map();
+    this.tries = new Tries((attempt) => this.recall(attempt));
+    this.chooser = this.makeChooser();
+    this.parameters = h("div", {});
+    this.ways = h("div", { class: "segments", role: "group", "aria-label": "How to send it" });
+    this.place = h("div", { class: "body" });
+    this.problem = h("p", { class: "hint wrong", role: "alert" });
+    this.runButton = h("button", { class: "primary", type: "submit", title: "Ctrl-Enter" }, "Run");
+    this.stopButton = h("button", { type: "button", onclick: () => this.running?.abort(), hidden: true }, "Stop");
+    this.form = h("form", { class: "sheet request", novalidate: true, "aria-label": "Request", onsubmit: (event) => { event.preventDefault(); this.run(); } },
+      this.chooser.element, this.ways, this.parameters, this.place, this.problem,
+      h("div", { class: "runbar" }, this.runButton, this.stopButton,
+        h("span", { class: "spacer" }),
+        h("button", { type: "button", class: "small", onclick: () => this.choose(this.operation, this.way) }, "Reset"),
+        copyButton(() => this.link(), "Copy link")));
+    this.result = h("div", { class: "result" }, empty());
+    this.foot = h("div", { class: "foot" });
+    this.answer = h("section", { class: "sheet answer", "aria-label": "Answer" }, this.result, this.foot);
+    window.document.addEventListener("keydown", (event) => { if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) { event.preventDefault(); this.run(); } });
+    window.document.addEventListener("paste", (event) => this.paste(event));
+  }
+
+  makeChooser() {
+    const id = newId("operation");
+    const select = h("select", { id, onchange: () => this.choose(this.operations[select.value]) },
+      this.operations.map((one, place) => h("option", { value: place }, one.id)));
+    const label = h("label", { class: "unseen", for: id }, "Route");
+    const only = h("p", { class: "route code" }, this.operations[0]?.id ?? "");
+    return { select, element: this.operations.length > 1 ? h("div", { class: "chooser" }, label, select) : only };
+  }
+
+  // What is to be sent
+
+  choose(operation, way = operation.ways[0]) {
+    this.operation = operation;
+    this.way = way;
+    this.chooser.select.value = this.operations.indexOf(operation);
+    this.ways.replaceChildren(...(operation.ways.length > 1 ? operation.ways : []).map((one) =>
+      h("button", { type: "button", "aria-pressed": one === way, onclick: () => this.choose(operation, one) }, one.label)));
+    const given = (way.path && matches(operation.path, way.path)) || {};
+    this.fields = operation.parameters.map((one) => this.parameter(one, given[one.name]));
+    this.parameters.replaceChildren(...this.fields.map((one) => one.element));
+    this.editor = editor(way, () => this.problemIs(""));
+    this.place.replaceChildren(...[this.editor.element].filter(Boolean));
+    this.problemIs("");
+    this.fetchSamples(way, this.editor);
+  }
+
+  parameter({ name, description, required, schema, ...rest }, value) {
+    const id = newId("parameter");
+    const control = h("input", { id, type: "text", ".value": value ?? schema?.default ?? (rest.in === "path" ? "any" : ""), spellcheck: "false" });
+    const label = h("label", { class: "label", for: id }, name, required ? null : h("span", { class: "hint" }, " optional"));
+    return { name, in: rest.in, control, element: h("div", { class: "field" }, label, control, description ? h("p", { class: "hint" }, description) : null) };
+  }
+
+  /** Put the package's own files where the example has them. */
+  async fetchSamples(way, made) {
+    const names = new Set(this.about.files);
+    for (const [name, files] of Object.entries(way.files ?? {})) {
+      const there = files.filter((file) => names.has(file));
+      if (!there.length) continue;
+      const found = await Promise.all(there.map((file) => this.sample(file)));
+      if (way.kind === "file") made.write({ kind: "file", file: found[0] });
+      else made.write({ kind: "form", entries: [...current(made), ...found.map((file) => ({ name, file }))] });
+    }
+    if (made.sample) for (const name of names) made.sample(name, await this.sample(name));
+  }
+
+  sample(name) {
+    if (!this.samples.has(name)) {
+      this.samples.set(name, fetch(`samples/${encodeURIComponent(name)}`).then(async (answer) => {
+        const blob = await answer.blob();
+        return new File([blob], name, { type: blob.type });
+      }));
+    }
+    return this.samples.get(name);
+  }
+
+  paste(event) {
+    const files = [...(event.clipboardData?.files ?? [])];
+    if (!files.length || !this.editor.zones.length) return;
+    event.preventDefault();
+    (this.editor.zones.find((zone) => !zone.files().length) ?? this.editor.zones[0]).add(files);
+  }
+
+  problemIs(words) {
+    say(this.problem, words);
+  }
+
+  /** The request as it stands in the form. Raises Error for one that cannot be sent. */
+  request() {
+    let path = this.operation.path;
+    const query = new URLSearchParams();
+    for (const { name, control, ...one } of this.fields) {
+      if (one.in === "path") path = path.replace(`{${name}}`, encodeURIComponent(control.value));
+      else if (control.value) query.set(name, control.value);
+    }
+    if (query.size) path += `?${query}`;
+    return {
+      operation: this.operation.id, way: this.operation.ways.indexOf(this.way), method: this.operation.method, path,
+      parameters: Object.fromEntries(this.fields.map((one) => [one.name, one.control.value])),
+      headers: this.way.headers ?? {}, body: this.editor.read(),
+    };
+  }
+
+  link() {
+    try {
+      const link = linkOf(this.request());
+      if (!link) this.problemIs("This request is too large for a link, or holds files.");
+      return link || location.href;
+    } catch (error) {
+      this.problemIs(error.message);
+      return location.href;
+    }
+  }
+
+  /** Put a request back into the form. */
+  restore({ operation, way, parameters, body }) {
+    const found = this.operations.find((one) => one.id === operation);
+    if (!found) return;
+    this.choose(found, found.ways[way] ?? found.ways[0]);
+    for (const one of this.fields) if (parameters?.[one.name] !== undefined) one.control.value = parameters[one.name];
+    if (this.way.kind === body.kind) this.editor.write({ entries: [], marks: [], ...body });
+  }
+
+  recall(attempt) {
+    this.restore(attempt.request);
+    this.show(attempt);
+  }
+
+  // Running
+
+  async run() {
+    if (this.running) return;
+    let request;
+    try {
+      request = this.request();
+    } catch (error) {
+      this.problemIs(error.message);
+      return;
+    }
+    this.problemIs("");
+    this.running = new AbortController();
+    this.busy(true);
+    const attempt = { request, answer: null, error: null };
+    const stream = new Stream();
+    try {
+      attempt.answer = await send(request, this.running.signal, (answer) => {
+        attempt.answer = answer;
+        if (answer.parts.length && !answer.done) this.result.replaceChildren(stream.update(answer).element);
+      });
+    } catch (error) {
+      attempt.error = error;
+    }
+    this.running = null;
+    this.busy(false);
+    this.tries.add(attempt);
+    await this.show(attempt, stream);
+  }
+
+  busy(on) {
+    this.runButton.disabled = on;
+    this.stopButton.hidden = !on;
+    say(this.runButton, on ? "Running…" : "Run");
+    this.answer.classList.toggle("busy", on);
+    this.answer.setAttribute("aria-busy", on);
+  }
+
+  async show({ request, answer, error }, stream) {
+    const parts = [];
+    if (answer?.parts.length) parts.push((stream ?? new Stream()).update(answer).element);
+    else if (answer && !error) parts.push(await shown(answer, pictureOf(request.body)));
+    if (error) parts.push(unsent(error));
+    this.result.replaceChildren(...parts);
+    this.foot.replaceChildren(...this.about_answer(request, answer, error));
+    this.result.dataset.done = Number(this.result.dataset.done ?? 0) + 1;
+  }
+
+  about_answer(request, answer, error) {
+    const streams = Boolean(answer?.parts.length);
+    const code = snippets(request, BASE, this.about.token, streams);
+    const shownCode = h("details", { class: "code-of", open: true }, h("summary", {}, "The same request as code"), tabs("Language", code.map(([name, text]) =>
+      [name, () => h("div", { class: "snippet" }, copyButton(text), h("pre", { class: "plain code", "data-language": name }, text))])));
+    if (!answer?.headers) return [shownCode];
+    const facts = [
+      ["Status", h("span", { class: `verdict ${verdict(String(answer.status))}` }, String(answer.status))],
+      ["Time", milliseconds(answer.took ?? answer.first)],
+      ["Sent", bytes(answer.sent)],
+      ["Received", bytes(answer.received ?? 0)],
+      ["Request", h("span", { class: "code" }, answer.headers.get("x-request-id") ?? "–")],
+    ];
+    const warning = answer.headers.get("x-panglot-warning");
+    return [
+      h("dl", { class: "facts" }, facts.map(([name, value]) => h("div", {}, h("dt", {}, name), h("dd", {}, value)))),
+      warning ? h("p", { class: "hint" }, warning) : null,
+      error || !answer.headers.get("server-timing") ? null : timeline(timings(answer.headers.get("server-timing")), answer.took),
+      shownCode,
+    ].filter(Boolean);
+  }
+}
+
+/** The document's descriptions are Markdown, in which the server escapes two characters. */
+const unescaped = (text) => text.replaceAll("&lt;", "<").replaceAll("&amp;", "&");
+
+const empty = () => h("p", { class: "empty" }, "The answer appears here.");
+
+function current(made) {
+  try {
+    return made.read().entries.filter((entry) => entry.file);
+  } catch {
+    return [];
+  }
+}
+
+async function begin() {
+  const [about, document] = await Promise.all([get("playground.json"), get("openapi.json")]);
+  const state = byId("state");
+  state.className = `state ${about.state}`;
+  say(state, about.state);
+  if (!about.described) {
+    byId("main").replaceChildren(h("p", { class: "sheet empty" }, "The model is loading. This page goes on by itself."));
+    setTimeout(begin, 1000);
+    return;
+  }
+  const playground = new Playground(about, document);
+  if (!playground.operations.length) {
+    byId("main").replaceChildren(h("p", { class: "sheet empty" }, "This package takes no requests on this port."));
+    return;
+  }
+  const summary = document.info.description;
+  byId("main").replaceChildren(
+    h("h1", { class: "unseen" }, `Try ${document.info.title}`),
+    h("div", { class: "playground" },
+      h("div", { class: "left" }, playground.form, playground.tries.element),
+      h("div", { class: "right" }, playground.answer)));
+  if (summary && summary !== "Served by Panglot.") playground.chooser.element.after(h("p", { class: "hint summary" }, unescaped(summary)));
+  playground.choose(playground.operations[0]);
+  const carried = linked();
+  if (carried) playground.restore(carried);
+  window.dispatchEvent(new Event("playground"));
+}
+
+begin().catch((error) => {
+  byId("main").replaceChildren(h("p", { class: "sheet failure", role: "alert" }, `The page cannot be made: ${error.message}.`));
+});

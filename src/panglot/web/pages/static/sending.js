@@ -1,0 +1,80 @@
+// Sending a request and reading its answer, as it comes.
+
+import { encoded } from "./body.js";
+
+/**
+ * Send `{method, path, headers, body}`. `heard` is called with the answer so far, whenever there is more of it:
+ * `{status, headers, type, blob, parts, began, took, done}`; `parts` are the events or lines of a stream.
+ */
+export async function send(request, signal, heard) {
+  const began = performance.now();
+  const { body, type } = await encoded(request.body);
+  const headers = { ...request.headers, ...(type ? { "content-type": type } : {}) };
+  const answer = { parts: [], done: false, sent: sizeOf(body) };
+  const response = await fetch(request.path.replace(/^\//, ""), { method: request.method, headers, body, signal, cache: "no-store" });
+  Object.assign(answer, {
+    status: response.status, headers: response.headers, type: response.headers.get("content-type") ?? "",
+    first: performance.now() - began,
+  });
+  if (/^(text\/event-stream|application\/(x-)?(ndjson|jsonl(ines)?))/.test(answer.type)) await follow(response, answer, heard);
+  else answer.blob = await response.blob();
+  answer.took = performance.now() - began;
+  answer.received = answer.blob ? answer.blob.size : answer.received;
+  answer.done = true;
+  heard(answer);
+  return answer;
+}
+
+function sizeOf(body) {
+  if (body === undefined || body === null) return 0;
+  if (typeof body === "string") return new TextEncoder().encode(body).length;
+  if (body instanceof FormData) return [...body.values()].reduce((sum, one) => sum + (one.size ?? one.length), 0);
+  return body.size;
+}
+
+async function follow(response, answer, heard) {
+  const reader = response.body.getReader();
+  const decoder = new TextDecoder();
+  const events = answer.type.startsWith("text/event-stream");
+  let rest = "";
+  answer.received = 0;
+  for (;;) {
+    const { value, done } = await reader.read();
+    if (done) break;
+    answer.received += value.length;
+    rest += decoder.decode(value, { stream: true });
+    const pieces = rest.split(events ? /\r?\n\r?\n/ : /\r?\n/);
+    rest = pieces.pop();
+    answer.parts.push(...pieces.map(events ? event : line).filter((part) => part !== null));
+    heard(answer);
+  }
+  if (rest.trim()) answer.parts.push(...[rest].map(events ? event : line).filter((part) => part !== null));
+}
+
+/** One server-sent event: `{event, data}`. */
+function event(text) {
+  let name = "";
+  const data = [];
+  for (const one of text.split(/\r?\n/)) {
+    if (one.startsWith("event:")) name = one.slice(6).trim();
+    else if (one.startsWith("data:")) data.push(one.slice(5).replace(/^ /, ""));
+  }
+  return data.length || name ? { event: name, data: parsed(data.join("\n")) } : null;
+}
+
+function line(text) {
+  return text.trim() ? { event: "", data: parsed(text) } : null;
+}
+
+function parsed(text) {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return text;
+  }
+}
+
+/** The Server-Timing header as `[name, milliseconds]`. */
+export function timings(header) {
+  return [...(header ?? "").matchAll(/([\w.-]+);dur=([\d.]+)/g)].map(([, name, ms]) => [name, Number(ms)]);
+}

@@ -1,0 +1,145 @@
+// The same request as a line of curl, and as programs. Each runs as it is pasted, beside the files it names.
+
+const JSON_HEADER = "Content-Type: application/json";
+
+/** `[[language, code]]` of a request to a server at `base`; with `token`, the one in PANGLOT_TOKEN. */
+export function snippets(request, base, token, streams) {
+  const about = { ...request, url: base + request.path, token, streams };
+  const found = [["curl", curl(about)], ["Python", python(about)], ["JavaScript", javascript(about)]];
+  const model = /^(?:\/[^/]+)*\/v2\/models\/([^/]+)(?:\/versions\/[^/]+)?\/infer$/.exec(request.path);
+  if (model && request.body.kind === "json") found.push(["tritonclient", triton(about, model[1], base)]);
+  return found;
+}
+
+// curl
+
+const quoted = (text) => (/^[A-Za-z0-9_@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", `'"'"'`)}'`);
+
+function curl({ method, url, headers, body, token, streams }) {
+  const words = ["curl"];
+  if (streams) words.push("-N");
+  if (method !== "POST" || body.kind === "none") words.push(`-X ${method}`);
+  if (token) words.push('-H "Authorization: Bearer $PANGLOT_TOKEN"');
+  for (const [name, value] of Object.entries(headers)) words.push(`-H ${quoted(`${name}: ${value}`)}`);
+  let before = "";
+  if (body.kind === "json" && !body.marks.length) words.push(`-H '${JSON_HEADER}' -d ${quoted(body.text)}`);
+  else if (body.kind === "json") {
+    before = `${printf(body)} |\n`;
+    words.push(`-H '${JSON_HEADER}' --data-binary @-`);
+  } else if (body.kind === "file") words.push(`-H ${quoted(`Content-Type: ${body.type}`)} --data-binary ${quoted(`@${body.file.name}`)}`);
+  for (const { name, text, file } of body.entries ?? []) {
+    words.push(file ? `-F ${quoted(`${name}=@"${file.name.replace(/["\\]/g, "\\$&")}"${file.type ? `;type=${file.type}` : ""}`)}` : `--form-string ${quoted(`${name}=${text}`)}`);
+  }
+  return `${before}${words.join(" ")} ${quoted(url)}`;
+}
+
+/** The JSON with the files put in by the shell. */
+function printf({ text, marks }) {
+  const places = marks.map((entry) => [text.indexOf(JSON.stringify(entry.mark)), entry]).sort(([one], [other]) => one - other);
+  let pattern = text.replaceAll("\\", "\\\\").replaceAll("%", "%%");
+  for (const [, { mark, prefix }] of places) pattern = pattern.replace(JSON.stringify(mark), () => `"${prefix.replaceAll("%", "%%")}%s"`);
+  return `printf ${quoted(pattern)} ${places.map(([, { file }]) => `"$(base64 -w0 ${quoted(file.name)})"`).join(" ")}`;
+}
+
+// Python
+
+const text = (value) => JSON.stringify(value);
+
+function python({ method, url, headers, body, token, streams }) {
+  const imports = ["import httpx"];
+  const given = { ...headers };
+  const more = [];
+  if (body.kind === "json") {
+    if (body.marks.length) imports.unshift("import base64");
+    more.push(`json=${literal(JSON.parse(body.text), body.marks, "    ")}`);
+  } else if (body.kind === "file") {
+    given["Content-Type"] = body.type;
+    more.push(`content=open(${text(body.file.name)}, "rb").read()`);
+  } else if (body.kind === "form") {
+    const files = body.entries.filter((entry) => entry.file).map(({ name, file }) => `(${text(name)}, (${text(file.name)}, open(${text(file.name)}, "rb"), ${text(file.type || "application/octet-stream")}))`);
+    const texts = body.entries.filter((entry) => !entry.file).map((entry) => `${text(entry.name)}: ${text(entry.text)}`);
+    more.push(`files=[${files.join(", ")}]`);
+    if (texts.length) more.push(`data={${texts.join(", ")}}`);
+  }
+  const lines = Object.entries(given).map(([name, value]) => `${text(name)}: ${text(value)}`);
+  if (token) {
+    imports.push("import os");
+    lines.push('"Authorization": f"Bearer {os.environ[\'PANGLOT_TOKEN\']}"');
+  }
+  if (lines.length) more.push(`headers={${lines.join(", ")}}`);
+  const call = [text(url), ...more, "timeout=60"].map((one) => `    ${one},`).join("\n");
+  const head = `${imports.sort().join("\n")}\n\n`;
+  if (streams) return `${head}with httpx.stream(\n    "${method}",\n${call}\n) as answer:\n    for line in answer.iter_lines():\n        print(line)`;
+  return `${head}answer = httpx.${method.toLowerCase()}(\n${call}\n)\nprint(answer.status_code, answer.text)`;
+}
+
+/** A JSON value as Python writes it. */
+function literal(value, marks, indent) {
+  const entry = marks.find((one) => one.mark === value);
+  if (entry) return `${entry.prefix ? `${text(entry.prefix)} + ` : ""}base64.b64encode(open(${text(entry.file.name)}, "rb").read()).decode()`;
+  if (value === null) return "None";
+  if (value === true) return "True";
+  if (value === false) return "False";
+  if (typeof value !== "object") return text(value);
+  const parts = Array.isArray(value) ? value.map((one) => literal(one, marks, `${indent}    `))
+    : Object.entries(value).map(([name, one]) => `${text(name)}: ${literal(one, marks, `${indent}    `)}`);
+  const [open, close] = Array.isArray(value) ? "[]" : "{}";
+  const flat = `${open}${parts.join(", ")}${close}`;
+  if (flat.length <= 88 || parts.every((part) => part.length < 12)) return flat;
+  return `${open}\n${parts.map((part) => `${indent}    ${part},`).join("\n")}\n${indent}${close}`;
+}
+
+// JavaScript
+
+function javascript({ method, url, headers, body, token, streams }) {
+  const before = [];
+  const files = [body.file, ...(body.entries ?? []).map((entry) => entry.file), ...(body.marks ?? []).map((entry) => entry.file)].filter(Boolean);
+  if (files.length) before.push('import { readFile } from "node:fs/promises";\n');
+  const given = { ...headers };
+  let content = "";
+  if (body.kind === "json") {
+    given["Content-Type"] = "application/json";
+    content = `JSON.stringify(${script(JSON.parse(body.text), body.marks)})`;
+  } else if (body.kind === "file") {
+    given["Content-Type"] = body.type;
+    content = `await readFile(${text(body.file.name)})`;
+  } else if (body.kind === "form") {
+    before.push("const form = new FormData();");
+    for (const { name, text: words, file } of body.entries) {
+      before.push(file ? `form.append(${text(name)}, new Blob([await readFile(${text(file.name)})], { type: ${text(file.type)} }), ${text(file.name)});` : `form.append(${text(name)}, ${text(words)});`);
+    }
+    content = "form";
+  }
+  const lines = Object.entries(given).map(([name, value]) => `${text(name)}: ${text(value)}`);
+  if (token) lines.push("Authorization: `Bearer ${process.env.PANGLOT_TOKEN}`");
+  const options = [`method: "${method}"`, lines.length ? `headers: { ${lines.join(", ")} }` : "", content ? `body: ${content}` : ""].filter(Boolean);
+  const end = streams
+    ? "const decoder = new TextDecoder();\nfor await (const piece of answer.body) console.log(decoder.decode(piece, { stream: true }));"
+    : "console.log(answer.status, await answer.text());";
+  return `${before.join("\n")}${before.length ? "\n" : ""}const answer = await fetch(${text(url)}, {\n${options.map((one) => `  ${one},`).join("\n")}\n});\n${end}`;
+}
+
+function script(value, marks) {
+  const entry = marks.find((one) => one.mark === value);
+  if (entry) return `${entry.prefix ? `${text(entry.prefix)} + ` : ""}(await readFile(${text(entry.file.name)})).toString("base64")`;
+  if (value === null || typeof value !== "object") return text(value);
+  if (Array.isArray(value)) return `[${value.map((one) => script(one, marks)).join(", ")}]`;
+  return `{ ${Object.entries(value).map(([name, one]) => `${text(name)}: ${script(one, marks)}`).join(", ")} }`;
+}
+
+// tritonclient
+
+const TYPES = { BOOL: "bool", UINT8: "uint8", UINT16: "uint16", UINT32: "uint32", UINT64: "uint64", INT8: "int8", INT16: "int16", INT32: "int32", INT64: "int64", FP16: "float16", FP32: "float32", FP64: "float64", BYTES: "object" };
+
+function triton({ body, token }, model, base) {
+  const inputs = JSON.parse(body.text).inputs ?? [];
+  const lines = inputs.flatMap(({ name, shape, datatype, data }, place) => [
+    `data = np.array(${literal(data, [], "")}, dtype=np.${TYPES[datatype] === "object" ? "object_" : (TYPES[datatype] ?? "float32")}).reshape(${JSON.stringify(shape)})`,
+    `inputs.append(triton.InferInput(${text(name)}, ${JSON.stringify(shape)}, ${text(datatype)}))`,
+    `inputs[${place}].set_data_from_numpy(data)`,
+  ]);
+  const host = base.replace(/^https?:\/\//, "");
+  const secure = base.startsWith("https") ? ", ssl=True" : "";
+  const headers = token ? ', headers={"Authorization": f"Bearer {os.environ[\'PANGLOT_TOKEN\']}"}' : "";
+  return `${token ? "import os\n\n" : ""}import numpy as np\nimport tritonclient.http as triton\n\nclient = triton.InferenceServerClient(${text(host)}${secure})\ninputs = []\n${lines.join("\n")}\nprint(client.infer(${text(decodeURIComponent(model))}, inputs${headers}).get_response())`;
+}

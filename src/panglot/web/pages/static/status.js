@@ -1,0 +1,235 @@
+// The status page: what the server does, second by second.
+
+import { Chart } from "./charts.js";
+import { byId, h, say } from "./dom.js";
+import { feed } from "./feed.js";
+import { get } from "./server.js";
+import { bar, SPANS } from "./timing.js";
+import { verdict } from "./tries.js";
+import { bytes, clock, count, digits, duration, milliseconds, plural } from "./words.js";
+
+const [, GOOD, REFUSED, FAILED, P50, P95, P99, WAITING, RUNNING, , CPU, MEMORY] = Array(12).keys();
+const column = (place) => (sample) => sample[place];
+const share = (value) => `${digits(value * 100)} %`;
+
+const NUMBERS = ["Process", "Served", "In flight", "CPU", "Memory", "GPU", "Since", "Count", "Status", "Total", "Batches"];
+const headed = (name) => [NUMBERS.includes(name) ? "number" : "", ["Process", "Route", "Kind"].includes(name) ? "wide" : "", name === "Stages" ? "stages" : ""].join(" ").trim() || null;
+
+let known = null;
+
+// Parts
+
+const charts = [
+  new Chart("Requests per second", [
+    { name: "answered", colour: "c2", read: column(GOOD) },
+    { name: "4xx", colour: "c5", read: column(REFUSED) },
+    { name: "5xx", colour: "bad", read: column(FAILED) },
+  ], { stacked: true, words: digits }),
+  new Chart("Latency", [
+    { name: "p50", colour: "c0", read: column(P50) },
+    { name: "p95", colour: "c4", read: column(P95) },
+    { name: "p99", colour: "c3", read: column(P99) },
+  ], { words: milliseconds }),
+  new Chart("Queue", [
+    { name: "waiting", colour: "c1", read: column(WAITING) },
+    { name: "in progress", colour: "c0", read: column(RUNNING) },
+  ], { words: count }),
+  new Chart("Processor and memory", [
+    { name: "CPU of one core", colour: "c6", read: column(CPU) },
+    { name: "memory", colour: "c7", read: column(MEMORY), words: bytes, own: true },
+  ], { words: share }),
+];
+
+const figures = Object.fromEntries(["Uptime", "Answered", "Refused (4xx)", "Failed (5xx)", "In progress", "Bodies held"].map((name) => [name, h("dd", {}, "–")]));
+const reload = h("button", { type: "button", onclick: loadAnew }, "Reload the model");
+const trouble = h("p", { class: "sheet lost", role: "alert", hidden: true }, "The server cannot be heard. This page goes on when it is back.");
+
+const workers = listing("Workers", ["Worker", "State", "Process", "Served", "In flight", "CPU", "Memory", "GPU", "Since"], "No worker is running.");
+const errors = listing("What went wrong", ["What", "Kind", "Count", "Last"], "Nothing since the server started.");
+const deaths = listing("Restarts", ["When", "Why"], "No worker was restarted.");
+const batches = listing("Batch sizes", ["Items", "Batches", ""], "No batch was run yet.");
+const requests = listing("Requests", ["Time", "Request", "Route", "Status", "Total", "Stages"], "None yet.");
+
+function listing(title, heads, nothing) {
+  const body = h("tbody", {});
+  const table = h("table", {}, h("thead", {}, h("tr", {}, heads.map((name) => h("th", { scope: "col", class: headed(name) }, name)))), body);
+  const none = h("p", { class: "empty" }, nothing);
+  const note = h("span", { class: "hint" });
+  const element = h("section", { class: `listing ${title.toLowerCase().replaceAll(" ", "-")}` }, h("h2", {}, title, note), h("div", { class: "sheet scroll" }, table, none));
+  const show = () => { none.hidden = body.childElementCount > 0; table.hidden = !none.hidden; };
+  show();
+  return { element, body, show, note };
+}
+
+// What happens
+
+function told(kind, value) {
+  trouble.hidden = kind !== "lost";
+  document.body.classList.toggle("stale", kind === "lost");
+  if (kind === "lost") return;
+  if (kind === "snapshot") known = value;
+  else if (known) known = { ...known, ...value, history: [...known.history, value.sample].slice(-600), recent: [...known.recent, ...value.recent].slice(-50) };
+  if (known) draw(kind === "snapshot" ? known.recent : value.recent, kind === "snapshot");
+}
+
+function draw(fresh, anew) {
+  const state = byId("state");
+  state.className = `state ${known.state}`;
+  say(state, known.state);
+  say(figures.Uptime, duration(known.uptime));
+  say(figures.Answered, count(known.answered));
+  say(figures["Refused (4xx)"], count(known.refused));
+  say(figures["Failed (5xx)"], count(known.failed));
+  figures["Failed (5xx)"].classList.toggle("bad", known.failed > 0);
+  say(figures["In progress"], known.waiting ? `${count(known.in_progress)} (${count(known.waiting)} waiting)` : count(known.in_progress));
+  say(figures["Bodies held"], bytes(known.held));
+  for (const chart of charts) chart.draw(known.history);
+  drawWorkers();
+  drawErrors();
+  drawDeaths();
+  drawBatches();
+  drawRequests(fresh, anew);
+}
+
+/** Bring rows in line with entries, by their keys: rows that stay are filled anew, not made anew. */
+function keep(list, entries, keyOf, make) {
+  const rows = new Map([...list.body.children].map((row) => [row.dataset.key, row]));
+  entries.forEach((entry, place) => {
+    const key = String(keyOf(entry));
+    const row = rows.get(key) ?? make(entry, key);
+    rows.delete(key);
+    row.dataset.key = key;
+    row.refresh(entry);
+    if (list.body.children[place] !== row) list.body.insertBefore(row, list.body.children[place] ?? null);
+  });
+  rows.forEach((row) => { row.detail?.remove(); row.remove(); });
+  list.show();
+}
+
+/** A row of cells of which each is filled by a function of the entry. */
+function rowOf(cells) {
+  const made = cells.map(([classes]) => h("td", { class: classes || null }));
+  const row = h("tr", {}, made);
+  row.refresh = (entry) => cells.forEach(([, words], place) => {
+    const value = words(entry);
+    if (value instanceof Node) made[place].replaceChildren(value);
+    else say(made[place], value);
+  });
+  return row;
+}
+
+function drawWorkers() {
+  const gpu = known.workers.some((worker) => worker.gpu);
+  workers.element.classList.toggle("no-gpu", !gpu);
+  keep(workers, known.workers, (worker) => `${worker.pool} ${worker.index} ${worker.pid}`, () => rowOf([
+    ["", (worker) => [known.about.models.length > 1 ? worker.model : "", worker.pool, worker.index].join(" ").trim()],
+    ["", (worker) => h("span", {}, h("span", { class: `state ${worker.state}` }, worker.state), h("span", { class: "hint" }, ` ${worker.step}`))],
+    ["number wide", (worker) => worker.pid || "–"],
+    ["number", (worker) => count(worker.served)],
+    ["number", (worker) => count(worker.in_flight)],
+    ["number", (worker) => share(worker.cpu)],
+    ["number", (worker) => bytes(worker.memory)],
+    ["number", (worker) => (worker.gpu ? bytes(worker.gpu) : "–")],
+    ["number", (worker) => duration(worker.seconds)],
+  ]));
+  say(workers.note, ` and the server itself: ${share(known.front.cpu)}, ${bytes(known.front.memory)}`);
+}
+
+function drawErrors() {
+  keep(errors, known.errors, (group) => `${group.kind} ${group.what}`, () => {
+    const row = rowOf([
+      ["message", (group) => (group.traceback ? h("details", { ".open": Boolean(row.querySelector("details")?.open) }, h("summary", {}, group.what), h("pre", { class: "plain code" }, group.traceback)) : group.what)],
+      ["wide hint", (group) => group.kind],
+      ["number", (group) => count(group.count)],
+      ["number", (group) => clock(group.last)],
+    ]);
+    return row;
+  });
+  say(errors.note, known.about.dev || !known.errors.some((group) => group.kind === "script") ? "" : " Start with --dev to see tracebacks here; they are in the log too.");
+}
+
+function drawDeaths() {
+  const reasons = Object.entries(known.restarts).map(([reason, number]) => `${reason} ${count(number)}`).join(", ");
+  say(deaths.note, reasons ? ` ${reasons}` : "");
+  keep(deaths, known.deaths, (death) => `${death.when} ${death.what}`, (death) => rowOf([
+    ["", () => clock(death.when)],
+    ["message", () => (death.more ? h("details", {}, h("summary", {}, death.what), h("pre", { class: "plain code" }, death.more)) : death.what)],
+  ].map(([classes, words]) => [classes, once(words)])));
+}
+
+/** A function whose first result is kept. */
+function once(make) {
+  let made = null;
+  return () => { made ??= make(); return made; };
+}
+
+function drawBatches() {
+  const most = Math.max(...known.batches.map(([, number]) => number), 1);
+  keep(batches, known.batches, ([size]) => size, () => rowOf([
+    ["", ([size]) => (size <= 2 ? size : `${size / 2 + 1}–${size}`)],
+    ["number", ([, number]) => count(number)],
+    ["stages", ([, number]) => { const track = h("div", { class: "track" }, h("i", {})); track.firstChild.style.width = `${(100 * number) / most}%`; return track; }],
+  ]));
+}
+
+// Requests
+
+function drawRequests(fresh, anew) {
+  if (anew) requests.body.replaceChildren();
+  for (const entry of fresh) requests.body.prepend(...requestRow(entry));
+  const rows = [...requests.body.querySelectorAll("tr[data-id]")];
+  rows.slice(50).forEach((row) => { row.detail.remove(); row.remove(); });
+  const most = Math.max(...known.recent.map((entry) => entry.total), 1e-3);
+  if (fresh.length || anew) rows.slice(0, 50).forEach((row) => row.scale(most));
+  say(requests.note, known.recent.length ? ` the last ${known.recent.length}, on a scale of ${milliseconds(most)}` : "");
+  requests.show();
+}
+
+function requestRow(entry) {
+  const stages = h("td", { class: "stages" });
+  const opener = h("button", { type: "button", class: "plainly code", "aria-expanded": "false", title: entry.id }, entry.id);
+  const row = h("tr", { "data-id": entry.id },
+    h("td", {}, clock(entry.when)), h("td", { class: "id" }, opener), h("td", { class: "wide" }, entry.route),
+    h("td", { class: "number" }, h("span", { class: `verdict ${verdict(String(entry.status))}` }, String(entry.status))),
+    h("td", { class: "number" }, milliseconds(entry.total)), stages);
+  row.detail = h("tr", { class: "detail", hidden: true }, h("td", { colspan: "6" }));
+  const spans = SPANS.filter((name) => entry.stages[name]).map((name) => [name, entry.stages[name]]);
+  const rest = Math.max(0, entry.total - spans.reduce((sum, [, ms]) => sum + ms, 0));
+  row.scale = (most) => stages.replaceChildren(bar([...spans, ["server", rest]], most));
+  opener.addEventListener("click", () => toggle(row, opener, entry, [...spans, ["server", rest]]));
+  return [row, row.detail];
+}
+
+async function toggle(row, opener, entry, spans) {
+  const open = row.detail.hidden;
+  row.detail.hidden = !open;
+  opener.setAttribute("aria-expanded", open);
+  const cell = row.detail.firstElementChild;
+  if (!open || cell.childElementCount) return;
+  const legend = h("ul", { class: "legend" }, spans.map(([name, ms]) => h("li", {}, h("i", { class: name }), `${name} ${milliseconds(ms)}`)));
+  cell.replaceChildren(legend);
+  const more = await get(`status/${encodeURIComponent(entry.id)}`).catch(() => null);
+  if (!more) return;
+  const lines = more.log.map((line) => h("li", {}, h("span", { class: "hint" }, clock(line.when)), ` ${line.text}`));
+  cell.append(
+    more.message ? h("p", { class: "bad" }, more.message) : "",
+    lines.length ? h("div", {}, h("h3", { class: "hint" }, `${plural(lines.length, "line")} logged while it ran`), h("ul", { class: "log code" }, lines)) : h("p", { class: "hint" }, "Nothing was logged while it ran."),
+    more.traceback ? h("pre", { class: "plain code traceback" }, more.traceback) : "");
+}
+
+async function loadAnew() {
+  reload.disabled = true;
+  const answer = await fetch("reload", { method: "POST" }).catch(() => null);
+  say(reload, answer?.ok ? "Loading anew…" : "It was refused");
+  setTimeout(() => { reload.disabled = false; say(reload, "Reload the model"); }, 3000);
+}
+
+byId("main").replaceChildren(
+  h("div", { class: "status" },
+    trouble,
+    h("div", { class: "headline" }, h("h1", {}, "Status"), h("dl", { class: "figures" }, Object.entries(figures).map(([name, value]) => h("div", {}, h("dt", {}, name), value))), reload),
+    h("div", { class: "charts" }, charts.map((chart) => chart.element)),
+    errors.element,
+    h("div", { class: "two" }, workers.element, h("div", {}, deaths.element, batches.element)),
+    requests.element));
+feed(told);
