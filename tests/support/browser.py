@@ -152,6 +152,12 @@ class Browser:
         self.wait(f"!!document.querySelector({json.dumps(selector)})")
         self.run(f"document.querySelector({json.dumps(selector)}).click()")
 
+    def type(self, selector: str, text: str) -> None:
+        """Write into a field, as a person does."""
+        self.wait(f"!!document.querySelector({json.dumps(selector)})")
+        self.run(f"document.querySelector({json.dumps(selector)}).focus()")
+        self.call("Input.insertText", text=text)
+
     def choose_file(self, selector: str, path: Path) -> None:
         self.wait(f"!!document.querySelector({json.dumps(selector)})")
         root = self.call("DOM.getDocument")["root"]["nodeId"]
