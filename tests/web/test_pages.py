@@ -103,7 +103,7 @@ def test_only_files_of_the_example_are_handed_out(tmp_path: Path) -> None:
     with serving(tmp_path) as server:
         about = server.client.get("/playground.json").json()
         assert about["files"] == ["dot.png"]
-        assert about["requests"][0]["body"] == {"kind": "form", "files": {"image": ["dot.png"]}, "fields": {}}
+        assert about["requests"][0]["body"] == {"kind": "file", "file": "dot.png", "type": "image/png"}
         sample = server.client.get("/samples/dot.png")
         assert (sample.headers["content-type"], sample.content) == ("image/png", b"\x89PNG\r\n\x1a\n")
         for name in ("secret.pem", "model.py", "..%2fdot.png", "nothing.png"):
@@ -205,12 +205,12 @@ def test_rates_are_of_what_came_since() -> None:
     metrics = Metrics()
     metrics.requests["/predict", 200] = 100
     metrics.requests["/metrics", 200] = 5000
-    before = counted(metrics, frozenset({"/predict"}), 10.0)
+    before = counted([metrics], frozenset({"/predict"}), 10.0)
     metrics.requests["/predict", 200] += 30
     metrics.requests["/predict", 422] += 4
     metrics.requests["/predict", 503] += 2
     metrics.latency["/predict"].add(1000)
-    rates, latency, batch = between(before, counted(metrics, frozenset({"/predict"}), 12.0))
+    rates, latency, batch = between(before, counted([metrics], frozenset({"/predict"}), 12.0))
     assert rates == [15.0, 2.0, 1.0]
     assert 0.5 < latency[0] <= 1.024
     assert batch == 0
@@ -218,15 +218,18 @@ def test_rates_are_of_what_came_since() -> None:
 
 
 def test_failures_are_grouped_and_bounded() -> None:
-    failures, metrics = Failures(dev=True, routes=frozenset({"/predict"})), Metrics()
+    failures, metrics = Failures(dev=True), Metrics()
+    routes = frozenset({"/predict"})
     troubles = [Trouble(float(n), f"id-{n}", "failed", "Traceback\nValueError: bad") for n in range(3)]
-    failures.update(metrics, troubles)
-    failures.update(metrics, troubles[1:])
+    failures.update("", metrics, troubles, routes)
+    failures.update("", metrics, troubles[1:], routes)
     assert [(group["what"], group["count"]) for group in failures.shown()] == [("ValueError: bad", 3)]
-    failures.update(metrics, [Trouble(float(n), f"id-{n}", "failed", f"ValueError: {n}") for n in range(500)])
+    failures.update(
+        "", metrics, [Trouble(float(n), f"id-{n}", "failed", f"ValueError: {n}") for n in range(500)], routes
+    )
     assert len(failures.shown()) == 100
     died = Trouble(1000.0, "", "worker 0 was killed by SIGKILL", "")
-    failures.update(metrics, [died])
+    failures.update("", metrics, [died], routes)
     assert failures.deaths == [died]
     assert failures.shown()[0]["kind"] == "worker"
 

@@ -38,7 +38,8 @@ class Access:
     def refuses(self, access: str, authorization: bytes) -> bool:
         """Whether a request to a route of this access lacks its token.
 
-        Pages for whoever runs the server also take it as the password of HTTP Basic: browsers know no other way.
+        Pages for whoever runs the server also take it as the password of HTTP Basic, though nobody is asked for that:
+        browsers would put a window of their own before our pages.
         """
         if (not self.token and access != METRICS) or access == PUBLIC:
             return False
@@ -56,11 +57,6 @@ class Access:
 
     def knows(self, host: bytes) -> bool:
         return not self.hosts or host in self.hosts or _name(host) in self.hosts
-
-
-def challenges(access: str) -> tuple[str, ...]:
-    """How the token may be given on a route of this access; a header each, since browsers do not split them."""
-    return ("Bearer", 'Basic realm="panglot"') if access in FOR_BROWSERS else ("Bearer",)
 
 
 def _password(credentials: bytes) -> bytes:

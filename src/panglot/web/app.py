@@ -15,7 +15,7 @@ from panglot.engine import engine as states
 from panglot.engine.call import Fault
 from panglot.metrics import Metrics
 from panglot.web import v2, v2_pages
-from panglot.web.access import FOR_BROWSERS, challenges
+from panglot.web.access import FOR_BROWSERS
 from panglot.web.contract import ADMIN, METRICS, PUBLIC, Contract, ErrorWords, Page, neutral_error, v2_error
 from panglot.web.front import ASGI, Front
 from panglot.web.models import Model
@@ -177,8 +177,7 @@ class App:
             return pages.login_page(self.front)
         fault = Fault(401, "unauthorized", "this server needs a token: Authorization: Bearer ...")
         response = self._error(path, fault, request_id)
-        for challenge in challenges(page.access):
-            response.headers.append("www-authenticate", challenge)
+        response.headers["www-authenticate"] = "Bearer"
         return response
 
     def _no_page(self, path: str, request_id: str, called: list[Destination]) -> tuple[Metrics, str, Response]:
