@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from panglot import asking
 from panglot.asking.base import About, Ask, Base64, File, Form, Json, Whole, media_type
 from panglot.asking.samples import sample
-from panglot.asking.try_line import example
+from panglot.asking.try_line import example, known_example
 from panglot.errors import StartError
 from panglot.package import Package
 
@@ -34,6 +34,9 @@ def to_try(package: Package, about: About) -> ToTry:
 
 
 def _asks(package: Package, about: About) -> Iterator[Ask]:
+    known = known_example(about, package.folder)
+    if known is not None:
+        yield known
     yield example(about, package.folder)
     with contextlib.suppress(StartError):
         yield asking.ask(about, sample(package, about))
