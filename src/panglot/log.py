@@ -76,9 +76,8 @@ class JsonLines(logging.Formatter):
 class AccessLog:
     """Logs a share of the answered requests, evenly spread."""
 
-    def __init__(self, share: float, package: str) -> None:
+    def __init__(self, share: float) -> None:
         self.share = share
-        self.package = package
         self.count = 0
         self.log = logging.getLogger("panglot.access")
         self.second = 0
@@ -96,7 +95,7 @@ class AccessLog:
             name: us / 1000 for name, us in zip(("queue", *STAGES), (exchange.queued_us, *times), strict=True) if us
         }
         shown = " ".join(f"{name}={ms:g}" for name, ms in stages.items() if ms >= SHOWN_MS)
-        extra = {"package": self.package, "worker": exchange.worker, "request_id": request_id, "stages": stages}
+        extra = {"package": exchange.model.name, "worker": exchange.worker, "request_id": request_id, "stages": stages}
         message = "POST %s %d %.1f ms %s %s"
         self.log.info(message, exchange.route.name, status, total_us / 1000, request_id, shown, extra=extra)
 
@@ -106,7 +105,7 @@ class AccessLog:
         if now != self.second:
             left_out = self.in_second - MOST_A_SECOND
             if left_out > 0:
-                self.log.info("... and %d more requests in that second", left_out, extra={"package": self.package})
+                self.log.info("... and %d more requests in that second", left_out)
             self.second, self.in_second = now, 0
         self.in_second += 1
         return self.in_second > MOST_A_SECOND

@@ -21,6 +21,8 @@ WORKER_COUNTERS = {
 """What workers of every dialect may count, by name; a contract adds its own."""
 
 Labels = dict[str, str]
+Gauge = tuple[str, str, Labels, float]
+"""Name, help, labels and value."""
 
 
 class Histogram:
@@ -82,10 +84,11 @@ class Metrics:
         self.refused: defaultdict[str, int] = defaultdict(int)
         self.fetches: defaultdict[str, int] = defaultdict(int)
         self.log_dropped = 0
-        self.log_lines_dropped: Callable[[], int] = lambda: 0
+        self.log_lines_dropped: Callable[[], int] | None = None
+        """How many lines of the log were lost, where this process keeps one."""
         self.script: defaultdict[str, float] = defaultdict(float)
 
-    def render(self, gauges: Iterable[tuple[str, str, Labels, float]], counted_by_workers: Mapping[str, str]) -> str:
+    def render(self, gauges: Iterable[Gauge], counted_by_workers: Mapping[str, str]) -> str:
         """The Prometheus text form. `counted_by_workers` are the counters of the dialect's own, with their meaning."""
         lines: list[str] = []
         counters: tuple[tuple[str, str, str, dict[str, int]], ...] = (
@@ -101,20 +104,37 @@ class Metrics:
             ("panglot_fetches_total", "addresses in requests, by what came of fetching them", "outcome", self.fetches),
             ("panglot_connections_refused_total", "connections and requests refused by a limit", "limit", self.refused),
         )
-        lines += heading("panglot_requests_total", "requests answered", "counter")
-        for (route, status), count in sorted(self.requests.items()):
-            lines.append(f"panglot_requests_total{wording({'route': route, 'status': str(status)})} {count}")
+        lines += self._answered()
         for name, about, label, values in counters:
             lines += heading(name, about, "counter")
             lines += [f"{name}{wording({label: key})} {count}" for key, count in sorted(values.items())]
         lines += heading("panglot_log_dropped_bytes_total", "script output dropped by the rate limit", "counter")
         lines.append(f"panglot_log_dropped_bytes_total {self.log_dropped}")
-        lines += heading("panglot_log_dropped_lines_total", "log lines dropped because nobody read them", "counter")
-        lines.append(f"panglot_log_dropped_lines_total {self.log_lines_dropped()}")
+        lines += self._lost_lines()
         lines += self._worker_counters({**counted_by_workers, **WORKER_COUNTERS})
         lines += self._histograms()
         lines += _gauges(gauges)
         return "\n".join(lines) + "\n"
+
+    def render_server(self, gauges: Iterable[Gauge]) -> str:
+        """What belongs to no model, where there are several."""
+        name = "panglot_connections_refused_total"
+        lines = [*self._answered(), *heading(name, "connections and requests refused by a limit", "counter")]
+        lines += [f"{name}{wording({'limit': limit})} {count}" for limit, count in sorted(self.refused.items())]
+        return "\n".join([*lines, *self._lost_lines(), *_gauges(gauges)]) + "\n"
+
+    def _answered(self) -> list[str]:
+        lines = heading("panglot_requests_total", "requests answered", "counter")
+        for (route, status), count in sorted(self.requests.items()):
+            lines.append(f"panglot_requests_total{wording({'route': route, 'status': str(status)})} {count}")
+        return lines
+
+    def _lost_lines(self) -> list[str]:
+        if self.log_lines_dropped is None:
+            return []
+        name = "panglot_log_dropped_lines_total"
+        return [*heading(name, "log lines dropped because nobody read them", "counter"),
+                f"{name} {self.log_lines_dropped()}"]  # fmt: skip
 
     def _worker_counters(self, counters: Mapping[str, str]) -> list[str]:
         lines: list[str] = []
@@ -154,7 +174,7 @@ def _pool(name: str) -> Labels:
     return {"pool": name} if name else {}
 
 
-def _gauges(gauges: Iterable[tuple[str, str, Labels, float]]) -> list[str]:
+def _gauges(gauges: Iterable[Gauge]) -> list[str]:
     lines: list[str] = []
     seen = ""
     for name, about, labels, value in gauges:
@@ -163,6 +183,32 @@ def _gauges(gauges: Iterable[tuple[str, str, Labels, float]]) -> list[str]:
             seen = name
         lines.append(f"{name}{wording(labels)} {value:g}")
     return lines
+
+
+def merged(texts: Iterable[tuple[Labels, str]]) -> str:
+    """Several texts of the Prometheus form as one: each with further labels, and what has one name together."""
+    families: dict[str, tuple[list[str], list[str]]] = {}
+    for labels, text in texts:
+        more = wording(labels)[1:-1]
+        headings: list[str] = []
+        values: list[str] = []
+        for line in text.splitlines():
+            if line.startswith("# HELP "):
+                headings, values = families.setdefault(line.split(" ", 3)[2], ([], []))
+            if line.startswith("#"):
+                headings += [] if line in headings else [line]
+            else:
+                values.append(_with(line, more))
+    return "\n".join(line for headings, values in families.values() for line in (*headings, *values)) + "\n"
+
+
+def _with(line: str, labels: str) -> str:
+    """A line of a series with further labels before its own."""
+    series, space, value = line.rpartition(" ")
+    name, brace, own = series.partition("{")
+    if not labels:
+        return line
+    return f"{name}{{{labels},{own}{space}{value}" if brace else f"{name}{{{labels}}}{space}{value}"
 
 
 def heading(name: str, about: str, kind: str) -> list[str]:

@@ -1,10 +1,9 @@
-"""`panglot serve`, from a recognised package to the exit code."""
+"""`panglot serve`, from the plan of a server to the exit code."""
 
 from __future__ import annotations
 
 import asyncio
 import dataclasses
-import functools
 import logging
 import os
 import signal
@@ -14,116 +13,106 @@ import time
 
 import uvloop
 
-from panglot import asking, devices, dialects, linking
+from panglot import devices, dialects, keeper
 from panglot import journal as journals
 from panglot import log as logs
-from panglot.asking.base import About
-from panglot.asking.try_line import how_to, try_line
-from panglot.asking.trying import ToTry, to_try
-from panglot.engine.engine import LocalEngine
+from panglot.asking.try_line import how_to
 from panglot.errors import Unanswered
-from panglot.file_changes import changes
 from panglot.journal import Journal
+from panglot.keeper import Keeper, full_name
 from panglot.metrics import Metrics
-from panglot.package import Package
-from panglot.settings import Settings
+from panglot.planning import ServingPlan
 from panglot.settings.loopback import UNIX
 from panglot.start_message import LoadingLine, StartMessage
 from panglot.tracing import Tracing
 from panglot.web import access, app, listeners
 from panglot.web.front import Front
-from panglot.web.models import FIRST_VERSION, Model, only
+from panglot.web.models import Model, only
 from panglot.web.room import Room
 
 log = logging.getLogger("panglot")
-WORKER_STOP = 2.0
 
 
-def serve(package: Package, settings: Settings) -> None:
+def serve(plan: ServingPlan) -> None:
     """Serve until told to stop. Raises StartError before the first ready, Unanswered when the drain time passes."""
+    settings = plan.settings
     journal = journals.begin(settings.log_queue)
     journal.on_room = logs.missing_lines
     logs.configure(settings.log_format, settings.log_level)
-    for problem in package.problems:
-        log.warning("%s", problem, extra={"package": package.name})
-    no_device = devices.lacking(settings.device, devices.count())
-    if no_device:
-        log.warning("%s", no_device, extra={"package": package.name})
+    _tell_problems(plan)
     rules = access.establish(settings)
     tls = access.tls_context(settings)
-    sockets = listeners.bind_all(dialects.contract(package, settings), settings)
+    contracts = [dialects.contract(model.package, model.settings) for model in plan.models]
+    sockets = listeners.bind_all([further for contract in contracts for further in contract.listeners], settings)
     if rules.token and tls is None and not access.is_loopback(settings.host):
         log.warning("the token travels over plain HTTP: use --tls-cert and --tls-key, or a proxy that speaks TLS")
-    if settings.install:
-        from panglot.tools import install
-
-        settings = dataclasses.replace(settings, python=install.environment(package, settings))
-    with linking.fixed_paths(package, settings.link_paths):
-        _run(package, settings, rules, sockets, tls, journal)
-
-
-def _run(
-    package: Package,
-    settings: Settings,
-    rules: access.Access,
-    sockets: list[socket.socket],
-    tls: access.SSLContext | None,
-    journal: Journal,
-) -> None:
+    plan = dataclasses.replace(plan, models=tuple(keeper.installed(model) for model in plan.models))
     if settings.inline:
         from panglot.inline import run_inline
 
-        run_inline(lambda: Serving(package, settings, rules, sockets, tls, journal))
+        run_inline(lambda: Serving(plan, rules, sockets, tls, journal))
         return
 
     async def run() -> None:
-        serving = Serving(package, settings, rules, sockets, tls, journal)
+        serving = Serving(plan, rules, sockets, tls, journal)
         serving.handle_signals()
         await serving.run()
 
     uvloop.run(run())
 
 
+def _tell_problems(plan: ServingPlan) -> None:
+    for model in plan.models:
+        for problem in model.package.problems:
+            log.warning("%s", problem, extra={"package": model.name})
+        no_device = devices.lacking(model.settings.device, devices.count())
+        if no_device:
+            log.warning("%s", no_device, extra={"package": model.name})
+    for warning in plan.warnings:
+        log.warning("%s", warning, extra={"package": plan.models[0].name} if plan.planner is None else None)
+    for name, error in plan.failed.items():
+        log.error("%s is not served: %s", name, error.sentence())
+
+
 class Serving:
-    """One running server: it owns the engine, the fronts and the listening sockets."""
+    """One running server: it owns the keeper of the models, the fronts and the listening sockets."""
 
     def __init__(
         self,
-        package: Package,
-        settings: Settings,
+        plan: ServingPlan,
         rules: access.Access,
         sockets: list[socket.socket],
         tls: access.SSLContext | None = None,
         journal: Journal | None = None,
     ) -> None:
-        self.package = package
-        self.settings = settings
+        self.plan = plan
+        self.settings = settings = plan.settings
         self.rules = rules
         self.metrics = Metrics()
         if journal is not None:
             self.metrics.log_lines_dropped = lambda: journal.dropped
-        self.engine = LocalEngine(package, settings, self.metrics)
-        contract = dialects.contract(package, settings)
         room = Room(settings)
-        self.model = Model(
-            package.name, FIRST_VERSION, package, settings, self.engine, self.metrics, contract, room,
-        )  # fmt: skip
-        self.views = [self.model, *(self.model.at(listener.contract) for listener in contract.listeners)]
-        """The model as each front has it."""
-        for view in self.views:
-            view.try_line = functools.partial(_try_line, view, bool(rules.token))
-            view.to_try = functools.partial(_to_try, view)
-        self.fronts = [Front(only(view), settings, self.metrics, rules, room) for view in self.views]
+        self.keeper = Keeper(plan, rules, room, self.metrics)
+        self.keeper.begin()
+        self.models = self.keeper.models
+        token = bool(rules.token)
+        pairs = [(model, one) for model in self.models for one in model.contract.listeners]
+        self.further = [keeper.at_listener(model, one, token) for model, one in pairs]
+        """The models as further listeners have them, each one."""
+        served = (self.models, *map(only, self.further))
+        self.fronts = [Front(models, settings, self.metrics, rules, room) for models in served]
         for front in self.fronts:
             front.app = app.build(front)
         self.web = listeners.Listeners(self.fronts, sockets, tls)
+        self.keeper.in_use = self.web.is_asking
         self.url = self.web.urls[0]
-        self.tracing = Tracing(settings.otel_endpoint, package.name) if settings.otel_endpoint else None
+        self.name = plan.default or "models"
+        self.tracing = Tracing(settings.otel_endpoint, self.name) if settings.otel_endpoint else None
         for front in self.fronts:
             if self.tracing is not None:
                 front.observers.append(self.tracing.answered)
             if settings.access_log:
-                front.observers.append(logs.AccessLog(settings.access_log, package.name).answered)
+                front.observers.append(logs.AccessLog(settings.access_log).answered)
         self.signals = 0
         self.stopped = asyncio.Event()
         self.forced = asyncio.Event()
@@ -131,11 +120,9 @@ class Serving:
     async def run(self) -> None:
         """Serve until told to stop."""
         await self.web.start()
-        await self.engine.start()
-        watchers = [asyncio.ensure_future(self._watch())] if self.settings.reload else []
-        watchers += [asyncio.ensure_future(front.live.run()) for front in self.fronts]
-        background = [(view, view.contract.runs_with_server) for view in self.views]
-        watchers += [asyncio.ensure_future(run(view, self.rules)) for view, run in background if run is not None]
+        tasks = [asyncio.ensure_future(front.live.run()) for front in self.fronts]
+        background = [(model, model.contract.runs_with_server) for model in (*self.models, *self.further)]
+        tasks += [asyncio.ensure_future(run(model, self.rules)) for model, run in background if run is not None]
         try:
             await self._until_ready()
             if not self.stopped.is_set():
@@ -143,10 +130,10 @@ class Serving:
                 await self.stopped.wait()
             await self._drain()
         finally:
-            for watcher in watchers:
-                watcher.cancel()
+            for task in tasks:
+                task.cancel()
             self.web.close()
-            await self.engine.stop(WORKER_STOP)
+            await self.keeper.close()
             for front in self.fronts:
                 front.spool.close()
             if self.tracing is not None:
@@ -168,53 +155,62 @@ class Serving:
             self.forced.set()
 
     def _reload(self) -> None:
-        log.info("SIGHUP: loading %s anew", self.package.name)
-        self.engine.reload()
-
-    async def _watch(self) -> None:
-        async for names in changes(self.package.folder):
-            log.info("changed: %s; loading %s anew", ", ".join(names), self.package.name)
-            self.engine.reload()
+        log.info("SIGHUP: loading %s anew", ", ".join(self.models.names))
+        self.keeper.reload()
 
     # Starting
 
     async def _until_ready(self) -> None:
-        log.info("listening on %s, loading %s", self.url, self.package.name)
-        for view, url in zip(self.views[1:], self.web.urls[1:], strict=True):
-            log.info("listening on %s too, for %s", url, view.contract.routes[0].target)
+        """Wait until every model is loaded. Raises LoadError when one cannot be."""
+        names = list(self.models.names)
+        shown = ", ".join(names) if len(names) <= 5 else f"{len(names)} models"
+        log.info("listening on %s, loading %s", self.url, shown)
+        for model, url in zip(self.further, self.web.urls[1:], strict=True):
+            log.info("listening on %s too, for %s", url, model.contract.routes[0].target)
         began = time.monotonic()
-        ready = asyncio.ensure_future(self.engine.ready.wait())
+        loading = asyncio.ensure_future(self.keeper.load_all())
         stopped = asyncio.ensure_future(self.stopped.wait())
-        with LoadingLine(self._step) as progress:
-            while not (ready.done() or stopped.done()):
-                await asyncio.wait({ready, stopped}, timeout=0.2, return_when=asyncio.FIRST_COMPLETED)
+        with LoadingLine(self.keeper.step) as progress:
+            while not (loading.done() or stopped.done()):
+                await asyncio.wait({loading, stopped}, timeout=0.2, return_when=asyncio.FIRST_COMPLETED)
                 progress.show(time.monotonic() - began)
-        ready.cancel()
         stopped.cancel()
-        if self.engine.failed is not None:
-            raise self.engine.failed
-
-    def _step(self) -> str:
-        steps = [worker.step for pool in self.engine.pools for worker in pool.workers if worker.step]
-        return steps[0] if steps else "starting"
+        if loading.done():
+            loading.result()
+        loading.cancel()
 
     def _say_ready(self) -> None:
+        """Say what is served, and how it is asked."""
+        boxed = self.settings.log_format == "human" and sys.stderr.isatty()
         base = "http://localhost" if self.url.startswith(UNIX) else self.url
         pages = {"status": f"{base}/", "docs": f"{base}/docs"}
-        line, how = self.model.try_line(self.url), how_to(_about(self.model))
-        message = StartMessage(self.package.name, self.package.dialect, self.url, pages, line, how)
-        message.say(boxed=self.settings.log_format == "human" and sys.stderr.isatty())
+        default = self.models.default
+        if self.plan.planner is None and default is not None:
+            line, how = default.try_line(self.url), how_to(keeper.about(default))
+            StartMessage(default.name, default.package.dialect, self.url, pages, line, how).say(boxed)
+            return
+        for model in self.models:
+            whose = ", the default" if model is default else ""
+            where = base + self._start(model)
+            log.info("%s is ready on %s (%s%s)", full_name(model), where, model.package.dialect, whose)
+        first = default or self.models.get(self.models.names[0]) or next(iter(self.models))
+        line, how = first.try_line(self.url, self._start(first)), how_to(keeper.about(first))
+        count = f"{len(self.models)} model{'s' if len(self.models) > 1 else ''}"
+        StartMessage("the server", count, self.url, pages, line, how).say(boxed)
+
+    def _start(self, model: Model) -> str:
+        """What the paths of a model begin with."""
+        newest = self.models.get(model.name) is model
+        return f"/models/{model.name}" + ("" if newest else f"/versions/{model.version}")
 
     # Stopping
 
     async def _drain(self) -> None:
         """Answer the requests that were accepted. Raises Unanswered when the time is up or a second signal comes."""
-        self.engine.draining = True
+        self.keeper.drain()
         for front in self.fronts:
             front.draining = True
             front.live.end()
-        if any(view.contract.refuses_in_drain for view in self.views):
-            self.engine.closed = True
         log.info("stopping; %d request(s) to finish", self.web.unanswered())
         draining = asyncio.ensure_future(self.web.drain())
         forced = asyncio.ensure_future(self.forced.wait())
@@ -224,18 +220,3 @@ class Serving:
         unanswered = self.web.unanswered()
         if unanswered:
             raise Unanswered(unanswered)
-
-
-def _try_line(model: Model, token: bool, base: str) -> str:
-    """The line of curl that asks a model, by what its worker says about it."""
-    return try_line(base, _about(model), model.package.folder, token)
-
-
-def _to_try(model: Model) -> ToTry:
-    return to_try(model.package, _about(model))
-
-
-def _about(model: Model) -> About:
-    route = model.contract.routes[0]
-    path = route.path + ("any" if route.prefix else "")
-    return asking.about_package(model.package, path, model.description.get("api", {}))

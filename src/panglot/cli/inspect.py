@@ -10,9 +10,10 @@ import click
 
 from panglot import asking, dialects, terminal
 from panglot.asking import try_line as trying
-from panglot.cli.options import OnPackage, resolve_package, setting_options, warned
+from panglot.cli.options import OnPackage, plan_server, resolve_package, setting_options, warned
 from panglot.engine.row import divided
 from panglot.package import Package
+from panglot.planning import ModelPlan, ServingPlan
 from panglot.settings import pools
 from panglot.settings.loopback import UNIX
 from panglot.settings.resolving import Resolved
@@ -24,17 +25,57 @@ LINES = ("routes", "pools", "install", "fixed_paths", "problems")
 
 
 @click.command(cls=OnPackage)
-@click.argument("path")
+@click.argument("path", nargs=-1, metavar="PATH | NAME=PATH...")
 @click.option("--json", "as_json", is_flag=True, help="print one JSON object")
 @setting_options
-def inspect(path: str, as_json: bool, arguments: tuple[str, ...], **given: Any) -> None:
-    """Explain what PATH is, why, and every setting with its source. Runs nothing of it."""
-    package, resolved = resolve_package(path, given, arguments)
+def inspect(path: tuple[str, ...], as_json: bool, arguments: tuple[str, ...], **given: Any) -> None:
+    """Explain what PATH is, why, and every setting with its source; of several, what each is. Runs nothing of it."""
+    plan = plan_server(path, given, arguments)
+    if plan.planner is not None:
+        show_models(plan, as_json)
+        return
+    package, resolved = resolve_package(path[0], given, arguments)
     facts = gather(warned(package, resolved), resolved)
     if as_json:
         click.echo(json.dumps(facts, indent=2, default=str))
     else:
         show(facts)
+
+
+def show_models(plan: ServingPlan, as_json: bool) -> None:
+    """Print the models of a server, one after the other."""
+    facts = [_model_facts(plan, model) for model in plan.models]
+    facts += [{"model": name, "problems": [error.sentence()]} for name, error in plan.failed.items()]
+    if as_json:
+        click.echo(json.dumps({"models": facts, "default": plan.default, "problems": list(plan.warnings)}, indent=2))
+        return
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=None, header_style="dim", padding=(0, 2))
+    for heading in ("model", "version", "dialect", "workers", "path", "problems"):
+        table.add_column(heading)
+    for entry in facts:
+        problems = Text("\n".join(entry["problems"]))
+        columns = ("model", "version", "dialect", "workers", "folder")
+        table.add_row(*(Text(str(entry.get(name, "-"))) for name in columns), problems)
+    terminal.console(highlight=True).print(table)
+
+
+def _model_facts(plan: ServingPlan, model: ModelPlan) -> dict[str, Any]:
+    contract = dialects.contract(model.package, model.settings)
+    start = f"/models/{model.name}"
+    return {
+        "model": model.name,
+        "version": model.version,
+        "default": model.name == plan.default,
+        "dialect": model.package.dialect,
+        "workers": model.settings.workers or 1,
+        "folder": str(model.package.folder),
+        "why": list(model.package.reasons),
+        "routes": [f"{route.method} {start}{route.path}" for route in contract.routes],
+        "problems": list(model.package.problems),
+    }
 
 
 def gather(package: Package, resolved: Resolved) -> dict[str, Any]:

@@ -5,18 +5,20 @@ from __future__ import annotations
 import dataclasses
 import functools
 import os
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import MISSING, Field
 from pathlib import Path
 from typing import Any
 
 import click
 
-from panglot import dialects
+from panglot import dialects, planning
 from panglot.errors import StartError
 from panglot.package import Package
-from panglot.settings import Settings, flag, table_of, variables
+from panglot.planning import ServingPlan
+from panglot.settings import Settings, flag, table_of
 from panglot.settings.resolving import Resolved, parse
+from panglot.settings.table import SERVER
 from panglot.text import visible
 
 WITHOUT = "settings_without_options"
@@ -63,7 +65,7 @@ class Grouped(click.Command):
         groups: dict[str, list[tuple[str, str]]] = {}
         for name, record in records.items():
             if record is not None and name not in theirs:
-                groups.setdefault(common[name].metadata["group"] if name in common else "Options", []).append(record)
+                groups.setdefault(_heading(common.get(name)), []).append(record)
         for dialect, names in of_dialects.items():
             shown = [record for name in names if (record := records.get(name)) is not None]
             if shown:
@@ -83,6 +85,14 @@ class OnPackage(Grouped):
 
     def collect_usage_pieces(self, ctx: click.Context) -> list[str]:
         return [*super().collect_usage_pieces(ctx), "[-- ARGUMENTS OF THE SCRIPT]"]
+
+
+def _heading(about: Field[Any] | None) -> str:
+    """What the help of an option stands under: its group, and whether it is for the server or for each model."""
+    if about is None:
+        return "Options"
+    whose = "the whole server" if about.metadata["scope"] == SERVER else "each model"
+    return f"{about.metadata['group']}, {whose}"
 
 
 def all_settings() -> dict[str, Field[Any]]:
@@ -137,21 +147,27 @@ def parse_flags(given: dict[str, Any]) -> dict[str, Any]:
 def resolve_package(path: str, given: dict[str, Any], arguments: tuple[str, ...] = ()) -> tuple[Package, Resolved]:
     """The package at a path, with arguments for its script, and its settings. Raises StartError."""
     flags = parse_flags(given)
-    package = recognise(path, flags, os.environ)
-    resolved = dialects.resolve(package, flags, os.environ)
-    arranged = dialects.arrange(package, resolved.settings, arguments)
-    if arranged.defaults != package.defaults:
-        # A file that the settings named says more than the package alone did.
-        resolved = dialects.resolve(arranged, flags, os.environ)
+    package, resolved = planning.package_at(Path(path), flags, os.environ, arguments)
     if resolved.settings.python:
         check_interpreter(resolved.settings.python)
-    return arranged, resolved
+    return package, resolved
 
 
-def recognise(path: str, flags: Mapping[str, Any], environ: Mapping[str, str]) -> Package:
-    """The package at a path, told what flags and variables say to its detector. Raises StartError."""
-    by_variable = {name: text for name, _, text in variables.given(environ)}
-    return dialects.discover(Path(path), str(flags.get("dialect", "")), {**by_variable, **flags})
+def plan_server(words: Sequence[str], given: dict[str, Any], arguments: tuple[str, ...] = ()) -> ServingPlan:
+    """What a server is to serve: one package alone, or several models. Raises StartError."""
+    flags = parse_flags(given)
+    planner = planning.Planner(flags, os.environ)
+    if len(words) == 1 and planner.folder is None and "=" not in words[0]:
+        package, resolved = resolve_package(words[0], given, arguments)
+        return planning.alone(package, resolved.settings, resolved.warnings)
+    if arguments:
+        raise StartError("arguments for a script can be given to one package only", fix="serve it alone")
+    if not words and planner.folder is None:
+        raise click.UsageError("Missing argument 'PATH' (fix: name a package, or --models DIR)")
+    plan = planner.server_plan(words)
+    for python in {model.settings.python for model in plan.models if model.settings.python}:
+        check_interpreter(python)
+    return plan
 
 
 def warn(warnings: Iterable[str]) -> None:

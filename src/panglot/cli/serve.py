@@ -8,18 +8,19 @@ from typing import Any
 import click
 
 from panglot import dialects
-from panglot.cli.options import OnPackage, resolve_package, setting_options, warn, warned
+from panglot.cli.options import OnPackage, plan_server, setting_options, warn
 
 
 @click.command(cls=OnPackage)
-@click.argument("path")
+@click.argument("path", nargs=-1, metavar="PATH | NAME=PATH...")
 @setting_options
-def serve(path: str, arguments: tuple[str, ...], **given: Any) -> None:
-    """Serve the package at PATH: a folder, or a script."""
-    package, resolved = resolve_package(path, given, arguments)
-    if package.runs_to_its_end:
-        warn(resolved.warnings)
-        sys.exit(dialects.run_to_its_end(package, resolved.settings))
+def serve(path: tuple[str, ...], arguments: tuple[str, ...], **given: Any) -> None:
+    """Serve the package at PATH: a folder, or a script; or several, each a model under its name."""
+    plan = plan_server(path, given, arguments)
+    first = plan.models[0]
+    if first.package.runs_to_its_end:
+        warn(plan.warnings)
+        sys.exit(dialects.run_to_its_end(first.package, first.settings))
     from panglot.serving import serve as run
 
-    run(warned(package, resolved), resolved.settings)
+    run(plan)

@@ -144,9 +144,11 @@ def scope(name: str = "") -> SettingsScope:
     return SettingsScope(settings_of(chosen) if chosen else Settings, name, _tables(chosen) if chosen else (), shown)
 
 
-def resolve(package: Package, flags: Mapping[str, Any], environ: Mapping[str, str]) -> Resolved:
-    """The settings of a package. Raises StartError."""
-    return resolving.resolve(flags, environ, package.config, package.defaults, scope(package.dialect))
+def resolve(
+    package: Package, flags: Mapping[str, Any], environ: Mapping[str, str], shared: Path | None = None
+) -> Resolved:
+    """The settings of a package; `shared` is a file for several, which its own may change. Raises StartError."""
+    return resolving.resolve(flags, environ, package.config, package.defaults, scope(package.dialect), shared)
 
 
 # What else a dialect does

@@ -113,6 +113,8 @@ class LocalEngine:
         self._rate = 0.0
         self._done_at_tick = 0
         self._done = 0
+        self.kin: list[LocalEngine] = [self]
+        """All engines of this process. The first of them buries the orphans, which must be none of the others'."""
 
     # The row
 
@@ -159,14 +161,14 @@ class LocalEngine:
         while True:
             await asyncio.sleep(pause)
             self.poison.expire()
-            if not self.settings.inline:
-                family.bury_orphans(self._started())
+            if not self.settings.inline and self.kin[0] is self:
+                family.bury_orphans({pid for engine in self.kin for pid in engine.started()})
             for pool in self.pools:
                 pool.supervisor.tick(self.clock())
             self._rate += 0.3 * ((self._done - self._done_at_tick) / pause - self._rate)
             self._done_at_tick = self._done
 
-    def _started(self) -> set[int]:
+    def started(self) -> set[int]:
         """The processes that their worker's record waits for."""
         return {worker.pid for pool in (*self.pools, *self._former) for worker in pool.workers}
 

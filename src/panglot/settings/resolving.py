@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 import os
 from collections.abc import Mapping
@@ -28,6 +29,8 @@ class SettingsScope:
     """Tables of `panglot.toml` that the dialect reads by itself."""
     others: Mapping[str, str] = field(default_factory=dict)
     """Settings and tables of other dialects, each with the names of its dialects."""
+    lenient: bool = False
+    """Whether those of other dialects are passed over, since packages of several dialects share a file."""
 
     def refuse(self, name: str, shown: str, file: str = "", line: int = 0) -> None:
         """Raise StartError when a setting belongs to packages of other dialects."""
@@ -51,7 +54,7 @@ def read_toml(path: Path, scope: SettingsScope) -> dict[str, Any]:
     table = table_of(scope.settings)
     values = {}
     for key, value in file.table.items():
-        if key in scope.tables:
+        if key in scope.tables or (scope.lenient and key in scope.others):
             continue
         scope.refuse(key, f"'{key}'", str(path), file.line(key))
         if key not in table:
@@ -134,10 +137,13 @@ def resolve(
     file: Path | None = None,
     dialect: Mapping[str, Any] | None = None,
     scope: SettingsScope | None = None,
+    shared: Path | None = None,
 ) -> Resolved:
-    """Put the layers together, the strongest last. Raises StartError."""
+    """Put the layers together, the strongest last. `shared` is a file for several packages. Raises StartError."""
     scope = scope or SettingsScope()
     layers: list[tuple[str, Mapping[str, Any]]] = [("the dialect", dialect or {})]
+    if shared is not None:
+        layers.append((str(shared), read_toml(shared, dataclasses.replace(scope, lenient=True))))
     if file is not None:
         layers.append((file.name, read_toml(file, scope)))
     layers.append(("environment", from_environment(environ, scope)))

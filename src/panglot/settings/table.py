@@ -34,8 +34,12 @@ def setting(  # noqa: PLR0913  each is one column of the table below
     most: float | None = None,
     metavar: str = "",
     short: str = "",
+    scope: str = "",
 ) -> Any:
-    """A field of a settings class: its default, its help and unit, and the values it may have."""
+    """A field of a settings class: its default, its help and unit, and the values it may have.
+
+    Its scope, the whole server or each model, is that of its group unless it is given.
+    """
     about = {
         "help": help,
         "kind": kind,
@@ -45,6 +49,7 @@ def setting(  # noqa: PLR0913  each is one column of the table below
         "most": most,
         "metavar": metavar,
         "short": short,
+        "scope": scope or (SERVER if group in SERVER_GROUPS else MODEL),
     }
     if isinstance(default, dict):
         return field(default_factory=dict, metadata=about)
@@ -77,6 +82,10 @@ WORKERS = "Workers"
 BATCHES = "Batches and queue"
 ACCESS = "Access"
 LOGS = "Logs"
+MODELS = "Several models"
+SERVER, MODEL = "server", "model"
+"""Whether a setting is for the whole server, or for each of its models."""
+SERVER_GROUPS = (HTTP, ACCESS, LOGS, MODELS)
 
 
 @dataclass(frozen=True)
@@ -84,19 +93,23 @@ class Settings:
     """One resolved set of settings."""
 
     dialect: str = setting("", "say what the package is instead of detecting it", "str")
-    host: str = setting("127.0.0.1", "address to listen on, or unix:PATH for a Unix socket", "str")
-    port: int = setting(8080, "port to listen on; 0 takes a free one", "int", least=0, most=65535)
+    host: str = setting("127.0.0.1", "address to listen on, or unix:PATH for a Unix socket", "str", scope=SERVER)
+    port: int = setting(8080, "port to listen on; 0 takes a free one", "int", least=0, most=65535, scope=SERVER)
     grpc_port: int = setting(
-        -1, "port for gRPC, with panglot[grpc]; 0 takes a free one, -1: no gRPC", "int", least=-1, most=65535
-    )
+        -1, "port for gRPC, with panglot[grpc]; 0 takes a free one, -1: no gRPC", "int", least=-1, most=65535,
+        scope=SERVER,
+    )  # fmt: skip
     timeout: float = setting(
         60.0, "a request not answered by then gets 504; a client may lower it with X-Timeout-Ms", "seconds", least=0.001
     )
-    drain: float = setting(30.0, "how long accepted requests may take to finish after SIGTERM", "seconds", least=0)
-    inline: bool = setting(
-        False, "for debugging: the script on this process's main thread, so that breakpoint() works", "bool"
+    drain: float = setting(
+        30.0, "how long accepted requests may take to finish after SIGTERM", "seconds", least=0, scope=SERVER
     )
-    no_playground: bool = setting(False, "no page to try the model on; / shows its status", "bool")
+    inline: bool = setting(
+        False, "for debugging: the script on this process's main thread, so that breakpoint() works", "bool",
+        scope=SERVER,
+    )  # fmt: skip
+    no_playground: bool = setting(False, "no page to try the model on; / shows its status", "bool", scope=SERVER)
     dev: bool = setting(False, "for development: script tracebacks on the page and in answers' headers", "bool")
 
     workers: int = setting(
@@ -183,7 +196,7 @@ class Settings:
     queue: int = setting(256, "requests that may wait; beyond it 503", "int", group=BATCHES, least=1)
     queue_bytes: int = setting(256 * MIB, "bytes that may wait; beyond it 503", "size", group=BATCHES, least=1)
 
-    max_body: int = setting(64 * MIB, "largest request body; beyond it 413", "size", group=HTTP, least=0)
+    max_body: int = setting(64 * MIB, "largest request body; beyond it 413", "size", group=HTTP, least=0, scope=MODEL)
     max_held: int = setting(
         _held,
         "bytes of bodies, and of answers not yet read, held at once; then 503 [a quarter of memory, at most 4 GiB]",
@@ -258,7 +271,8 @@ class Settings:
     video_frames: int = setting(18_000, "most frames of a video file", "int", group=VIDEO, least=1)
     video_pixels: int = setting(4096 * 2304, "pixels of one frame", "int", group=VIDEO, least=1, most=1 << 27)
     video_bytes: int = setting(256 * MIB, "largest video in a request, or at an address", "size", group=VIDEO, least=1)
-    spool_bytes: int = setting(2048 * MIB, "disk for videos in requests; beyond it 507", "size", group=VIDEO, least=1)
+    spool_bytes: int = setting(2048 * MIB, "disk for videos in requests; beyond it 507", "size", group=VIDEO, least=1,
+                               scope=SERVER)  # fmt: skip
     video_open: float = setting(10.0, "longest time to open a video", "seconds", group=VIDEO, least=0.05)
     video_stall: float = setting(10.0, "longest time without a frame", "seconds", group=VIDEO, least=0.05)
     stream_max_s: float = setting(0.0, "longest time a live stream runs; 0: until it is stopped", "seconds",
@@ -266,6 +280,19 @@ class Settings:
     stream_retries: int = setting(5, "tries in a row to get a live stream back", "int", group=VIDEO, least=0, most=1000)
     stream_results: int = setting(1000, "results of a stream that are kept", "int", group=VIDEO, least=1)
     max_streams: int = setting(64, "streams at once; beyond it 503", "int", group=VIDEO, least=1, most=4096)
+
+    models: str = setting(
+        "", "folder of models to serve: NAME or NAME/VERSION in it is a package", "folder", group=MODELS, metavar="DIR"
+    )
+    default: str = setting("", "the model whose routes are also at the root [the first named]", "str", group=MODELS,
+                           metavar="NAME")  # fmt: skip
+    partial: bool = setting(False, "serve the models that load when others do not", "bool", group=MODELS)
+    load_at_once: int = setting(2, "models that load at the same time", "int", group=MODELS, least=1, most=64)
+    admin: bool = setting(
+        False, "models of the folder can be loaded and unloaded by requests with PANGLOT_ADMIN_TOKEN", "bool",
+        group=MODELS,
+    )  # fmt: skip
+    admin_token_file: str = setting("", "file that holds that token", "str", group=MODELS, metavar="FILE")
 
     no_auth: bool = setting(False, "serve without a token, other machines too", "bool", group=ACCESS)
     token_file: str = setting(
@@ -300,10 +327,13 @@ class Settings:
     otel_endpoint: str = setting(
         "", "OpenTelemetry collector (OTLP over HTTP) that gets a span per request", "str", group=LOGS, metavar="URL"
     )
-    log_line: int = setting(16384, "longest line of script output that is logged", "size", group=LOGS, least=80)
-    log_rate: int = setting(
-        MIB, "script output per second and worker; the rest is counted and dropped", "size", group=LOGS, least=1024
+    log_line: int = setting(
+        16384, "longest line of script output that is logged", "size", group=LOGS, least=80, scope=MODEL
     )
+    log_rate: int = setting(
+        MIB, "script output per second and worker; the rest is counted and dropped", "size", group=LOGS, least=1024,
+        scope=MODEL,
+    )  # fmt: skip
     log_queue: int = setting(
         4 * MIB, "log lines that wait for a slow reader; the rest is counted and dropped", "size", group=LOGS,
         least=4096,

@@ -14,7 +14,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from panglot.settings.table import variable
 
 PREFIX = "PANGLOT_"
-ELSEWHERE = frozenset({"PANGLOT_TOKEN", "PANGLOT_METRICS_TOKEN", "PANGLOT_SEED_DOCS", "PANGLOT_SOAK"})
+ELSEWHERE = frozenset({
+    "PANGLOT_TOKEN", "PANGLOT_METRICS_TOKEN", "PANGLOT_ADMIN_TOKEN", "PANGLOT_SEED_DOCS", "PANGLOT_SOAK",
+})  # fmt: skip
 """Variables that are no settings: they are read where they are needed."""
 
 

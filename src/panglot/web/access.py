@@ -14,7 +14,7 @@ from pathlib import Path
 from panglot.errors import StartError
 from panglot.settings import Settings
 from panglot.settings.loopback import is_loopback as is_loopback
-from panglot.web.contract import ADMIN, METRICS, PUBLIC
+from panglot.web.contract import ADMIN, CONTROL, METRICS, PUBLIC
 
 PORT = re.compile(rb":[0-9]{1,5}$")
 FOR_BROWSERS = (ADMIN, METRICS)
@@ -30,9 +30,13 @@ class Access:
     """Host names accepted; empty: any."""
     metrics_token: bytes = b""
     """Opens /metrics and nothing else; empty while there is none."""
+    control_token: bytes = b""
+    """Loads and unloads models, and nothing else; empty: nobody may."""
 
     def needs_token(self, access: str) -> bool:
         """Whether a route of this access asks for a token."""
+        if access == CONTROL:
+            return True
         return access != PUBLIC and bool(self.token or (access == METRICS and self.metrics_token))
 
     def refuses(self, access: str, authorization: bytes) -> bool:
@@ -41,7 +45,7 @@ class Access:
         Pages for whoever runs the server also take it as the password of HTTP Basic, though nobody is asked for that:
         browsers would put a window of their own before our pages.
         """
-        if (not self.token and access != METRICS) or access == PUBLIC:
+        if (not self.token and access not in (METRICS, CONTROL)) or access == PUBLIC:
             return False
         scheme, _, given = authorization.partition(b" ")
         kind, given = scheme.lower(), given.strip()
@@ -49,6 +53,8 @@ class Access:
             given = _password(given)
         elif kind != b"bearer":
             given = b""
+        if access == CONTROL:
+            return not (self.control_token and hmac.compare_digest(given, self.control_token))
         if access == METRICS and self.metrics_token and hmac.compare_digest(given, self.metrics_token):
             return False
         if not self.token:
@@ -86,7 +92,22 @@ def establish(settings: Settings, environ: Mapping[str, str] = os.environ) -> Ac
     if loopback and not token:
         names = (*LOCAL_NAMES, settings.host, *settings.allow_host)
         hosts = frozenset(f"{name.lower()}{port}".encode() for name in names for port in ("", f":{settings.port}"))
-    return Access(token, hosts, metrics_token)
+    return Access(token, hosts, metrics_token, _control_token(settings, environ, token))
+
+
+def _control_token(settings: Settings, environ: Mapping[str, str], token: bytes) -> bytes:
+    """The token that loads and unloads models, where that is allowed. Raises StartError when there is none."""
+    if not settings.admin:
+        return b""
+    if not settings.models:
+        raise StartError("--admin is for a folder of models", fix="--models DIR, or leave it out")
+    control = _token(settings.admin_token_file, environ.get("PANGLOT_ADMIN_TOKEN", ""))
+    fix = "set PANGLOT_ADMIN_TOKEN or --admin-token-file"
+    if not control:
+        raise StartError("--admin needs a token of its own", fix=fix)
+    if control == token:
+        raise StartError("the token of --admin must differ from the one that clients have", fix=fix)
+    return control
 
 
 SSLContext = ssl.SSLContext

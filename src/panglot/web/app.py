@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
 import time
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Sequence
 from typing import Any, NamedTuple
 
 import orjson
@@ -13,10 +14,11 @@ from starlette.responses import Response
 
 from panglot.engine import engine as states
 from panglot.engine.call import Fault
-from panglot.metrics import Metrics
+from panglot.metrics import Gauge, Metrics, merged
+from panglot.text import visible
 from panglot.web import v2, v2_pages
 from panglot.web.access import FOR_BROWSERS
-from panglot.web.contract import ADMIN, METRICS, PUBLIC, Contract, ErrorWords, Page, neutral_error, v2_error
+from panglot.web.contract import ADMIN, METRICS, PUBLIC, ErrorWords, Page, neutral_error, v2_error
 from panglot.web.front import ASGI, Front
 from panglot.web.models import Model
 from panglot.web.pages import routes as pages
@@ -28,25 +30,42 @@ def live(front: Front, request: Request) -> Response:
 
 
 def ready(front: Front, request: Request) -> Response:
-    state = next((model.engine.state for model in front.models if model.engine.state != states.READY), states.READY)
+    """Whether requests are answered now. Of several models one that fails later on does not make the server unready."""
+    found = [model.engine.state for model in front.models if len(front.models) == 1 or not model.description]
+    if front.draining:
+        found.append(states.DRAINING)
+    state = next((state for state in found if state != states.READY), states.READY)
     if state == states.READY:
         return json_response({"ready": True})
     return json_response({"ready": False, "state": state}, 503, {"retry-after": "2"})
 
 
 def metrics(front: Front, request: Request) -> Response:
-    counters = {name: about for model in front.models for name, about in model.contract.counters.items()}
-    text = front.metrics.render(front.gauges(), counters)
-    for model in front.models:
-        if model.contract.metrics is not None:
-            text += model.contract.metrics(model)
+    """The counters of all models; where there may be several, each with its name and version."""
+    model = _shown(front, request)
+    if model is not None and model.metrics is front.metrics:
+        text = measured(model, front.gauges())
+    elif model is not None and "model" in request.path_params:
+        text = measured(model)
+    else:
+        texts = [({"model": model.name, "version": model.version}, measured(model)) for model in front.models]
+        text = merged([({}, front.metrics.render_server(front.gauges())), *texts])
     return Response(text, media_type="text/plain; version=0.0.4; charset=utf-8")
+
+
+def measured(model: Model, more: Sequence[Gauge] = ()) -> str:
+    """All that a model, its engine and its platform's own metrics tell."""
+    text = model.metrics.render([*model.engine.gauges(), *more], model.contract.counters)
+    return text if model.contract.metrics is None else text + model.contract.metrics(model)
 
 
 def openapi(front: Front, request: Request) -> Response:
     from panglot.web.openapi import document
 
-    return json_response(document(front, _shown(front)))
+    model = _shown(front, request)
+    if model is not None and (len(front.models) == 1 or "model" in request.path_params):
+        return json_response(document(front, [("", model)], request.url.path.removesuffix("/openapi.json")))
+    return json_response(document(front, [(start.decode(), model) for start, model in front.paths.starts]))
 
 
 def docs(front: Front, request: Request) -> Response:
@@ -61,12 +80,14 @@ def docs_asset(front: Front, request: Request) -> Response:
     return asset(request.path_params["name"], request.scope["request_id"].decode("latin-1"))
 
 
-def _shown(front: Front) -> Model:
-    """The model that a page is about."""
-    model = front.models.default
-    assert model is not None
-    return model
+def _shown(front: Front, request: Request) -> Model | None:
+    """The model that a page is about: the one its path names, else the default."""
+    name = request.path_params.get("model")
+    return front.models.default if name is None else front.models.get(name)
 
+
+OF_MODEL = "/models/{model}"
+"""The path of a model's own page, which its other paths begin with."""
 
 ROUTES = (
     Page("/v2/health/live", PUBLIC, live),
@@ -77,6 +98,9 @@ ROUTES = (
     Page("/docs", ADMIN, docs),
     Page("/docs/{name}", ADMIN, docs_asset),
     *pages.ROUTES,
+    Page(OF_MODEL, ADMIN, pages.status),
+    Page(f"{OF_MODEL}/openapi.json", ADMIN, openapi),
+    Page(f"{OF_MODEL}/metrics", METRICS, metrics),
 )
 
 ALLOWED_HEADERS = (
@@ -119,12 +143,12 @@ class App:
         front.models.watch(self._place)
 
     def _place(self) -> None:
-        """Find the place of every page; those of the platform win over ours."""
+        """Find the place of every page; those of the platforms win over ours, at the root over those of models."""
         ours = (*ROUTES, *pages.of_dialect(self.front))
         self.neutral = {page.path: page for page in ours if page.method == "GET"}
         placed = [PlacedPage(page, self.front) for page in ours]
-        if (model := self.front.models.default) is not None:
-            placed += [PlacedPage(page, model) for page in model.contract.pages]
+        for start, model in reversed(self.front.paths.starts):
+            placed += [PlacedPage(_behind(start, page), model) for page in model.contract.pages]
         self.exact = {}
         for entry in placed:
             if "{" not in entry.page.path:
@@ -157,13 +181,16 @@ class App:
             return self._no_page(path, request_id, called)
         wanted = "GET" if method == "HEAD" else method
         (page, subject), parameters = next((one for one in found if one[0].page.method == wanted), found[0])
+        if page.path.startswith(OF_MODEL) and self.front.models.get(parameters["model"]) is None:
+            return self._no_page(path, request_id, called)
         if page.method != wanted:
             methods = [*(one[0].page.method for one in found), *(destination.route.method for destination in called)]
             allow = ", ".join(dict.fromkeys(methods))
             fault = Fault(405, "method_not_allowed", f"{page.path} takes {allow}")
             return subject.metrics, page.path, self._error(path, fault, request_id, allow)
         if page.unless and page.unless.encode() in headers.get(b"accept", b""):
-            page, subject = self.neutral[page.path], self.front
+            page = self.neutral.get(page.path, self.neutral[OF_MODEL])
+            parameters, subject = {"model": subject.name} if isinstance(subject, Model) else {}, self.front
         if self.front.access.refuses(page.access, headers.get(b"authorization", b"")) and not (
             self.front.sessions.admits(method, scope["headers"])
         ):
@@ -186,14 +213,25 @@ class App:
             model, route = called[0].model, called[0].route
             fault = Fault(405, "method_not_allowed", f"{path} takes {route.method}")
             return model.metrics, route.name, self._error(path, fault, request_id, route.method)
-        nothing = Fault(404, "not_found", f"there is no such path; this server answers {self._answers()}")
-        fault = v2.unknown(self.front.models, path) or nothing
+        fault = v2.unknown(self.front.models, path) or Fault(404, "not_found", self._missing(path))
         return self.front.metrics, "other", self._error(path, fault, request_id)
 
-    def _answers(self) -> str:
-        """What this server answers, for someone who asked for something else."""
-        model = self.front.models.default
-        return f"POST {model.contract.routes[0].path}" if model is not None else "POST /models/NAME/..."
+    def _missing(self, path: str) -> str:
+        """What there is, for someone who asked for something else."""
+        models = self.front.models
+        name = path.removeprefix("/models/").partition("/")[0]
+        if path.startswith("/models/") and models.get(name) is None:
+            return f"there is no model '{visible(name)[:128]}'; this server has {', '.join(models.names) or 'none'}"
+        start, model = self._area(path)
+        if model is None:
+            return f"there is no such path; this server answers POST /models/NAME/... for {', '.join(models.names)}"
+        return f"there is no such path; this server answers POST {start}{model.contract.routes[0].path}"
+
+    def _area(self, path: str) -> tuple[str, Model | None]:
+        """The model whose paths begin like this one, and how they begin."""
+        parts = path.split("/", 3)
+        model = self.front.models.get(parts[2]) if len(parts) > 2 and parts[1] == "models" else None
+        return (f"/models/{parts[2]}", model) if model is not None else ("", self.front.models.default)
 
     def _preflight(self, origin: bytes, called: list[Destination]) -> Response:
         """Tell a browser whether a page of this origin may call these routes."""
@@ -208,18 +246,14 @@ class App:
 
     def _find(self, path: str) -> Found:
         """The pages at a path."""
-        if self._contract is not None and self._contract.fold_case and not path.startswith("/v2/"):
+        default = self.front.models.default
+        if default is not None and default.contract.fold_case and not path.startswith(("/models/", "/v2/")):
             path = path.lower()
         found: Found = [(placed, {}) for placed in self.exact.get(path, {}).values()]
         if not found:
             matches = ((pattern.fullmatch(path), placed) for pattern, placed in self.patterns)
             found = [(placed, match.groupdict()) for match, placed in matches if match is not None]
         return found
-
-    @property
-    def _contract(self) -> Contract | None:
-        """The contract that holds at the root, if there is one."""
-        return self.front.models.default.contract if self.front.models.default is not None else None
 
     def _error(self, path: str, fault: Fault, request_id: str, allow: str = "") -> Response:
         status, content_type, body = self._words(path)(fault, request_id)
@@ -234,9 +268,13 @@ class App:
             return v2_error
         neutral = any(placed.page in ROUTES for placed, _ in self._find(path))
         script = self.front.paths.find(b"POST", path.encode("utf-8", "replace"))
-        if self._contract is None or (neutral and script is None):
-            return neutral_error
-        return self._contract.unknown
+        model = self._area(path)[1]
+        return neutral_error if model is None or (neutral and script is None) else model.contract.unknown
+
+
+def _behind(start: bytes, page: Page) -> Page:
+    """A page of a platform behind the path of its model."""
+    return dataclasses.replace(page, path=start.decode() + page.path) if start else page
 
 
 def build(front: Front) -> ASGI:

@@ -13,7 +13,7 @@ from starlette.responses import Response
 
 from panglot.engine.call import Fault
 
-PUBLIC, INFER, ADMIN, METRICS = "public", "infer", "admin", "metrics"
+PUBLIC, INFER, ADMIN, METRICS, CONTROL = "public", "infer", "admin", "metrics", "control"
 """Who may call a route: anyone; whoever may use the model; whoever runs the server."""
 
 

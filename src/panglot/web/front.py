@@ -75,8 +75,7 @@ class Front:
 
     def gauges(self) -> list[tuple[str, str, dict[str, str], float]]:
         about = "bytes of request bodies, and of answers that clients are slow to read"
-        engines = [gauge for model in self.models for gauge in model.engine.gauges()]
-        return [*engines, ("panglot_held_bytes", about, {}, self.room.held)]
+        return [("panglot_held_bytes", about, {}, self.room.held)]
 
     def is_public(self, path: bytes) -> bool:
         """Whether anyone may ask for this path: it is answered even when connections run out."""

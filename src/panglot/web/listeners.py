@@ -7,13 +7,15 @@ import dataclasses
 import importlib.util
 import socket
 import ssl
+from collections.abc import Sequence
 from typing import Protocol
 
 from panglot.errors import StartError
 from panglot.settings import Settings
 from panglot.settings.loopback import UNIX
-from panglot.web.contract import Contract
+from panglot.web.contract import Listener
 from panglot.web.front import Front
+from panglot.web.models import Model
 from panglot.web.server import WebServer, bind
 
 
@@ -43,12 +45,11 @@ def grpc_listening(front: Front) -> Listening:
 
 
 class Listeners:
-    """The servers of one package."""
+    """All that listens for one server."""
 
     def __init__(self, fronts: list[Front], sockets: list[socket.socket], tls: ssl.SSLContext | None) -> None:
-        self.servers: list[Listening] = [
-            WebServer(front, sock, tls) for front, sock in zip(fronts, sockets, strict=True)
-        ]
+        self.http = [WebServer(front, sock, tls) for front, sock in zip(fronts, sockets, strict=True)]
+        self.servers: list[Listening] = [*self.http]
         if fronts[0].settings.grpc_port >= 0:
             self.servers.append(grpc_listening(fronts[0]))
         self.urls = [url(sock, tls is not None) for sock in sockets]
@@ -63,15 +64,19 @@ class Listeners:
     def unanswered(self) -> int:
         return sum(server.unanswered() for server in self.servers)
 
+    def is_asking(self, model: Model) -> bool:
+        """Whether a request for a model has begun to arrive and has no answer yet."""
+        return any(connection.is_asking(model) for server in self.http for connection in server.connections)
+
     def close(self) -> None:
         for server in self.servers:
             server.close()
 
 
-def bind_all(contract: Contract, settings: Settings) -> list[socket.socket]:
-    """Take every port of the package: the settings name the first, the contract the others. Raises StartError."""
+def bind_all(further: Sequence[Listener], settings: Settings) -> list[socket.socket]:
+    """Take every port of the server: the settings name the first, contracts the others. Raises StartError."""
     sockets = [bind(settings)]
-    for listener in contract.listeners:
+    for listener in further:
         try:
             sockets.append(bind(_at(settings, listener.port)))
         except BaseException:

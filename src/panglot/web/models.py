@@ -15,14 +15,14 @@ from panglot.metrics import Metrics
 from panglot.package import Package
 from panglot.settings import Settings
 from panglot.web.contract import Contract, InferRoute, Words, neutral_error
-from panglot.web.room import Room
+from panglot.web.room import Bytes
 
 log = logging.getLogger("panglot")
 FIRST_VERSION = "1"
 """The version of a model that names none."""
 
 
-def _no_line(base: str) -> str:
+def _no_line(base: str, start: str = "") -> str:
     return ""
 
 
@@ -41,10 +41,13 @@ class Model:
     engine: Engine
     metrics: Metrics
     contract: Contract
-    room: Room
+    room: Bytes
     """What its requests may hold."""
-    try_line: Callable[[str], str] = _no_line
-    """A line of curl that asks the script at a base address, once it is loaded; from whoever makes the model."""
+    try_line: Callable[..., str] = _no_line
+    """A line of curl that asks the script at a base address, once it is loaded; from whoever makes the model.
+
+    A further argument is what its paths begin with; empty: it is asked at the root.
+    """
 
     to_try: Callable[[], tuple[list[dict[str, Any]], dict[str, Path]]] = _nothing
     """The requests that the playground begins with, and the package's files they name; likewise."""

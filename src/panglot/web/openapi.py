@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import panglot
@@ -81,45 +81,59 @@ ASKING = ("example", "request_types", "request_schema", "autolog", "bytes")
 """What tools need to know of a script to send it requests and to report on it: see `panglot.asking`."""
 
 
-def document(front: Front, model: Model) -> Object:
-    """The whole document. Before the script is ready its bodies are described as anything."""
+def document(front: Front, served: Sequence[tuple[str, Model]], base: str = "") -> Object:
+    """The whole document of models, each with what its paths begin with; `base` is what all paths begin with.
+
+    Before a script is ready its bodies are described as anything.
+    """
+    model = served[0][1]
     api: Object = model.description.get("api") or {}
+    several = len({model.name for _, model in served}) > 1
     return {
         "openapi": "3.0.3",
         "info": {
-            "title": visible(model.package.name),
+            "title": "Several models" if several else visible(model.package.name),
             "version": panglot.__version__,
             "description": _markdown(api.get("summary") or "Served by Panglot."),
         },
+        **({"servers": [{"url": base}]} if base else {}),
         "tags": [
             {"name": "inference", "description": f"The script, served by the {model.package.dialect} dialect"},
             v2_openapi.TAG,
             {"name": "server", "description": "The same on every package"},
         ],
-        "paths": _paths(front, model, api),
+        "paths": _paths(front, served),
         "components": _components(front, model),
         "x-panglot": {
             "dialect": model.package.dialect,
             "path": next((route.path for route in model.contract.routes), ""),
             "api": {name: api[name] for name in ASKING if name in api},
+            **({"models": [{"name": one.name, "version": one.version} for one in front.models]} if several else {}),
         },
     }
 
 
-def _paths(front: Front, model: Model, api: Object) -> Object:
-    """The script's routes, the platform's own pages, and the neutral routes these leave."""
-    routes, pages = model.contract.routes, model.contract.pages
-    names = iter(operation_names([*(route.path + route.suffix for route in routes), *(page.path for page in pages)]))
+def _paths(front: Front, served: Sequence[tuple[str, Model]]) -> Object:
+    """The scripts' routes, the platforms' own pages, and the neutral routes these leave."""
+    routes = [(start, model, route) for start, model in served for route in model.contract.routes]
+    pages = [(start, model, page) for start, model in served for page in model.contract.pages]
+    stems = [*(f"{start}{route.path}{route.suffix}" for start, _, route in routes)]
+    names = iter(operation_names([*stems, *(start + page.path for start, _, page in pages)]))
     paths: Object = {}
-    for route in routes:
-        path = f"{route.path}{{{route.parameter}}}{route.suffix}" if route.prefix else route.path
+    for start, model, route in routes:
+        path = start + (f"{route.path}{{{route.parameter}}}{route.suffix}" if route.prefix else route.path)
+        api: Object = model.description.get("api") or {}
         own = api.get("routes", {}).get(route.path, api)
         paths.setdefault(path, {})[route.method.lower()] = operation = _infer(front, model, route, own, next(names))
         if own is not api and own.get("summary"):
             operation["summary"] = _markdown(own["summary"])
-    for page in pages:
-        paths.setdefault(page.path, {})["get"] = _native_page(front, model, page, next(names))
-    paths |= v2_openapi.paths(model, functools.partial(_security, front))
+    for start, model, page in pages:
+        paths.setdefault(start + page.path, {})["get"] = _native_page(front, model, page, next(names))
+    for model in dict.fromkeys(model for _, model in served):
+        for path, methods in v2_openapi.paths(model, functools.partial(_security, front)).items():
+            for operation in methods.values():
+                operation["operationId"] += f"_{len(paths)}" if model is not served[0][1] else ""
+            paths.setdefault(path, methods)
     for neutral in NEUTRAL:
         paths.setdefault(neutral.path, {}).setdefault("get", _get(front, neutral))
     for path in paths:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -51,7 +52,9 @@ class Paths:
         self._folded: list[bytes] = []
         """The beginnings of paths whose rest is matched in lower case."""
         raw: list[bytes] = []
-        for start, model in _starts(models):
+        self.starts = tuple(_starts(models))
+        """The models of the listener, each with the paths that its routes begin behind."""
+        for start, model in self.starts:
             for route in model.contract.routes:
                 self._add(start, model, route)
             if model.contract.fold_case:
@@ -70,6 +73,8 @@ class Paths:
     def _add(self, start: bytes, model: Model, route: InferRoute) -> None:
         path, method = start + route.path.encode(), route.method.encode()
         destination = Destination(model, route, (route.target or route.path).encode(), len(start))
+        if start and route.path == "/":
+            self._add(start, model, dataclasses.replace(route, path="", target=route.target or "/"))
         if route.prefix:
             self._patterns.append(Pattern(method, path, route.suffix.encode(), destination))
         elif method == b"POST":
@@ -98,3 +103,10 @@ def _starts(models: Models) -> Iterator[tuple[bytes, Model]]:
     """The models of a listener, each with the path that its routes begin behind."""
     if models.default is not None:
         yield b"", models.default
+    # A path with a brace would be read as a pattern; only a package that is served alone can have such a name.
+    for name in (name for name in models.names if "{" not in name):
+        newest = models.get(name)
+        if newest is not None:
+            yield f"/models/{name}".encode("utf-8", "replace"), newest
+    for model in (model for model in models if "{" not in model.name):
+        yield f"/models/{model.name}/versions/{model.version}".encode("utf-8", "replace"), model

@@ -23,6 +23,7 @@ from panglot.web.contract import neutral_error, v2_error
 from panglot.web.exchange import BLUNDER, Exchange, answer_bytes
 from panglot.web.front import Front
 from panglot.web.head import RequestHead, RequestRefused
+from panglot.web.models import Model
 from panglot.web.paths import Destination
 from panglot.web.spool import SpooledBody
 
@@ -125,6 +126,11 @@ class HttpConnection(Answering):
             if self.arrived > useful + SMALL_BODY:
                 self.refuse(Fault(400, "bad_http", "the body's chunks carry too much besides data"), "chunks")
 
+    def is_asking(self, model: Model) -> bool:
+        """Whether a request for a model is arriving here, waits, or is being answered."""
+        entries = (self.entry, self.current, *self.waiting)
+        return any(isinstance(entry, Exchange) and entry.model.engine is model.engine for entry in entries)
+
     # Parser callbacks: an exception in one of them ends the parsing, and `data_received` answers it
 
     def on_message_begin(self) -> None:
@@ -184,7 +190,7 @@ class HttpConnection(Answering):
         more = head.the_rest(self.client) if destination.route.whole_head else None
         if destination.tensors is not None:
             return head.for_tensors(request_id, destination.tensors, *(more or ()))
-        told = head.for_worker(request_id, destination.told, path[destination.cut :], query)
+        told = head.for_worker(request_id, destination.told, path[destination.cut :] or b"/", query)
         return b"\0".join((told, *(() if head.last_event_id else (b"",)), *more)) if more else told
 
     def _check_version(self) -> int:

@@ -25,6 +25,20 @@ class Guest(Protocol):
         """Close the connection, which is idle."""
 
 
+class Bytes(Protocol):
+    """How many bytes the requests of a model may hold: all of the room, or a share of it."""
+
+    held: int
+    largest_body: int
+    most_for_large: int
+
+    def take(self, size: int, total: int) -> bool:
+        """Count `size` more bytes of a body that then has `total`; False when it is too large, or there is no room."""
+
+    def fits(self, size: int) -> bool:
+        """Whether a body of this size would find room now."""
+
+
 class Room:
     """What a server may hold. Bytes are counted when they have arrived, connections when they are made.
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import click
 
-from panglot import __version__, dialects
+from panglot import __version__, dialects, planning
 from panglot.cli.options import (
     Grouped,
     at_platform_address,
@@ -64,7 +64,7 @@ def megflow_run(
     package = warned(dataclasses.replace(package, options=options), resolved, *notes)
     from panglot.serving import serve
 
-    serve(package, settings)
+    serve(planning.alone(package, settings))
 
 
 def config_file(plugin: str, config: str) -> Path:

@@ -12,7 +12,7 @@ from typing import Any
 
 import click
 
-from panglot import dialects
+from panglot import dialects, planning
 from panglot.cli.options import (
     Grouped,
     at_platform_address,
@@ -91,7 +91,7 @@ def tiinfer(package_path: str | None, **given: Any) -> None:
         check_interpreter(settings.python)
     from panglot.serving import serve
 
-    serve(warned(package, resolved, *note), settings)
+    serve(planning.alone(warned(package, resolved, *note), settings))
 
 
 def _one_port(words: Mapping[str, Any]) -> dict[str, str]:

@@ -19,6 +19,7 @@ import panglot
 from panglot.engine import engine as states
 from panglot.engine.engine import Trouble
 from panglot.text import visible
+from panglot.web.models import Model
 from panglot.web.pages.failures import Failures
 from panglot.web.pages.gpus import Gpus
 from panglot.web.pages.log_tail import LogTail
@@ -94,7 +95,7 @@ class Live:
     def snapshot(self) -> dict[str, Any]:
         """All that is known now."""
         about = {
-            "models": [{"name": seen(model.name), "dialect": model.package.dialect} for model in self.front.models],
+            "models": [_model(model) for model in self.front.models],
             "version": panglot.__version__,
             "dev": self.front.settings.dev,
         }
@@ -227,6 +228,11 @@ class Live:
             if count:
                 sizes[2**place] = sizes.get(2**place, 0) + count
         return sorted(sizes.items())
+
+
+def _model(model: Model) -> dict[str, str]:
+    dialect = model.package.dialect
+    return {"name": seen(model.name), "version": seen(model.version), "dialect": dialect, "state": model.engine.state}
 
 
 def _gauges(front: Front) -> dict[str, float]:
