@@ -36,7 +36,7 @@ def native_route(model: Model) -> InferRoute | None:
 def target(model: Model, native: InferRoute) -> TensorTarget:
     path = native.path + ("any" + native.suffix if native.prefix else "")
     told = native.target or native.path
-    return TensorTarget(model.name.encode(), model.version.encode(), told.encode(), path.encode())
+    return TensorTarget(model.name.encode("utf-8", "replace"), model.version.encode(), told.encode(), path.encode())
 
 
 def infer_route(native: InferRoute, path: str) -> InferRoute:
@@ -79,6 +79,7 @@ def routes(models: Models) -> Iterator[tuple[Model, InferRoute, TensorTarget]]:
         ways = [f"/versions/{quote(model.version)}"]
         if models.get(model.name) is model:
             ways.append("")
-        for name in {model.name, quote(model.name)}:
+        sayable = model.name.encode("utf-8", "replace").decode()
+        for name in {sayable, quote(sayable)}:
             for way in ways:
                 yield model, infer_route(native, f"{START}{name}{way}/infer"), target(model, native)
