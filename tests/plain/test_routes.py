@@ -57,7 +57,9 @@ def test_every_route_is_documented(server: Server) -> None:
     paths = server.client.get("/openapi.json").json()["paths"]
     embed = paths["/embed"]["post"]
     assert embed["summary"] == "Numbers for a text."
-    assert embed["requestBody"]["content"]["application/json"]["schema"] == {"type": "string"}
+    named, bare = embed["requestBody"]["content"]["application/json"]["schema"]["anyOf"]
+    assert named["properties"] == {"texts": {"type": "string"}}
+    assert bare == {"type": "string"}
     assert "text/event-stream" in paths["/words"]["post"]["responses"]["200"]["content"]
     assert {"/predict", "/labels"} <= set(paths)
     assert server.metric("panglot_requests_total", route="/labels", status="200") >= 1

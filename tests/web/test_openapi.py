@@ -86,9 +86,10 @@ def test_says_what_the_script_says(described: dict[str, Any]) -> None:
     assert media["example"] == {"text": "a quick brown fox", "labels": ["fox", "dog"], "options": {"top": 1}}
     assert sorted(media["schema"]["required"]) == ["labels", "options", "text"]
     assert media["schema"]["properties"]["labels"] == {"type": "array", "items": {"type": "string"}}
-    options = media["schema"]["properties"]["options"]
-    assert options["nullable"] is True
-    assert options["properties"]["order"] == {"enum": ["score", "name", None]}
+    options = {"$ref": "#/components/schemas/Options"}
+    assert media["schema"]["properties"]["options"] == {"anyOf": [options, {"enum": [None]}]}
+    order = described["components"]["schemas"]["Options"]["properties"]["order"]
+    assert order == {"type": "string", "enum": ["score", "name", None], "nullable": True}
     result = described["paths"]["/predict"]["post"]["responses"]["200"]["content"]["application/json"]["schema"]
     assert result["items"]["properties"]["rank"] == {"type": "integer", "format": "int64", "nullable": True}
 
@@ -133,7 +134,7 @@ WRONG: dict[str, tuple[int, dict[str, Any]]] = {
     "compressed": (415, {"json": {}, "headers": {"content-encoding": "gzip"}}),
     "refused": (422, {"json": {"labels": "none"}}),
     "headers": (431, {"json": {}, "headers": {"x-much": "y" * 9000}}),
-    "failed": (500, {"json": {"text": "fail", "labels": []}}),
+    "failed": (500, {"json": {"text": "fail", "labels": [], "options": None}}),
     "late": (504, {"json": {"text": "", "labels": []}, "headers": {"x-timeout-ms": "0"}}),
 }
 
@@ -148,7 +149,7 @@ def test_declares_every_failure(case: str, server: Server, described: dict[str, 
 
 def test_declares_what_is_right(server: Server, described: dict[str, Any]) -> None:
     media = described["paths"]["/predict"]["post"]["requestBody"]["content"]["application/json"]
-    OAS30Validator(media["schema"]).validate(media["example"])
+    OAS30Validator(resolved(described, media["schema"])).validate(media["example"])
     check_answer(described, server.predict(media["example"]))
     for path, methods in described["paths"].items():
         if "get" in methods:
@@ -258,6 +259,8 @@ def test_requests_by_hint_and_example() -> None:
     assert list(request_content({"request_schema": BINARY})) == ["application/octet-stream"]
     form = {"type": "object", "properties": {"images": {"type": "array", "items": BINARY}}}
     assert list(request_content({"request_schema": form})) == ["multipart/form-data"]
+    both = ["application/json", "multipart/form-data"]
+    assert sorted(request_content({"request_schema": form, "files_in_json": True})) == both
     mixed = {"anyOf": [BINARY, form, {"type": "string"}, {"type": "number"}]}
     content = request_content({"request_schema": mixed, "example": {"kind": "json", "value": "x"}})
     assert list(content) == ["application/octet-stream", "multipart/form-data", "application/json"]

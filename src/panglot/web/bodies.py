@@ -7,13 +7,11 @@ from typing import Any
 
 import orjson
 
-Object = dict[str, Any]
+from panglot.web.schemas import INSIDE, Object, any_of, portable
 
 JSON, FORM, BYTES = "application/json", "multipart/form-data", "application/octet-stream"
 EVENTS, JSON_LINES = "text/event-stream", "application/x-ndjson"
 BINARY = {"type": "string", "format": "binary"}
-INSIDE = ("items", "additionalProperties")
-"""Keys of a schema that hold one more schema."""
 
 
 def request_content(api: Object) -> Object:
@@ -24,7 +22,7 @@ def request_content(api: Object) -> Object:
     if schema and api.get("request_types") == [FORM] and "properties" in schema:
         return _form(schema, example)
     if schema:
-        return _hinted(schema, example)
+        return _hinted(schema, example, bool(api.get("files_in_json")))
     if kind == "form":
         fields = dict.fromkeys(example["files"], BINARY) | {name: {"type": "string"} for name in example["fields"]}
         return _form({"type": "object", "properties": fields, "required": list(example["files"])}, example)
@@ -41,7 +39,8 @@ def file_content(types: Iterable[str]) -> Object:
     return {media: {"schema": BINARY} for media in types}
 
 
-def _hinted(schema: Object, example: Object) -> Object:
+def _hinted(schema: Object, example: Object, files_in_json: bool) -> Object:
+    """The bodies that a schema describes: one file, a form with files, or JSON, which may hold them as base64."""
     content: Object = {}
     values: list[Object] = []
     for option in schema.get("anyOf", [schema]):
@@ -49,17 +48,14 @@ def _hinted(schema: Object, example: Object) -> Object:
             content |= _raw(example)
         elif any(_takes_file(field) for field in option.get("properties", {}).values()):
             content |= _form(option, example)
+            values += [_as_base64(option)] if files_in_json else []
         else:
             values.append(option)
-    return content | ({JSON: _value(_any_of(values), example)} if values else {})
+    return content | ({JSON: _value(any_of(values), example)} if values else {})
 
 
 def _value(schema: Object, example: Object) -> Object:
     return {"schema": schema, **({"example": example["value"]} if example.get("kind") == "json" else {})}
-
-
-def _any_of(schemas: list[Object]) -> Object:
-    return schemas[0] if len(schemas) == 1 else {"anyOf": schemas}
 
 
 def _raw(example: Object) -> Object:
@@ -105,7 +101,7 @@ def _result_content(schema: Object) -> Object:
     values = [_as_base64(option) for option in options if not _is_binary(option)]
     content: Object = {}
     if values:
-        content[JSON] = {"schema": _any_of(values)}
+        content[JSON] = {"schema": any_of(values)}
     if any(_is_binary(option) or _may_be_bytes(option) for option in options):
         content[BYTES] = content["*/*"] = {"schema": BINARY}
     return content
@@ -126,37 +122,6 @@ def _as_base64(schema: Object) -> Object:
         result["properties"] = {name: _as_base64(field) for name, field in schema["properties"].items()}
     if "anyOf" in schema:
         result["anyOf"] = [_as_base64(option) for option in schema["anyOf"]]
-    return result
-
-
-def portable(schema: Object) -> Object:
-    """A JSON Schema in the words of OpenAPI 3.0, which has no type `null` and wants `items` in every array."""
-    result = dict(schema)
-    if result.get("type") == "null":
-        return {"enum": [None]}
-    if result.get("type") == "array":
-        result.setdefault("items", {})
-    if result.get("type") == "integer":
-        result.setdefault("format", "int64")
-    result |= {key: portable(result[key]) for key in INSIDE if isinstance(result.get(key), dict)}
-    if "properties" in result:
-        result["properties"] = {name: portable(field) for name, field in result["properties"].items()}
-    if "anyOf" in result:
-        return _alternatives(result)
-    return result
-
-
-def _alternatives(schema: Object) -> Object:
-    options = [portable(option) for option in schema["anyOf"] if option.get("type") != "null"]
-    if len(options) < len(schema["anyOf"]):
-        options = [_or_null(option) for option in options]
-    return _any_of(options) if options else {"enum": [None]}
-
-
-def _or_null(schema: Object) -> Object:
-    result = {**schema, "nullable": True} if "type" in schema else dict(schema)
-    if "enum" in schema and None not in schema["enum"]:
-        result["enum"] = [*schema["enum"], None]
     return result
 
 

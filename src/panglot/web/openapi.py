@@ -15,10 +15,11 @@ from panglot.engine import engine as states
 from panglot.engine.call import Fault
 from panglot.text import visible
 from panglot.web import v2_openapi
-from panglot.web.bodies import BINARY, JSON, Object, answer_content, file_content, request_content
+from panglot.web.bodies import BINARY, JSON, answer_content, file_content, request_content
 from panglot.web.contract import ADMIN, METRICS, InferRoute, Page, neutral_error
 from panglot.web.front import Front
 from panglot.web.models import Model
+from panglot.web.schemas import Definitions, Object
 
 TEXT, HTML = "text/plain", "text/html"
 
@@ -89,6 +90,7 @@ def document(front: Front, served: Sequence[tuple[str, Model]], base: str = "") 
     model = served[0][1]
     api: Object = model.description.get("api") or {}
     several = len({model.name for _, model in served}) > 1
+    definitions = Definitions(_schemas())
     return {
         "openapi": "3.0.3",
         "info": {
@@ -102,8 +104,8 @@ def document(front: Front, served: Sequence[tuple[str, Model]], base: str = "") 
             v2_openapi.TAG,
             {"name": "server", "description": "The same on every package"},
         ],
-        "paths": _paths(front, served),
-        "components": _components(front, model),
+        "paths": _paths(front, served, definitions),
+        "components": _components(front, model, definitions.schemas),
         "x-panglot": {
             "dialect": model.package.dialect,
             "path": next((route.path for route in model.contract.routes), ""),
@@ -113,7 +115,7 @@ def document(front: Front, served: Sequence[tuple[str, Model]], base: str = "") 
     }
 
 
-def _paths(front: Front, served: Sequence[tuple[str, Model]]) -> Object:
+def _paths(front: Front, served: Sequence[tuple[str, Model]], definitions: Definitions) -> Object:
     """The scripts' routes, the platforms' own pages, and the neutral routes these leave."""
     routes = [(start, model, route) for start, model in served for route in model.contract.routes]
     pages = [(start, model, page) for start, model in served for page in model.contract.pages]
@@ -124,7 +126,8 @@ def _paths(front: Front, served: Sequence[tuple[str, Model]]) -> Object:
         path = start + (f"{route.path}{{{route.parameter}}}{route.suffix}" if route.prefix else route.path)
         api: Object = model.description.get("api") or {}
         own = api.get("routes", {}).get(route.path, api)
-        paths.setdefault(path, {})[route.method.lower()] = operation = _infer(front, model, route, own, next(names))
+        operation = _infer(front, model, route, definitions.resolved(own), next(names))
+        paths.setdefault(path, {})[route.method.lower()] = operation
         if own is not api and own.get("summary"):
             operation["summary"] = _markdown(own["summary"])
     for start, model, page in pages:
@@ -273,9 +276,9 @@ def _security(front: Front, access: str) -> Object:
 # Components
 
 
-def _components(front: Front, model: Model) -> Object:
+def _components(front: Front, model: Model, of_script: Object) -> Object:
     components: Object = {
-        "schemas": _schemas(),
+        "schemas": _schemas() | of_script,
         "responses": _responses(model),
         "parameters": _parameters(model),
         "headers": {name.replace("-", ""): about for name, about in HEADERS.items()},

@@ -14,7 +14,7 @@ import io
 import os
 import re
 import sys
-from typing import Any, Mapping, NamedTuple
+from typing import Any, Mapping, NamedTuple, Tuple
 from urllib.parse import unquote_to_bytes
 
 from panglot_worker.bodies import accepting, jsontext, multipart
@@ -86,8 +86,15 @@ def decode(content_type: str, body: Body, limits: Limits = _DEFAULT) -> Any:
     """
     if content_type == JSON:
         return _decode_json(body, limits)
+    return decode_noting_form(content_type, body, limits)[0]
+
+
+def decode_noting_form(content_type: str, body: Body, limits: Limits = _DEFAULT) -> Tuple[Any, bool]:
+    """What `decode` gives, and whether it is the fields of a form, whose values are texts and Files."""
+    if content_type == JSON:
+        return _decode_json(body, limits), False
     if not content_type:
-        return _decode_untyped(body, limits)
+        return _decode_untyped(body, limits), False
     media, parameters = multipart.parse_header(content_type)
     if "/" not in media:
         raise ClientError(f"the Content-Type {media[:80]!r} is not a media type")
@@ -95,15 +102,20 @@ def decode(content_type: str, body: Body, limits: Limits = _DEFAULT) -> Any:
         charset = parameters.get("charset", "utf-8").lower()
         if charset not in ("utf-8", "utf8"):
             raise ClientError(f"JSON must be UTF-8, not {charset[:40]!r}", 415)
-        return _decode_json(body, limits)
+        return _decode_json(body, limits), False
     if media == "multipart/form-data":
         parts = multipart.parse(content_type, body, limits)
-        return _gather([(part.name, _field(part)) for part in parts])
+        return _gather([(part.name, _field(part)) for part in parts]), True
     if media == "application/x-www-form-urlencoded":
         if bytes(body[:64]).lstrip(_BLANK)[:1] in (b"{", b"["):
-            return _decode_json(body, limits)
-        return _gather(_urlencoded(bytes(body), limits))
-    return File("", media, bytes(body))
+            return _decode_json(body, limits), False
+        return query_fields(bytes(body), limits), True
+    return File("", media, bytes(body)), False
+
+
+def query_fields(text: bytes, limits: Limits = _DEFAULT) -> dict[str, Any]:
+    """The fields of a query string, or of a form that is written like one; one that comes twice is a list."""
+    return _gather(_urlencoded(text, limits))
 
 
 def _decode_json(body: Body, limits: Limits) -> Any:

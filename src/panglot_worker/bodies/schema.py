@@ -27,20 +27,8 @@ SIMPLE: Tuple[Tuple[Any, Schema], ...] = (
 DEEPEST = 8
 
 
-def of_parameter(function: Callable[..., Any]) -> Schema:
-    """The schema of a function's only argument; `{}` (anything) without a hint."""
-    name = first_parameter(function)
-    return of_hint(_hints(function).get(name, Any)) if name else {}
-
-
 def of_result(function: Callable[..., Any]) -> Schema:
     return of_hint(_hints(function).get("return", Any))
-
-
-def first_parameter(function: Callable[..., Any]) -> str:
-    for name in inspect.signature(function).parameters:
-        return name
-    return ""
 
 
 def _hints(function: Callable[..., Any]) -> Dict[str, Any]:

@@ -143,7 +143,7 @@ def takes_frames(tree: ast.Module, entry: str) -> bool:
 
 
 def _check_signature(node: Function, script: Path, *, method: bool) -> None:
-    """Refuse a function that cannot be called with exactly one argument."""
+    """Refuse a function that cannot be called with one argument, unless it has hints, which the worker reads."""
     arguments = node.args
     positional = [*arguments.posonlyargs, *arguments.args]
     static = any(isinstance(item, ast.Name) and item.id == "staticmethod" for item in node.decorator_list)
@@ -153,6 +153,8 @@ def _check_signature(node: Function, script: Path, *, method: bool) -> None:
     keywords = sum(default is None for default in arguments.kw_defaults)
     if least <= 1 <= most and not keywords:
         return
+    if any(argument.annotation for argument in (*positional[taken:], *arguments.kwonlyargs)):
+        return
     if node.decorator_list and not static:
         return
     given = ", ".join(argument.arg for argument in positional)
@@ -161,5 +163,5 @@ def _check_signature(node: Function, script: Path, *, method: bool) -> None:
         f"{node.name}({given}) must take exactly one argument",
         file=str(script),
         line=node.lineno,
-        fix=f"def {node.name}({wanted})",
+        fix=f"def {node.name}({wanted}), or give every argument a hint, to take it by name",
     )

@@ -98,7 +98,7 @@ class Plain(Dialect):
         return self._awaiting(function) if is_async(function) and not self.asynchronous else function
 
     def _awaiting(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        return lambda value: self._finish(function(value))
+        return lambda *values, **named: self._finish(function(*values, **named))
 
     def _finish(self, value: Any) -> Any:
         return self.event_loop().run_until_complete(value) if inspect.isawaitable(value) else value
@@ -131,6 +131,7 @@ class Plain(Dialect):
         """Run the script's example through all stages; of an answer in parts only the first is asked for."""
         value = self.example_of(self.endpoints[0])
         if value is not None:
+            value = self.endpoints[0].prepared(value)
             if stages.preprocess is not None:
                 value = self._finish(stages.preprocess(value))
             output = stages.infer(value)

@@ -13,6 +13,10 @@ from panglot_worker.bodies.codec import File
 from panglot_worker.bodies.response import BODILESS, Response, disposition, is_json
 from panglot_worker.dialects.base import Answer, Request, Stages
 from panglot_worker.errors import ScriptError
+from panglot_worker.hints.arguments import Arguments
+from panglot_worker.hints.functions import Typed, typed
+from panglot_worker.hints.misfit import InvalidInput, Misfit
+from panglot_worker.hints.spelling import place
 from panglot_worker.results import only_result, with_one
 
 Function = Callable[..., Any]
@@ -28,10 +32,15 @@ class Bodies(NamedTuple):
     def decode(self, request: Request) -> Any:
         return codec.decode(request.head.content_type.decode("latin-1"), request.body, self.limits)
 
-    def note_and_decode(self, request: Request) -> Any:
-        """Decode, and note when: `panglot.request().deadline` counts from then."""
-        request.since = time.monotonic()
-        return self.decode(request)
+    def by_hints(self, arguments: Arguments) -> Callable[[Request], Any]:
+        """How the requests of a function with hints are read."""
+        read, limits = arguments.of_request, self.limits
+
+        def decode(request: Request) -> Any:
+            head = request.head
+            return read(head.content_type.decode("latin-1"), request.body, head.query, limits)
+
+        return decode
 
     def encode(self, output: Any, request: Request) -> Answer:
         """The answer for what the script returned. Raises EncodeError."""
@@ -73,8 +82,8 @@ class Endpoint:
         self.preprocess = (hooks or {}).get("preprocess")
         self.postprocess = (hooks or {}).get("postprocess")
         self.make_example = (hooks or {}).get("example")
-        self.signature: Any = None
-        """Where the function takes its arguments by name: what makes them of a request. None: it takes the body."""
+        self.signature: Optional[Typed] = None
+        """How the first function takes its arguments by their hints; None: it takes the body. Set by `check`."""
 
     @property
     def name(self) -> str:
@@ -90,41 +99,68 @@ class Endpoint:
         return not self.batched and (is_async(self.function) or inspect.isasyncgenfunction(self.function))
 
     def check(self) -> None:
-        """Refuse functions that cannot be called as they will be. Raises ScriptError."""
+        """Read the hints, and refuse functions that cannot be called as they will be. Raises ScriptError."""
         names = ("preprocess", self.name, "postprocess")
-        for function, name in zip((self.preprocess, self.function, self.postprocess), names):
-            if function is not None:
+        functions = dict(zip(names, (self.preprocess, self.function, self.postprocess)))
+        first = next(name for name in names if functions[name] is not None)
+        self.signature = typed(self.first, first, self.batched and self.preprocess is None)
+        for name, function in functions.items():
+            if function is not None and (name != first or self.signature is None):
                 takes_one(function, name)
+
+    @property
+    def first(self) -> Function:
+        """The function that gets what a request holds."""
+        return self.preprocess or self.function
+
+    def prepared(self, value: Any) -> Any:
+        """What the first function gets for a value as a request holds it: the script's example. Raises ScriptError."""
+        if self.signature is None:
+            return value
+        try:
+            return self.signature.arguments.of_value(value)
+        except Misfit as misfit:
+            file, line = place(self.make_example or self.function)
+            problem = "what example() returns is no request: %s" % InvalidInput(misfit)
+            raise ScriptError(problem, file, line, fix="let it return what the hints say") from None
 
     def stages(self, bodies: Bodies, called: Callable[[Function], Function], asks: bool) -> Stages:
         """What happens to a request of this endpoint. `called` makes a stage of a function; `asks`: of `request()`."""
-        infer = called(together(self.function) if asks and self.batched else self.function)
+        decode = bodies.decode if self.signature is None else bodies.by_hints(self.signature.arguments)
+        waited = called(together(self.function) if asks and self.batched else self.function)
+        infer = self._by_hints(waited, self.function)
+        preprocess = self._by_hints(called(self.preprocess), self.preprocess) if self.preprocess is not None else None
         return Stages(
-            decode=bodies.note_and_decode if asks else bodies.decode,
-            preprocess=called(self.preprocess) if self.preprocess is not None else None,
-            infer=alone(infer) if self.batched else infer,
+            decode=noting(decode) if asks else decode,
+            preprocess=preprocess,
+            infer=alone(infer, is_async(waited)) if self.batched else infer,
             infer_batch=infer if self.batched else None,
             postprocess=called(self.postprocess) if self.postprocess is not None else None,
             encode=bodies.encode,
             max_batch=self.max_batch,
         )
 
+    def _by_hints(self, made: Function, of: Function) -> Function:
+        """A stage made of a function, which gets its arguments by name where it is the first and has hints."""
+        return self.signature.calling(made) if self.signature is not None and of is self.first else made
+
     def describe(self, bodies: Bodies, example: Any) -> Dict[str, Any]:
         """The description of its API, from type hints, docstrings and an example."""
+        typed = {"files_in_json": True} if self.signature is not None else {}
         return {
+            **typed,
             "entry": getattr(self.function, "__qualname__", self.name),
             "stages": [name for name in ("preprocess", "postprocess") if getattr(self, name) is not None],
-            "request_schema": self._request_schema(),
+            "request_schema": {} if self.signature is None else self.signature.arguments.schema(),
             "response_schema": self._response_schema(),
             "summary": schema.documentation(self.function) or "",
-            "example": shown(example, bodies),
+            "example": shown(self._guess() if example is None else example, bodies),
             "streams": self.streams,
         }
 
-    def _request_schema(self) -> Dict[str, Any]:
-        of_items = self.batched and self.preprocess is None
-        found = schema.of_parameter(self.preprocess or self.function)
-        return found.get("items", {}) if of_items else found
+    def _guess(self) -> Any:
+        """An example by the hints; None without."""
+        return None if self.signature is None else self.signature.arguments.example()
 
     def _response_schema(self) -> Dict[str, Any]:
         of_items = self.batched and self.postprocess is None
@@ -138,22 +174,45 @@ def shown(value: Any, bodies: Bodies) -> Optional[Dict[str, Any]]:
         return None
     if isinstance(value, File):
         return {"kind": "file", "type": value.type, "name": value.name}
-    if isinstance(value, dict) and any(isinstance(field, File) for field in value.values()):
-        files = {name: field.type for name, field in value.items() if isinstance(field, File)}
-        names = {name: value[name].name for name in files}
-        fields = [name for name in value if name not in files]
-        texts = {name: value[name] if isinstance(value[name], str) else json.dumps(value[name], default=str)
-                 for name in fields}  # fmt: skip
-        return {"kind": "form", "files": files, "names": names, "fields": fields, "values": texts}
+    files = _files(value) if isinstance(value, dict) else {}
+    if files:
+        types, names = ({name: getattr(file, of) for name, file in files.items()} for of in ("type", "name"))
+        rest = {name: _text(field, bodies) for name, field in value.items() if name not in files}
+        values = {name: text for name, text in rest.items() if text is not None}
+        return {"kind": "form", "files": types, "names": names, "fields": list(rest), "values": values}
     try:
         return {"kind": "json", "value": json.loads(codec.encode(value, "", bodies.limits, bodies.nan).body)}
     except (codec.EncodeError, ValueError):
         return None
 
 
-def alone(infer: Function) -> Function:
+def _files(fields: Dict[str, Any]) -> Dict[str, File]:
+    """The fields of a form that are files, or lists of them."""
+    firsts = {name: field[0] if isinstance(field, list) and field else field for name, field in fields.items()}
+    return {name: field for name, field in firsts.items() if isinstance(field, File)}
+
+
+def _text(field: Any, bodies: Bodies) -> Optional[str]:
+    """A value as a form spells it; None where it cannot."""
+    try:
+        return field if isinstance(field, str) else codec.encode([field], "", *bodies).body[1:-1].decode()
+    except codec.EncodeError:
+        return None
+
+
+def noting(decode: Callable[[Request], Any]) -> Callable[[Request], Any]:
+    """Decode, and note when: `panglot.request().deadline` counts from then."""
+
+    def note_and_decode(request: Request) -> Any:
+        request.since = time.monotonic()
+        return decode(request)
+
+    return note_and_decode
+
+
+def alone(infer: Function, is_awaited: bool) -> Function:
     """A batch call as a call with one item."""
-    if not is_async(infer):
+    if not is_awaited:
         return with_one(infer)
 
     async def call(value: Any) -> Any:
@@ -166,16 +225,16 @@ def together(function: Function) -> Function:
     """A function that takes batches, in which `request()` would be one of several."""
     if is_async(function):
 
-        async def call_async(items: Any) -> Any:
+        async def call_async(*items: Any, **columns: Any) -> Any:
             current.together.set(True)
-            return await function(items)
+            return await function(*items, **columns)
 
         return call_async
 
-    def call(items: Any) -> Any:
+    def call(*items: Any, **columns: Any) -> Any:
         before = current.together.set(True)
         try:
-            return function(items)
+            return function(*items, **columns)
         finally:
             current.together.reset(before)
 
@@ -200,5 +259,6 @@ def takes_one(function: Function, name: str) -> None:
             "%s%s must take exactly one argument" % (name, signature),
             getattr(code, "co_filename", ""),
             getattr(code, "co_firstlineno", 0),
-            fix="def %s(%s)" % (name, "self, item" if inspect.ismethod(function) else "request"),
+            fix="def %s(%s), or give every argument a hint, to take it by name"
+            % (name, "self, item" if inspect.ismethod(function) else "request"),
         ) from None

@@ -5,12 +5,13 @@ from __future__ import annotations
 import collections.abc
 import inspect
 from importlib import util
-from typing import Any, Callable, Dict, List, NamedTuple, get_type_hints
+from typing import Any, Callable, Dict, List, NamedTuple, Optional, get_type_hints
 
 from panglot_worker.bodies import codec
 from panglot_worker.dialects.base import Request, TensorStages
 from panglot_worker.dialects.plain.endpoints import Bodies, Endpoint
 from panglot_worker.errors import ClientError
+from panglot_worker.hints.arguments import Arguments
 from panglot_worker.tensor_rows import Rows
 from panglot_worker.v2 import outputs
 from panglot_worker.v2.infer import Infer
@@ -30,6 +31,8 @@ class Taker(NamedTuple):
     """Whether it gets the only tensor itself, not by name."""
     batched: bool
     written: Callable[[Any], bytes]
+    arguments: Optional[Arguments] = None
+    """Of a function that takes its arguments by name."""
 
     def decode(self, infer: Infer, request: Request) -> Any:
         """What `predict` gets, or the rows that are items of `predict_batch`. Raises ClientError."""
@@ -43,6 +46,8 @@ class Taker(NamedTuple):
         return Rows(self._value({name: values[name][row] for name in values}) for row in range(sizes.pop()))
 
     def _value(self, by_name: Dict[str, Any]) -> Any:
+        if self.arguments is not None:
+            return self.arguments.of_tensors(by_name)
         return next(iter(by_name.values())) if self.bare and len(by_name) == 1 else by_name
 
     def encode(self, output: Any, request: Request) -> List[Tensor]:
@@ -63,6 +68,7 @@ def taking(endpoint: Endpoint, bodies: Bodies) -> TensorStages:
         bare=_wants_array(endpoint.preprocess or endpoint.function, endpoint.batched and endpoint.preprocess is None),
         batched=endpoint.batched,
         written=lambda value: codec.encode(value, "", bodies.limits, bodies.nan).body,
+        arguments=None if endpoint.signature is None else endpoint.signature.arguments,
     )
     return TensorStages(taker.decode, taker.encode, INPUTS, OUTPUTS, "panglot_plain")
 

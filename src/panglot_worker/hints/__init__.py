@@ -1,0 +1,11 @@
+"""From the type hints of a script's function to its arguments, and to the schema of its requests.
+
+Built once, when the script is loaded; each request then runs closures. In the order to read them:
+
+- `kind`: what is known about one hint: how a JSON value or a text becomes a value of it, its schema, an example
+- one family of hints each: `scalars`, `spelled`, `choices`, `containers`, `objects`, `unions`, `uploads`, `arrays`,
+  `models`
+- `bounds`: what `Annotated` adds
+- `spelling`: hints as they are written in Python, evaluated; `building`: which family a hint belongs to
+- `functions`: a whole function; `arguments`: what a request gives it
+"""

@@ -1,0 +1,186 @@
+"""The arguments of a script's function: what a request must hold for them, and how they are taken from it.
+
+They are taken by name, from a JSON object, a form and the query. Where there is only one parameter, and it takes
+objects, the body is its value; where it takes something else, a body that is no object may be its value.
+"""
+
+from __future__ import annotations
+
+import types
+from typing import Any, Dict, Iterable, List, Mapping, Optional
+
+from panglot_worker.bodies import codec
+from panglot_worker.bodies.codec import Body, File, Limits
+from panglot_worker.errors import ClientError
+from panglot_worker.hints.kind import Kind, Reader, Schema
+from panglot_worker.hints.misfit import InvalidInput, Misfit, shown
+from panglot_worker.hints.objects import Fields, NamedKind
+from panglot_worker.hints.unions import Patience
+
+TOO_DEEP = "the body is nested too deep"
+TWICE = "is given twice, in the body and in the query"
+NOTHING: Mapping[str, Any] = types.MappingProxyType({})
+
+
+class Arguments:
+    """What one function takes. Made by `functions.arguments_of`."""
+
+    def __init__(self, fields: Fields, definitions: Dict[str, Schema], patience: Patience) -> None:
+        self.fields = fields
+        self.definitions = definitions
+        self.patience = patience
+        self.names: List[str] = list(fields.fields)
+        self.lone = self.names[0] if len(self.names) == 1 and fields.others is None else ""
+        self.whole: Optional[Kind] = None
+        """The only parameter, where the body is its value."""
+        if self.lone and fields.fields[self.lone].kind.is_object:
+            self.whole = fields.fields[self.lone].kind
+        self.file = _only(field for field in fields.fields.values() if field.kind.is_file)
+        """The parameter that a body which is neither JSON nor a form goes to."""
+        self.text = _only(field for field in fields.fields.values() if field.kind.exact is str)
+        """The parameter that a body of plain text goes to."""
+
+    def of_request(self, content_type: str, body: Body, query: bytes, limits: Limits) -> Dict[str, Any]:
+        """The arguments that a request gives, by name. Raises ClientError: 422 with all that does not fit."""
+        self.patience.renew(len(body) + len(query))
+        try:
+            asked = codec.query_fields(query, limits) if query else NOTHING
+            if not len(body):
+                return self._of_fields({}, asked)
+            value, is_form = codec.decode_noting_form(content_type, body, limits)
+            if is_form:
+                return self._of_fields(value, asked)
+            return self.of_value(value, asked)
+        except Misfit as misfit:
+            raise InvalidInput(misfit) from None
+        except RecursionError:
+            raise ClientError(TOO_DEEP, 413) from None
+
+    def of_tensors(self, arrays: Dict[str, Any]) -> Dict[str, Any]:
+        """The arguments that arrays give, by name, or the only one; as lists or numbers where the hints say these."""
+        if self.lone and self.whole is None and len(arrays) == 1:
+            arrays = dict(zip([self.lone], arrays.values()))
+        fields = self.fields.fields
+        try:
+            return self.of_value({
+                name: _plain(array, fields[name].kind) if name in fields else array for name, array in arrays.items()
+            })  # fmt: skip
+        except Misfit as misfit:
+            raise InvalidInput(misfit) from None
+
+    def of_value(self, value: Any, asked: Mapping[str, Any] = NOTHING) -> Dict[str, Any]:
+        """The arguments that a JSON value, or a script's example, and the fields of a query give. Raises Misfit."""
+        if self.whole is not None:
+            if asked:
+                raise Misfit(wrong=[((name,), "is in the query; send it in the body") for name in asked])
+            return {self.lone: self.whole.convert(value)}
+        if type(value) is dict:
+            return self._mixed(value, asked, self.fields.converters) if asked else self.fields.convert(value)
+        if isinstance(value, File):
+            return self._mixed(self._of_file(value), asked, self.fields.parsers)
+        if self.lone:
+            return self._mixed({self.lone: value}, asked, self.fields.converters)
+        raise Misfit("must be an object with the fields %s, not %s" % (", ".join(self.names), shown(value)))
+
+    def _of_fields(self, given: Mapping[str, Any], asked: Mapping[str, Any]) -> Dict[str, Any]:
+        """The arguments of a form and a query, both of texts."""
+        if self.whole is None:
+            return self._mixed(given, asked, self.fields.parsers)
+        if not given and not asked and not self.fields.required:
+            return {}
+        twice = given.keys() & asked.keys()
+        if twice:
+            raise Misfit(wrong=[((name,), TWICE) for name in twice])
+        return {self.lone: self.whole.parse({**given, **asked})}
+
+    def _of_file(self, file: File) -> Dict[str, Any]:
+        """A body that is a file, or a text, as the field it is for."""
+        if self.file:
+            return {self.file: file}
+        if self.text and file.type == "text/plain":
+            return {self.text: _text(file.bytes)}
+        names = ", ".join(self.names)
+        raise ClientError("a body of type %s has no fields; send %s as JSON or in a form" % (file.type, names), 415)
+
+    def _mixed(
+        self, given: Mapping[str, Any], asked: Mapping[str, Any], readers: Mapping[str, Reader]
+    ) -> Dict[str, Any]:
+        """The arguments of a body, read in its own way, and a query, read as texts."""
+        if not asked:
+            return self.fields.read(given, readers, self._other(readers))
+        parsers = self.fields.parsers
+        both = {**readers, **{name: parsers[name] for name in asked if name in parsers}}
+        both.update({name: _refuse_twice for name in asked if name in given})
+        return self.fields.read({**given, **asked}, both, self._other(parsers))
+
+    def _other(self, readers: Mapping[str, Reader]) -> Optional[Reader]:
+        others = self.fields.others
+        return others and (others.parse if readers is self.fields.parsers else others.convert)
+
+    # What the world is told
+
+    def schema(self) -> Schema:
+        """The schema of a request's body, with the classes it refers to in `$defs`."""
+        if self.whole is not None:
+            schema = self._resolved(self.whole.schema)
+        else:
+            schema = self.fields.schema()
+            if self.lone:
+                schema = {"anyOf": [schema, self.fields.fields[self.lone].kind.schema]}
+        used = self._used(schema)
+        return {**schema, "$defs": used} if used else schema
+
+    def _resolved(self, schema: Schema) -> Schema:
+        name = schema.get("$ref", "").rpartition("/")[2]
+        return self.definitions[name] if name else schema
+
+    def _used(self, schema: Schema) -> Dict[str, Schema]:
+        """The definitions that a schema refers to, and those that they refer to."""
+        used: Dict[str, Schema] = {}
+        waiting = [schema]
+        while waiting:
+            for name in _references(waiting.pop()):
+                if name in self.definitions and name not in used:
+                    used[name] = self.definitions[name]
+                    waiting.append(used[name])
+        return used
+
+    def example(self) -> Any:
+        """A value that a request may have as its body; with Files in it, the fields of a form."""
+        return self.fields.fields[self.lone].kind.example if self.whole is not None else self.fields.example()
+
+
+def _only(fields: Iterable[NamedKind]) -> str:
+    """The name of the only parameter, or of the only one of them that must be there."""
+    those = list(fields)
+    needed = [field for field in those if field.required]
+    return next((few[0].name for few in (those, needed) if len(few) == 1), "")
+
+
+def _plain(value: Any, kind: Kind) -> Any:
+    """An array, as it is for hints that take arrays; else its lists, or its only number."""
+    if kind.is_array or not kind.schema or not hasattr(value, "tolist"):
+        return value
+    return value.item() if kind.exact is not None and value.size == 1 else value.tolist()
+
+
+def _text(data: bytes) -> str:
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError:
+        raise ClientError("the text is not UTF-8") from None
+
+
+def _refuse_twice(value: Any) -> Any:
+    raise Misfit(TWICE)
+
+
+def _references(schema: Any) -> List[str]:
+    """The names of the definitions that a schema refers to."""
+    if isinstance(schema, list):
+        return [name for each in schema for name in _references(each)]
+    if not isinstance(schema, dict):
+        return []
+    found = [name for each in schema.values() for name in _references(each)]
+    reference = schema.get("$ref")
+    return [*found, reference.rpartition("/")[2]] if isinstance(reference, str) else found

@@ -1,0 +1,140 @@
+"""The arguments of a function of the script, and how it is called with them: one by one, or a batch at a time."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any, Callable, Dict, List, NamedTuple, Optional
+
+from panglot_worker.errors import ScriptError
+from panglot_worker.hints.arguments import Arguments
+from panglot_worker.hints.building import LISTS, Builder
+from panglot_worker.hints.objects import Fields, NamedKind
+from panglot_worker.hints.scalars import ANYTHING
+from panglot_worker.hints.spelling import Unclear, annotated, evaluated, global_names, place, signature, written
+
+Function = Callable[..., Any]
+
+
+class Typed(NamedTuple):
+    """A function that takes its arguments by their hints."""
+
+    arguments: Arguments
+    calling: Callable[[Function], Callable[[Any], Any]]
+    """From a function called like it, to one of the arguments of a request; or, of batches, of a list of such."""
+
+
+def typed(function: Function, name: str, batched: bool = False) -> Optional[Typed]:
+    """How a function takes arguments; None where it takes the whole body as it is.
+
+    That is one without hints. Raises ScriptError for hints that make no sense.
+    """
+    try:
+        parameters = list(signature(function).parameters.values())
+    except (ValueError, TypeError):
+        return None
+    try:
+        fields = _batch_fields(function, parameters) if batched else _fields(function, parameters)
+    except RecursionError:
+        raise _error(function, name, Unclear("its hints contain themselves without end", "write a dataclass")) from None
+    except Unclear as unclear:
+        raise _error(function, name, unclear) from None
+    if fields is None:
+        return None
+    named, builder, others = fields
+    arguments = Arguments(Fields(named, others), builder.definitions, builder.patience)
+    return Typed(arguments, _by_columns(named) if batched else _by_name(parameters))
+
+
+class _Found(NamedTuple):
+    named: List[NamedKind]
+    builder: Builder
+    others: Any
+
+
+def _fields(function: Function, parameters: List[inspect.Parameter]) -> Optional[_Found]:
+    """What each parameter takes; None where the function takes the whole body."""
+    builder = Builder()
+    named = builder.parameters(function)
+    if _takes_whole_body(named, parameters):
+        return None
+    rest = [parameter for parameter in parameters if parameter.kind is parameter.VAR_KEYWORD]
+    others = None
+    if rest:
+        hint = evaluated(rest[0].annotation, global_names(function), "**" + rest[0].name)
+        others = builder.kind(hint, "**" + rest[0].name)
+    return _Found(named, builder, others)
+
+
+def _takes_whole_body(named: List[NamedKind], parameters: List[inspect.Parameter]) -> bool:
+    """Whether no parameter has a hint, or the only one that must be given says that it may be anything."""
+    if any(field.kind is not ANYTHING for field in named):
+        return False
+    hinted = any(parameter.annotation is not parameter.empty for parameter in parameters)
+    return not hinted or sum(field.required for field in named) <= 1
+
+
+def _by_name(parameters: List[inspect.Parameter]) -> Callable[[Function], Callable[[Any], Any]]:
+    """How a function is called with a dict of arguments."""
+    first = [parameter for parameter in parameters if parameter.kind is parameter.POSITIONAL_ONLY]
+    if not first:
+        return lambda function: lambda values: function(**values)
+
+    def call(function: Function, values: Dict[str, Any]) -> Any:
+        rest = dict(values)
+        return function(*[rest.pop(parameter.name, parameter.default) for parameter in first], **rest)
+
+    return lambda function: lambda values: call(function, values)
+
+
+# Batches
+
+
+def _batch_fields(function: Function, parameters: List[inspect.Parameter]) -> Optional[_Found]:
+    """What one item of a batch gives for each parameter, whose hints are lists of that."""
+    builder = Builder()
+    names = global_names(function)
+    named = []
+    for parameter in parameters:
+        if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
+            continue
+        hint = _item_hint(evaluated(parameter.annotation, names, parameter.name), parameter.name)
+        default = _item_default(parameter)
+        named.append(builder.named(parameter.name, hint, parameter.name, parameter.replace(default=default)))
+    return None if _takes_whole_body(named, parameters) else _Found(named, builder, None)
+
+
+def _item_hint(hint: Any, name: str) -> Any:
+    """What one item is, where the parameter is a list of all. Raises Unclear."""
+    bare = annotated(hint)[0]
+    if bare is Any or bare is object or bare is inspect.Parameter.empty:
+        return Any
+    if getattr(bare, "__origin__", bare) not in LISTS:
+        problem = "%s is %s, but a batch gives a list with a value of each request" % (name, written(hint))
+        raise Unclear(problem, "write %s: list[%s]" % (name, written(hint)))
+    arguments = [each for each in getattr(bare, "__args__", ()) if not hasattr(each, "__constraints__")]
+    return arguments[0] if arguments else Any
+
+
+def _item_default(parameter: inspect.Parameter) -> Any:
+    default = parameter.default
+    if default is parameter.empty:
+        return default
+    if isinstance(default, (list, tuple)) and len(default) == 1:
+        return default[0]
+    problem = "the default of %s is not what one request has for it" % parameter.name
+    raise Unclear(problem, "write a tuple of one value, such as %s=(0.5,)" % parameter.name)
+
+
+def _by_columns(named: List[NamedKind]) -> Callable[[Function], Callable[[Any], Any]]:
+    """How a function is called with the arguments of each request: for each parameter with a list of its values."""
+    names = [(field.name, field.default) for field in named]
+
+    def columns(items: List[Dict[str, Any]]) -> Dict[str, List[Any]]:
+        return {name: [item.get(name, default) for item in items] for name, default in names}
+
+    return lambda function: lambda items: function(**columns(items))
+
+
+def _error(function: Function, name: str, unclear: Unclear) -> ScriptError:
+    file, line = place(function)
+    return ScriptError("%s: %s" % (name, unclear.problem), file, line, unclear.fix)
