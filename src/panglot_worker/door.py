@@ -31,6 +31,8 @@ class Visit(NamedTuple):
 
     wishes: Wishes
     luggage: Any
+    taken: bool = False
+    """Whether the dialect itself took the tensors."""
 
 
 class Door:
@@ -69,9 +71,13 @@ class Door:
             if not request.visits:
                 return inner(request)
             infer = self.read(request)
-            value = self._taken(infer, request) if self._takes(infer) else inner(self.native(request, infer))
-            wishes = infer.wishes._replace(override=self._takes(infer))
-            request.luggage = Visit(wishes, request.luggage)
+            taking = self.taking
+            taken = taking is not None and not (taking.takes_bodies and only_element(infer) is not None)
+            if taking is not None and taken:
+                value = taking.decode(infer, request)
+            else:
+                value = inner(self.native(request, infer))
+            request.luggage = Visit(infer.wishes, request.luggage, taken)
             return value
 
         return decode
@@ -105,13 +111,6 @@ class Door:
         """The platform's answer to a request that was let in, as tensors."""
         return self.wrapped(request.luggage.wishes, answer)
 
-    def _takes(self, infer: Infer) -> bool:
-        return self.taking is not None and not (self.taking.takes_bodies and only_element(infer) is not None)
-
-    def _taken(self, infer: Infer, request: Request) -> Any:
-        assert self.taking is not None
-        return self.taking.decode(infer, request)
-
     def native(self, request: Request, infer: Infer) -> Request:
         """The request as a client of the platform would have sent it. Raises ClientError."""
         only = only_element(infer)
@@ -131,8 +130,8 @@ class Door:
     # Out
 
     def _answered(self, output: Any, request: Request, inner: Encode, carried: Visit) -> Answer:
-        wishes, request.luggage = carried
-        if wishes.override and self.taking is not None:
+        wishes, request.luggage, taken = carried
+        if taken and self.taking is not None:
             return self.answer(wishes, self.taking.encode(output, request))
         return self.wrapped(wishes, inner(output, request))
 

@@ -53,6 +53,7 @@ def test_the_server_and_its_model_are_described(rpc: Rpc) -> None:
     assert rpc.call("ServerLive").live
     assert rpc.call("ServerReady").ready
     assert rpc.call("ModelReady", rpc.kind("ModelReadyRequest")(name="tensors")).ready
+    assert not rpc.call("ModelReady", rpc.kind("ModelReadyRequest")(name="other")).ready
     assert "binary_tensor_data" in rpc.call("ServerMetadata").extensions
     about = rpc.call("ModelMetadata", rpc.kind("ModelMetadataRequest")(name="tensors", version="1"))
     assert (about.name, list(about.versions)) == ("tensors", ["1"])

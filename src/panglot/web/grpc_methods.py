@@ -40,7 +40,9 @@ def _is_ready(front: Front) -> bool:
 
 
 def _model_ready(front: Front, body: bytes) -> bytes:
-    return number(1, v2.is_ready(v2.find(front.models, *named(body))))
+    """Whether a model answers. One that is not there does not; clients expect no failure."""
+    model = front.models.get(*named(body))
+    return number(1, model is not None and v2.is_ready(model))
 
 
 def _metadata(front: Front, body: bytes) -> bytes:

@@ -31,8 +31,6 @@ class Wishes(NamedTuple):
     """Whether outputs come back as bytes where nothing else is said of them."""
     coding: str = ""
     """How the answer is compressed."""
-    override: bool = False
-    """Whether the dialect itself took the tensors."""
 
 
 class Infer(NamedTuple):

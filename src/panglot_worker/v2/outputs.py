@@ -44,13 +44,15 @@ def from_array(name: str, value: Any) -> Optional[Tensor]:
     value = as_numpy(value)
     if value is None:
         return None
-    dtype, shape = value.dtype, tuple(int(size) for size in value.shape)
-    if dtype.kind in "OUS":
-        elements = [_element(one) for one in value.ravel().tolist()]
-        return None if None in elements else Tensor(name, "BYTES", shape, elements)
-    datatype = "BF16" if dtype.name == "bfloat16" else BY_NUMPY.get((dtype.kind, dtype.itemsize))
+    dtype, shape = value.dtype, value.shape
+    datatype = BY_NUMPY.get((dtype.kind, dtype.itemsize))
     if datatype is None:
-        return None
+        if dtype.kind in "OUS":
+            elements = [_element(one) for one in value.ravel().tolist()]
+            return None if None in elements else Tensor(name, "BYTES", shape, elements)
+        if dtype.name != "bfloat16":
+            return None
+        datatype = "BF16"
     if not value.size:
         return Tensor(name, datatype, shape, b"")
     if dtype.byteorder == ">":
@@ -120,6 +122,8 @@ def _of_scalars(name: str, shape: Shape, flat: List[Any]) -> Optional[Tensor]:
 
 def stacked(rows: List[List[Tensor]]) -> Optional[List[Tensor]]:
     """One tensor of each name from those of several rows, with the rows as first axis; None where they differ."""
+    if len(rows) == 1:
+        return [one._replace(shape=(1, *one.shape)) for one in rows[0]]
     names = [[(one.name, one.datatype, one.shape) for one in row] for row in rows]
     if not rows or any(one != names[0] for one in names):
         return None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import zlib
 from typing import Any, Dict, List, NamedTuple, Sequence, Tuple
 
@@ -32,7 +33,8 @@ class RestReader(NamedTuple):
         if head.encoding not in (b"", b"identity"):
             view = memoryview(inflated(head.encoding.decode("latin-1").lower(), view, self.limits.output_bytes))
         wishes = Wishes(head.form, str(head.model, "utf-8", "replace"), str(head.version, "utf-8", "replace"))
-        wishes = wishes._replace(coding=only_coding(head.accept_encoding.decode("latin-1")))
+        if head.accept_encoding:
+            wishes = wishes._replace(coding=only_coding(head.accept_encoding.decode("latin-1")))
         if head.json_length == b"0":
             return self._raw(view, wishes)
         size = _json_size(head.json_length, len(view))
@@ -91,7 +93,8 @@ def _request(value: Any, behind: memoryview, wishes: Wishes) -> Infer:
     if at != len(behind):
         raise ClientError("%d bytes behind the JSON belong to no input" % (len(behind) - at))
     binary = parameters.get("binary_data_output", False) is True
-    wishes = wishes._replace(id=given, wanted=_wanted(value.get("outputs")), binary=binary)
+    form, model, version, coding = wishes.form, wishes.model, wishes.version, wishes.coding
+    wishes = Wishes(form, model, version, given, _wanted(value.get("outputs")), binary, coding)
     return Infer(wishes, gathered(inputs), parameters)
 
 
@@ -201,12 +204,21 @@ def answer(wishes: Wishes, outputs: List[Tensor], nan: str, limits: Limits) -> B
     value = {"model_name": wishes.model, "model_version": wishes.version, "outputs": rows}
     if wishes.id:
         value["id"] = wishes.id
-    text, warning = jsontext.dumps(value, str, nan, limits.output_depth, limits.output_bytes)
+    text, warning = _plain_text(value), ""
+    if len(text) > limits.output_bytes or not text:
+        text, warning = jsontext.dumps(value, str, nan, limits.output_depth, limits.output_bytes)
     headers = ["x-panglot-warning: " + warning] if warning else []
     if not parts:
         return compressed(Body("application/json", text, headers), wishes.coding)
     headers.append("%s: %d" % (LENGTH_HEADER.lower(), len(text)))
     return compressed(Body("application/octet-stream", b"".join((text, *parts)), headers), wishes.coding)
+
+
+def _plain_text(value: Dict[str, Any]) -> bytes:
+    """The JSON of an answer whose numbers are all finite, which spares it the guards; nothing where that cannot be."""
+    rows = [row["data"] for row in value["outputs"] if row["datatype"] in ("FP32", "FP64") and "data" in row]
+    finite = all(math.isfinite(math.hypot(*row)) for row in rows)
+    return jsontext.unguarded(value) if finite else b""
 
 
 def _json_data(tensor: Tensor) -> List[Any]:

@@ -1,0 +1,5 @@
+"""Gives every tensor back."""
+
+
+def predict(request):
+    return request
