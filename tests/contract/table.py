@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -338,6 +339,19 @@ BARE = Platform(
 )
 
 
+# Triton's Python backend
+
+
+TRITON = replace(
+    BARE,
+    name="triton",
+    package="triton",
+    ask=lambda order: Asked("/predict", as_json({"ORDER": [[json.dumps(order)]]})),
+    answer=lambda number, twice: Form(200, JSON, {"RESULT": [[number, twice]]}),
+    nan=Form(200, JSON, {"RESULT": [[1, None]]}, WARNED),
+)
+
+
 # acme, which comes from outside
 
 
@@ -373,5 +387,5 @@ OUTSIDE = Platform(
 
 PLATFORMS = (
     PLAIN_DIALECT, TIINFER, MODELARTS, MODELARTS_ROWS, EVALS, PADDLE, PADDLE_SERVING, MEGFLOW_IMAGE, MEGFLOW_BYTES,
-    BARE, OUTSIDE,
+    BARE, TRITON, OUTSIDE,
 )  # fmt: skip

@@ -1,0 +1,1 @@
+"""Models of Triton's Python backend, as the front knows them."""

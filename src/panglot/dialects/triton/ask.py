@@ -1,0 +1,27 @@
+"""How an input becomes a request: JSON, with an array for each input, as it is."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from panglot.asking.base import JSON, About, Ask, Given, Json, Whole
+from panglot.errors import StartError
+
+REQUEST = "request.json"
+
+
+def ask(about: About, given: Given) -> Ask:
+    if given.file is not None:
+        fix = "give a .json file with an array for each input"
+        raise StartError(f"{given.name}: models of Triton take JSON", fix=fix)
+    return Ask(about.path, Json(given.value))
+
+
+def example(about: About, folder: Path) -> Ask | None:
+    """The request.json beside config.pbtxt or the script, where there is one."""
+    for place in (Path(str(about.options.get("root", folder))), folder):
+        if (place / REQUEST).is_file():
+            return Ask(about.path, Whole(Path(os.path.relpath(place / REQUEST)), JSON))
+    shown = about.api.get("example") or {}
+    return Ask(about.path, Json(shown["value"])) if "value" in shown else None

@@ -1,0 +1,11 @@
+"""Models of Triton: their clients speak the Open Inference Protocol; beside it, one route for plain JSON."""
+
+from __future__ import annotations
+
+from panglot.package import Package
+from panglot.settings import Settings
+from panglot.web.contract import Contract, InferRoute, neutral_error
+
+
+def contract(package: Package, settings: Settings) -> Contract:
+    return Contract(routes=(InferRoute("/predict", "/predict"),), error=neutral_error)

@@ -1,0 +1,84 @@
+"""Models of Triton's Python backend: NAME/1/model.py with class TritonPythonModel, and its config.pbtxt."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from panglot.dialects.triton import config as configs
+from panglot.errors import StartError
+from panglot.package import Package, config_beside
+from panglot.source import classes, functions, parse
+
+SCRIPT, CLASS = "model.py", "TritonPythonModel"
+LOOKS_FOR = f"NAME/1/{SCRIPT} with class {CLASS}"
+
+
+def detect(path: Path) -> Package | None:
+    """The package, None when it is none of ours, StartError when it is ours but cannot work."""
+    script = _script(path)
+    if script is None:
+        return None
+    node = next((node for node in classes(parse(script)) if node.name == CLASS), None)
+    if node is None:
+        return None
+    if "execute" not in functions(node.body) and not node.bases:
+        raise StartError(
+            f"{CLASS} has no execute", file=str(script), line=node.lineno, fix="def execute(self, requests)"
+        )
+    version = script.parent.name if script.parent.name.isdigit() else "1"
+    root = script.parent.parent if script.parent.name.isdigit() else script.parent
+    config = configs.read(root)
+    return Package(
+        name=str(config.get("name") or root.name),
+        folder=script.parent,
+        script=script,
+        dialect="triton",
+        entry=f"{CLASS}.execute",
+        reasons=(f"{script.relative_to(root)}:{node.lineno} defines class {CLASS}", *_configured(root)),
+        problems=_problems(config),
+        config=config_beside(script) or config_beside(root / SCRIPT),
+        defaults=_defaults(config),
+        options={"config": config, "root": str(root), "version": version},
+        facts={"version": (version,)},
+    )
+
+
+def _script(path: Path) -> Path | None:
+    """The script at a path: itself, in the folder, or in the folder of the highest version."""
+    if path.is_file():
+        return path if path.suffix == ".py" else path.parent / SCRIPT if path.name == configs.NAME else None
+    if (path / SCRIPT).is_file():
+        return path / SCRIPT
+    versions = [entry for entry in path.iterdir() if entry.name.isdigit() and (entry / SCRIPT).is_file()]
+    return max(versions, key=lambda entry: int(entry.name)) / SCRIPT if versions else None
+
+
+def _configured(root: Path) -> tuple[str, ...]:
+    return (f"{configs.NAME} beside it",) if (root / configs.NAME).is_file() else ()
+
+
+def _problems(config: dict[str, Any]) -> tuple[str, ...]:
+    if configs.ENVIRONMENT in config.get("parameters", {}):
+        return (f"{configs.NAME}: {configs.ENVIRONMENT} has no effect here; --python names an interpreter",)
+    return ()
+
+
+def _defaults(config: dict[str, Any]) -> dict[str, Any]:
+    """Workers, devices and batches as the configuration has them; panglot.toml and flags may say otherwise."""
+    groups = config.get("instance_group", [])
+    workers = sum(int(group.get("count", 1)) * max(1, len(group.get("gpus", ()))) for group in groups)
+    devices = [name for group in groups for name in _devices(group)]
+    delay = config.get("dynamic_batching", {}).get("max_queue_delay_microseconds", 0)
+    return {
+        **({"workers": workers} if workers else {}),
+        **({"device": ",".join(dict.fromkeys(devices))} if devices else {}),
+        **({"max_wait_ms": delay / 1000} if delay else {}),
+        **({"max_batch": config["max_batch_size"]} if config.get("max_batch_size") else {}),
+    }
+
+
+def _devices(group: dict[str, Any]) -> list[str]:
+    if group.get("kind") == "KIND_CPU":
+        return ["cpu"]
+    return [f"cuda:{number}" for number in group.get("gpus", ())]

@@ -1,0 +1,231 @@
+"""Models of Triton's Python backend: class TritonPythonModel with initialize, execute and finalize."""
+
+from __future__ import annotations
+
+import copy
+import importlib
+import inspect
+import json
+import os
+from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Sequence, Union
+
+from panglot_worker.bodies import codec
+from panglot_worker.dialects.base import Answer, Dialect, Package, Problem, Request, Stages, TensorStages
+from panglot_worker.dialects.triton import answers, configured, describing
+from panglot_worker.dialects.triton.answers import ModelRefusal
+from panglot_worker.dialects.triton.configured import Configuration
+from panglot_worker.dialects.triton.decoupled import OwnThread, responses
+from panglot_worker.errors import ClientError, ScriptError, message_of
+from panglot_worker.loading import import_script
+from panglot_worker.results import one_each
+from panglot_worker.v2.infer import Infer
+from panglot_worker.v2.tensors import Tensor
+
+UTILS = "triton_python_backend_utils"
+CLASS = "TritonPythonModel"
+EVENT_STREAM, JSON_LINES = "text/event-stream", "application/x-ndjson"
+
+
+class Asked(NamedTuple):
+    """A request as the model gets it, and how many rows it has."""
+
+    request: Any
+    rows: int
+
+
+class Triton(Dialect):
+    """One instance of the model per worker."""
+
+    def __init__(self, package: Package) -> None:
+        super().__init__(package)
+        self.limits = codec.Limits(**package.settings.get("limits", {}))
+        self.nan: str = package.settings.get("nan", "null")
+        self.utils: Any = None
+        self.model: Any = None
+        self.config: Dict[str, Any] = copy.deepcopy(package.options.get("config", {}))
+        self.configuration: Configuration
+        self.thread: Optional[OwnThread] = None
+        """That of a decoupled model."""
+
+    # Loading
+
+    def load(self, progress: Callable[[str], None]) -> Stages:
+        """Import the script, complete its configuration, construct and initialize the model. Raises ScriptError."""
+        progress("importing " + os.path.basename(self.package.script))
+        self.utils = importlib.import_module(UTILS)
+        kind = getattr(import_script(self.package.script), CLASS, None)
+        if not isinstance(kind, type):
+            raise ScriptError("there is no class %s in it" % CLASS, self.package.script, fix="define it")
+        self._complete(kind)
+        self.configuration = configured.configuration(self.config, self.package.script)
+        self.thread = OwnThread() if self.configuration.decoupled else None
+        progress("running initialize()")
+        self.model = self._called(kind)
+        if callable(getattr(self.model, "initialize", None)):
+            self._called(lambda: self.model.initialize(self._arguments()))
+        return self._stages()
+
+    def _complete(self, kind: Any) -> None:
+        """Fill in what the configuration leaves out: by the class itself, then as Triton would."""
+        complete = getattr(kind, "auto_complete_config", None)
+        if callable(complete):
+            completed = complete(self.utils.ModelConfig(self.config))
+            if hasattr(completed, "as_dict"):
+                self.config = completed.as_dict()
+        about = {"name": self.package.name, "backend": "python", "max_batch_size": 0, "input": [], "output": []}
+        for name, value in about.items():
+            self.config.setdefault(name, value)
+        group = {"name": self.package.name + "_0", "kind": "KIND_" + self._kind(), "count": 1, "gpus": []}
+        self.config.setdefault("instance_group", [group])
+
+    def _kind(self) -> str:
+        return "GPU" if os.environ.get("PANGLOT_DEVICE", "").startswith("cuda") else "CPU"
+
+    def _arguments(self) -> Dict[str, str]:
+        options = self.package.options
+        return {
+            "model_config": json.dumps(self.config),
+            "model_instance_kind": self._kind(),
+            "model_instance_name": "%s_0_%d" % (self.package.name, self.package.worker),
+            # Only one device is visible to this worker, whatever its number.
+            "model_instance_device_id": "0",
+            "model_repository": options["root"],
+            "model_version": options["version"],
+            "model_name": self.package.name,
+        }
+
+    def _stages(self) -> Stages:
+        if self.configuration.decoupled:
+            return Stages(decode=self.decode, infer=self.infer_parts, encode=self.encode, postprocess=answers.checked)
+        shares = self.configuration.shares
+        if shares:
+            self.max_batch = self.configuration.rows
+        return Stages(
+            decode=self.decode,
+            infer=self.infer,
+            infer_batch=self.infer_batch if shares else None,
+            postprocess=answers.checked,
+            encode=self.encode,
+        )
+
+    def describe(self) -> Dict[str, Any]:
+        return describing.describe(self.package, self.configuration, type(self.model))
+
+    def _called(self, call: Callable[[], Any]) -> Any:
+        """What a call of the model gives, made on the model's thread."""
+        result = self.thread.run(call) if self.thread is not None else call()
+        return _awaited(result) if inspect.iscoroutine(result) else result
+
+    # The stages
+
+    def decode(self, request: Request) -> Asked:
+        """Plain JSON: an object with an array for each input. Raises ClientError."""
+        sent = codec.decode(request.head.content_type.decode("latin-1"), request.body, self.limits)
+        if not isinstance(sent, dict):
+            names = ", ".join(tensor.name for tensor in self.configuration.inputs)
+            raise ClientError("send a JSON object with %s" % names)
+        arrays = {name: configured.array_of(self.configuration.wanted(name), value) for name, value in sent.items()}
+        return self._asked(arrays, {"request_id": request.head.request_id.decode("latin-1")})
+
+    def _asked(self, arrays: Dict[str, Any], more: Dict[str, Any]) -> Asked:
+        rows = self.configuration.check(arrays)
+        inputs = [self.utils.Tensor(name, array) for name, array in arrays.items()]
+        more.setdefault("requested_output_names", [tensor.name for tensor in self.configuration.outputs])
+        version = int(self.package.options["version"])
+        request = self.utils.InferenceRequest(
+            inputs=inputs, model_name=self.package.name, model_version=version, **more
+        )
+        return Asked(request, rows)
+
+    def infer(self, asked: Asked) -> Any:
+        return self.execute([asked])[0]
+
+    def infer_batch(self, all_asked: List[Asked]) -> Sequence[Any]:
+        """Calls of at most max_batch_size rows."""
+        results: List[Any] = []
+        batch: List[Asked] = []
+        for asked in all_asked:
+            if batch and sum(other.rows for other in batch) + asked.rows > self.configuration.rows:
+                results += self.execute(batch)
+                batch = []
+            batch.append(asked)
+        return [*results, *self.execute(batch)]
+
+    def execute(self, batch: List[Asked]) -> Sequence[Any]:
+        """One call of the model: a response for each request."""
+        return one_each(self._called(lambda: self.model.execute([asked.request for asked in batch])), len(batch))
+
+    def infer_parts(self, asked: Asked) -> Iterator[Any]:
+        assert self.thread is not None
+        return responses(self.thread, self._executing, asked.request, self.utils)
+
+    def _executing(self, requests: List[Any]) -> None:
+        result = self.model.execute(requests)
+        if inspect.iscoroutine(result):
+            _awaited(result)
+
+    def encode(self, response: Any, request: Request) -> Answer:
+        """The outputs as a JSON object by name."""
+        content_type, body, warning = codec.encode(answers.as_json(response), "", self.limits, self.nan)
+        return Answer(content_type, body, 200, ("x-panglot-warning: " + warning,) if warning else ())
+
+    def stream_type(self, request: Request) -> str:
+        return JSON_LINES if b"ndjson" in request.head.accept or b"jsonl" in request.head.accept else EVENT_STREAM
+
+    def encode_part(self, output: Any, content_type: str) -> bytes:
+        body = codec.encode(answers.as_json(output), "", self.limits, self.nan).body
+        return body + b"\n" if content_type == JSON_LINES else b"data: " + body + b"\n\n"
+
+    # Tensors
+
+    def tensors(self) -> TensorStages:
+        about = self.configuration
+        inputs, outputs = ([about.spec(tensor) for tensor in tensors] for tensors in (about.inputs, about.outputs))
+        return TensorStages(
+            self._decode_tensors, self._encode_tensors, inputs, outputs, platform="python", rows=about.rows > 0,
+            takes_bodies=False,
+        )  # fmt: skip
+
+    def _decode_tensors(self, infer: Infer, request: Request) -> Asked:
+        for name, tensor in infer.inputs.items():
+            expected = self.configuration.wanted(name).datatype
+            if tensor.datatype != expected:
+                raise ClientError("the input '%s' is %s, not %s" % (name, expected, tensor.datatype))
+        wanted = [output.name for output in infer.wishes.wanted]
+        more = {"request_id": infer.wishes.id, "parameters": infer.parameters}
+        if wanted:
+            more["requested_output_names"] = wanted
+        return self._asked({name: tensor.array() for name, tensor in infer.inputs.items()}, more)
+
+    def _encode_tensors(self, response: Any, request: Request) -> List[Tensor]:
+        return answers.tensors(response)
+
+    # Failures
+
+    def failure(self, error: BaseException, stage: str, request: Request) -> Union[Answer, Problem]:
+        """A response that is an error speaks for itself; so does an exception that is made for clients."""
+        if isinstance(error, ModelRefusal):
+            return Problem(error.answer_status, "script_error", message_of(error))
+        if self.utils is not None and isinstance(error, self.utils.TritonModelException):
+            return Problem(500, "script_error", message_of(error))
+        return super().failure(error, stage, request)
+
+    def blames_client(self, error: BaseException, answer: Union[Answer, Problem]) -> bool:
+        return isinstance(error, ModelRefusal) or super().blames_client(error, answer)
+
+    def close(self) -> None:
+        if callable(getattr(self.model, "finalize", None)):
+            self._called(self.model.finalize)
+
+
+def _awaited(coroutine: Any) -> Any:
+    import asyncio
+
+    loop = asyncio.new_event_loop()
+    try:
+        return loop.run_until_complete(coroutine)
+    finally:
+        loop.close()
+
+
+DIALECT = Triton

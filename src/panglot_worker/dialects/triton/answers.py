@@ -1,0 +1,68 @@
+"""Responses of a model as answers: tensors by name, JSON, or the error that one of them is."""
+
+from __future__ import annotations
+
+import base64
+from typing import Any, Dict, List
+
+from panglot_worker.errors import EncodeError
+from panglot_worker.v2 import outputs
+from panglot_worker.v2.tensors import Tensor
+
+STATUSES = {1: 500, 2: 404, 3: 400, 4: 503, 5: 501}
+"""By the code of a TritonError; any other is 400, as Triton has it."""
+
+
+class ModelRefusal(Exception):
+    """A response that is an error: the model's own words for its client."""
+
+    def __init__(self, message: str, code: int) -> None:
+        super().__init__(message)
+        self.answer_status = STATUSES.get(code, 400)
+
+
+class WrongResponse(Exception):
+    """A model answered with something else than responses."""
+
+
+def checked(response: Any) -> Any:
+    """The response, if it has outputs. Raises ModelRefusal for an error, WrongResponse for what is no response."""
+    if not hasattr(response, "output_tensors"):
+        raise WrongResponse(
+            "execute must return an InferenceResponse for each request, not %s" % type(response).__name__
+        )
+    if response.has_error():
+        raise ModelRefusal(response.error().message(), response.error().code())
+    return response
+
+
+def tensors(response: Any) -> List[Tensor]:
+    """The outputs of a response as tensors. Raises EncodeError for what the protocol has no type for."""
+    return [_tensor(output.name(), output.as_numpy()) for output in response.output_tensors()]
+
+
+def _tensor(name: str, array: Any) -> Tensor:
+    tensor = outputs.from_array(name, array)
+    if tensor is None:
+        raise EncodeError("%s is an array of %s, for which there is no type" % (name, array.dtype))
+    return tensor
+
+
+def as_json(response: Any) -> Dict[str, Any]:
+    """The outputs of a response as JSON has them: text as text, other bytes in base64."""
+    return {output.name(): _plain(output.as_numpy()) for output in response.output_tensors()}
+
+
+def _plain(array: Any) -> Any:
+    return array if array.dtype.kind not in "OS" else _text(array.tolist())
+
+
+def _text(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_text(part) for part in value]
+    if not isinstance(value, bytes):
+        return value
+    try:
+        return value.decode("utf-8")
+    except UnicodeDecodeError:
+        return base64.b64encode(value).decode("ascii")

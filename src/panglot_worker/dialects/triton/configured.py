@@ -1,0 +1,130 @@
+"""What a model's configuration says of its tensors, and requests checked against it."""
+
+from __future__ import annotations
+
+from typing import Any, Dict, List, NamedTuple, Optional
+
+from panglot_worker.errors import ClientError, ScriptError
+from panglot_worker.v2.datatypes import DATATYPES
+from panglot_worker.v2.tensors import TensorSpec
+
+FREE = -1
+KINDS = {"b": "true or false", "i": "whole numbers", "u": "whole numbers", "f": "numbers"}
+
+
+class ConfiguredTensor(NamedTuple):
+    """An input or an output. `dims` are without the dimension of rows."""
+
+    name: str
+    datatype: str
+    dims: List[int]
+    optional: bool = False
+
+
+class Configuration(NamedTuple):
+    """A model's configuration, complete."""
+
+    inputs: List[ConfiguredTensor]
+    outputs: List[ConfiguredTensor]
+    rows: int
+    """max_batch_size: the most rows of a call; 0: tensors have no dimension of rows."""
+    shares: bool
+    """Whether a call may hold several requests."""
+    decoupled: bool
+
+    def spec(self, tensor: ConfiguredTensor) -> TensorSpec:
+        return TensorSpec(tensor.name, tensor.datatype, [FREE, *tensor.dims] if self.rows else tensor.dims)
+
+    def wanted(self, name: str) -> ConfiguredTensor:
+        """The input of a name. Raises ClientError."""
+        for tensor in self.inputs:
+            if tensor.name == name:
+                return tensor
+        names = ", ".join(tensor.name for tensor in self.inputs)
+        raise ClientError("there is no input '%s'; there is %s" % (name[:80], names))
+
+    def check(self, arrays: Dict[str, Any]) -> int:
+        """The number of rows of a request, 1 where they are not counted. Raises ClientError for what does not fit."""
+        for tensor in self.inputs:
+            if tensor.name not in arrays and not tensor.optional:
+                raise ClientError("the input '%s' is missing" % tensor.name)
+        counts = {self._rows(self.wanted(name), array) for name, array in arrays.items()}
+        if len(counts) > 1:
+            raise ClientError("the inputs differ in their rows: %s" % ", ".join(map(str, sorted(counts))))
+        rows = counts.pop() if counts else 1
+        if self.rows and rows > self.rows:
+            raise ClientError("%d rows are more than the model takes in a call, max_batch_size %d" % (rows, self.rows))
+        return rows
+
+    def _rows(self, tensor: ConfiguredTensor, array: Any) -> int:
+        shape = list(array.shape)
+        expected = list(self.spec(tensor).shape)
+        fits = len(shape) == len(expected) and all(want in (FREE, size) for want, size in zip(expected, shape))
+        if not fits:
+            raise ClientError(
+                "the input '%s' has the shape %s, and the model takes %s" % (tensor.name, shape, expected)
+            )
+        return shape[0] if self.rows else 1
+
+
+def configuration(config: Dict[str, Any], script: str) -> Configuration:
+    """What a configuration means, with Triton's names. Raises ScriptError."""
+    if not config.get("input") or not config.get("output"):
+        fix = "write input and output into config.pbtxt, or auto_complete_config into the class"
+        raise ScriptError("nothing says what the model takes and gives", script, fix=fix)
+    rows = int(config.get("max_batch_size", 0))
+    return Configuration(
+        [_tensor(one, script) for one in config["input"]],
+        [_tensor(one, script) for one in config["output"]],
+        rows,
+        shares=rows > 1 and "dynamic_batching" in config,
+        decoupled=bool(config.get("model_transaction_policy", {}).get("decoupled")),
+    )
+
+
+def _tensor(one: Dict[str, Any], script: str) -> ConfiguredTensor:
+    kind = str(one.get("data_type", "")).replace("TYPE_", "", 1)
+    datatype = "BYTES" if kind == "STRING" else kind
+    if datatype not in DATATYPES:
+        raise ScriptError("the tensor %s has the data_type %s, which is none" % (one.get("name"), one.get("data_type")),
+                          script, fix="use one such as TYPE_FP32")  # fmt: skip
+    return ConfiguredTensor(
+        str(one["name"]), datatype, [int(dim) for dim in one.get("dims", ())], bool(one.get("optional"))
+    )
+
+
+def array_of(tensor: ConfiguredTensor, value: Any) -> Any:
+    """A JSON value as an array of a tensor's type, checked for kind and range. Raises ClientError."""
+    import numpy
+
+    if tensor.datatype == "BYTES":
+        texts = numpy.array(value, dtype=object)
+        if not all(isinstance(text, str) for text in texts.ravel()):
+            raise ClientError("the input '%s' takes text, in lists of one length" % tensor.name)
+        encoded: Any = numpy.empty(texts.size, object)
+        encoded[:] = [text.encode("utf-8") for text in texts.ravel()]
+        return encoded.reshape(texts.shape)
+    try:
+        array = numpy.asarray(value)
+    except (ValueError, OverflowError):
+        raise ClientError("the input '%s' is no whole array of numbers" % tensor.name) from None
+    wanted = numpy.dtype(DATATYPES[tensor.datatype].numpy or "float32")
+    if array.size and array.dtype.kind not in {"b": "b", "i": "iu", "u": "iu", "f": "iuf"}[wanted.kind]:
+        raise ClientError("the input '%s' takes %s (%s)" % (tensor.name, KINDS[wanted.kind], tensor.datatype))
+    return _within(tensor, array, wanted)
+
+
+def _within(tensor: ConfiguredTensor, array: Any, wanted: Any) -> Any:
+    import numpy
+
+    beyond: Optional[bool] = None
+    if wanted.kind in "iu" and array.size:
+        limits = numpy.iinfo(wanted)
+        beyond = int(array.min()) < limits.min or int(array.max()) > limits.max
+    with numpy.errstate(over="ignore"):
+        result = array.astype(wanted)
+    if wanted.kind == "f" and array.dtype.kind == "f":
+        beyond = not numpy.array_equal(numpy.isinf(result), numpy.isinf(array))
+    if beyond:
+        raise ClientError("the input '%s' holds a number beyond %s" % (tensor.name, tensor.datatype))
+    return result

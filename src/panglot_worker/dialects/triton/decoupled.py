@@ -1,0 +1,86 @@
+"""Models that send their responses themselves, when and as many as they like.
+
+Such a model has a thread of its own for all its calls, so that what it sends goes out while it still runs.
+"""
+
+from __future__ import annotations
+
+import queue
+import threading
+from typing import Any, Callable, Iterator, Tuple
+
+Job = Tuple[Callable[[], Any], "queue.Queue[Any]"]
+
+
+class Failed:
+    """What a call raised, on its way to the thread that waits for it."""
+
+    def __init__(self, error: BaseException) -> None:
+        self.error = error
+
+
+class OwnThread:
+    """Runs calls of a model one after the other."""
+
+    def __init__(self) -> None:
+        self._jobs: "queue.Queue[Job]" = queue.Queue()
+        threading.Thread(target=self._work, name="model", daemon=True).start()
+
+    def _work(self) -> None:
+        while True:
+            call, told = self._jobs.get()
+            try:
+                told.put(call())
+            except BaseException as error:
+                told.put(Failed(error))
+            del call, told
+
+    def start(self, call: Callable[[], Any], told: "queue.Queue[Any]") -> None:
+        """Have a call made, and what comes of it put into a queue."""
+        self._jobs.put((call, told))
+
+    def run(self, call: Callable[[], Any]) -> Any:
+        """The result of a call. Raises what it raises."""
+        told: "queue.Queue[Any]" = queue.Queue()
+        self.start(call, told)
+        return raised(told.get())
+
+
+def raised(result: Any) -> Any:
+    if isinstance(result, Failed):
+        raise result.error
+    return result
+
+
+def responses(thread: OwnThread, execute: Callable[[Any], Any], request: Any, module: Any) -> Iterator[Any]:
+    """The responses of a model to a request, as it sends them. Raises what the model raises."""
+    coming = request._responses = module.Responses()
+
+    def call() -> None:
+        execute([request])
+        if coming.handed_out is None:
+            coming.nobody_sends()
+
+    thread.start(call, OnlyFailures(coming.sent))
+    try:
+        while True:
+            response = raised(coming.sent.get())
+            if response is None:
+                return
+            if isinstance(response, module.Lost):
+                raise response
+            yield response
+    finally:
+        coming.cancelled = True
+
+
+class OnlyFailures(queue.Queue):  # type: ignore[type-arg]
+    """Passes on what a call raised; that it returned says nothing about its responses."""
+
+    def __init__(self, sent: "queue.Queue[Any]") -> None:
+        super().__init__()
+        self.sent = sent
+
+    def put(self, item: Any, block: bool = True, timeout: Any = None) -> None:
+        if isinstance(item, Failed):
+            self.sent.put(item)
