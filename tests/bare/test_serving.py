@@ -18,7 +18,7 @@ import pytest
 from PIL import Image
 
 from support import model_files
-from support.server import Server, panglot, serving
+from support.server import ROOT, Server, panglot, serving
 from support.traffic import times
 
 IRIS = [[5.1, 3.5, 1.4, 0.2], [6.7, 3.0, 5.2, 2.3]]
@@ -187,3 +187,14 @@ def test_tensors_over_the_open_inference_protocol(dynamic: Server) -> None:
     ):  # fmt: skip
         assert wrong.status_code == 400
         assert said in wrong.json()["error"]
+
+
+def test_the_example_and_the_template_answer_the_line_they_show(tmp_path: Path) -> None:
+    made = tmp_path / "digits"
+    assert panglot("new", "bare", str(made)).returncode == 0
+    for folder in (made, ROOT / "examples" / "bare"):
+        with serving(folder) as server:
+            line = server.wait_log("try: (curl .*)")[1]
+            shown = subprocess.run([*shlex.split(line), "-sf"], capture_output=True, text=True, check=True, cwd=ROOT)
+            [likelihoods] = json.loads(shown.stdout)["probabilities"]
+            assert likelihoods.index(max(likelihoods)) == 7
