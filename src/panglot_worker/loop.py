@@ -23,6 +23,7 @@ from panglot_worker.dialects.base import AsksForRow, Dialect, Package, Stages
 from panglot_worker.door import Door
 from panglot_worker.errors import ScriptError
 from panglot_worker.port import FrontGone, Port
+from panglot_worker.sharing import SharedMemory
 
 F_SETSIG = 10
 PR_SET_PDEATHSIG = 1
@@ -97,6 +98,7 @@ def work(port: Port, own_process: bool = True) -> int:
     enter_group(str(hello.get("group", "")))
     package = Package(**hello["package"])
     port.max_body = int(package.settings["limits"]["output_bytes"])
+    port.shared = SharedMemory(**package.memory)
     port.max_handed = min(port.max_handed, int(package.settings["handed_bytes"]))
     port.tell(wire.HELLO, {"pid": os.getpid(), "python": platform.python_version(), "executable": sys.executable})
     pictures.limit(int(package.settings.get("max_pixels", 40_000_000)))
@@ -167,7 +169,6 @@ def arranged(dialect: Dialect, stages: Optional[Stages]) -> LoadedScript:
         from panglot_worker.row import PoolInRow
 
         pool = PoolInRow(dialect, package.pool)
-        serve = pool.serve
         stages = pool.of(stages) if stages is not None else None
     if package.settings.get("dev") and stages is not None:
         from panglot_worker import recording

@@ -9,8 +9,13 @@ from typing import Any, Deque, Dict, List, NamedTuple, Optional, Sequence, Set
 
 from panglot_worker import wire
 from panglot_worker.errors import BAD_RESULT, EncodeError
+from panglot_worker.sharing import SharedMemory
 
 READ_SIZE = 262144
+SHARE_FROM = 16384
+"""The least bytes of an answer that is put in shared memory."""
+NOT_SHARED = wire.ERROR | wire.FETCH
+"""Flags of replies whose bodies the front reads itself."""
 
 
 class Frame(NamedTuple):
@@ -39,6 +44,7 @@ class Port:
         self.pending: Deque[Frame] = deque()
         self.max_body = self.max_handed = wire.MAX_FRAME - wire.MAX_HEAD
         """The most bytes of an answer, and of a result for the next pool."""
+        self.shared = SharedMemory()
         self._rest = b""
         self._send_lock = threading.Lock()
 
@@ -49,6 +55,7 @@ class Port:
         """The next frame that is not a cancellation. Blocks. Raises FrontGone at the end of the stream."""
         while not self.pending:
             self._read(0)
+            self.tell_free()
         return self.pending.popleft()
 
     def poll(self) -> None:
@@ -98,6 +105,15 @@ class Port:
         else:
             self.pending.append(frame)
 
+    def items(self, payload: memoryview, count: int) -> List[wire.Item]:
+        """The items of a RUN frame, with their bodies wherever they lie."""
+        return wire.run_items(payload, count, self.shared.look, self.shared.lent)
+
+    def tell_free(self) -> None:
+        """Tell the front whose bodies in shared memory are no longer looked at."""
+        if self.shared.unseen:
+            self.send([wire.ids_frame(wire.FREE, self.shared.settled(), self.generation)])
+
     def send(self, buffers: Sequence[wire.Buffer]) -> None:
         """Send the buffers of one frame, without those of other threads in between. Blocks while the front is slow."""
         with self._send_lock:
@@ -114,10 +130,25 @@ class Port:
 
     def reply(self, *replies: wire.Reply) -> None:
         """Send answers. One that is too large becomes an error; a part of one raises EncodeError."""
+        if self.shared.lent:
+            replies = tuple(self._placed(reply) for reply in replies)
         buffers = wire.reply_frame(replies, self.generation)
         if len(buffers) > 1 and any(self._is_too_large(reply) for reply in replies):
             buffers = wire.reply_frame([self._bounded(reply) for reply in replies], self.generation)
+        if self.shared.unseen:
+            buffers[0] = wire.ids_frame(wire.FREE, self.shared.settled(), self.generation) + buffers[0]
         self.send(buffers)
+
+    def _placed(self, reply: wire.Reply) -> wire.Reply:
+        """The reply, with a large body put in shared memory where room was lent for it."""
+        if reply.flags & wire.MORE:
+            return reply
+        place, body = self.shared.lent.pop(reply.id, 0), reply.body
+        if not place or len(body) < SHARE_FROM or reply.flags & NOT_SHARED or self._is_too_large(reply):
+            return reply
+        if isinstance(body, wire.Placed) or not self.shared.put(place, (body,)):
+            return reply
+        return reply._replace(flags=reply.flags | wire.SHARED, body=wire.placed(len(body)))
 
     def _is_too_large(self, reply: wire.Reply) -> bool:
         return len(reply.body) > (self.max_handed if reply.flags & wire.PASS else self.max_body)

@@ -8,9 +8,7 @@ from typing import Any, Dict
 from panglot_worker import wire
 from panglot_worker.dialects.base import Answer, Dialect, Request, Stages
 from panglot_worker.errors import ScriptError
-from panglot_worker.handoff import Handoff, reading, writing
-from panglot_worker.port import Port
-from panglot_worker.running import run_frames, runner_of
+from panglot_worker.handoff import SHARE_ABOVE, pack, unpack
 
 
 class PoolInRow:
@@ -25,10 +23,6 @@ class PoolInRow:
             )
         self.dialect = dialect
         self.pool = pool
-        self.handoff = Handoff(
-            writing(*pool["writes"]) if pool.get("writes") else None,
-            reading(*pool["reads"]) if pool.get("reads") else None,
-        )
 
     def of(self, whole: Stages) -> Stages:
         """The stages of this pool, given those of the whole script."""
@@ -46,25 +40,18 @@ class PoolInRow:
         )
 
     def _receive(self, request: Request) -> Any:
-        request.luggage, value = self.handoff.unpack(request.id, request.body)
+        request.luggage, value = unpack(request.body)
         return value
 
     def _hand_on(self, output: Any, request: Request) -> Answer:
         if inspect.isgenerator(output):
             raise TypeError("an answer in parts cannot be handed to another pool: give postprocess no pool of its own")
         output = self.dialect.hand_on(output)
-        body, shared = self.handoff.pack((request.luggage, output), request.berth)
-        return Answer("", body, 200, (), wire.PASS | wire.SHARED if shared else wire.PASS)
-
-    def serve(self, dialect: Dialect, stages: Stages, port: Port, rerun: bool) -> str:
-        """Run frames as `running.serve` does, and tell the front after each which berths are no longer looked at."""
-
-        def after() -> None:
-            items = self.handoff.settled()
-            if items:
-                port.send([wire.ids_frame(wire.FREE, items, port.generation)])
-
-        return run_frames(runner_of(dialect, stages, port, rerun), port, after)
+        pieces = pack((request.luggage, output))
+        size = sum(map(len, pieces))
+        if size >= SHARE_ABOVE and request.berth and self.dialect.port.shared.put(request.berth, pieces):
+            return Answer("", wire.placed(size), 200, (), wire.PASS | wire.SHARED)
+        return Answer("", b"".join(pieces), 200, (), wire.PASS)
 
 
 def unchanged(value: Any) -> Any:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import itertools
+import os
 import time
 import traceback
 from typing import Any, Callable, Iterator, List, Sequence, Tuple, Union
@@ -36,19 +37,40 @@ class Runner:
         pool = dialect.package.pool
         self.streams = dialect.streams and (not pool or bool(pool["last"]))
 
-    def run(self, items: List[wire.Item], singly: bool) -> None:
-        """Run the items of one frame: as a batch where the script takes batches and the front does not say `singly`."""
-        if singly or len(items) == 1 or self.infer_batch is None:
-            for item in items:
-                if self.broken:
-                    # The front gives what has not begun to the next process.
-                    return
-                if self._is_cancelled(item.id):
-                    self.port.reply(cancelled(item.id))
-                else:
-                    self.run_one(Request(item))
-        else:
-            self.run_batch([Request(item) for item in items], self.infer_batch)
+    def run(self, items: List[wire.Item], flags: int) -> None:
+        """Run the items of one frame: as a batch, where the script takes batches and the front does not say SINGLY."""
+        requests = [Request(item) for item in items]
+        # A body in shared memory is free when its request, and what the script made of it, have let it go.
+        items.clear()
+        if len(requests) > 1 and self.infer_batch is not None and not flags & wire.SINGLY:
+            if flags & wire.AHEAD:
+                requests = self._wanted(requests)
+            self.run_batch(requests, self.infer_batch)
+            return
+        for request in requests:
+            if self.broken:
+                # The front gives what has not begun to the next process.
+                return
+            if self._is_cancelled(request.id):
+                request.body = b""
+                self.port.reply(cancelled(request.id))
+            else:
+                self.run_one(request)
+                if request.lies:
+                    request.let_go()
+
+    def _wanted(self, requests: List[Request]) -> List[Request]:
+        """A batch that has waited here, without those that were called back or that nobody waits for any more."""
+        self.port.poll()
+        gone = self.port.cancelled.intersection(request.id for request in requests)
+        if not gone:
+            return requests
+        self.port.cancelled -= gone
+        for request in requests:
+            if request.id in gone:
+                request.body = b""
+        self.port.reply(*map(cancelled, gone))
+        return [request for request in requests if request.id not in gone]
 
     def _is_cancelled(self, item_id: int) -> bool:
         started = now()
@@ -96,12 +118,24 @@ class Runner:
             self.port.reply(self.failed_reply(request, error, stage, durations(marks)))
             return
         self.sickness.alike = 0
+        if request.lies:
+            value = output = None
+            request.let_go()
         self.port.reply(finished(request.id, answer, durations(marks)))
 
     # A batch
 
     def run_batch(self, requests: List[Request], infer_batch: Callable[[List[Any]], Sequence[Any]]) -> None:
-        """Decode each item, call the script once, encode each result. A call that fails is repeated item by item."""
+        """Answer all items of a batch: in one frame, unless the call fails and is repeated item by item."""
+        replies = self._replies(requests, infer_batch)
+        for request in requests:
+            if request.lies:
+                request.let_go()
+        if replies:
+            self.port.reply(*replies)
+
+    def _replies(self, requests: List[Request], infer_batch: Callable[[List[Any]], Sequence[Any]]) -> List[wire.Reply]:
+        """Decode each item, call the script once, encode each result. Returns the replies that have not been sent."""
         replies: List[wire.Reply] = []
         ready: List[Tuple[Request, Any, int, int]] = []
         for request in requests:
@@ -126,8 +160,7 @@ class Runner:
                 took = microseconds(now() - started)
                 for (request, _, decode, preprocess), output in zip(ready, outputs):
                     replies.append(self._conclude(request, output, (decode, preprocess, took)))
-        if replies:
-            self.port.reply(*replies)
+        return replies
 
     def _prepare(self, request: Request) -> Union[wire.Reply, Tuple[Request, Any, int, int]]:
         started = decoded = now()
@@ -296,14 +329,16 @@ class RoutedRunner(Runner):
         super().__init__(dialect, stages, port, rerun)
         self.runners = {route: Runner(dialect, own, port, rerun) for route, own in stages.by_route.items()}
 
-    def run(self, items: List[wire.Item], singly: bool) -> None:
+    def run(self, items: List[wire.Item], flags: int) -> None:
         """Run the items of one frame, those of one route that lie side by side together."""
-        for route, alike in itertools.groupby(items, route_of):
+        groups = [(route, list(alike)) for route, alike in itertools.groupby(items, route_of)]
+        items.clear()
+        for route, alike in groups:
             runner = self.runners.get(route)
             if runner is None:
-                super().run(list(alike), singly)
+                super().run(alike, flags)
             else:
-                runner.run(list(alike), singly)
+                runner.run(alike, flags)
                 self.broken = runner.broken
             if self.broken:
                 return
@@ -317,18 +352,21 @@ def runner_of(dialect: Dialect, stages: Stages, port: Port, rerun: bool) -> Runn
     return (RoutedRunner if stages.by_route else Runner)(dialect, stages, port, rerun)
 
 
+def keep_files() -> None:
+    """Copy what lies in shared memory before this process forks: a child may look at it when the call is over."""
+    for request in current.running:
+        request.keep_files()
+
+
 def serve(dialect: Dialect, stages: Stages, port: Port, rerun: bool) -> str:
     """Run frames until the front says stop, or the script has spoilt the process. Returns why it ended."""
-    return run_frames(runner_of(dialect, stages, port, rerun), port, lambda: None)
-
-
-def run_frames(runner: Runner, port: Port, after: Callable[[], None]) -> str:
-    """Let a runner run frames until the front says stop, calling `after` after each. Returns why it ended."""
+    runner = runner_of(dialect, stages, port, rerun)
+    os.register_at_fork(before=keep_files)
     while True:
         kind, flags, count, payload = port.next()
         if kind == wire.RUN:
-            runner.run(wire.run_items(payload, count), bool(flags & wire.SINGLY))
-            after()
+            runner.run(port.items(payload, count), flags)
+            port.tell_free()
             if runner.broken:
                 return runner.broken
             if not port.pending:

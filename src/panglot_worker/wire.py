@@ -5,8 +5,10 @@ A frame is a 12-byte header, then its payload::
     length u32 | kind u8 | flags u8 | count u16 | generation u32 | payload (length bytes)
 
 RUN and REPLY payloads hold `count` items: a table of fixed rows, then all heads, then all bodies. A head is a few
-short fields joined by NUL (HTTP allows no NUL in any of them). CANCEL and FREE hold item ids. Every other payload is a
-JSON object. Reading is exact, and the end of the stream is the death of the peer.
+short fields joined by NUL (HTTP allows no NUL in any of them). The body of an item may lie in shared memory instead,
+and so may that of a reply to an item which was lent a berth for it: the row then tells the place and the length. CANCEL
+and FREE hold item ids; FREE tells whose bodies in shared memory are no longer looked at. Every other payload is a JSON
+object. Reading is exact, and the end of the stream is the death of the peer.
 
 A reply with FETCH gives an item back, with a list of URIs: the front fetches what they lead to and runs the item again,
 with the bytes behind its body and `Head.fetched` telling which is which.
@@ -19,7 +21,7 @@ from __future__ import annotations
 
 import json
 import struct
-from typing import Any, Dict, Iterable, List, NamedTuple, Sequence, Tuple, Union
+from typing import Any, Callable, Dict, Iterable, List, NamedTuple, Optional, Sequence, Tuple, Union, cast
 
 HELLO = 1
 LOADING = 2
@@ -53,6 +55,9 @@ NAMES = {
 SINGLY = 1
 """Flag of RUN: the items are independent calls, each answered when done, not one batch."""
 
+AHEAD = 2
+"""Flag of RUN: the batch before is not answered yet."""
+
 MORE = 1
 """Flag of a reply: another part of the same answer follows."""
 ERROR = 2
@@ -60,7 +65,7 @@ ERROR = 2
 PASS = 4
 """Flag of a reply: no answer yet. The body is for the next pool of the row, and nobody else reads it."""
 SHARED = 8
-"""Flag of a reply with PASS: what the body names lies in the berth the item was given."""
+"""Flag of a reply: its body lies in the berth that the item was lent."""
 UNRUN = 16
 """Flag of a reply: the item was cancelled before anything of it was looked at."""
 RETRY = 32
@@ -69,7 +74,7 @@ FETCH = 64
 """Flag of a reply: no answer yet. The body is a JSON list of URIs; the item is wanted again with what they lead to."""
 
 HEADER = struct.Struct("<IBBHI")
-RUN_ROW = struct.Struct("<QfIII")
+RUN_ROW = struct.Struct("<QfIIQQ")
 REPLY_ROW = struct.Struct("<QHBxIIIIIII")
 ITEM_ID = struct.Struct("<Q")
 
@@ -108,12 +113,36 @@ MAX_HEAD = 1 << 20
 JOIN_BELOW = 65536
 """Bodies that together are smaller are joined into one buffer: cheaper than a vectored write."""
 
+ORDER_BITS = 63
+"""Of a place in shared memory, the bits that tell the size of the berth, as a power of two; the others, its start."""
+
 Buffer = Union[bytes, bytearray, memoryview]
 Times = Tuple[int, int, int, int, int]
 
 
 class WireError(Exception):
     """The peer's stream is not what this page says. The only answer is to end the worker."""
+
+
+class Placed:
+    """A body that lies in shared memory, known by its length alone."""
+
+    __slots__ = ("length",)
+
+    def __init__(self, length: int) -> None:
+        self.length = length
+
+    def __len__(self) -> int:
+        return self.length
+
+
+def placed(length: int) -> Buffer:
+    """Such a body where a type wants a buffer: whoever reads it looks at the shared memory first."""
+    return cast(Buffer, Placed(length))
+
+
+Look = Callable[[int, int, int], memoryview]
+"""Finds a body in shared memory by its item's id, its place and its length."""
 
 
 class Item(NamedTuple):
@@ -123,8 +152,10 @@ class Item(NamedTuple):
     seconds_left: float
     head: bytes
     body: Buffer
+    lies: int = 0
+    """The place of its body in shared memory; 0: it came with the frame."""
     berth: int = 0
-    """The shared memory its result may be put in, for the next pool; 0: none."""
+    """The place its result may be put in; 0: none was lent."""
 
 
 class Head(NamedTuple):
@@ -207,8 +238,8 @@ def _assemble(
     return [start, *bodies]
 
 
-Outgoing = Tuple[int, float, bytes, Sequence[Buffer], int, int]
-"""An item as the front sends it: id, seconds left, head, the body in pieces, the body's length, the berth."""
+Outgoing = Tuple[int, float, bytes, Sequence[Buffer], int, int, int]
+"""An item as the front sends it: id, seconds left, head, the body in pieces, its length, its place, the lent place."""
 
 
 def run_frame(items: Iterable[Outgoing], generation: int, flags: int = 0) -> List[Buffer]:
@@ -218,11 +249,12 @@ def run_frame(items: Iterable[Outgoing], generation: int, flags: int = 0) -> Lis
     bodies: List[Buffer] = []
     total = 0
     pack = RUN_ROW.pack
-    for item_id, seconds_left, head, pieces, size, berth in items:
-        rows.append(pack(item_id, seconds_left, len(head), size, berth))
+    for item_id, seconds_left, head, pieces, size, lies, berth in items:
+        rows.append(pack(item_id, seconds_left, len(head), size, lies, berth))
         heads.append(head)
-        bodies.extend(pieces)
-        total += size
+        if not lies:
+            bodies.extend(pieces)
+            total += size
     return _assemble(RUN, flags, generation, rows, heads, bodies, total)
 
 
@@ -237,8 +269,9 @@ def reply_frame(replies: Iterable[Reply], generation: int) -> List[Buffer]:
         size = len(body)
         rows.append(pack(item_id, status, flags, *times, len(head), size))
         heads.append(head)
-        bodies.append(body)
-        total += size
+        if not flags & SHARED:
+            bodies.append(body)
+            total += size
     return _assemble(REPLY, 0, generation, rows, heads, bodies, total)
 
 
@@ -261,8 +294,13 @@ def ids_frame(kind: int, ids: Sequence[int], generation: int) -> bytes:
     return frame(kind, generation, payload, count=len(ids))
 
 
-def run_items(payload: memoryview, count: int) -> List[Item]:
-    """The items of a RUN payload. Bodies are views into it: it must not be reused."""
+def run_items(
+    payload: memoryview, count: int, look: Optional[Look] = None, lent: Optional[Dict[int, int]] = None
+) -> List[Item]:
+    """The items of a RUN payload. Bodies are views into it, or into shared memory: it must not be reused.
+
+    Where results may be put is noted in `lent`, by item.
+    """
     heads = count * RUN_ROW.size
     items = []
     try:
@@ -270,11 +308,18 @@ def run_items(payload: memoryview, count: int) -> List[Item]:
     except struct.error as error:
         raise WireError("a RUN frame ends inside its table: %s" % error) from None
     bodies = heads + sum(row[2] for row in rows)
-    for item_id, seconds_left, head_length, body_length, berth in rows:
+    for item_id, seconds_left, head_length, body_length, lies, berth in rows:
         head = bytes(payload[heads : heads + head_length])
-        items.append(Item(item_id, seconds_left, head, payload[bodies : bodies + body_length], berth))
         heads += head_length
-        bodies += body_length
+        if berth and lent is not None:
+            lent[item_id] = berth
+        if not lies:
+            items.append(Item(item_id, seconds_left, head, payload[bodies : bodies + body_length], 0, berth))
+            bodies += body_length
+        elif look is None:
+            raise WireError("a body in shared memory came to a worker that has none")
+        else:
+            items.append(Item(item_id, seconds_left, head, look(item_id, lies, body_length), lies, berth))
     if len(rows) != count or bodies != len(payload):
         raise WireError("a RUN frame of %d bytes holds items of %d bytes" % (len(payload), bodies))
     return items
@@ -291,9 +336,12 @@ def replies(payload: memoryview, count: int) -> List[Reply]:
     bodies = heads + sum(row[8] for row in rows)
     for item_id, status, flags, t0, t1, t2, t3, t4, head_length, body_length in rows:
         head = bytes(payload[heads : heads + head_length])
+        heads += head_length
+        if flags & SHARED:
+            result.append(Reply(item_id, status, flags, (t0, t1, t2, t3, t4), head, placed(body_length)))
+            continue
         body = payload[bodies : bodies + body_length]
         result.append(Reply(item_id, status, flags, (t0, t1, t2, t3, t4), head, body))
-        heads += head_length
         bodies += body_length
     if len(rows) != count or bodies != len(payload):
         raise WireError("a REPLY frame of %d bytes holds replies of %d bytes" % (len(payload), bodies))

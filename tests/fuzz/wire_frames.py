@@ -29,7 +29,9 @@ WORDS = [
     wire.json_frame(wire.METRIC, GENERATION, {"a": 1.5}),
     wire.ids_frame(wire.FREE, [1, 2], GENERATION),
     wire.cancel_frame([1], GENERATION),
-    b"".join(wire.run_frame([(1, 2.5, b"id\0/predict", [b"{}"], 2, 0)], GENERATION)),
+    b"".join(wire.run_frame([(1, 2.5, b"id\0/predict", [b"{}"], 2, 0, 0)], GENERATION)),
+    b"".join(wire.run_frame([(1, 2.5, b"id", [], 9, 16398, 16398)], GENERATION)),
+    b"".join(wire.reply_frame([wire.Reply(1, 200, wire.SHARED, wire.NO_TIMES, b"", wire.placed(9))], GENERATION)),
     b"".join(wire.reply_frame([wire.Reply(1, 200, wire.FETCH, wire.NO_TIMES, b"", b'["http://a/"]')], GENERATION)),
     b"".join(wire.reply_frame([wire.Reply(1, 200, 0, wire.NO_TIMES, b"application/json", b"{}")], GENERATION)),
 ]  # fmt: skip
@@ -151,7 +153,7 @@ def worker_hears(data: bytes, cut: int) -> list[Any]:
         while True:
             frame = port.next()
             if frame.kind == wire.RUN:
-                heard.append([read(item) for item in wire.run_items(frame.payload, frame.items)])
+                heard.append([read(item) for item in port.items(frame.payload, frame.items)])
             else:
                 heard.append((frame.kind, wire.json_object(frame.payload) if frame.kind == wire.HELLO else b""))
     except (FrontGone, wire.WireError):

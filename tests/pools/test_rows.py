@@ -212,7 +212,7 @@ def test_it_ends_when_told_with_work_in_every_stage() -> None:
 def test_f79_without_shared_memory_results_travel_by_the_socket() -> None:
     """F79: the system refuses the memory file; one line says so, and all answers are right."""
     with serving("row_script", *ROW, largest_file=1 << 20) as server:
-        server.wait_log("no shared memory between the pools .*: results travel by their sockets")
+        server.wait_log("no shared memory for results between the pools .*: they travel by the workers' sockets")
         for id, answer in enumerate(ask_all(server, [{"id": id, "size": LARGE} for id in range(20)])):
             check(answer.json(), id, LARGE)
 

@@ -29,11 +29,35 @@ def payload(buffers: list[wire.Buffer]) -> tuple[int, int, memoryview]:
 
 @given(items)
 def test_run_items_come_back_as_they_were(given_items: list[tuple[int, bytes, list[bytes]]]) -> None:
-    sent = [(key, 1.5, head, pieces, sum(map(len, pieces)), key % 7) for key, head, pieces in given_items]
+    sent = [(key, 1.5, head, pieces, sum(map(len, pieces)), 0, key % 7) for key, head, pieces in given_items]
     kind, count, data = payload(wire.run_frame(sent, 7))
     assert kind == wire.RUN
     got = [(item.id, item.head, bytes(item.body), item.berth) for item in wire.run_items(data, count)]
     assert got == [(key, head, b"".join(pieces), key % 7) for key, head, pieces in given_items]
+
+
+def test_bodies_in_shared_memory_are_named_and_not_sent() -> None:
+    looked: list[tuple[int, int, int]] = []
+
+    def look(item_id: int, place: int, length: int) -> memoryview:
+        looked.append((item_id, place, length))
+        return memoryview(b"there")
+
+    lent: dict[int, int] = {}
+    sent = [
+        (1, 1.0, b"a", [b"here"], 4, 0, 0),
+        (2, 1.0, b"b", [], 5, 65536 + 16, 77),
+        (3, 1.0, b"c", [b"too"], 3, 0, 0),
+    ]
+    _kind, count, data = payload(wire.run_frame(sent, 7))
+    assert [bytes(item.body) for item in wire.run_items(data, count, look, lent)] == [b"here", b"there", b"too"]
+    assert (looked, lent) == ([(2, 65552, 5)], {2: 77})
+    with pytest.raises(wire.WireError, match="that has none"):
+        wire.run_items(data, count)
+    replies = [wire.Reply(1, 200, 0, wire.NO_TIMES, b"", b"x"),
+               wire.Reply(2, 200, wire.SHARED, wire.NO_TIMES, b"", wire.placed(100_000))]  # fmt: skip
+    _kind, count, data = payload(wire.reply_frame(replies, 7))
+    assert [len(one.body) for one in wire.replies(data, count)] == [1, 100_000]
 
 
 @given(st.lists(reply, max_size=8))

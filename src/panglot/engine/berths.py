@@ -1,144 +1,187 @@
-"""Shared memory between two pools, cut into berths of one size. Only the front hands them out and takes them back."""
+"""Shared memory in which bodies, answers and results between pools lie, so that no socket has to carry them.
+
+A berth is a piece of a file in memory. Its size is a power of two, and each size has a stretch of the file to itself:
+that costs addresses and no memory, since pages come when they are written and go back to the system by `trim`. Only the
+front hands berths out and takes them back.
+"""
 
 from __future__ import annotations
 
+import ctypes
 import logging
+import mmap
 import os
-
-from panglot.engine.call import Call
-from panglot.engine.worker import Worker
-from panglot_worker import wire
-
-COUNT = 64
+import weakref
 
 log = logging.getLogger("panglot.engine")
 
+SMALLEST = max(14, (os.sysconf("SC_PAGE_SIZE") - 1).bit_length())
+LARGEST = 30
+"""Sizes of berths, as powers of two: from 16 KiB, or a page, to 1 GiB."""
 
-class Berths:
-    """A file in memory that both pools have mapped. Pages cost nothing until they are written."""
 
-    def __init__(self, size: int, count: int = COUNT) -> None:
-        """Raises OSError when the system gives no such file."""
-        page = os.sysconf("SC_PAGE_SIZE")
-        self.size = -(-size // page) * page
-        self.count = count
-        self.fd = os.memfd_create("panglot-berths", os.MFD_CLOEXEC)
-        try:
-            os.ftruncate(self.fd, self.count * self.size)
-        except OSError:
-            os.close(self.fd)
-            raise
-        # The one given back last is taken first: its pages are there already, and warm.
-        self._free = list(range(self.count, 0, -1))
-        self._holders: dict[int, int] = {}
+class Berth:
+    """One piece. Held by the call whose body lies in it, and by each worker it was sent to or lent to."""
 
-    def take(self) -> int:
-        """Hand out a free berth, which then has one holder; 0 when none is free."""
-        if not self._free:
-            return 0
-        berth = self._free.pop()
-        self._holders[berth] = 1
-        return berth
+    __slots__ = ("_sent", "holders", "is_cold", "order", "owner", "start", "view")
 
-    def hold(self, berth: int) -> None:
-        """Add a holder: the berth is free again once each has dropped it."""
-        self._holders[berth] += 1
-
-    def drop(self, berth: int) -> None:
-        self._holders[berth] -= 1
-        if not self._holders[berth]:
-            del self._holders[berth]
-            self._free.append(berth)
+    def __init__(self, owner: Berths, order: int, start: int, view: memoryview) -> None:
+        self.owner = owner
+        self.order = order
+        self.start = start
+        self.view = view
+        self.holders = 1
+        self.is_cold = False
+        """Whether its pages have been given back to the system."""
+        self._sent: weakref.ref[ctypes.Array[ctypes.c_char]] | None = None
 
     @property
-    def used(self) -> int:
-        return len(self._holders)
+    def place(self) -> int:
+        """The berth as a worker is told it: where it begins, and its size in the bits that are free there."""
+        return self.start + self.order
 
-    def for_worker(self) -> tuple[int, int, int]:
-        return self.fd, self.count, self.size
+    def hold(self) -> None:
+        """Add a holder: the berth is free again once each has dropped it."""
+        self.holders += 1
+
+    def drop(self) -> None:
+        """Take one holder away."""
+        self.holders -= 1
+        if not self.holders:
+            self.owner.give_back(self)
+
+    def given_away(self, length: int) -> memoryview:
+        """The first `length` bytes, to be sent. Whoever refers to them is the holder now, until nothing does."""
+        whole = self.owner.exporter(self)
+        self._sent = weakref.ref(whole, lambda _: self.drop())
+        return memoryview(whole).cast("B")[:length]
+
+
+class Berths:
+    """The berths of one file. Everything here runs on the event loop's thread."""
+
+    def __init__(self, most: int, largest: int) -> None:
+        """Room for `most` bytes of each size, up to berths for `largest` bytes. Raises OSError or ValueError.
+
+        They are raised when the system gives no such file, or no addresses for it.
+        """
+        orders = range(min(LARGEST, max(SMALLEST, (largest - 1).bit_length())) + 1)
+        self._next: list[int] = []
+        self._end: list[int] = []
+        end = 0
+        for order in orders:
+            self._next.append(end)
+            end += max(1, most >> order) << order if order >= SMALLEST else 0
+            self._end.append(end)
+        self.length = end
+        self.fd = os.memfd_create("panglot-berths", os.MFD_CLOEXEC)
+        try:
+            os.ftruncate(self.fd, self.length)
+            self._map = mmap.mmap(self.fd, self.length)
+        except (OSError, ValueError, OverflowError):
+            os.close(self.fd)
+            raise
+        self._whole = memoryview(self._map)
+        # The one given back last is taken first: its pages are there already, and warm.
+        self._free: list[list[Berth]] = [[] for _ in orders]
+        self._idle = [0 for _ in orders]
+        """How many of each size nobody has needed since the last trim."""
+        self._kinds = [ctypes.c_char * (1 << order) for order in orders]
+        self.used = 0
+
+    def take(self, size: int) -> Berth | None:
+        """A berth for `size` bytes, which then has one holder; None when there is none."""
+        order = max(SMALLEST, (size - 1).bit_length())
+        if order >= len(self._free):
+            return None
+        free = self._free[order]
+        if free:
+            berth = free.pop()
+            berth.holders, berth.is_cold = 1, False
+            self._idle[order] = min(self._idle[order], len(free))
+        else:
+            start = self._next[order]
+            if start >= self._end[order]:
+                return None
+            self._next[order] = start + (1 << order)
+            berth = Berth(self, order, start, self._whole[start : start + (1 << order)])
+            self._idle[order] = 0
+        self.used += 1
+        return berth
+
+    def give_back(self, berth: Berth) -> None:
+        self.used -= 1
+        if self.fd >= 0:
+            self._free[berth.order].append(berth)
+
+    def exporter(self, berth: Berth) -> ctypes.Array[ctypes.c_char]:
+        """An object that is the memory of a berth, and lives as long as anything refers to that."""
+        return self._kinds[berth.order].from_buffer(self._map, berth.start)
+
+    def trim(self) -> None:
+        """Give the system the memory of those that nobody has needed since the last time."""
+        for order, free in enumerate(self._free):
+            for berth in free[: self._idle[order]]:
+                if not berth.is_cold:
+                    berth.is_cold = True
+                    self._map.madvise(mmap.MADV_REMOVE, berth.start, 1 << order)
+            self._idle[order] = len(free)
+
+    @property
+    def bytes(self) -> int:
+        """How much memory the file takes now."""
+        return os.fstat(self.fd).st_blocks * 512 if self.fd >= 0 else 0
+
+    def for_worker(self) -> tuple[int, int]:
+        return self.fd, self.length
 
     def close(self) -> None:
-        os.close(self.fd)
+        """Close the file. Its memory goes when no worker has it mapped and no answer in it is being sent."""
+        if self.fd >= 0:
+            os.close(self.fd)
+            self.fd = -1
+            # The mapping keeps the file open too, and ends with the last that refers to it: no cycle may.
+            self._free.clear()
+            del self._whole, self._map
 
 
-def create(size: int) -> Berths | None:
-    """Berths of this size; None, with a warning, when the system gives none: results then travel by the sockets."""
-    if not size:
-        return None
-    try:
-        return Berths(size)
-    except OSError as error:
-        log.warning("no shared memory between the pools (%s): results travel by their sockets", error.strerror)
-        return None
+class BerthsHeld:
+    """The berths one worker holds, by item."""
+
+    def __init__(self) -> None:
+        self.looked_at: dict[int, Berth] = {}
+        """Those it reads, until it says FREE."""
+        self.lent: dict[int, Berth] = {}
+        """Those it may put results in, until it replies."""
+
+    def look(self, item_id: int, berth: Berth) -> int:
+        """Have the worker hold the berth of an item's body, and return its place."""
+        berth.hold()
+        self.looked_at[item_id] = berth
+        return berth.place
+
+    def let_go(self, item_id: int) -> None:
+        """Note that the worker no longer looks at the body of an item."""
+        berth = self.looked_at.pop(item_id, None)
+        if berth is not None:
+            berth.drop()
+
+    def let_go_of_all(self) -> None:
+        """Take all shared memory from a worker that is dead and has been waited for."""
+        for berth in (*self.looked_at.values(), *self.lent.values()):
+            berth.drop()
+        self.looked_at.clear()
+        self.lent.clear()
 
 
-class PoolMemory:
-    """The berths one pool reads its inputs from, and those it writes its results to.
+def create(most: int, largest: int, what: str = "") -> Berths | None:
+    """Berths; None when the system gives none: everything then travels by the workers' sockets.
 
-    A call holds the berth its input lies in while it waits. A worker holds that berth from the moment the call is sent
-    until it says FREE, and the berth it may write to until it replies. A dead worker holds nothing: it has been waited
-    for.
+    `what` would have lain there, for a warning; without it there is none.
     """
-
-    def __init__(self, reads: Berths | None, writes: Berths | None) -> None:
-        self.reads = reads
-        self.writes = writes
-
-    def lend(self, worker: Worker, call: Call) -> int:
-        """Note which berths a call that is being sent uses. Returns the one its result may be put in, or 0."""
-        if call.berth:
-            worker.looks_at[call.id] = call.berth
-            call.berth = 0
-        berth = self.writes.take() if self.writes is not None else 0
-        if berth:
-            worker.writes_to[call.id] = berth
-        return berth
-
-    def replied(self, worker: Worker, reply: wire.Reply) -> int:
-        """The berth that holds the result of this reply, now held by the call; 0 when the result came by the socket."""
-        if reply.flags & wire.UNRUN:
-            self.freed(worker, reply.id)
-        berth = worker.writes_to.pop(reply.id, 0)
-        if berth and not reply.flags & wire.SHARED:
-            assert self.writes is not None
-            self.writes.drop(berth)
-            return 0
-        return berth
-
-    def freed(self, worker: Worker, item_id: int) -> None:
-        """Drop the berth of an item's input: the worker no longer looks at it."""
-        berth = worker.looks_at.pop(item_id, 0)
-        if berth and self.reads is not None:
-            self.reads.drop(berth)
-
-    def recalled(self, worker: Worker, call: Call) -> None:
-        """Hold the input of a call that goes back to the queue while its worker may still look at it.
-
-        Called before the call gets its new id.
-        """
-        berth = worker.looks_at.get(call.id, 0)
-        if berth and self.reads is not None:
-            self.reads.hold(berth)
-            call.berth = berth
-
-    def died(self, worker: Worker, again: list[Call]) -> None:
-        """Free what a dead worker held, except for the inputs of calls that run again."""
-        for call in again:
-            call.berth = call.berth or worker.looks_at.pop(call.id, 0)
-        for item_id in list(worker.looks_at):
-            self.freed(worker, item_id)
-        if self.writes is not None:
-            for berth in worker.writes_to.values():
-                self.writes.drop(berth)
-        worker.writes_to.clear()
-
-    def left(self, call: Call) -> None:
-        """Drop the input of a call that left the queue without having been sent."""
-        if call.berth and self.reads is not None:
-            self.reads.drop(call.berth)
-            call.berth = 0
-
-    def unused(self, berth: int) -> None:
-        """Drop a result that nobody waits for any more."""
-        if berth and self.writes is not None:
-            self.writes.drop(berth)
+    try:
+        return Berths(most, largest)
+    except (OSError, ValueError, OverflowError) as error:
+        if what:
+            log.warning("no shared memory %s (%s): they travel by the workers' sockets", what, error)
+        return None

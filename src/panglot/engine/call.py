@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+from panglot.engine.berths import Berth as Berth
 from panglot_worker import wire
 
 QUEUED, RUNNING, DONE = 0, 1, 2
@@ -43,6 +44,7 @@ class Call:
     """
 
     __slots__ = (
+        "ahead",
         "alone",
         "arrived",
         "berth",
@@ -78,6 +80,8 @@ class Call:
         self.queued_us = 0
         self.state = QUEUED
         self.alone = False
+        self.ahead = False
+        """Whether it was sent to a worker that still runs the batch before."""
         self.killers = 0
         self.kind = b""
         self.length = 0
@@ -91,8 +95,8 @@ class Call:
         self.worker = 0
         self.place = 0
         """The index of the pool it is in, of those in the row."""
-        self.berth = 0
-        """The shared memory its input lies in, while it waits in the queue of a later pool."""
+        self.berth: Berth | None = None
+        """The shared memory its body lies in, in place of `pieces`; held until the call is done."""
         self.trail: list[Step] = []
         """The pools it has left, where the package is a row of several."""
 
@@ -101,9 +105,28 @@ class Call:
         self.size += size
         return True
 
-    def become(self, body: wire.Buffer) -> None:
-        """Replace the body by what a pool made of it, for the next pool of the row."""
-        self.pieces, self.size = (body,), len(body)
+    def become(self, body: wire.Buffer, berth: Berth | None) -> None:
+        """Replace the body by what a pool made of it, for the next pool of the row; it may lie in a berth."""
+        self.leave_berth()
+        self.pieces, self.size, self.berth = (), len(body), berth
+        if not isinstance(body, wire.Placed):
+            self.pieces = (body,)
+
+    def body(self) -> Sequence[wire.Buffer]:
+        """The body in pieces, wherever it lies."""
+        return self.pieces if self.berth is None else (self.berth.view[: self.size],)
+
+    def come_ashore(self) -> None:
+        """Have the body out of shared memory."""
+        if self.berth is not None:
+            self.pieces = [bytes(self.berth.view[: self.size])]
+            self.leave_berth()
+
+    def leave_berth(self) -> None:
+        """Let go of the shared memory the body lies in, if there is some. Workers may hold on to it."""
+        if self.berth is not None:
+            self.berth.drop()
+            self.berth = None
 
     def reply(self, reply: wire.Reply) -> None:
         """Take the script's answer, or one chunk of it."""

@@ -12,10 +12,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from panglot.engine import berths, family, row
-from panglot.engine.berths import Berths, PoolMemory
+from panglot.engine import berths, family, gauges, row
+from panglot.engine.berths import Berth, Berths
 from panglot.engine.call import DONE, QUEUED, RUNNING, Call, Fault
 from panglot.engine.context import EngineContext
+from panglot.engine.gauges import Gauge
+from panglot.engine.lending import PoolMemory
 from panglot.engine.poison import Poison
 from panglot.engine.pool import Pool
 from panglot.errors import LoadError
@@ -26,6 +28,8 @@ from panglot_worker.wire import LONGEST_MESSAGE, LONGEST_TRACEBACK, clipped
 
 LOADING, READY, BACK_OFF, DRAINING = "loading", "ready", "back-off", "draining"
 TROUBLES = 20
+HANDED = 64
+"""Results that may be between two pools of a row in shared memory."""
 
 log = logging.getLogger("panglot.engine")
 
@@ -57,6 +61,9 @@ class Engine(Protocol):
     def cancel(self, call: Call) -> None:
         """Give up a call whose client has gone."""
 
+    def berth(self, size: int) -> Berth | None:
+        """Shared memory for a body of so many bytes; None when the body is to be kept in pieces."""
+
     def hold(self, call: Call, held: bool) -> bool:
         """Pause or resume the stream that answers a call; False when it cannot be paused without pausing others."""
 
@@ -70,7 +77,7 @@ class Engine(Protocol):
     def troubles(self) -> Sequence[Trouble]:
         """The last script failures, oldest first."""
 
-    def gauges(self) -> list[tuple[str, str, dict[str, str], float]]:
+    def gauges(self) -> list[Gauge]:
         """Name, help, labels and value of each figure that is read when it is asked for."""
 
     def workers(self) -> list[dict[str, Any]]:
@@ -105,7 +112,10 @@ class LocalEngine:
         self.pools: list[Pool] = []
         self._former: list[Pool] = []
         """Pools that a row has replaced; their workers are ending."""
-        self.berths: list[Berths] = []
+        wanted = settings.share_from > 0
+        self.bodies = berths.create(settings.max_held, settings.max_body, "for bodies") if wanted else None
+        self.between: list[Berths] = []
+        """The shared memory between the pools of a row."""
         self._build(row.divided({} if settings.inline else settings.pools))
         self._next_deadline = math.inf
         self._deadline_timer: asyncio.TimerHandle | None = None
@@ -119,12 +129,15 @@ class LocalEngine:
     # The row
 
     def _build(self, plans: Sequence[row.PoolPlan]) -> None:
-        between = [berths.create(self.settings.handoff_slot) for _ in plans[1:]]
-        self.berths = [created for created in between if created is not None]
-        sides = [None, *between, None]
+        size = self.settings.handoff_slot
+        between = [
+            berths.create(HANDED * size, size, "for results between the pools") if size else None for _ in plans[1:]
+        ]
+        self.between = [created for created in between if created is not None]
+        sides = [self.bodies, *between, None]
         self.metrics.pools.clear()
         self.pools = [
-            Pool(self, self.context, plan, PoolMemory(sides[place], sides[place + 1]) if len(plans) > 1 else None)
+            Pool(self, self.context, plan, PoolMemory(sides[place], sides[place + 1]))
             for place, plan in enumerate(plans)
         ]
         for before, after in itertools.pairwise(self.pools):
@@ -165,6 +178,8 @@ class LocalEngine:
                 family.bury_orphans({pid for engine in self.kin for pid in engine.started()})
             for pool in self.pools:
                 pool.supervisor.tick(self.clock())
+            for shared in self._memory():
+                shared.trim()
             self._rate += 0.3 * ((self._done - self._done_at_tick) / pause - self._rate)
             self._done_at_tick = self._done
 
@@ -183,9 +198,17 @@ class LocalEngine:
         if self._ticker is not None:
             self._ticker.cancel()
         await asyncio.gather(*(pool.stop(seconds) for pool in self.pools))
-        for shared in self.berths:
+        for shared in self._memory():
             shared.close()
-        self.berths = []
+        self.between, self.bodies = [], None
+
+    def _memory(self) -> list[Berths]:
+        """All shared memory of this engine."""
+        answers = (worker.results for pool in self.pools if pool.plan.last for worker in pool.workers)
+        return [shared for shared in (self.bodies, *self.between, *answers) if shared is not None]
+
+    def berth(self, size: int) -> Berth | None:
+        return self.bodies.take(size) if self.bodies is not None else None
 
     def new_id(self) -> int:
         return next(self._ids)
@@ -272,11 +295,13 @@ class LocalEngine:
 
     def cancel(self, call: Call) -> None:
         """Give up a call, in whatever pool it waits or runs. Does nothing to one that is DONE."""
+        call.leave_berth()
         if call.state == QUEUED:
             self.metrics.dropped["disconnected"] += 1
             call.state = DONE
             self.pools[call.place].drop(call)
         elif call.state == RUNNING:
+            self.metrics.dropped["disconnected"] += call.ahead
             call.state = DONE
             self.pools[call.place].forget(call)
             self.pools[call.place].hold(call, False)
@@ -287,6 +312,7 @@ class LocalEngine:
 
     def finished(self, call: Call) -> None:
         """Forget a call that has its answer."""
+        call.leave_berth()
         self._done += 1
         self.live.discard(call)
 
@@ -309,15 +335,15 @@ class LocalEngine:
         self._arm(min((call.deadline for call in self.live), default=math.inf))
 
     def _overdue(self, call: Call) -> None:
-        queued = call.state == QUEUED
+        queued, waited = call.state == QUEUED, call.state == QUEUED or call.ahead
         call.state = DONE
+        self.metrics.dropped["deadline"] += waited
         if queued:
             self.pools[call.place].drop(call)
-            self.metrics.dropped["deadline"] += 1
         else:
             self.pools[call.place].forget(call)
         self.finished(call)
-        where = "while waiting for a worker" if queued else "while the script was running"
+        where = "while waiting for a worker" if waited else "while the script was running"
         call.fail(Fault(504, "timeout", f"not answered in time: the deadline passed {where}"))
 
     # What is shown
@@ -330,25 +356,12 @@ class LocalEngine:
             return BACK_OFF
         return READY if all(pool.supervisor.is_ready for pool in self.pools) else LOADING
 
-    def gauges(self) -> list[tuple[str, str, dict[str, str], float]]:
+    def gauges(self) -> list[Gauge]:
         """Queues, requests in progress, workers by state, and shared memory in use; by pool where there are several."""
-        gauges: list[tuple[str, str, dict[str, str], float]] = []
-        labelled = [({"pool": pool.plan.name} if pool.plan.name else {}, pool) for pool in self.pools]
-        for labels, pool in labelled:
-            gauges.append(("panglot_queue_length", "requests waiting", labels, len(pool.queue)))
-        for labels, pool in labelled:
-            gauges.append(("panglot_queue_bytes", "bytes waiting", labels, pool.queue.bytes))
-        gauges.append(("panglot_requests_in_progress", "requests accepted and not answered", {}, len(self.live)))
-        for labels, pool in labelled:
-            states = dict.fromkeys(("starting", "loading", "ready", "retiring"), 0)
-            for worker in pool.workers:
-                states[worker.state] = states.get(worker.state, 0) + 1
-            for state, count in states.items():
-                gauges.append(("panglot_workers", "workers by state", {**labels, "state": state}, count))
-        if self.berths:
-            used = sum(shared.used for shared in self.berths)
-            gauges.append(("panglot_slots_in_use", "shared memory between pools that holds a result", {}, used))
-        return gauges
+        return [
+            *gauges.of_pools(self.pools, len(self.live)),
+            *gauges.of_memory(self.bodies, self.between, self._memory()),
+        ]
 
     def workers(self) -> list[dict[str, Any]]:
         """One entry for each worker, for the page and /status."""

@@ -7,13 +7,14 @@ import os
 import socket
 from typing import Any
 
-from panglot.engine import process
-from panglot.engine.berths import PoolMemory
+from panglot.engine import berths, process
+from panglot.engine.berths import Berths
 from panglot.engine.context import EngineContext
 from panglot.engine.family import Family
 from panglot.engine.kept_memory import KeptMemory
+from panglot.engine.lending import PoolMemory
 from panglot.engine.output import ScriptOutput
-from panglot.engine.row import WHOLE, PoolPlan
+from panglot.engine.row import PoolPlan
 from panglot.engine.scratch import Scratch
 from panglot.engine.worker import Worker
 
@@ -23,10 +24,10 @@ script_log = logging.getLogger("panglot.script")
 class Launcher:
     """Starts the workers of one pool."""
 
-    def __init__(self, context: EngineContext, plan: PoolPlan = WHOLE, memory: PoolMemory | None = None) -> None:
+    def __init__(self, context: EngineContext, plan: PoolPlan, memory: PoolMemory) -> None:
         self.package = context.package
         self.plan = plan
-        self.memory = memory or PoolMemory(None, None)
+        self.memory = memory
         self.settings = context.settings
         self.metrics = context.metrics
         self.clock = context.clock
@@ -40,6 +41,7 @@ class Launcher:
     async def launch(self, worker: Worker, workers: int) -> None:
         """Start a worker, one of `workers` on this machine. Raises OSError when the process cannot be started."""
         settings = self.settings
+        worker.results = self.memory.writes or self._answers()
         hello = {"package": self._about(worker)}
         if self.inline is not None:
             await worker.adopt(self.inline, hello)
@@ -52,7 +54,7 @@ class Launcher:
             device=devices[worker.index % len(devices)] if devices else "",
             pixels=settings.max_pixels,
         )
-        files = tuple(berths.fd for berths in (self.memory.reads, self.memory.writes) if berths is not None)
+        files = tuple(shared.fd for shared in (self.memory.reads, worker.results) if shared is not None)
         if self.kept.size:
             files = (*files, self.kept.file(worker.index))
         await worker.start(settings.python, self.package.folder, environment, hello, self._output(worker), files)
@@ -64,17 +66,25 @@ class Launcher:
             "settings": {**self.settings.for_worker(), "rows": self.inline is None and not self.settings.pools},
             "worker": worker.index,
             "run_folder": self.scratch.folder(self._folder(worker)),
-            "pool": self._pool(),
+            "pool": self.plan.for_worker(),
+            "memory": self._memory(worker),
             "kept": self.kept.file(worker.index) if self.inline is None else -1,
         }
 
-    def _pool(self) -> dict[str, Any]:
-        """What the worker is told about its pool; nothing when that is the whole package."""
-        pool, memory = self.plan.for_worker(), self.memory
-        if pool:
-            pool["reads"] = memory.reads.for_worker() if memory.reads is not None else None
-            pool["writes"] = memory.writes.for_worker() if memory.writes is not None else None
-        return pool
+    def _answers(self) -> Berths | None:
+        """A file for the large answers of one worker of the last pool, if bodies have one."""
+        settings = self.settings
+        wanted = self.plan.last and settings.share_from
+        return berths.create(settings.max_held, settings.max_output) if wanted else None
+
+    def _memory(self, worker: Worker) -> dict[str, Any]:
+        """The shared memory as the worker is told it: where its inputs lie, and where it may be lent berths."""
+        reads, writes = self.memory.reads, worker.results
+        return {
+            "reads": reads.for_worker() if reads is not None else None,
+            "writes": writes.for_worker() if writes is not None else None,
+            "private": not self.plan.first,
+        }
 
     def _folder(self, worker: Worker) -> str:
         return f"worker-{worker.generation}"
@@ -95,7 +105,10 @@ class Launcher:
         self.metrics.log_dropped += count
 
     def clean_up(self, worker: Worker) -> None:
-        """Remove the folder and the control group of a dead worker."""
+        """Remove the folder, the control group and the answers of a dead worker."""
+        if worker.results is not None and worker.results is not self.memory.writes:
+            worker.results.close()
+            worker.results = None
         self.scratch.remove(self._folder(worker))
         self._ended = [family for family in (*self._ended, worker.family) if not family.remove()]
 

@@ -115,7 +115,7 @@ def digest(call: Call) -> bytes:
     head = wire.Head.unpack(call.head)
     hasher = hashlib.blake2b(digest_size=16)
     hasher.update(b"\0".join((head.route, head.path, head.query, head.content_type, b"")))
-    for piece in call.pieces:
+    for piece in call.body():
         hasher.update(piece)
     return hasher.digest()
 

@@ -1,58 +1,42 @@
-"""The calls of one stage of one package: their queue, their batches, their answers."""
+"""The calls of one stage of one package: their answers, and what becomes of those whose worker has died."""
 
 from __future__ import annotations
 
-import asyncio
 import math
 from collections.abc import Iterable
 from typing import Any
 
 from panglot.engine import fates, row
-from panglot.engine.berths import PoolMemory
+from panglot.engine.berths import Berth
 from panglot.engine.call import DONE, QUEUED, RUNNING, Call, Fault, Step
 from panglot.engine.context import EngineContext
+from panglot.engine.dispatching import Dispatcher
 from panglot.engine.events import note
 from panglot.engine.fetches import Fetches
+from panglot.engine.lending import PoolMemory
 from panglot.engine.owner import PoolOwner
-from panglot.engine.queue import Policy, Queue
-from panglot.engine.retries import Retries
-from panglot.engine.row import WHOLE, PoolPlan
+from panglot.engine.row import PoolPlan
 from panglot.engine.supervisor import Supervisor
 from panglot.engine.worker import HUNG, RETIRED, SICK, Worker
 from panglot_worker import wire
 
-RECALL_AFTER = 0.1
-"""Seconds after which the calls behind a running one may be taken back, for a worker that is free."""
-LEAST_WAITING = 8
-"""Calls that may wait in a later pool of a row before the previous pool pauses."""
 
-
-class Pool:
+class Pool(Dispatcher):
     """A queue of calls, and the workers that a supervisor keeps for it."""
 
-    def __init__(
-        self, owner: PoolOwner, context: EngineContext, plan: PoolPlan = WHOLE, memory: PoolMemory | None = None
-    ) -> None:
+    def __init__(self, owner: PoolOwner, context: EngineContext, plan: PoolPlan, memory: PoolMemory) -> None:
         settings = context.settings
-        self.owner = owner
-        self.settings = settings
-        self.metrics = context.metrics
-        self.clock = context.clock
-        self.plan = plan
-        self.memory = memory
-        """The shared memory between this pool and its neighbours, where it is one of a row."""
-        self.lend = memory.lend if memory is not None else None
+        super().__init__(owner, context, plan, memory)
+        self.in_row = not (plan.first and plan.last)
+        self.large = settings.share_from if self.lending.learns else wire.MAX_FRAME
         self.title = f"{plan.name} worker" if plan.name else "worker"
         self.max_reply = (settings.max_output if plan.last else settings.max_held) + wire.MAX_HEAD
-        self.next: Pool | None = None
-        self.previous: Pool | None = None
-        self.counted = context.metrics.pools[plan.name]
-        self.queue = Queue(settings.queue, settings.queue_bytes)
         self.fetches = Fetches(settings, context.metrics)
-        self.retries = Retries(context.package.tries_elsewhere)
         self.supervisor = Supervisor(self, owner, context, memory)
         self.workers = self.supervisor.workers
-        self._pump_scheduled = False
+
+    def wanted(self) -> int:
+        return self.supervisor.wanted
 
     async def stop(self, seconds: float) -> None:
         """End all workers; those that do not end in time are killed."""
@@ -69,83 +53,6 @@ class Pool:
     def on_death(self, worker: Worker) -> None:
         self.supervisor.on_death(worker)
 
-    # Sending work
-
-    def accept(self, call: Call) -> bool:
-        """Queue a call; False when the queue is full."""
-        if not self.queue.offer(call):
-            return False
-        self.schedule_pump()
-        return True
-
-    def schedule_pump(self) -> None:
-        """Send at the end of this turn of the loop, so that all requests of the turn may share a batch."""
-        if not self._pump_scheduled:
-            self._pump_scheduled = True
-            asyncio.get_running_loop().call_soon(self._pump)
-
-    def _pump(self) -> None:
-        """Give each worker that has room its share of the calls that wait."""
-        self._pump_scheduled = False
-        now = self.clock()
-        if self.retries.waiting:
-            self._retry(now)
-        if not self.queue.length:
-            return
-        takers = [worker for worker in self.workers if worker.room(now) > 0]
-        takers.sort(key=lambda worker: len(worker.in_flight))
-        for position, worker in enumerate(takers):
-            wanted = self.queue.length
-            if self.next is not None:
-                wanted = min(wanted, self.next.appetite(self._in_flight()))
-            if wanted <= 0:
-                break
-            share = math.ceil(wanted / (len(takers) - position))
-            self._feed(worker, worker.room(now), share, now)
-        if self.previous is not None and self.previous.queue.length:
-            self.previous.schedule_pump()
-
-    def _in_flight(self) -> int:
-        return sum(len(worker.in_flight) for worker in self.workers)
-
-    def appetite(self, coming: int) -> int:
-        """How many more calls the previous pool may start: enough to keep our workers busy, plus a margin."""
-        if self.queue.bytes >= self.queue.max_bytes:
-            return 0
-        batch = max((worker.max_batch if worker.batched else 2 for worker in self.workers), default=1)
-        return max(LEAST_WAITING, 2 * batch * self.supervisor.wanted) - self.queue.length - coming
-
-    def _feed(self, worker: Worker, most: int, share: int, now: float) -> None:
-        """Send the next batch to a worker with room for `most` calls, unless the batch waits for company."""
-        wait = self.settings.max_wait_ms / 1000 if worker.batched else 0.0
-        first = self.queue.oldest()
-        if first is not None and first.alone and not worker.lives():
-            return
-        if worker.lanes and worker.batched and first is not None:
-            most = min(most, worker.lanes.get(first.lane) or most)
-            wait = wait if most > 1 else 0.0
-        policy = Policy(most, self.settings.max_batch_bytes, wait, worker.batched)
-        batch, reason, again = self.queue.take(policy, now, idle=not worker.in_flight, share=share)
-        if not batch:
-            if again:
-                asyncio.get_running_loop().call_later(again - now, self.schedule_pump)
-            return
-        metrics = self.metrics
-        metrics.released[reason] += 1
-        counted = self.counted
-        counted.batch_size.add(len(batch) if worker.batched else 1)
-        worker.run(batch, now, not worker.batched, self.lend)
-        for call in batch:
-            counted.queue_time.add(call.queued_us)
-
-    def _retry(self, now: float) -> None:
-        """Send the calls that are to be tried again to workers that have room."""
-        for call in self.retries.given_up():
-            if self.memory is not None:
-                self.memory.left(call)
-        for call, worker in self.retries.ready(self.workers, lambda worker: worker.room(now)):
-            worker.run([call], now, not worker.batched, self.lend)
-
     # Hearing answers
 
     def on_replies(self, worker: Worker, replies: list[wire.Reply]) -> None:
@@ -153,7 +60,7 @@ class Pool:
 
         Raises WireError for a reply to an item the worker was never given.
         """
-        now = self.clock()
+        now, held = self.clock(), len(worker.in_flight)
         in_flight, finished, lengths = worker.in_flight, self.owner.finished, self.owner.poison.lengths
         worker.busy_since = now
         for reply in replies:
@@ -161,7 +68,8 @@ class Pool:
                 self._pass_chunk(worker, reply, now)
                 continue
             call = in_flight.pop(reply.id, None)
-            berth = self.memory.replied(worker, reply) if self.memory is not None else 0
+            shared = worker.berths.lent or reply.flags & wire.SHARED
+            berth = self.lending.replied(worker, reply) if shared else None
             if call is None or call.state != RUNNING:
                 self._unwanted(worker, reply, berth, call)
                 continue
@@ -169,34 +77,48 @@ class Pool:
                 self._fetch(call, reply.body)
                 continue
             self._count(worker, reply)
-            if reply.flags & wire.RETRY and self._retried(call, worker):
+            if reply.flags & wire.RETRY and self._retried(call, worker, berth):
                 continue
-            if self.memory is not None:
+            if self.in_row:
                 reply = self._leave(call, reply, berth, now)
             if not reply.flags & wire.PASS:
+                if berth is not None:
+                    reply = reply._replace(body=berth.given_away(len(reply.body)))
                 if lengths:
                     self.owner.poison.survived(call)
                 call.state = DONE
                 finished(call)
                 call.reply(reply)
         self.supervisor.restarts.fruitless = 0
-        if self.queue.length or self.retries.waiting:
+        if worker.batched and worker.batches.answered(held - len(in_flight), len(in_flight), now):
+            self._begin(worker, now)
+        if self.queue.length or self.retries.waiting or self.ahead:
             self.schedule_pump()
 
-    def _retried(self, call: Call, worker: Worker) -> bool:
+    def _begin(self, worker: Worker, now: float) -> None:
+        """Note that a worker has begun with the batch it was sent ahead."""
+        self.count_ahead()
+        for call in worker.in_flight.values():
+            call.ahead, call.dispatched = False, now
+            call.queued_us = int((now - call.arrived) * 1e6)
+            self.counted.queue_time.add(call.queued_us)
+
+    def _retried(self, call: Call, worker: Worker, berth: Berth | None) -> bool:
         """Whether the call is given to another worker instead of being answered."""
         if not self.retries.take(call, worker, self.workers):
             return False
-        if self.memory is not None:
-            self.memory.recalled(worker, call)
+        if berth is not None:
+            berth.drop()
         call.id = self.owner.new_id()
         self.metrics.reruns["retried"] += 1
         return True
 
-    def _unwanted(self, worker: Worker, reply: wire.Reply, berth: int, call: Call | None) -> None:
+    def _unwanted(self, worker: Worker, reply: wire.Reply, berth: Berth | None, call: Call | None) -> None:
         """Drop an answer nobody waits for: its client has gone, or the item was recalled and runs elsewhere."""
-        if self.memory is not None:
-            self.memory.unused(berth)
+        if berth is not None:
+            berth.drop()
+        if reply.flags & wire.UNRUN:
+            worker.berths.let_go(reply.id)
         if call is not None:
             self._count(worker, reply)
         elif reply.id in worker.recalled:
@@ -204,7 +126,7 @@ class Pool:
         else:
             raise wire.WireError(f"an answer to item {reply.id}, which was never asked")
 
-    def _leave(self, call: Call, reply: wire.Reply, berth: int, now: float) -> wire.Reply:
+    def _leave(self, call: Call, reply: wire.Reply, berth: Berth | None, now: float) -> wire.Reply:
         """Note the times of a call that is done in this pool of a row. With PASS, queue it in the next pool.
 
         Returns the reply; the last pool's has the times of the whole row.
@@ -220,8 +142,8 @@ class Pool:
         if self.next is None:
             raise wire.WireError("the last pool of a row handed a result on")
         self.owner.poison.hand_on(call)
-        call.berth, call.alone, call.killers = berth, False, 0
-        call.become(reply.body)
+        call.alone, call.killers = False, 0
+        call.become(reply.body, berth)
         call.arrived, call.state = now, QUEUED
         call.place += 1
         self.next.queue.append(call)
@@ -242,7 +164,7 @@ class Pool:
         stages = self.metrics.stages
         stages[0].add(decode)
         stages[4].add(encode)
-        if inference or self.memory is None:
+        if inference or not self.in_row:
             stages[2].add(inference)
         if preprocess:
             stages[1].add(preprocess)
@@ -269,12 +191,14 @@ class Pool:
             note(worker, event, self.metrics, self.supervisor.about(worker))
             if event.get("type") == "retire" and worker.slots == 1 and worker.in_flight:
                 # It has answered all that it ran: these came while it said so, and it will not read them.
-                self._take_back(worker, begun=0)
+                self.take_back(worker, begun=0)
 
     def on_free(self, worker: Worker, items: Iterable[int]) -> None:
-        if self.memory is not None:
-            for item_id in items:
-                self.memory.freed(worker, item_id)
+        for item_id in items:
+            worker.berths.let_go(item_id)
+
+    def on_large(self, replies: list[wire.Reply]) -> None:
+        self.lending.learn(replies)
 
     def on_metrics(self, deltas: dict[str, float]) -> None:
         for name, delta in deltas.items():
@@ -295,14 +219,14 @@ class Pool:
     def drop(self, call: Call) -> None:
         """Take out of the queue a call that was answered or given up. Its state must be DONE already."""
         self.queue.remove(call)
-        if self.memory is not None:
-            self.memory.left(call)
 
     def forget(self, call: Call) -> None:
         """Drop a running call whose client has its answer or has gone. Its state must be DONE already."""
         self.fetches.forget(call)
         worker = self._holder(call)
-        if worker is not None and (worker.slots > 1 or not worker.batched or worker.lanes.get(call.lane) == 1):
+        if worker is None:
+            return
+        if call.ahead or worker.slots > 1 or not worker.batched or worker.lanes.get(call.lane) == 1:
             worker.cancel(call)
 
     def _holder(self, call: Call) -> Worker | None:
@@ -319,28 +243,10 @@ class Pool:
             worker.link.resume()
         return True
 
-    def relieve(self, worker: Worker, now: float) -> None:
-        """Take back the calls that wait behind a long one while another worker is free."""
-        one_by_one = worker.slots == 1 and not worker.batched and len(worker.in_flight) > 1
-        if not one_by_one or now - worker.busy_since < RECALL_AFTER or not self.settings.rerun:
-            return
-        if any(candidate.room(now) > 0 for candidate in self.workers if candidate is not worker):
-            self._take_back(worker, begun=1)
-
-    def _take_back(self, worker: Worker, begun: int) -> None:
-        """Put the calls that a worker has not begun back at the head of the queue."""
-        calls = worker.recall(begun)
-        for call in calls:
-            if self.memory is not None:
-                self.memory.recalled(worker, call)
-            # A new name: what the worker still says about the old one is ignored.
-            call.id = self.owner.new_id()
-        self.queue.put_back(calls)
-        self.schedule_pump()
-
     def sort_out(self, worker: Worker, lost: list[Call]) -> None:
         """Give each call a dead worker held its fate."""
-        running = len(lost) if worker.batched or worker.slots > 1 else 1
+        running = len(lost) if worker.slots > 1 else worker.batches.begun if worker.batched else 1
+        self.count_ahead()
         # One that retires has finished what it began, unless it runs several calls at once, or is sick.
         spared = worker.reason == RETIRED and (worker.slots == 1 or self.settings.rerun)
         spared = spared or (worker.reason == SICK and not worker.batched and worker.slots == 1)
@@ -348,8 +254,7 @@ class Pool:
         if running == 1 and lost and lost[0].state == RUNNING and worker.ended_itself:
             self._suspect(lost[0])
         self.metrics.reruns["worker_died"] += verdict.suspected
-        if self.memory is not None:
-            self.memory.died(worker, verdict.again)
+        worker.berths.let_go_of_all()
         for call in verdict.guilty:
             self._conclude(call, fates.OVERRAN if worker.reason == HUNG else fates.CRASHED)
         self._run_again(verdict.again)
@@ -375,8 +280,6 @@ class Pool:
         for call, fault in faults.items():
             if fault is not None:
                 call.state = DONE
-                if self.memory is not None:
-                    self.memory.left(call)
                 self._refuse(call, fault)
         if calls:
             self.schedule_pump()

@@ -87,11 +87,14 @@ def end(process: subprocess.Popen[bytes], number: int = signal.SIGKILL) -> None:
 
 
 def memory(pid: int) -> int:
-    """Resident bytes of a process; 0 when it has gone."""
+    """Resident bytes of a process without those it shares with others; 0 when it has gone."""
     try:
-        return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
-    except (OSError, IndexError, ValueError):
+        lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    except OSError:
         return 0
+    sizes = {name: int(rest.split()[0]) * 1024 for name, _, rest in (line.partition(":") for line in lines)
+             if name in ("VmRSS", "RssShmem")}  # fmt: skip
+    return sizes.get("VmRSS", 0) - sizes.get("RssShmem", 0)
 
 
 def environment(base: Mapping[str, str], *, threads: int, device: str, pixels: int) -> dict[str, str]:

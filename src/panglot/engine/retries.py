@@ -23,11 +23,9 @@ class Retries:
         self.waiting.append((call, worker))
         return True
 
-    def given_up(self) -> list[Call]:
-        """Calls that nobody waits for any more; they are dropped."""
-        gone = [call for call, _ in self.waiting if call.state != RUNNING]
+    def drop_given_up(self) -> None:
+        """Forget calls that nobody waits for any more."""
         self.waiting = [(call, refuser) for call, refuser in self.waiting if call.state == RUNNING]
-        return gone
 
     def ready(self, workers: Sequence[Worker], room: Callable[[Worker], int]) -> Iterator[tuple[Call, Worker]]:
         """Calls that can run now, each with its worker."""

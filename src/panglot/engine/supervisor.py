@@ -7,10 +7,10 @@ import logging
 from typing import Any, Protocol
 
 from panglot.engine import obituary, process
-from panglot.engine.berths import PoolMemory
 from panglot.engine.call import Call
 from panglot.engine.context import EngineContext
 from panglot.engine.launcher import Launcher
+from panglot.engine.lending import PoolMemory
 from panglot.engine.owner import PoolOwner
 from panglot.engine.restarts import Pace, Restarts
 from panglot.engine.row import PoolPlan
@@ -37,7 +37,7 @@ class Supervised(WorkerOwner, Protocol):
 class Supervisor:
     """Keeps as many workers as are wanted. Everything here runs on the event loop's thread."""
 
-    def __init__(self, pool: Supervised, owner: PoolOwner, context: EngineContext, memory: PoolMemory | None) -> None:
+    def __init__(self, pool: Supervised, owner: PoolOwner, context: EngineContext, memory: PoolMemory) -> None:
         settings = context.settings
         self.pool = pool
         self.owner = owner
@@ -184,6 +184,7 @@ class Supervisor:
                 if not worker.in_flight:
                     worker.destroy()
             elif worker.state == READY:
+                worker.nudge()
                 self.pool.relieve(worker, now)
                 self._check_wear(worker)
                 if now - worker.since > self.settings.restart_delay_max:

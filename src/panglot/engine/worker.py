@@ -10,12 +10,14 @@ import select
 import signal
 import socket
 import subprocess
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
 from panglot import cgroups
 from panglot.engine import process
+from panglot.engine.ahead import BatchProgress
+from panglot.engine.berths import Berths, BerthsHeld
 from panglot.engine.call import RUNNING, Call
 from panglot.engine.family import MARK, Family
 from panglot.engine.link import Link
@@ -43,10 +45,14 @@ class WorkerOwner(Protocol):
     """What its workers are called in the log."""
     max_reply: int
     """The most bytes of one reply."""
+    large: int
+    """A frame of replies with more bytes may hold one for which there should have been shared memory."""
 
     def on_ready(self, worker: Worker, ready: dict[str, Any]) -> None: ...
 
     def on_replies(self, worker: Worker, replies: list[wire.Reply]) -> None: ...
+
+    def on_large(self, replies: list[wire.Reply]) -> None: ...
 
     def on_event(self, worker: Worker, event: dict[str, Any]) -> None: ...
 
@@ -70,8 +76,7 @@ class Worker:
         self.index = index
         self.generation = generation
         self.clock = clock
-        self.state = STARTING
-        self.step = "starting"
+        self.state, self.step = STARTING, "starting"
         self.since = clock()
         self.info: dict[str, Any] = {}
         self.failure: dict[str, Any] | None = None
@@ -82,11 +87,13 @@ class Worker:
         self.holds_kept = False
         """Whether the memory that outlives it is its own now, and no other worker's."""
         self.in_flight: dict[int, Call] = {}
+        """What it holds, in the order it was sent."""
+        self.batches = BatchProgress()
         self.recalled: set[int] = set()
         """Items the worker was asked to give back, and has not confirmed."""
-        self.looks_at: dict[int, int] = {}
-        self.writes_to: dict[int, int] = {}
-        """The berths of shared memory it holds, by item: those it reads, those it may put results in."""
+        self.berths = BerthsHeld()
+        self.results: Berths | None = None
+        """The berths it may be lent for its results."""
         self.busy_since = 0.0
         self.batched = False
         self.slots = 1
@@ -105,11 +112,9 @@ class Worker:
         self.popen: subprocess.Popen[bytes] | None = None
         self.link = Link(self, generation)
         self.output: ScriptOutput | None = None
-        self._life_fd = -1
-        self._pidfd = -1
+        self._life_fd = self._pidfd = -1
         self._out_of_memory_before = cgroups.out_of_memory_kills()
-        self._exited = False
-        self._link_lost = False
+        self._exited = self._link_lost = False
         self.family = Family()
 
     def __str__(self) -> str:
@@ -170,7 +175,10 @@ class Worker:
     def on_frame(self, kind: int, count: int, payload: memoryview) -> None:
         """Pass on what the worker says to whom it concerns. Raises WireError for a frame no worker may send."""
         if kind == wire.REPLY:
-            self.owner.on_replies(self, wire.replies(payload, count))
+            replies = wire.replies(payload, count)
+            if len(payload) > self.owner.large:
+                self.owner.on_large(replies)
+            self.owner.on_replies(self, replies)
             return
         if kind == wire.FREE:
             self.owner.on_free(self, wire.item_ids(payload))
@@ -213,18 +221,23 @@ class Worker:
 
     # Running
 
-    def run(self, calls: Iterable[Call], now: float, singly: bool, lend: Lend | None = None) -> None:
+    def run(self, calls: Sequence[Call], now: float, singly: bool, lend: Lend | None = None) -> None:
         """Send calls to the worker; `lend` gives each a berth for its result."""
+        flags, ahead = wire.SINGLY if singly else 0, False
         if not self.in_flight:
             self.busy_since = now
+            self.batches.begin(len(calls), now)
+        elif self.batched:
+            flags, ahead = flags | wire.AHEAD, True
         items = []
         for call in calls:
-            call.state, call.dispatched, call.worker = RUNNING, now, self.index
+            call.state, call.dispatched, call.worker, call.ahead = RUNNING, now, self.index, ahead
             call.queued_us = int((now - call.arrived) * 1e6)
             self.in_flight[call.id] = call
-            berth = lend(self, call) if lend is not None else 0
-            items.append((call.id, call.deadline - now, call.head, call.pieces, call.size, berth))
-        self.link.send(wire.run_frame(items, self.generation, wire.SINGLY if singly else 0))
+            lent = lend(self, call) if lend is not None else 0
+            lies = self.berths.look(call.id, call.berth) if call.berth is not None else 0
+            items.append((call.id, call.deadline - now, call.head, call.pieces, call.size, lies, lent))
+        self.link.send(wire.run_frame(items, self.generation, flags))
 
     def take_over(self) -> None:
         """Tell the worker that what the one before it kept is its own now."""
@@ -244,6 +257,11 @@ class Worker:
         self.link.send([wire.cancel_frame(ids, self.generation)])
         return [call for call in behind if call.state == RUNNING]
 
+    def nudge(self) -> None:
+        """Make an idle worker that still holds bodies look whether anything of its script refers to them."""
+        if self.berths.looked_at and not self.in_flight:
+            self.link.send([wire.cancel_frame([], self.generation)])
+
     def room(self, now: float) -> int:
         """How many more calls it may be given now."""
         if self.state != READY or self.paused or self.reason == HUNG:
@@ -258,6 +276,25 @@ class Worker:
         if held and now - self.busy_since > STUCK:
             return 0
         return self.window - held if held <= self.window // 2 else 0
+
+    @property
+    def sent_ahead(self) -> int:
+        """How many calls of a next batch it has."""
+        return max(0, len(self.in_flight) - self.batches.begun) if self.batched else 0
+
+    def may_have_more(self) -> bool:
+        """Whether it runs a batch, has no next one, and could be given that."""
+        if (
+            not self.batched
+            or self.lanes
+            or self.state != READY
+            or self.paused
+            or self.reason == HUNG
+            or self.slots > 1
+        ):
+            return False
+        first = next(iter(self.in_flight.values()), None)
+        return first is not None and not first.alone and not first.chunks and not self.sent_ahead
 
     def measured(self, microseconds: int) -> None:
         """Note how long an item took, so that about a millisecond of work is kept in the worker's socket."""

@@ -193,7 +193,10 @@ class Settings:
         0.0, "how long the oldest item may wait for company, in milliseconds", "float", group=BATCHES, least=0
     )
     max_batch_bytes: int = setting(64 * MIB, "most bytes in one script call", "size", group=BATCHES, least=1)
-    queue: int = setting(256, "requests that may wait; beyond it 503", "int", group=BATCHES, least=1)
+    ahead: bool = setting(
+        True, "hand a busy worker its next full batch before it has answered, when all are busy", "bool", group=BATCHES
+    )
+    queue: int = setting(1024, "requests that may wait; beyond it 503", "int", group=BATCHES, least=1)
     queue_bytes: int = setting(256 * MIB, "bytes that may wait; beyond it 503", "size", group=BATCHES, least=1)
 
     max_body: int = setting(64 * MIB, "largest request body; beyond it 413", "size", group=HTTP, least=0, scope=MODEL)
@@ -210,6 +213,10 @@ class Settings:
     small_share: float = setting(
         0.125, "share of max_held that large bodies cannot take, from 0 to 1", "float", group=HTTP, least=0, most=1
     )
+    share_from: int = setting(
+        16 * 1024, "bodies and answers of this size lie in memory shared with the workers; 0: none do", "size",
+        group=HTTP, least=0,
+    )  # fmt: skip
     max_connections: int = setting(
         _connections, "connections at once; then the longest idle is closed, or 503 [1024, or 60 % of the open files]",
         "int", group=HTTP, least=1,

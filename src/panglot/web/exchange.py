@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from http import HTTPStatus
 from typing import TYPE_CHECKING
 
-from panglot.engine.call import Call, Fault, Step
+from panglot.engine.call import Berth, Call, Fault, Step
 from panglot.web.contract import Words
 from panglot.web.front import Front
 from panglot.web.paths import Destination
@@ -96,6 +96,7 @@ class Exchange(Call):
         """Drop the body and the room it takes, although the call itself may still be known elsewhere."""
         self.room.held -= self.size
         self.size, self.pieces = 0, []
+        self.leave_berth()
         if self.upload is not None:
             self.upload.close()
 
@@ -105,9 +106,9 @@ class Exchange(Call):
         self.size += size
         return True
 
-    def become(self, body: wire.Buffer) -> None:
+    def become(self, body: wire.Buffer, berth: Berth | None) -> None:
         self.room.held += len(body) - self.size
-        super().become(body)
+        super().become(body, berth)
 
     # Answers
 

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable
 from typing import NamedTuple
 
-from panglot.engine.call import Call, Fault
+from panglot.engine.call import Berth, Call, Fault
 from panglot.web import v2
 from panglot.web.contract import InferRoute
 from panglot.web.front import Front
@@ -95,9 +95,9 @@ class RpcCall(Call):
         self.size += size
         return True
 
-    def become(self, body: wire.Buffer) -> None:
+    def become(self, body: wire.Buffer, berth: Berth | None) -> None:
         self.model.room.held += len(body) - self.size
-        super().become(body)
+        super().become(body, berth)
 
 
 class Sent(NamedTuple):

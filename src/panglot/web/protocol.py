@@ -18,13 +18,14 @@ from uvicorn.server import ServerState
 
 from panglot.engine.call import Fault
 from panglot.web import v2
-from panglot.web.answering import ANSWERING, BODY, CLOSING, HEADERS, IDLE, Answering, Entry, monotonic
+from panglot.web.answering import ANSWERING, BODY, CLOSING, HEADERS, IDLE, monotonic
 from panglot.web.contract import neutral_error, v2_error
 from panglot.web.exchange import BLUNDER, Exchange, answer_bytes
 from panglot.web.front import Front
 from panglot.web.head import RequestHead, RequestRefused
 from panglot.web.models import Model
 from panglot.web.paths import Destination
+from panglot.web.reading import NO_ROOM, SPLIT_FROM, Reading
 from panglot.web.spool import SpooledBody
 
 USUAL_END = len(b" HTTP/1.1")
@@ -35,25 +36,19 @@ SMALL_BODY = 65536
 log = logging.getLogger("panglot.web")
 
 NOT_SPOKEN = Fault(505, "bad_version", "this server speaks HTTP/1.1 and HTTP/1.0")
-NO_ROOM = Fault(503, "memory", "the server holds too many request bodies; try again later", 1)
 
 
-class HttpConnection(Answering):
+class HttpConnection(Reading):
     """Parses requests one after the other. At most one of them is being answered."""
 
     def __init__(self, front: Front, config: Config, state: ServerState, loop: asyncio.AbstractEventLoop) -> None:
         super().__init__(front, config, state, loop)
-        self.last_data = self.since
         self.count = 0
-        self.head = RequestHead()
-        self.entry: Entry | None = None
-        """The request whose body is being read."""
         self.refused: RequestRefused | None = None
         self.reserved = False
         """Whether this connection is beyond the limit and may only ask for public routes."""
         self.arrived = 0
         """Bytes that came after the read in which the request, or later its body, began."""
-        self.body_bytes = 0
         self.chunks = 0
         self.line = b""
         """The beginning of a request line that has not come whole yet."""
@@ -71,6 +66,7 @@ class HttpConnection(Answering):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self.front.room.leave(self)
+        self.reads_to = self.for_heads
         entry, self.entry = self.entry, None
         if isinstance(entry, Exchange):
             self.let_go(entry)
@@ -211,22 +207,31 @@ class HttpConnection(Answering):
         length = self.head.content_length
         most = exchange.model.settings.video_bytes if route.spooled else room.largest_body
         if length > most:
-            self._stop(self._too_large(most, "video_bytes" if route.spooled else "max_body"), "body")
+            self._stop(self.too_large(most, "video_bytes" if route.spooled else "max_body"), "body")
         if route.spooled:
             exchange.upload = self.front.spool.begin()
             exchange.upload.on_room = self.flow.resume_reading
+            self.reads_to = self.front.room.for_pieces
         elif room.held + length > room.most_for_large and not room.fits(length):
             self._stop(NO_ROOM, "held")
+        elif length < 0 or length >= SPLIT_FROM:
+            self._find_room(exchange, length)
         self.send_continue()
+
+    def _find_room(self, exchange: Exchange, length: int) -> None:
+        """Have the body read into shared memory if it is known to be large, else in large pieces."""
+        if length >= exchange.model.settings.share_from > 0:
+            exchange.berth = exchange.model.engine.berth(length)
+        if exchange.berth is not None:
+            self.reads_to = exchange.berth.view[: length + 1]
+        else:
+            self.reads_to = self.front.room.for_pieces
 
     def send_continue(self) -> None:
         """Tell a client that waits for it to send its body, once the earlier answers are written."""
         if self.head.expects_continue and not self.is_answering:
             self.head.expects_continue = False
             self.transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
-
-    def _too_large(self, most: int, setting: str = "max_body") -> Fault:
-        return Fault(413, "body_too_large", f"the request body is larger than {setting}, {most} bytes")
 
     def _no_large_body(self) -> Fault:
         """Why a route that is not a script's takes no such body: for tensors, perhaps there is no such model."""
@@ -237,7 +242,7 @@ class HttpConnection(Answering):
     def _spool(self, exchange: Exchange, upload: SpooledBody, body: bytes) -> None:
         most = exchange.model.settings.video_bytes
         if self.body_bytes > most:
-            self._stop(self._too_large(most, "video_bytes"), "body")
+            self._stop(self.too_large(most, "video_bytes"), "body")
         if not upload.write(body):
             self.flow.pause_reading()
         if not upload.fits or upload.error is not None:
@@ -251,12 +256,15 @@ class HttpConnection(Answering):
             if entry.upload is not None:
                 self._spool(entry, entry.upload, body)
                 return
-            room = entry.room
-            if not room.take(len(body), self.body_bytes):
-                too_large = self.body_bytes > room.largest_body
-                self._stop(*((self._too_large(room.largest_body), "body") if too_large else (NO_ROOM, "held")))
+            if not entry.room.take(len(body), self.body_bytes):
+                self._stop(*self.no_room(entry.room))
             entry.size = self.body_bytes
-            entry.take_in(body)
+            if entry.berth is None:
+                entry.take_in(body)
+            else:
+                # What came in one read with the end of the request before it.
+                entry.berth.view[self.body_bytes - len(body) : self.body_bytes] = body
+                self.reads_to = entry.berth.view[self.body_bytes : self.head.content_length + 1]
         elif entry is not None:
             if self.body_bytes > SMALL_BODY:
                 self._stop(self._no_large_body(), "body")
@@ -285,7 +293,7 @@ class HttpConnection(Answering):
             entry.more_body = False
             entry.message_event.set()
         self.entry = None
-        self.phase = ANSWERING
+        self.phase, self.reads_to = ANSWERING, self.for_heads
         self.answer(entry)
 
     def _begin_other(self, method: bytes, path: bytes, query: bytes, keep_alive: bool) -> None:
@@ -322,6 +330,7 @@ class HttpConnection(Answering):
         if self.phase == CLOSING:
             return
         self.front.metrics.refused[limit] += 1
+        self.reads_to = self.for_heads
         entry, self.entry = self.entry, None
         exchange = entry if isinstance(entry, Exchange) else None
         if exchange is not None:

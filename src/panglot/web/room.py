@@ -7,6 +7,10 @@ from typing import Protocol
 
 from panglot.settings import Settings
 
+HEADS = 16384
+"""Bytes that are read at once while a head is expected. What comes behind the head of a large body is copied."""
+PIECES = 262144
+"""Bytes that are read at once of a body that does not land in shared memory."""
 RESERVED = 16
 """Connections beyond the limit that still get an answer from the public routes: health checks go on under a flood."""
 
@@ -52,6 +56,10 @@ class Room:
         self.most_held = settings.max_held
         self.most_for_large = int(settings.max_held * (1 - settings.small_share))
         self.largest_body = min(settings.max_body, max(self.small, self.most_for_large))
+        self.heads = bytearray(HEADS)
+        self.for_heads = memoryview(self.heads)
+        self.for_pieces = memoryview(bytearray(PIECES))
+        """Where all connections read to: a loop reads, and hands on what was read, for one of them at a time."""
         self.guests: set[Guest] = set()
         self.most_guests = settings.max_connections
         self.reserved: deque[Guest] = deque()

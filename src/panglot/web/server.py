@@ -22,6 +22,7 @@ from panglot.web.front import Front
 from panglot.web.pace import sweep
 from panglot.web.peer import notice_silence
 from panglot.web.protocol import HttpConnection
+from panglot.web.reading import reader
 
 log = logging.getLogger("panglot.web")
 BACKLOG = 2048
@@ -83,7 +84,7 @@ class WebServer:
         loop = asyncio.get_running_loop()
         create = loop.create_unix_server if self.sock.family == socket.AF_UNIX else loop.create_server
         self._server = await create(
-            lambda: HttpConnection(self.front, self.config, self.state, loop),
+            lambda: reader(HttpConnection(self.front, self.config, self.state, loop)),
             sock=self.sock,
             backlog=BACKLOG,
             ssl=self.tls,

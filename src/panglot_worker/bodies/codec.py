@@ -14,6 +14,7 @@ import io
 import os
 import re
 import sys
+import weakref
 from typing import Any, Mapping, NamedTuple, Tuple
 from urllib.parse import unquote_to_bytes
 
@@ -27,6 +28,7 @@ __all__ = ["Body", "EncodeError", "Encoded", "File", "Limits", "convert", "decod
 JSON = "application/json"
 OCTETS = "application/octet-stream"
 
+_bytes = bytes
 JSON_HAS = (str, int, float, dict, list, tuple)
 _DEFAULT = Limits()
 _BLANK = b" \t\r\n"
@@ -44,24 +46,48 @@ class File:
     the media type without parameters.
     """
 
-    __slots__ = ("bytes", "name", "type")
+    __slots__ = ("__weakref__", "_body", "name", "type")
 
-    def __init__(self, name: str, type: str, bytes: bytes) -> None:
+    def __init__(self, name: str, type: str, bytes: Body) -> None:
         self.name = name
         self.type = type
-        self.bytes = bytes
+        self._body = bytes
+
+    @property
+    def bytes(self) -> bytes:
+        """What is in it. Of a large body this is a copy, made when it is first asked for."""
+        body = self._body
+        if not isinstance(body, _bytes):
+            body = self._body = _bytes(body)
+        return body
+
+    @bytes.setter
+    def bytes(self, value: Body) -> None:
+        self._body = value
+
+    @property
+    def view(self) -> memoryview:
+        """The same without a copy, to be read only: for `numpy.frombuffer` and the like."""
+        return memoryview(self._body).toreadonly()
+
+    def keep(self) -> None:
+        """Have a copy of what is in it, because the memory it lies in is used again."""
+        self._body = self.bytes
 
     def __len__(self) -> int:
-        return len(self.bytes)
+        return len(self._body)
 
     def __bool__(self) -> bool:
         return True
 
-    def __bytes__(self) -> bytes:
+    def __bytes__(self) -> _bytes:
         return self.bytes
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return File, (self.name, self.type, self.bytes)
+
     def __repr__(self) -> str:
-        return f"File(name={self.name!r}, type={self.type!r}, {len(self.bytes)} bytes)"
+        return f"File(name={self.name!r}, type={self.type!r}, {len(self._body)} bytes)"
 
 
 class Encoded(NamedTuple):
@@ -72,7 +98,7 @@ class Encoded(NamedTuple):
     warning: str = ""
 
 
-def decode(content_type: str, body: Body, limits: Limits = _DEFAULT) -> Any:
+def decode(content_type: str, body: Body, limits: Limits = _DEFAULT, kept: list[Any] | None = None) -> Any:
     """What the script gets for a request body, by its Content-Type.
 
     - JSON (`application/json`, `*/*+json`): the value, see `jsontext.loads`. Without a Content-Type a body
@@ -82,19 +108,24 @@ def decode(content_type: str, body: Body, limits: Limits = _DEFAULT) -> Any:
       a bracket is JSON, because that is what `curl -d '{"a": 1}'` sends under this type.
     - anything else: a File without a name.
 
+    `kept` is given where the body stays as it is during the call: a File then copies it only when it is asked for its
+    bytes, and is noted there, weakly, so that `Request.let_go` can have it copied before the memory is used again.
+
     Raises ClientError 400 for malformed bodies, 413 beyond a limit, 415 for JSON that is not UTF-8.
     """
     if content_type == JSON:
         return _decode_json(body, limits)
-    return decode_noting_form(content_type, body, limits)[0]
+    return decode_noting_form(content_type, body, limits, kept)[0]
 
 
-def decode_noting_form(content_type: str, body: Body, limits: Limits = _DEFAULT) -> Tuple[Any, bool]:
+def decode_noting_form(
+    content_type: str, body: Body, limits: Limits = _DEFAULT, kept: list[Any] | None = None
+) -> Tuple[Any, bool]:
     """What `decode` gives, and whether it is the fields of a form, whose values are texts and Files."""
     if content_type == JSON:
         return _decode_json(body, limits), False
     if not content_type:
-        return _decode_untyped(body, limits), False
+        return _decode_untyped(body, limits, kept), False
     media, parameters = multipart.parse_header(content_type)
     if "/" not in media:
         raise ClientError(f"the Content-Type {media[:80]!r} is not a media type")
@@ -105,17 +136,25 @@ def decode_noting_form(content_type: str, body: Body, limits: Limits = _DEFAULT)
         return _decode_json(body, limits), False
     if media == "multipart/form-data":
         parts = multipart.parse(content_type, body, limits)
-        return _gather([(part.name, _field(part)) for part in parts]), True
+        return _gather([(part.name, _field(part, kept)) for part in parts]), True
     if media == "application/x-www-form-urlencoded":
         if bytes(body[:64]).lstrip(_BLANK)[:1] in (b"{", b"["):
             return _decode_json(body, limits), False
         return query_fields(bytes(body), limits), True
-    return File("", media, bytes(body)), False
+    return _file("", media, body, kept), False
 
 
 def query_fields(text: bytes, limits: Limits = _DEFAULT) -> dict[str, Any]:
     """The fields of a query string, or of a form that is written like one; one that comes twice is a list."""
     return _gather(_urlencoded(text, limits))
+
+
+def _file(name: str, media: str, body: Body, kept: list[Any] | None) -> File:
+    if kept is None:
+        return File(name, media, bytes(body))
+    file = File(name, media, body)
+    kept.append(weakref.ref(file))
+    return file
 
 
 def _decode_json(body: Body, limits: Limits) -> Any:
@@ -124,7 +163,7 @@ def _decode_json(body: Body, limits: Limits) -> Any:
     return jsontext.loads(body, limits.json_depth)
 
 
-def _decode_untyped(body: Body, limits: Limits) -> Any:
+def _decode_untyped(body: Body, limits: Limits, kept: list[Any] | None) -> Any:
     start = bytes(body[:64]).lstrip(_BLANK)[:1]
     if start in (b"", b"{", b"["):
         return _decode_json(body, limits)
@@ -133,13 +172,13 @@ def _decode_untyped(body: Body, limits: Limits) -> Any:
             return _decode_json(body, limits)
         except ClientError:
             pass  # it only looked like JSON
-    return File("", OCTETS, bytes(body))
+    return _file("", OCTETS, body, kept)
 
 
-def _field(part: multipart.FormPart) -> str | File:
+def _field(part: multipart.FormPart, kept: list[Any] | None) -> str | File:
     if part.filename is not None:
         media = multipart.parse_header(part.content_type)[0] if part.content_type else OCTETS
-        return File(part.filename, media, bytes(part.data))
+        return _file(part.filename, media, part.data, kept)
     try:
         return str(part.data, "utf-8")
     except UnicodeDecodeError as error:

@@ -37,6 +37,8 @@ class Package(NamedTuple):
 
     Empty when the package is one pool, which does everything. `panglot.engine.row` makes it.
     """
+    memory: Dict[str, Any] = {}
+    """The memory shared with the front, as `sharing.SharedMemory` takes it."""
     kept: int = -1
     """An open file of memory that outlives this worker; what is in it is for its successor. -1: there is none."""
     dialect_folder: str = ""
@@ -54,17 +56,34 @@ class Package(NamedTuple):
 class Request:
     """An item on its way through the stages."""
 
-    __slots__ = ("_head", "berth", "body", "id", "luggage", "raw_head", "record", "seconds_left", "since")
+    __slots__ = (
+        "_head", "berth", "body", "files", "id", "lies", "luggage", "raw_head", "record", "seconds_left", "since",
+    )  # fmt: skip
     record: Any
     """What `recording` keeps of the stages for whoever asked; the attribute is not there otherwise."""
     since: float
     """The moment that `seconds_left` counts from, where the dialect notes it."""
 
     def __init__(self, item: wire.Item) -> None:
-        self.id, self.seconds_left, self.raw_head, self.body, self.berth = item
+        self.id, self.seconds_left, self.raw_head, self.body, self.lies, self.berth = item
+        self.files: Any = [] if self.lies else ()
+        """Weak references to what a dialect has made of a body in shared memory without copying it; see `let_go`."""
         self._head: Optional[wire.Head] = None
         self.luggage: Any = None
         """What a dialect notes while it decodes, for `encode`; it travels along when those are processes apart."""
+
+    def let_go(self) -> None:
+        """Leave the shared memory the body lies in. What the script keeps beyond its call gets a copy first."""
+        self.body = b""
+        if self.files:
+            self.keep_files()
+
+    def keep_files(self) -> None:
+        """Copy what a dialect has made of a body in shared memory and something still refers to."""
+        for reference in self.files:
+            file = reference()
+            if file is not None:
+                file.keep()
 
     @property
     def head(self) -> wire.Head:

@@ -128,8 +128,8 @@ class Gateway:
         while self.port.pending:
             kind, _flags, count, payload = self.port.pending.popleft()
             if kind == wire.RUN:
-                for item in wire.run_items(payload, count):
-                    self._begin(Request(item))
+                for request in self._requests(payload, count):
+                    self._begin(request)
             elif kind == wire.TAKE_OVER:
                 self._tell_servers("take_over")
             elif kind == wire.STOP:
@@ -139,6 +139,12 @@ class Gateway:
                 raise wire.WireError("unexpected frame %s" % wire.NAMES.get(kind, kind))
         while self.port.cancelled:
             self._cancel(self.port.cancelled.pop())
+        self.port.tell_free()
+
+    def _requests(self, payload: memoryview, count: int) -> List[Request]:
+        """The requests of a frame. Their bodies are copied: nodes work on other threads, for as long as they like."""
+        items = self.port.items(payload, count)
+        return [Request(item._replace(body=bytes(item.body)) if item.lies else item) for item in items]
 
     def _tell_servers(self, word: str) -> None:
         """Tell those that play streams that these pass from one worker to the next."""

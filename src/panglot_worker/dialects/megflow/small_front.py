@@ -78,7 +78,7 @@ class SmallFront:
         replies: "queue.SimpleQueue[Optional[wire.Reply]]" = queue.SimpleQueue()
         with self._lock:
             self._waiting[number] = replies
-        item = (number, LONGEST, head.pack(), [body], len(body), 0)
+        item = (number, LONGEST, head.pack(), [body], len(body), 0, 0)
         self._port.send(wire.run_frame([item], 0, wire.SINGLY))
         answered = False
         try:

@@ -48,6 +48,7 @@ class Concurrent:
             while self.port.pending:
                 self._frame()
             self._cancel()
+            self.port.tell_free()
         except (FrontGone, wire.WireError) as error:
             if not self.ended.done():
                 self.ended.set_exception(error)
@@ -58,7 +59,7 @@ class Concurrent:
             self.stopping = True
             self._end_when_idle()
         elif kind == wire.RUN:
-            for item in wire.run_items(payload, count):
+            for item in self.port.items(payload, count):
                 task = asyncio.ensure_future(self._run(Request(item)))
                 self.tasks[item.id] = task
                 task.add_done_callback(functools.partial(self._forget, item.id))
@@ -71,6 +72,7 @@ class Concurrent:
             self.port.reply(cancelled(item_id))
         self.unwanted.discard(item_id)
         self.tasks.pop(item_id, None)
+        self.port.tell_free()
         self._end_when_idle()
 
     def _end_when_idle(self) -> None:
@@ -88,7 +90,10 @@ class Concurrent:
     async def _run(self, request: Request) -> None:
         async with self.room:
             current.in_task.set((request,))
-            await self._run_stages(request)
+            try:
+                await self._run_stages(request)
+            finally:
+                request.let_go()
 
     async def _run_stages(self, request: Request) -> None:
         stages = self.stages_of(request)

@@ -30,7 +30,8 @@ class Bodies(NamedTuple):
     nan: str
 
     def decode(self, request: Request) -> Any:
-        return codec.decode(request.head.content_type.decode("latin-1"), request.body, self.limits)
+        kept = request.files if request.lies else None
+        return codec.decode(request.head.content_type.decode("latin-1"), request.body, self.limits, kept)
 
     def by_hints(self, arguments: Arguments) -> Callable[[Request], Any]:
         """How the requests of a function with hints are read."""

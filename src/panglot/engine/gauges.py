@@ -1,0 +1,46 @@
+"""Figures of an engine that are read when somebody asks for them, as /metrics shows them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from panglot.engine.berths import Berths
+from panglot.engine.pool import Pool
+
+Gauge = tuple[str, str, dict[str, str], float]
+"""Name, help, labels and value."""
+STATES = ("starting", "loading", "ready", "retiring")
+
+
+def of_pools(pools: Sequence[Pool], live: int) -> list[Gauge]:
+    """Queues and workers of each pool, and how many requests have no answer yet."""
+    gauges: list[Gauge] = []
+    labelled = [({"pool": pool.plan.name} if pool.plan.name else {}, pool) for pool in pools]
+    for labels, pool in labelled:
+        gauges.append(("panglot_queue_length", "requests waiting", labels, pool.waiting))
+    about = "requests waiting that a busy worker has already"
+    for labels, pool in labelled:
+        gauges.append(("panglot_queue_ahead", about, labels, pool.ahead))
+    for labels, pool in labelled:
+        gauges.append(("panglot_queue_bytes", "bytes waiting", labels, pool.queue.bytes))
+    gauges.append(("panglot_requests_in_progress", "requests accepted and not answered", {}, live))
+    for labels, pool in labelled:
+        states = dict.fromkeys(STATES, 0)
+        for worker in pool.workers:
+            states[worker.state] = states.get(worker.state, 0) + 1
+        for state, count in states.items():
+            gauges.append(("panglot_workers", "workers by state", {**labels, "state": state}, count))
+    return gauges
+
+
+def of_memory(bodies: Berths | None, between: Sequence[Berths], all_of_it: Sequence[Berths]) -> list[Gauge]:
+    """What lies in shared memory, and how much memory that takes, also where it is only kept for the next body."""
+    gauges: list[Gauge] = []
+    if bodies is not None:
+        gauges.append(("panglot_shared_bodies", "bodies in shared memory", {}, bodies.used))
+    if between:
+        used = sum(shared.used for shared in between)
+        gauges.append(("panglot_slots_in_use", "shared memory between pools that holds a result", {}, used))
+    held = sum(shared.bytes for shared in all_of_it)
+    gauges.append(("panglot_shared_memory_bytes", "memory shared with the workers", {}, held))
+    return gauges

@@ -1,0 +1,223 @@
+"""Large bodies land in memory shared with the workers: each answer belongs to its request, however it comes."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import random
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from support.server import Server, serving, wait_until
+from support.traffic import times
+from support.wire import Wire
+
+FLAGS = ("--header-timeout", "2s", "--body-gap", "1s", "--max-body", "8MiB", "--max-batch", "16")
+BORDERS = (4096, 16384, 32768, 65536, 262144, 1 << 20)
+SIZES = sorted({max(1, border + by) for border in BORDERS for by in (-1, 0, 1)} | {100, 50_000, 3_000_000, 8 << 20})
+SHARED = "panglot_shared_bodies"
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[Server]:
+    with serving("landing", *FLAGS) as running:
+        yield running
+        nothing_is_held(running)
+
+
+def nothing_is_held(server: Server) -> None:
+    """Neither bytes nor shared memory, once nobody needs it."""
+    assert server.predict({"check": 1}).json()["wrong"] == []
+    for name in ("panglot_held_bytes", "panglot_requests_in_progress", SHARED, "panglot_shared_memory_bytes"):
+        wait_until(lambda name=name: server.metric(name) == 0, 20, lambda name=name: f"{name}: {server.metric(name)}")
+
+
+def digest(body: bytes) -> str:
+    return hashlib.blake2b(body, digest_size=16).hexdigest()
+
+
+def head(length: int, *lines: str, kind: str = "x/y") -> bytes:
+    size = f"Content-Length: {length}" if length >= 0 else "Transfer-Encoding: chunked"
+    start = ("POST /predict HTTP/1.1", "Host: localhost", f"Content-Type: {kind}", size)
+    return "\r\n".join([*start, *lines, "", ""]).encode()
+
+
+def ask(body: bytes, kind: str = "x/y") -> bytes:
+    return head(len(body), kind=kind) + body
+
+
+def in_pieces(data: bytes, chance: random.Random) -> list[bytes]:
+    """The same bytes, cut at a few random places."""
+    cuts = sorted(chance.randrange(len(data) + 1) for _ in range(chance.randrange(4)))
+    return [data[start:end] for start, end in zip([0, *cuts], [*cuts, len(data)], strict=True)]
+
+
+def digests(client: Wire, count: int) -> list[str]:
+    replies = client.replies(count)
+    assert {reply.status for reply in replies} == {200}, replies[-1]
+    return [json.loads(reply.body)["digest"] for reply in replies]
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_sizes_around_every_border(size: int, server: Server) -> None:
+    chance = random.Random(size)
+    with Wire(server, patience=30) as client:
+        for _ in range(3):
+            body = chance.randbytes(size)
+            client.send(*in_pieces(ask(body), chance), pause=0.002)
+            assert digests(client, 1) == [digest(body)]
+
+
+def test_trains_of_requests_of_all_sizes_in_pieces_of_all_sizes(server: Server) -> None:
+    """Bytes of the next request behind a body are not lost, nor taken for the body's."""
+    for seed in range(times(12, 400)):
+        chance = random.Random(seed)
+        bodies = [chance.randbytes(chance.choice(SIZES[:-2]) + chance.randrange(-3, 40)) for _ in range(8)]
+        with Wire(server, patience=30) as client:
+            client.send(*in_pieces(b"".join(map(ask, bodies)), chance))
+            assert digests(client, 8) == [digest(body) for body in bodies]
+
+
+def test_a_client_that_waits_for_100_and_one_that_sends_chunks(server: Server) -> None:
+    body = random.Random(1).randbytes(100_000)
+    with Wire(server) as client:
+        client.send(head(len(body), "Expect: 100-continue"))
+        assert client.reply().status == 100
+        client.send(body)
+        assert digests(client, 1) == [digest(body)]
+        client.send(head(-1))
+        for start in range(0, len(body), 30_000):
+            piece = body[start : start + 30_000]
+            client.send(b"%x\r\n%s\r\n" % (len(piece), piece))
+        client.send(b"0\r\n\r\n")
+        assert digests(client, 1) == [digest(body)]
+
+
+def test_forms_and_json_of_any_size(server: Server) -> None:
+    for size in (10, 20_000, 300_000):
+        first, second = random.Random(size).randbytes(size), b"small"
+        answer = server.client.post("/predict", files={"a": ("a", first), "b": ("b", second)})
+        assert answer.json() == {"a": digest(first), "b": digest(second)}
+    assert server.predict({"padding": "ü" * 100_000}).json() == {}
+
+
+def test_what_a_script_keeps_is_its_own(server: Server) -> None:
+    """A file in a global, a view of one, one that a thread looks at later: none changes when others come."""
+    chance = random.Random(2)
+    for kind in ("x/keep", "x/view", "x/thread") * 4:
+        for size in (1000, 20_000, 200_000):
+            body = chance.randbytes(size)
+            answer = server.client.post("/predict", content=body, headers={"content-type": kind})
+            assert answer.json()["digest"] == digest(body)
+    answer = server.predict({"check": 1}).json()
+    assert answer == {"kept": 36, "wrong": []}
+
+
+def test_what_a_script_was_given_cannot_be_written(server: Server) -> None:
+    for size in (1000, 20_000):
+        answer = server.client.post("/predict", content=bytes(size), headers={"content-type": "x/write"})
+        assert answer.json()["refused"]
+
+
+def test_large_answers_come_back_as_they_are(server: Server) -> None:
+    for size in (1, *SIZES[:-1], *SIZES[:-1]):
+        body = random.Random(size).randbytes(size)
+        answer = server.client.post("/predict", content=body, headers={"content-type": "x/echo"})
+        assert answer.content == body
+
+
+def test_a_slow_reader_gets_its_own_answer(server: Server) -> None:
+    """While an answer waits in shared memory for its client, others come and go."""
+    body = random.Random(3).randbytes(6_000_000)
+    with Wire(server, receive_buffer=4096, patience=30) as slow:
+        slow.send(ask(body, "x/echo"))
+        wait_until(lambda: server.metric("panglot_requests_in_progress") == 0)
+        for number in range(8):
+            other = random.Random(number).randbytes(6_000_000)
+            assert server.client.post("/predict", content=other, headers={"content-type": "x/echo"}).content == other
+        assert slow.reply().body == body
+
+
+def test_uploads_that_stall_or_are_given_up_leave_nothing(server: Server) -> None:
+    stalled = Wire(server)
+    stalled.send(head(1_000_000), bytes(100_000))
+    for _ in range(times(20, 500)):
+        with Wire(server) as client:
+            client.send(head(1_000_000), bytes(random.randrange(200_000)))
+    assert stalled.reply().status == 408
+    assert stalled.wait_closed()
+    stalled.close()
+    nothing_is_held(server)
+
+
+def test_memory_is_taken_for_what_has_come_and_not_for_what_is_announced(server: Server) -> None:
+    clients = [Wire(server) for _ in range(30)]
+    for client in clients:
+        client.send(head(8 << 20), b"x")
+    wait_until(lambda: server.metric("panglot_held_bytes") == 30)
+    assert server.metric("panglot_shared_memory_bytes") <= 30 * 65536
+    for client in clients:
+        client.close()
+    nothing_is_held(server)
+
+
+def test_the_budget_counts_a_body_once(tmp_path: Path) -> None:
+    flags = ("--max-held", "1MiB", "--max-body", "1MiB", "--small-share", "0.1", "--timeout", "60s")
+    with serving("landing", *flags) as server, Wire(server) as busy:
+        gate = tmp_path / "gate"
+        busy.send(ask(json.dumps({"gate": str(gate)}).encode(), "application/json"))
+        server.wait_log("waits")
+        body = bytes(300_000)
+        clients = [Wire(server) for _ in range(4)]
+        for client in clients[:3]:
+            client.send(ask(body))
+        wait_until(lambda: server.metric("panglot_held_bytes") >= 900_000)
+        clients[3].send(ask(body))
+        assert clients[3].reply().status == 503
+        gate.touch()
+        for client in clients[:3]:
+            assert digests(client, 1) == [digest(body)]
+        for client in clients:
+            client.close()
+        nothing_is_held(server)
+
+
+@pytest.mark.parametrize("flags", [("--share-from", "0"), ("--inline",)], ids=["none", "inline"])
+def test_the_same_without_shared_memory_and_in_one_process(flags: tuple[str, ...]) -> None:
+    with serving("landing", *flags) as server:
+        for size in (100, 20_000, 1_000_000):
+            body = random.Random(size).randbytes(size)
+            for kind in ("x/y", "x/keep"):
+                answer = server.client.post("/predict", content=body, headers={"content-type": kind})
+                assert answer.json()["digest"] == digest(body)
+            assert server.client.post("/predict", content=body, headers={"content-type": "x/echo"}).content == body
+        assert server.predict({"check": 1}).json() == {"kept": 3, "wrong": []}
+
+
+def test_a_system_without_memory_files() -> None:
+    with serving("landing", largest_file=1 << 20) as server:
+        server.wait_log("no shared memory for bodies .*: they travel by the workers' sockets")
+        body = random.Random(5).randbytes(700_000)
+        for _ in range(3):
+            answer = server.client.post("/predict", content=body, headers={"content-type": "x/echo"})
+            assert answer.content == body
+
+
+def test_more_bodies_than_berths_of_their_size() -> None:
+    """Four berths of a mebibyte are taken by uploads that have hardly begun: further bodies travel by the sockets."""
+    with serving("landing", "--max-held", "4MiB", "--max-batch", "4") as server:
+        clients = [Wire(server) for _ in range(8)]
+        for client in clients:
+            client.send(head(1_000_000), bytes(1000))
+        wait_until(lambda: server.metric("panglot_held_bytes") == 8000)
+        assert server.metric(SHARED) == 4
+        body = random.Random(6).randbytes(1_000_000)
+        with Wire(server) as client:
+            client.send(ask(body, "x/echo"))
+            assert client.reply().body == body
+        for client in clients:
+            client.send(bytes(10_000))
+            client.close()
+        nothing_is_held(server)

@@ -1,0 +1,145 @@
+"""Whatever dies while bodies lie in shared memory: each answer belongs to its request, and nothing is left behind."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import random
+import signal
+import threading
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+
+from support.server import Server, serving, wait_until
+from support.traffic import times
+from support.wire import Wire
+
+SIZES = (100, 5000, 16383, 16384, 16385, 40_000, 65536, 65537, 200_000, 1_100_000)
+QUICK = ("--restart-delay", "0.05", "--restart-delay-max", "0.1", "--max-batch", "8", "--poison-deaths", "0")
+
+
+class Clients(threading.Thread):
+    """Sends bodies of all sizes, gives some of them up, and compares what the script saw of the others."""
+
+    def __init__(self, server: Server, seed: int, count: int) -> None:
+        super().__init__()
+        self.server, self.chance, self.count = server, random.Random(seed), count
+        self.right, self.wrong, self.failed = 0, [""][:0], 0
+
+    def run(self) -> None:
+        while self.count > 0:
+            with Wire(self.server, patience=60) as client:
+                self.talk(client)
+
+    def talk(self, client: Wire) -> None:
+        for _ in range(20):
+            self.count -= 1
+            body = self.chance.randbytes(self.chance.choice(SIZES))
+            echo = self.chance.random() < 0.2
+            kind = self.chance.choice(["echo" if echo else "y", "keep", "view"]) if self.chance.random() < 0.3 else "y"
+            lines = ("POST /predict HTTP/1.1", "Host: localhost", f"Content-Type: x/{kind}")
+            head = "\r\n".join([*lines, f"Content-Length: {len(body)}", "", ""]).encode()
+            if self.chance.random() < 0.1:
+                client.send(head + body[: self.chance.randrange(len(body))])
+                return
+            client.send(head + body)
+            reply = client.reply()
+            if reply.status != 200:
+                self.failed += 1
+                if reply.headers.get("connection") == "close":
+                    return
+                continue
+            own = hashlib.blake2b(body, digest_size=16).hexdigest()
+            good = reply.body == body if kind == "echo" else own.encode() in reply.body
+            self.right += good
+            if not good:
+                self.wrong.append(f"{kind} of {len(body)}: {reply.body[:100]!r}")
+
+
+def harm(server: Server, chance: random.Random) -> None:
+    """Kill a worker, stop one for a moment, or load the script anew."""
+    workers = server.workers()
+    if not workers:
+        return
+    victim = chance.choice(workers).pid
+    what = chance.randrange(4)
+    try:
+        if what < 2:
+            os.kill(victim, signal.SIGKILL)
+        elif what == 2:
+            os.kill(victim, signal.SIGSTOP)
+            time.sleep(0.1)
+            os.kill(victim, signal.SIGCONT)
+        else:
+            (Path(server.package) / "script.py").touch()
+    except ProcessLookupError:
+        pass
+
+
+def shared_files(pid: int) -> int:
+    """How many open memory files of ours a process has."""
+    found = 0
+    for fd in Path(f"/proc/{pid}/fd").iterdir():
+        try:
+            found += "panglot-berths" in str(fd.readlink())
+        except FileNotFoundError:
+            continue
+    return found
+
+
+@pytest.mark.parametrize("flags", [("--workers", "2"), ("--workers", "2", "--pools", "preprocess=1,inference=2")])
+def test_nothing_is_mixed_up_or_left_when_workers_die(flags: tuple[str, ...], tmp_path: Path) -> None:
+    package = tmp_path / "landing"
+    package.mkdir()
+    (package / "script.py").write_text((Path(__file__).parents[1] / "packages/landing/script.py").read_text())
+    with serving(str(package), *flags, *QUICK, "--reload") as server:
+        server.package = package  # type: ignore[attr-defined]
+        wait_until(lambda: len(server.workers()) >= 2)
+        before = shared_files(server.process.pid), psutil.Process(server.process.pid).num_fds()
+        clients = [Clients(server, seed, times(150, 25_000)) for seed in range(4)]
+        for client in clients:
+            client.start()
+        chance = random.Random(7)
+        while any(client.is_alive() for client in clients):
+            time.sleep(chance.uniform(0.1, 0.5))
+            harm(server, chance)
+        assert [wrong for client in clients for wrong in client.wrong] == []
+        assert sum(client.right for client in clients) > sum(client.failed for client in clients)
+        wait_until(lambda: server.ready() == 200 and len(server.workers()) >= 2, 20)
+        for _ in range(20):
+            assert server.predict({"check": 1}).json()["wrong"] == []
+        for name in ("panglot_held_bytes", "panglot_requests_in_progress", "panglot_shared_bodies"):
+            wait_until(
+                lambda name=name: server.metric(name) == 0, 20, lambda name=name: f"{name} {server.metric(name)}"
+            )
+        wait_until(lambda: server.metric("panglot_shared_memory_bytes") == 0, 20)
+        wait_until(lambda: shared_files(server.process.pid) <= before[0], 20)
+        wait_until(lambda: psutil.Process(server.process.pid).num_fds() <= before[1] + 2, 20)
+
+
+def test_a_front_that_is_killed_leaves_nothing(tmp_path: Path) -> None:
+    with serving("landing", "--workers", "2") as server:
+        wait_until(lambda: len(server.workers()) == 2)
+        workers = [worker.pid for worker in server.workers()]
+        with Wire(server) as client:
+            client.send(
+                b"POST /predict HTTP/1.1\r\nHost: localhost\r\nContent-Type: x/y\r\nContent-Length: 900000\r\n\r\n"
+            )
+            client.send(bytes(400_000))
+            server.process.kill()
+            server.process.wait()
+        wait_until(lambda: not any(psutil.pid_exists(pid) for pid in workers), 10)
+
+
+def test_memory_that_is_shared_is_not_the_workers_own() -> None:
+    """A worker that looks at bodies does not count as one that has grown."""
+    with serving("landing", "--worker-memory", "300MiB", "--max-body", "64MiB") as server:
+        pid = server.workers()[0].pid
+        body = bytes(50 << 20)
+        for _ in range(12):
+            assert server.client.post("/predict", content=body, headers={"content-type": "x/y"}).status_code == 200
+        time.sleep(1.5)
+        assert [worker.pid for worker in server.workers()] == [pid]
