@@ -12,7 +12,7 @@ from panglot.web.models import FIRST_VERSION, age
 CONFIG = "config.pbtxt"
 
 
-class Found(NamedTuple):
+class FoundModel(NamedTuple):
     """One version of a model, and where it lies."""
 
     name: str
@@ -35,7 +35,7 @@ class ModelFolder:
         except OSError as error:
             raise StartError(f"this folder cannot be read: {error.strerror}", file=str(self.path)) from None
 
-    def versions(self, name: str) -> list[Found]:
+    def versions(self, name: str) -> list[FoundModel]:
         """The versions of a model, the oldest first. Raises StartError when there is no such model."""
         known = self.names()
         if name not in known:
@@ -44,5 +44,5 @@ class ModelFolder:
         config = folder / CONFIG if (folder / CONFIG).is_file() else None
         numbers = [entry.name for entry in folder.iterdir() if entry.name.isdigit() and entry.is_dir()]
         if not numbers:
-            return [Found(name, FIRST_VERSION, folder, config)]
-        return [Found(name, version, folder / version, config) for version in sorted(numbers, key=age)]
+            return [FoundModel(name, FIRST_VERSION, folder, config)]
+        return [FoundModel(name, version, folder / version, config) for version in sorted(numbers, key=age)]

@@ -44,7 +44,7 @@ class Message(dict[str, list["int | float | str | Message"]]):
         return [value for value in self.get(name, []) if isinstance(value, Message)]
 
 
-class Token(NamedTuple):
+class TextToken(NamedTuple):
     kind: str
     text: str
     line: int
@@ -61,10 +61,10 @@ def read(path: Path) -> Message:
         raise StartError(f"cannot be read: {error.strerror}", file=str(path)) from None
     except UnicodeDecodeError:
         raise StartError("this is no text", file=str(path)) from None
-    return Reader(text, str(path)).whole()
+    return TextReader(text, str(path)).whole()
 
 
-class Reader:
+class TextReader:
     """One pass over the tokens of a text."""
 
     def __init__(self, text: str, file: str) -> None:
@@ -75,7 +75,7 @@ class Reader:
     def whole(self) -> Message:
         return self._fields("", 0)
 
-    def _tokens(self, text: str) -> Iterator[Token]:
+    def _tokens(self, text: str) -> Iterator[TextToken]:
         place, line = 0, 1
         while place < len(text):
             match = TOKEN.match(text, place)
@@ -84,14 +84,14 @@ class Reader:
             if match.lastgroup == "line":
                 line += 1
             elif match.lastgroup != "space":
-                yield Token(str(match.lastgroup), match[0], line)
+                yield TextToken(str(match.lastgroup), match[0], line)
             place = match.end()
-        yield Token("end", "", line)
+        yield TextToken("end", "", line)
 
     def _error(self, problem: str, line: int) -> StartError:
         return StartError(problem, file=self.file, line=line)
 
-    def _next(self) -> Token:
+    def _next(self) -> TextToken:
         token = self.tokens[self.place]
         self.place += token.kind != "end"
         return token
@@ -118,7 +118,7 @@ class Reader:
             if self._peek(",", ";"):
                 self._next()
 
-    def _values(self, name: Token, depth: int) -> list[int | float | str | Message]:
+    def _values(self, name: TextToken, depth: int) -> list[int | float | str | Message]:
         """What stands behind the name of a field: a value, a message, or a list of either."""
         colon = self._peek(":")
         if colon:

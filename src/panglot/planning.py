@@ -11,7 +11,7 @@ from typing import Any
 
 from panglot import dialects, triton_config
 from panglot.errors import StartError
-from panglot.model_folder import Found, ModelFolder
+from panglot.model_folder import FoundModel, ModelFolder
 from panglot.package import Package
 from panglot.settings import Settings, flag, resolving, table_of, variables
 from panglot.settings.resolving import Resolved
@@ -123,15 +123,15 @@ class Planner:
     def _names(self) -> list[str]:
         return self.folder.names() if self.folder is not None else []
 
-    def named(self, word: str) -> Found:
+    def named(self, word: str) -> FoundModel:
         """The model that `PATH` or `NAME=PATH` on the command line means. Raises StartError."""
         name, equals, rest = word.partition("=")
         if equals and NAME.fullmatch(name) and not Path(word).exists():
-            return Found(checked(name), FIRST_VERSION, Path(rest))
+            return FoundModel(checked(name), FIRST_VERSION, Path(rest))
         path = Path(word)
-        return Found("", FIRST_VERSION, path)
+        return FoundModel("", FIRST_VERSION, path)
 
-    def versions(self, name: str) -> list[Found]:
+    def versions(self, name: str) -> list[FoundModel]:
         """What the folder has of a name: its versions, or the one it is. Raises StartError."""
         if self.folder is None:
             raise StartError("this server has no folder of models", fix="--models DIR")
@@ -139,7 +139,7 @@ class Planner:
         config = entries[0].config if entries else None
         return triton_config.chosen(entries, config) if config is not None else entries
 
-    def plan(self, found: Found) -> ModelPlan:
+    def plan(self, found: FoundModel) -> ModelPlan:
         """How a model is to be served. Raises StartError."""
         package = recognise(found.path, self.flags, self.environ)
         name = found.name or checked(package.name)

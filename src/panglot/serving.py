@@ -22,6 +22,7 @@ from panglot.journal import Journal
 from panglot.keeper import Keeper, full_name
 from panglot.metrics import Metrics
 from panglot.planning import ServingPlan
+from panglot.repository import FolderRepository
 from panglot.settings.loopback import UNIX
 from panglot.start_message import LoadingLine, StartMessage
 from panglot.tracing import Tracing
@@ -103,6 +104,10 @@ class Serving:
         self.fronts = [Front(models, settings, self.metrics, rules, room) for models in served]
         for front in self.fronts:
             front.app = app.build(front)
+        if plan.planner is not None and plan.planner.folder is not None:
+            repository = FolderRepository(self.keeper, plan.planner)
+            self.models.absent = repository.absent
+            self.fronts[0].repository = repository if settings.admin else None
         self.web = listeners.Listeners(self.fronts, sockets, tls)
         self.keeper.in_use = self.web.is_asking
         self.url = self.web.urls[0]

@@ -8,7 +8,7 @@ from typing import Any
 
 from panglot import pbtxt
 from panglot.errors import StartError
-from panglot.model_folder import Found
+from panglot.model_folder import FoundModel
 from panglot.package import Package
 from panglot.pbtxt import Message
 from panglot.settings import suggestion
@@ -40,7 +40,7 @@ def read(path: Path) -> Message:
     return config
 
 
-def chosen(entries: list[Found], path: Path) -> list[Found]:
+def chosen(entries: list[FoundModel], path: Path) -> list[FoundModel]:
     """The versions to serve by the policy of the configuration. Raises StartError."""
     policies = read(path).messages("version_policy")
     policy = policies[-1] if policies else Message()

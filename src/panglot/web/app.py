@@ -16,9 +16,9 @@ from panglot.engine import engine as states
 from panglot.engine.call import Fault
 from panglot.metrics import Gauge, Metrics, merged
 from panglot.text import visible
-from panglot.web import v2, v2_pages
+from panglot.web import v2, v2_pages, v2_repository
 from panglot.web.access import FOR_BROWSERS
-from panglot.web.contract import ADMIN, METRICS, PUBLIC, ErrorWords, Page, neutral_error, v2_error
+from panglot.web.contract import ADMIN, CONTROL, METRICS, PUBLIC, ErrorWords, Page, neutral_error, v2_error
 from panglot.web.front import ASGI, Front
 from panglot.web.models import Model
 from panglot.web.pages import routes as pages
@@ -31,10 +31,7 @@ def live(front: Front, request: Request) -> Response:
 
 def ready(front: Front, request: Request) -> Response:
     """Whether requests are answered now. Of several models one that fails later on does not make the server unready."""
-    found = [model.engine.state for model in front.models if len(front.models) == 1 or not model.description]
-    if front.draining:
-        found.append(states.DRAINING)
-    state = next((state for state in found if state != states.READY), states.READY)
+    state = states.DRAINING if front.draining else v2.state(front.models)
     if state == states.READY:
         return json_response({"ready": True})
     return json_response({"ready": False, "state": state}, 503, {"retry-after": "2"})
@@ -93,6 +90,7 @@ ROUTES = (
     Page("/v2/health/live", PUBLIC, live),
     Page("/v2/health/ready", PUBLIC, ready),
     *v2_pages.PAGES,
+    *v2_repository.PAGES,
     Page("/metrics", METRICS, metrics),
     Page("/openapi.json", ADMIN, openapi),
     Page("/docs", ADMIN, docs),
@@ -191,9 +189,11 @@ class App:
         if page.unless and page.unless.encode() in headers.get(b"accept", b""):
             page = self.neutral.get(page.path, self.neutral[OF_MODEL])
             parameters, subject = {"model": subject.name} if isinstance(subject, Model) else {}, self.front
-        if self.front.access.refuses(page.access, headers.get(b"authorization", b"")) and not (
-            self.front.sessions.admits(method, scope["headers"])
-        ):
+        if page.access == CONTROL and self.front.repository is None:
+            return subject.metrics, page.path, self._error(path, v2_repository.OFF, request_id)
+        # Whoever has logged in has shown the token of clients, which is not the one that loads models.
+        admitted = page.access != CONTROL and self.front.sessions.admits(method, scope["headers"])
+        if self.front.access.refuses(page.access, headers.get(b"authorization", b"")) and not admitted:
             return subject.metrics, page.path, self._unauthorized(path, page, headers.get(b"accept", b""), request_id)
         answer = page.answer(subject, Request({**scope, "path_params": parameters}, receive))
         return subject.metrics, page.path, await answer if isinstance(answer, Awaitable) else answer

@@ -13,7 +13,7 @@ from typing import Any
 from panglot.metrics import Metrics
 from panglot.settings import Settings
 from panglot.web.access import Access
-from panglot.web.models import Models
+from panglot.web.models import Models, Repository
 from panglot.web.origins import Origins
 from panglot.web.pages.assets import Assets
 from panglot.web.pages.live import Live
@@ -48,6 +48,8 @@ class Front:
         self.assets = Assets()
         self.sessions = Sessions(access.token)
         self.public: frozenset[bytes] = frozenset()
+        self.repository: Repository | None = None
+        """What loads and unloads models, where that is allowed; from whoever makes the front."""
         self.spool = Spool(settings.spool_bytes)
         self.draining = False
         self.began = time.monotonic()

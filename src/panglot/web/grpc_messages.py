@@ -45,6 +45,17 @@ def flag(field: int, body: bytes) -> bool:
         raise ValueError("the message cannot be read") from error
 
 
+def keys(field: int, body: bytes) -> list[str]:
+    """The keys of a field that is a map from texts. Raises ValueError."""
+    try:
+        entries = [
+            content for number, kind, content in fields_of(memoryview(body)) if (number, kind) == (field, LENGTH)
+        ]
+        return [named(bytes(entry)).name for entry in entries]
+    except IndexError as error:
+        raise ValueError("the message cannot be read") from error
+
+
 def number(field: int, value: int) -> bytes:
     return put(field << 3) + put(value) if value else b""
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import NamedTuple
 
-from panglot.web import grpc_messages, v2
-from panglot.web.contract import ADMIN, INFER, PUBLIC
+from panglot.engine import engine as states
+from panglot.web import grpc_messages, v2, v2_repository
+from panglot.web.contract import ADMIN, CONTROL, INFER, PUBLIC
 from panglot.web.front import Front
 from panglot.web.grpc_messages import named, number
 from panglot.web.grpc_statuses import INVALID_ARGUMENT, NOT_FOUND, UNIMPLEMENTED, RpcError, refused
@@ -22,8 +23,6 @@ REFUSED = {
     ), NO_SHARED_MEMORY),
     "TraceSetting": NO_SETTINGS,
     "LogSettings": NO_SETTINGS,
-    "RepositoryModelLoad": "this server loads no models by calls",
-    "RepositoryModelUnload": "this server unloads no models by calls",
 }  # fmt: skip
 """Calls of Triton that are not answered, with why."""
 
@@ -32,11 +31,11 @@ class Method(NamedTuple):
     """A call with one message in and one out."""
 
     access: str
-    answer: Callable[[Front, bytes], bytes]
+    answer: Callable[[Front, bytes], bytes | Awaitable[bytes]]
 
 
 def _is_ready(front: Front) -> bool:
-    return not front.draining and all(v2.is_ready(model) for model in front.models)
+    return not front.draining and v2.state(front.models) == states.READY
 
 
 def _model_ready(front: Front, body: bytes) -> bytes:
@@ -61,6 +60,22 @@ def _statistics(front: Front, body: bytes) -> bytes:
 
 def _index(front: Front, body: bytes) -> bytes:
     return grpc_messages.index(v2.index(front.models, grpc_messages.flag(2, body)))
+
+
+async def _load(front: Front, body: bytes) -> bytes:
+    await v2_repository.load(front, _asked_for(body))
+    return b""
+
+
+async def _unload(front: Front, body: bytes) -> bytes:
+    await v2_repository.unload(front, _asked_for(body))
+    return b""
+
+
+def _asked_for(body: bytes) -> str:
+    """The model that a repository call names, in field 2. Raises NotChanged where it sends a configuration along."""
+    v2_repository.check_parameters(grpc_messages.keys(3, body))
+    return named(body).version
 
 
 def health(front: Front, body: bytes) -> bytes:
@@ -91,14 +106,17 @@ METHODS = {
     f"/{SERVICE}/ModelConfig": Method(INFER, _config),
     f"/{SERVICE}/ModelStatistics": Method(ADMIN, _statistics),
     f"/{SERVICE}/RepositoryIndex": Method(ADMIN, _index),
+    f"/{SERVICE}/RepositoryModelLoad": Method(CONTROL, _load),
+    f"/{SERVICE}/RepositoryModelUnload": Method(CONTROL, _unload),
     f"/{HEALTH}/Check": Method(PUBLIC, health),
 }
 
 
-def respond(front: Front, method: str, body: bytes) -> bytes:
+async def respond(front: Front, method: str, body: bytes) -> bytes:
     """The answer to a call that is no inference. Raises RpcError."""
     try:
-        return METHODS[method].answer(front, body)
+        answer = METHODS[method].answer(front, body)
+        return await answer if isinstance(answer, Awaitable) else answer
     except v2.Missing as missing:
         raise refused(missing.fault) from None
     except ValueError:

@@ -18,14 +18,14 @@ import grpc
 
 from panglot.errors import StartError
 from panglot.settings import Settings
-from panglot.web import grpc_methods, grpc_reflection
+from panglot.web import grpc_methods, grpc_reflection, v2_repository
 from panglot.web.access import Access
-from panglot.web.contract import INFER
+from panglot.web.contract import CONTROL, INFER
 from panglot.web.front import Front
 from panglot.web.grpc_call import RpcCall, Sent, begin
 from panglot.web.grpc_conversation import Conversation
 from panglot.web.grpc_methods import METHODS, SERVICE
-from panglot.web.grpc_statuses import INVALID_ARGUMENT, UNAUTHENTICATED, RpcError
+from panglot.web.grpc_statuses import INVALID_ARGUMENT, UNAUTHENTICATED, RpcError, refused
 from panglot.web.v2_routes import GRPC
 
 log = logging.getLogger("panglot.web")
@@ -120,6 +120,8 @@ class Calls(grpc.GenericRpcHandler):  # type: ignore[misc]
         access = METHODS[method].access if method in METHODS else INFER
         if method == WATCH:
             access = METHODS[f"/{grpc_methods.HEALTH}/Check"].access
+        if access == CONTROL and self.front.repository is None:
+            return grpc.stream_unary_rpc_method_handler(_aborting(refused(v2_repository.OFF)))
         if is_refused(self.front.access, access, details.invocation_metadata):
             return self._refuse
         found = {INFER_CALL: self._infer, STREAM_CALL: self._stream, WATCH: self._watch}.get(method)
@@ -157,7 +159,7 @@ class Calls(grpc.GenericRpcHandler):  # type: ignore[misc]
 
     async def _other(self, method: str, body: bytes, context: Any) -> bytes:
         try:
-            return grpc_methods.respond(self.front, method, body)
+            return await grpc_methods.respond(self.front, method, body)
         except RpcError as error:
             await abort(context, error)
             raise

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from panglot.engine.call import Fault
 from panglot.engine.engine import Engine
@@ -71,12 +71,24 @@ class Model:
             return neutral_error(fault, request_id.decode("latin-1"))
 
 
+class Repository(Protocol):
+    """Loads and unloads models of the server's folder while it serves."""
+
+    async def load(self, name: str) -> None:
+        """Serve what the folder has of a name now. Raises StartError."""
+
+    async def unload(self, name: str) -> None:
+        """Serve no version of a name any more. Raises StartError."""
+
+
 class Models:
     """All models by name and version. The newest version of a name answers unless another is asked for."""
 
     def __init__(self, *models: Model, default: str = "") -> None:
         self._versions: dict[str, dict[str, Model]] = {}
         self._watchers: list[Callable[[], None]] = []
+        self.absent: Callable[[], Mapping[str, str]] = dict
+        """The models that could be here and are not, by name, and why."""
         self._default = default
         """The name of the model whose routes are also at the root; empty: there is none."""
         for model in models:

@@ -142,12 +142,20 @@ def _lasted(count: int, microseconds: int) -> dict[str, int]:
     return {"count": count, "ns": microseconds * 1000}
 
 
+def state(models: Models) -> str:
+    """Whether the server is ready. Of several models one that fails later on does not make it unready."""
+    several = len(models) > 1
+    found = [model.engine.state for model in models if not several or not model.description]
+    return next((state for state in found if state != states.READY), states.READY)
+
+
 def index(models: Models, only_ready: bool = False) -> list[dict[str, str]]:
-    """Every version of every model, and whether it answers."""
+    """Every version of every model, and whether it answers; and the models that could be loaded."""
     rows = []
     for model in models:
         ready = is_ready(model)
         if ready or not only_ready:
             state = "READY" if ready else "LOADING" if model.engine.state == states.LOADING else "UNAVAILABLE"
             rows.append({"name": model.name, "version": model.version, "state": state, "reason": ""})
-    return rows
+    absent = {} if only_ready else models.absent()
+    return rows + [{"name": name, "version": "", "state": "UNAVAILABLE", "reason": why} for name, why in absent.items()]
