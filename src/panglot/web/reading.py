@@ -1,6 +1,6 @@
 """Where the bytes of a connection are read to: a room for heads that all share, or the memory a large body lands in.
 
-The transport of a connection is given a `Reader`, so that the kernel writes a large body straight to where the workers
+Its transport is given `ConnectionCallbacks`, so that the kernel writes a large body straight to where the workers
 look at it. Bytes that come in one read with the head of such a body are copied there; everything else is parsed.
 """
 
@@ -126,7 +126,7 @@ class Reading(Answering):
         return Fault(413, "body_too_large", f"the request body is larger than {setting}, {most} bytes")
 
 
-class Reader(NamedTuple):
+class ConnectionCallbacks(NamedTuple):
     """A buffered protocol in the eyes of uvloop, which does not take the subclass of a streaming one for one.
 
     A tuple, because uvloop looks these up once and then calls the connection itself.
@@ -143,7 +143,7 @@ class Reader(NamedTuple):
 
 def reader(connection: Reading) -> asyncio.BufferedProtocol:
     """The protocol to give to a transport of uvloop."""
-    seen = Reader(
+    seen = ConnectionCallbacks(
         connection.get_buffer,
         connection.buffer_updated,
         connection.connection_made,
