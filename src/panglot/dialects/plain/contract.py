@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from panglot.dialects.plain import openai
 from panglot.dialects.plain.routes import PREDICT
 from panglot.package import Package
 from panglot.settings import Settings
@@ -20,4 +21,6 @@ def contract(package: Package, settings: Settings) -> Contract:
     paths += package.options.get("routes", {})
     asks = bool(package.options.get("asks"))
     routes = [InferRoute(path, path, lane=path, whole_head=asks) for path in paths]
-    return Contract(routes=(*routes, UPLOAD) if package.options.get("frames") else tuple(routes), error=neutral_error)
+    routes += openai.routes(package.options)
+    routes += [UPLOAD] if package.options.get("frames") else []
+    return Contract(routes=tuple(routes), error=neutral_error, pages=openai.pages(package.options))

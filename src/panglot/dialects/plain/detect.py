@@ -6,6 +6,7 @@ import ast
 from pathlib import Path
 
 from panglot.dialects import looks_for
+from panglot.dialects.plain import openai_functions
 from panglot.dialects.plain.asking import asks_for_requests
 from panglot.dialects.plain.routes import PREDICT, Route
 from panglot.dialects.plain.routes import routes as routes_in
@@ -27,21 +28,25 @@ def detect(path: Path) -> Package | None:
     entry, reasons = plain_entry(tree, script)
     config = config_beside(script)
     routes = find_routes(tree, script, config)
-    if not entry and not routes:
+    found = openai_functions.found_in(tree.body, methods_of_model(tree))
+    found = {name: line for name, line in found.items() if name not in {route.function for route in routes}}
+    if not entry and not routes and not found:
         raise StartError(
             "there is no predict in it",
             file=str(script),
-            fix="define predict(request), or a class Model with predict(item) or predict_batch(items)",
+            fix="define predict(request), or a class Model with predict(item) or predict_batch(items); "
+            "or chat(messages), or embed(texts)",
         )
     if entry and any(route.path == PREDICT for route in routes):
         raise StartError(f"{PREDICT} is the route of predict", file=str(script), fix="choose another path")
     reasons += [route.reason for route in routes]
+    reasons += [f"{script.name}:{line} defines {name}, which OpenAI's clients can call" for name, line in found.items()]
     return Package(
         name=script.parent.name if script.name == "model.py" else script.stem,
         folder=script.parent,
         script=script,
         dialect="plain",
-        entry=entry or routes[0].function,
+        entry=entry or next(iter([*(route.function for route in routes), *found])),
         reasons=tuple(reasons),
         config=config,
         options={
@@ -49,18 +54,19 @@ def detect(path: Path) -> Package | None:
             "predict": bool(entry),
             "asks": asks_for_requests(tree, script),
             "routes": {route.path: route.for_worker() for route in routes},
+            **dict.fromkeys(found, True),
         },
     )
 
 
 def find_routes(tree: ast.Module, script: Path, config: Path | None) -> list[Route]:
     """The routes of the script's own, whose functions may be in its Model too. Raises StartError."""
-    methods = [node for model in tree.body if _is_model(model) for node in model.body]  # type: ignore[attr-defined]
-    return routes_in(tree, [*methods, *tree.body], script, config)
+    return routes_in(tree, [*methods_of_model(tree), *tree.body], script, config)
 
 
-def _is_model(node: ast.stmt) -> bool:
-    return isinstance(node, ast.ClassDef) and node.name == "Model"
+def methods_of_model(tree: ast.Module) -> list[ast.stmt]:
+    models = [node for node in tree.body if isinstance(node, ast.ClassDef) and node.name == "Model"]
+    return models[0].body if models else []
 
 
 def _script_in(folder: Path) -> Path:
@@ -104,7 +110,9 @@ def _has_entry(script: Path) -> bool:
 
 def _has_routes(script: Path) -> bool:
     try:
-        return bool(find_routes(parse(script), script, None))
+        tree = parse(script)
+        found = openai_functions.found_in(tree.body, methods_of_model(tree))
+        return bool(find_routes(tree, script, None)) or bool(found)
     except StartError:
         return False
 

@@ -6,10 +6,11 @@ import inspect
 import os
 from typing import TYPE_CHECKING, Any, Callable, Dict, List, Optional
 
+from panglot_worker import current
 from panglot_worker.bodies import codec, schema
 from panglot_worker.dialects.base import Dialect, Package, Request, Stages, TensorStages
 from panglot_worker.dialects.plain import finding, tensors
-from panglot_worker.dialects.plain.endpoints import Bodies, Endpoint, is_async, takes_one
+from panglot_worker.dialects.plain.endpoints import Bodies, EncodedPart, Endpoint, is_async, takes_one
 from panglot_worker.errors import ScriptError
 from panglot_worker.loading import import_script
 from panglot_worker.tensor_rows import with_rows
@@ -47,6 +48,8 @@ class Plain(Dialect):
         self.owner = owner
         self.hooks = {name: getattr(owner, name) for name in HOOKS if callable(getattr(owner, name, None))}
         self.endpoints = finding.endpoints(owner, self.module, self.hooks, self.package)
+        if self.package.options.get("chat") or self.package.options.get("embed"):
+            self.endpoints += self._openai_endpoints()
         if "load" in self.hooks and self.package.does("inference"):
             progress("running load()")
             self._finish(self.hooks["load"]())
@@ -55,6 +58,17 @@ class Plain(Dialect):
         if self.package.options.get("frames") and "predict_frame" in self.hooks:
             return self._with_videos(stages)
         return stages
+
+    def _openai_endpoints(self) -> List[Endpoint]:
+        """The routes that OpenAI's clients call, which lead to `chat` and `embed`."""
+        from panglot_worker.dialects.plain.chat import finding as chat_finding
+
+        return chat_finding.endpoints((self.owner, self.module), self.package, self.client_has_left)
+
+    def client_has_left(self) -> bool:
+        """Whether nobody waits for the call in progress any more."""
+        self.port.poll()
+        return bool(current.running) and current.running[0].id in self.port.cancelled
 
     def _with_videos(self, stages: Stages) -> Stages:
         if stages.infer_batch is not None or self.asynchronous or self.package.pool:
@@ -80,17 +94,19 @@ class Plain(Dialect):
             self.server = "panglot_worker.dialects.plain.concurrent:serve"
         asks = bool(self.package.options.get("asks"))
         most = int(self.package.settings.get("max_batch", 32))
-        made = {
-            one.path.encode(): with_rows(one.stages(self.bodies, self._called, asks), one.max_batch or most)
-            for one in self.endpoints
-        }
-        if self.asynchronous:
-            made = {path: stages._replace(infer_batch=None) for path, stages in made.items()}
+        made = {one.path.encode(): one.stages(self.bodies, self._called, asks) for one in self.endpoints}
+        for path, one in zip(list(made), self.endpoints):
+            stages = made[path]
+            made[path] = (
+                stages._replace(infer_batch=None) if self.asynchronous else with_rows(stages, one.max_batch or most)
+            )
         first = next(iter(made.values()))
         return first._replace(by_route=made) if len(made) > 1 else first
 
-    def tensors(self) -> TensorStages:
+    def tensors(self) -> Optional[TensorStages]:
         """Arrays by name for the first endpoint; one item for each row where that takes batches."""
+        if type(self.endpoints[0]) is not Endpoint:
+            return None
         return tensors.taking(self.endpoints[0], self.bodies)
 
     def _called(self, function: Callable[..., Any]) -> Callable[..., Any]:
@@ -149,9 +165,13 @@ class Plain(Dialect):
 
     def stream_type(self, request: Request) -> str:
         accept = request.head.accept.decode("latin-1")
+        if request.head.route.startswith(b"/v1/"):
+            return EVENT_STREAM
         return JSON_LINES if "ndjson" in accept or "jsonl" in accept or "json-lines" in accept else EVENT_STREAM
 
     def encode_part(self, output: Any, content_type: str) -> bytes:
+        if isinstance(output, EncodedPart):
+            return output
         body = codec.encode(output, "", *self.bodies).body
         if content_type == JSON_LINES:
             return body + b"\n"

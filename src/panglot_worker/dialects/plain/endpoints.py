@@ -67,6 +67,10 @@ class Bodies(NamedTuple):
         return Answer(content_type or found, body, response.status, lines)
 
 
+class EncodedPart(bytes):
+    """A part of a streamed answer that is ready to be sent."""
+
+
 class Endpoint:
     """A path, the function it leads to, and what that function takes and gives.
 

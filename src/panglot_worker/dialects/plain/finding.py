@@ -18,7 +18,7 @@ def endpoints(owner: Any, module: Any, hooks: Hooks, package: Package) -> List[E
     found = list(_predict(hooks))
     table: Dict[str, Dict[str, Any]] = package.options.get("routes", {})
     found += [_routed((owner, module), path, about, package.script) for path, about in table.items()]
-    if not found:
+    if not found and not package.options.get("chat") and not package.options.get("embed"):
         raise ScriptError(
             "there is no predict in it",
             package.script,

@@ -1,0 +1,28 @@
+"""Which functions of a script OpenAI's clients can call. Light: what is read before anything is served."""
+
+from __future__ import annotations
+
+import ast
+
+from panglot.source import functions
+
+ARGUMENTS = {"chat": "messages", "embed": "texts"}
+"""What the functions are called, and their first argument."""
+
+
+def found_in(body: list[ast.stmt], methods: list[ast.stmt]) -> dict[str, int]:
+    """The lines of those of the two functions that a script, or its Model, defines.
+
+    Others of that name have another first argument.
+    """
+    in_model = functions(methods)
+    defined = {**functions(body), **in_model}
+    named = {name: defined[name] for name in ARGUMENTS if name in defined}
+    return {name: node.lineno for name, node in named.items() if _first(node, name in in_model) == ARGUMENTS[name]}
+
+
+def _first(function: ast.FunctionDef | ast.AsyncFunctionDef, is_method: bool) -> str:
+    arguments = [argument.arg for argument in (*function.args.posonlyargs, *function.args.args)]
+    static = any(isinstance(item, ast.Name) and item.id == "staticmethod" for item in function.decorator_list)
+    rest = arguments[1:] if is_method and not static else arguments
+    return rest[0] if rest else ""

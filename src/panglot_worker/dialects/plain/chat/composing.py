@@ -1,0 +1,101 @@
+"""The answer to one chat, put together from what the script gives."""
+
+from __future__ import annotations
+
+from typing import Any, Callable, Dict, List, Optional, Sequence
+
+Count = Callable[[str], int]
+
+
+class Stopper:
+    """Lets text pass up to the first of some texts. What may be the beginning of one waits for what follows."""
+
+    def __init__(self, stops: Sequence[str]) -> None:
+        self.stops = stops
+        self.held = ""
+        self.met = False
+
+    def take(self, text: str) -> str:
+        """What of the text so far may be sent."""
+        if not self.stops:
+            return text
+        text = self.held + text
+        places = [place for place in map(text.find, self.stops) if place >= 0]
+        if places:
+            self.met, self.held = True, ""
+            return text[: min(places)]
+        keep = max(_overlap(text, stop) for stop in self.stops)
+        self.held = text[len(text) - keep :]
+        return text[: len(text) - keep]
+
+    def rest(self) -> str:
+        held, self.held = self.held, ""
+        return held
+
+
+def _overlap(text: str, stop: str) -> int:
+    """How many characters at the end of a text are the beginning of another."""
+    return next((size for size in range(min(len(text), len(stop) - 1), 0, -1) if stop.startswith(text[-size:])), 0)
+
+
+class Composer:
+    """Gathers what the script gives for one chat: texts, and dicts with what else there is to tell."""
+
+    def __init__(self, stops: Sequence[str]) -> None:
+        self.stopper = Stopper(stops)
+        self.texts: List[str] = []
+        self.pieces = 0
+        self.calls: List[Any] = []
+        self.finish = ""
+        self.counted: Dict[str, Any] = {}
+
+    @property
+    def done(self) -> bool:
+        return self.stopper.met
+
+    @property
+    def text(self) -> str:
+        return "".join(self.texts)
+
+    def take(self, piece: Any) -> Dict[str, Any]:
+        """Take in a piece, and return what a stream tells of it. Raises TypeError for what is no piece."""
+        told: Dict[str, Any] = {}
+        if isinstance(piece, dict):
+            self.finish = str(piece.get("finish_reason") or self.finish)
+            self.counted = piece.get("usage") or self.counted
+            if piece.get("tool_calls"):
+                self.calls += piece["tool_calls"]
+                told["tool_calls"] = piece["tool_calls"]
+            piece = piece.get("content") or ""
+        if not isinstance(piece, str):
+            raise TypeError("chat must give texts, or dicts with content, not %s" % type(piece).__name__)
+        self.pieces += bool(piece)
+        text = self.stopper.take(piece)
+        return {**told, **self._add(text)}
+
+    def end(self) -> Dict[str, Any]:
+        """What a stream tells when there are no more pieces: what was held back."""
+        return self._add(self.stopper.rest())
+
+    def _add(self, text: str) -> Dict[str, Any]:
+        self.texts.append(text)
+        return {"content": text} if text else {}
+
+    @property
+    def reason(self) -> str:
+        return self.finish or ("tool_calls" if self.calls else "stop")
+
+
+def usage(prompts: Sequence[str], composers: Sequence[Composer], count: Optional[Count]) -> Dict[str, int]:
+    """The counts of tokens: what the script says of each chat, what its `count_tokens` says, or pieces and words."""
+    before = after = 0
+    for prompt, composer in zip(prompts, composers):
+        told = composer.counted
+        before += int(told.get("prompt_tokens") or (count or words)(prompt))
+        counted = count(composer.text) if count else composer.pieces if composer.pieces > 1 else words(composer.text)
+        after += int(told.get("completion_tokens") or counted)
+    return {"prompt_tokens": before, "completion_tokens": after, "total_tokens": before + after}
+
+
+def words(text: str) -> int:
+    return len(text.split())

@@ -1,0 +1,142 @@
+"""What a request of OpenAI's form asks for."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any, Callable, Dict, List, NamedTuple, Optional, Tuple
+
+from panglot_worker.errors import ClientError
+
+Messages = List[Dict[str, Any]]
+OURS = frozenset(("model", "messages", "prompt", "input", "stream", "stream_options", "n", "stop", "user"))
+"""Fields that are not the script's, unless it has a parameter of that name."""
+MOST_STOPS = 16
+MOST_TEXTS = 2048
+
+
+class Asked(NamedTuple):
+    """What is to be answered: one chat, or several prompts that are each a chat of one message."""
+
+    id: str
+    model: str
+    chats: List[Messages]
+    options: Dict[str, Any]
+    stream: bool = False
+    counts: bool = False
+    """Whether a stream ends with the counts of tokens."""
+    stop: Tuple[str, ...] = ()
+
+
+class Texts(NamedTuple):
+    """Texts that are to become vectors."""
+
+    model: str
+    texts: List[str]
+    options: Dict[str, Any]
+    base64: bool
+
+
+def wrong(message: str, field: str, status: int = 400, code: str = "invalid_value") -> ClientError:
+    return ClientError({"message": message, "param": field}, status, code)
+
+
+def body_of(value: Any, model: str) -> Dict[str, Any]:
+    """The body of a request, which must be an object and may name no other model. Raises ClientError."""
+    if not isinstance(value, dict):
+        raise ClientError("the body must be a JSON object")
+    named = value.get("model", model)
+    if named != model:
+        message = "the model %.80r does not exist; this server has %r" % (named, model)
+        raise wrong(message, "model", 404, "model_not_found")
+    return value
+
+
+def chat(value: Any, model: str, request_id: str, function: Callable[..., Any]) -> Asked:
+    """What /v1/chat/completions is asked for. Raises ClientError."""
+    body = body_of(value, model)
+    messages = body.get("messages")
+    if not isinstance(messages, list) or not messages:
+        raise wrong("messages must be a list of at least one message", "messages")
+    for place, message in enumerate(messages):
+        _check_message(message, "messages[%d]" % place)
+    return _asked(body, model, "chatcmpl-" + request_id, [messages], function)
+
+
+def completion(value: Any, model: str, request_id: str, function: Callable[..., Any]) -> Asked:
+    """What /v1/completions is asked for: every prompt is a chat of one message. Raises ClientError."""
+    body = body_of(value, model)
+    chats = [[{"role": "user", "content": text}] for text in texts_of(body.get("prompt"), "prompt")]
+    return _asked(body, model, "cmpl-" + request_id, chats, function)
+
+
+def embedding(value: Any, model: str, function: Callable[..., Any]) -> Texts:
+    """What /v1/embeddings is asked for. Raises ClientError."""
+    body = body_of(value, model)
+    form = body.get("encoding_format", "float")
+    if form not in ("float", "base64"):
+        raise wrong("encoding_format is float or base64", "encoding_format")
+    options = options_for(function, body, {"encoding_format"})
+    if body.get("dimensions") is not None and "dimensions" not in options:
+        raise wrong("this model has vectors of one length", "dimensions")
+    return Texts(model, texts_of(body.get("input"), "input"), options, form == "base64")
+
+
+def texts_of(value: Any, field: str) -> List[str]:
+    """A text, or a list of some, as a list. Raises ClientError."""
+    texts = [value] if isinstance(value, str) else value
+    if not isinstance(texts, list) or not texts or not all(isinstance(text, str) for text in texts):
+        raise wrong("%s must be a text or a list of texts; tokens are not taken" % field, field)
+    if len(texts) > MOST_TEXTS:
+        raise wrong("%s has %d texts; %d are the most" % (field, len(texts), MOST_TEXTS), field)
+    return texts
+
+
+def _asked(body: Dict[str, Any], model: str, name: str, chats: List[Messages], function: Callable[..., Any]) -> Asked:
+    """The request with what both kinds of it have in common. Raises ClientError."""
+    if body.get("n", 1) not in (1, None):
+        raise wrong("n must be 1: there is one answer", "n")
+    stream = body.get("stream") or False
+    if not isinstance(stream, bool):
+        raise wrong("stream is true or false", "stream")
+    counts = body.get("stream_options") or {}
+    if not isinstance(counts, dict):
+        raise wrong("stream_options must be an object", "stream_options")
+    stop = _stop(body.get("stop"))
+    options = options_for(function, body, set())
+    return Asked(name, model, chats, options, stream, bool(counts.get("include_usage")), stop)
+
+
+def _stop(value: Any) -> Tuple[str, ...]:
+    texts = [value] if isinstance(value, str) else [] if value is None else value
+    if not isinstance(texts, list) or len(texts) > MOST_STOPS or not all(isinstance(text, str) for text in texts):
+        raise wrong("stop must be a text or a list of at most %d" % MOST_STOPS, "stop")
+    return tuple(text for text in texts if text)
+
+
+def _check_message(message: Any, place: str) -> None:
+    if not isinstance(message, dict) or not isinstance(message.get("role"), str):
+        raise wrong("%s must be an object with a role" % place, place)
+    content = message.get("content")
+    if content is not None and not isinstance(content, (str, list)):
+        raise wrong("%s.content must be a text or a list of parts" % place, place + ".content")
+
+
+def options_for(function: Callable[..., Any], body: Dict[str, Any], ours: "set[str]") -> Dict[str, Any]:
+    """The further fields that a function takes: all where it has `**options`, else those of its parameters."""
+    parameters = list(inspect.signature(function).parameters.values())[1:]
+    named = {parameter.name for parameter in parameters}
+    every = any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters)
+    given = {name: value for name, value in body.items() if value is not None and name not in ours}
+    return {name: value for name, value in given.items() if name in named or (every and name not in OURS)}
+
+
+def text_of(messages: Messages) -> str:
+    """All text of some messages, for counting."""
+    return "\n".join(text for message in messages for text in _texts(message.get("content")))
+
+
+def _texts(content: Optional[Any]) -> List[str]:
+    if isinstance(content, str):
+        return [content]
+    parts = content if isinstance(content, list) else []
+    return [part["text"] for part in parts if isinstance(part, dict) and isinstance(part.get("text"), str)]
