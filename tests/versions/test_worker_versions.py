@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from support import interpreters
+from support import environments, interpreters
 from support.server import ROOT, serving, wait_until
 from support.traffic import SOAK
 
@@ -54,7 +54,7 @@ def test_the_workers_own_tests_pass(python: str) -> None:
     """On the oldest and the newest; the suite itself runs on one between, and `make soak` on all."""
     environment = environment_of(python)
     done = subprocess.run(
-        [str(environment), "-m", "pytest", "tests/worker", "-q", "-p", "no:cacheprovider", "-W", "ignore"],
+        [environment, "-m", "pytest", "tests/worker", "-q", "-p", "no:cacheprovider", "-W", "ignore"],
         cwd=ROOT,
         capture_output=True,
         text=True,
@@ -63,14 +63,8 @@ def test_the_workers_own_tests_pass(python: str) -> None:
     assert done.returncode == 0, done.stdout[-4000:]
 
 
-def environment_of(python: str) -> Path:
-    """A virtual environment with pytest and hypothesis for this interpreter, made once."""
+def environment_of(python: str) -> str:
+    """A virtual environment with what the worker's own tests need, for this interpreter."""
     version = next(version for version, path in VERSIONS.items() if path == python)
-    folder = ROOT / ".cache" / f"worker-{version}"
-    made = folder / "bin" / "python"
-    if not (folder / "complete").exists():
-        subprocess.run([python, "-m", "venv", "--clear", str(folder)], check=True)
-        packages = ["pytest", "pytest-timeout", "hypothesis"]
-        subprocess.run([str(made), "-m", "pip", "install", "-q", *packages], check=True, capture_output=True)
-        (folder / "complete").touch()
-    return made
+    packages = ("pytest", "pytest-timeout", "hypothesis", "typing_extensions")
+    return environments.python_with(f"worker-{version}-with-extensions", *packages, base=python)
