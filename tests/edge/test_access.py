@@ -17,7 +17,7 @@ from panglot.settings import Settings
 from panglot.web.app import ROUTES
 from panglot.web.contract import ADMIN, INFER, METRICS, PUBLIC
 from support.raw import post
-from support.server import PACKAGES, Server, panglot, serving
+from support.server import PACKAGES, ROOT, Server, panglot, serving
 from support.wire import Reply, Wire
 
 TOKEN = "a-Secret.Token_0123456789~+/="
@@ -44,6 +44,8 @@ SERVED = {
     "evals": "evals_hello",
     "paddle": "paddle_steps",
     "megflow": "megflow_faults",
+    "bare": str(ROOT / "examples" / "bare"),
+    "triton": "triton_add_sub",
 }
 """One package of every dialect; whoever adds a dialect adds its package here."""
 
