@@ -63,7 +63,7 @@ def kind_of(one: Any) -> str:
 @pytest.mark.parametrize(
     ("make", "why"),
     [
-        (model_files.centred, "rows together are answered otherwise than alone (y)"),
+        (model_files.centred, "rows together are answered otherwise than alone"),
         (model_files.rankless, "the shape of its input x is not known"),
         (model_files.sequence, "5 rows gave parts of shape []"),
         (model_files.fixed, "the first dimension of its input x is fixed, 2"),

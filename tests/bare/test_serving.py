@@ -35,9 +35,9 @@ def dynamic(folder: Path) -> Iterator[Server]:
         yield server
 
 
-def npy(array: Any) -> bytes:
+def npy(array: Any, pickled: bool = False) -> bytes:
     written = io.BytesIO()
-    numpy.save(written, array)
+    numpy.save(written, array, allow_pickle=pickled)
     return written.getvalue()
 
 
@@ -68,6 +68,12 @@ BAD = {
     "a wrong shape": ({"x": [[1, 2, 3]]}, "x has the shape [1, 3], and the model takes [N, 4]"),
     "too large": ({"x": [[1e39, 0, 0, 0]]}, "x holds a number beyond FP32"),
     "half an array": (b"\x93NUMPY\x01", "no whole .npy file"),
+    "an array that promises too much": (
+        b"\x93NUMPY\x01\x00v\x00" + b"{'descr': '<f4', 'fortran_order': False, 'shape': (99999999999, 4), }".ljust(118),
+        "its size is not that of its shape",
+    ),
+    "an array of objects": (npy(numpy.array([[1, 2, 3, "a"]], object), pickled=True), "no whole .npy file"),
+    "an array of text": (npy(numpy.array([["a", "b", "c", "d"]])), "x takes numbers (FP32), not text"),
 }
 
 

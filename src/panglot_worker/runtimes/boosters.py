@@ -23,8 +23,8 @@ class Booster(ModelRuntime):
         name = file.inputs[0].name if file.inputs else INPUT
         self.inputs = [ModelTensor(name, self.datatype, [FREE, self._columns()])]
         self.outputs = [ModelTensor(OUTPUT, self.datatype, [FREE])]
-        found = self.run(probing.Trial().arrays(self.inputs, 1), (OUTPUT,))[OUTPUT]
-        self.outputs = [ModelTensor(OUTPUT, datatype_of(found.dtype), [FREE, *found.shape[1:]])]
+        given = self.run(probing.Trial().arrays(self.inputs, 1), (OUTPUT,))[OUTPUT]
+        self.outputs = [ModelTensor(OUTPUT, datatype_of(given.dtype), [FREE, *given.shape[1:]])]
 
     def _opened(self) -> Any:
         try:

@@ -46,8 +46,8 @@ class Estimator(ModelRuntime):
         except Exception as error:
             said = " ".join(("%s: %s" % (type(error).__name__, error)).split())[:300]
             raise self.file.error("it cannot be unpickled: %s" % said, "save it again by joblib.dump") from None
-        for one in told:
-            print("%s: %s" % (self.file.name, one.message), flush=True)
+        for warning in told:
+            print("%s: %s" % (self.file.name, warning.message), flush=True)
         return estimator
 
     def _input(self) -> ModelTensor:
@@ -62,12 +62,12 @@ class Estimator(ModelRuntime):
         )
 
     def _look_at_outputs(self) -> None:
-        trial = probing.found(self)
+        trial = probing.first_that_runs(self)
         if trial is None:
             return
-        found = self.run(trial.arrays(self.inputs, 1), self.methods)
+        given = self.run(trial.arrays(self.inputs, 1), self.methods)
         self.outputs = [ModelTensor(name, datatype_of(array.dtype), [FREE, *array.shape[1:]])
-                        for name, array in found.items()]  # fmt: skip
+                        for name, array in given.items()]  # fmt: skip
 
     def run(self, arrays: Arrays, wanted: Sequence[str]) -> Arrays:
         """The wanted outputs. Raises what the estimator raises."""
@@ -77,8 +77,8 @@ class Estimator(ModelRuntime):
         with warnings.catch_warnings():
             # That it was fitted with names for its columns: clients have only their order.
             warnings.simplefilter("ignore")
-            found = {name: getattr(self.estimator, name)(table) for name in wanted}
-        return {name: as_array(value, numpy) for name, value in found.items()}
+            given = {name: getattr(self.estimator, name)(table) for name in wanted}
+        return {name: as_array(value, numpy) for name, value in given.items()}
 
     def labels(self, output: str) -> List[str]:
         classes = getattr(self.estimator, "classes_", None)
@@ -90,7 +90,7 @@ def as_array(value: Any, numpy: Any) -> Any:
     """What a method returned as an array: also a sparse table, a data frame, or one array for each label."""
     if hasattr(value, "toarray"):
         value = value.toarray()
-    if isinstance(value, list) and value and all(hasattr(one, "shape") for one in value):
-        value = numpy.stack([numpy.asarray(one) for one in value], axis=1)
+    if isinstance(value, list) and value and all(hasattr(part, "shape") for part in value):
+        value = numpy.stack([numpy.asarray(part) for part in value], axis=1)
     value = numpy.asarray(value)
     return value.astype(object) if value.dtype.kind in "SU" else value

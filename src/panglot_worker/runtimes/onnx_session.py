@@ -34,9 +34,9 @@ class OnnxSession(ModelRuntime):
         self.invalid = self.runtime.capi.onnxruntime_pybind11_state.InvalidArgument
         self.session = self._load()
         self._labels: Dict[str, List[Any]] = {}
-        self.labelled = frozenset(one.name for one in self.session.get_outputs() if ZIPMAP.fullmatch(one.type))
-        self.inputs = [self._described(one) for one in self.session.get_inputs()]
-        self.outputs = [self._described(one) for one in self.session.get_outputs()]
+        self.labelled = frozenset(node.name for node in self.session.get_outputs() if ZIPMAP.fullmatch(node.type))
+        self.inputs = [self._described(node) for node in self.session.get_inputs()]
+        self.outputs = [self._described(node) for node in self.session.get_outputs()]
         self.options = self.runtime.RunOptions()
         shrunk = "cpu:0;gpu:0" if CUDA in self.session.get_providers() else "cpu:0"
         # What one large run took is given back; it would stay with this worker otherwise.
@@ -75,17 +75,17 @@ class OnnxSession(ModelRuntime):
         # Only one device is visible to this worker, whatever its number.
         return [(CUDA, {"device_id": 0}), CPU]
 
-    def _described(self, one: Any) -> ModelTensor:
-        tensor, sequence, zipmap = (form.fullmatch(one.type) for form in (TENSOR, SEQUENCE, ZIPMAP))
+    def _described(self, node: Any) -> ModelTensor:
+        tensor, sequence, zipmap = (form.fullmatch(node.type) for form in (TENSOR, SEQUENCE, ZIPMAP))
         if zipmap:
-            return ModelTensor(one.name, TYPES.get(zipmap[2], ""), [FREE, FREE])
-        found = tensor or sequence
-        if found is None or found[1] not in TYPES:
-            raise self.file.error("%s has the type %s, which cannot be sent" % (one.name, one.type),
+            return ModelTensor(node.name, TYPES.get(zipmap[2], ""), [FREE, FREE])
+        known = tensor or sequence
+        if known is None or known[1] not in TYPES:
+            raise self.file.error("%s has the type %s, which cannot be sent" % (node.name, node.type),
                                   "export the model with tensors")  # fmt: skip
         if sequence:
-            return ModelTensor(one.name, TYPES[found[1]], None, sequence=True)
-        return ModelTensor(one.name, TYPES[found[1]], _shape(one.shape))
+            return ModelTensor(node.name, TYPES[known[1]], None, sequence=True)
+        return ModelTensor(node.name, TYPES[known[1]], _shape(node.shape))
 
     # Running
 
@@ -116,18 +116,18 @@ class OnnxSession(ModelRuntime):
 
     @property
     def _has_bfloat16(self) -> bool:
-        return any(one.datatype == "BF16" for one in (*self.inputs, *self.outputs))
+        return any(node.datatype == "BF16" for node in (*self.inputs, *self.outputs))
 
     def _run_bfloat16(self, arrays: Arrays, wanted: Sequence[str]) -> Arrays:
         """A run by onnxruntime's own values: numpy has no such type, and onnxruntime gives none of it to numpy."""
         make = self.runtime.OrtValue
         values = {}
-        for one in self.inputs:
-            array = arrays[one.name]
-            if one.datatype == "BF16":
-                values[one.name] = make.ortvalue_from_numpy_with_onnx_type(upper_halves(array), BFLOAT16)
+        for node in self.inputs:
+            array = arrays[node.name]
+            if node.datatype == "BF16":
+                values[node.name] = make.ortvalue_from_numpy_with_onnx_type(upper_halves(array), BFLOAT16)
             else:
-                values[one.name] = make.ortvalue_from_numpy(array)
+                values[node.name] = make.ortvalue_from_numpy(array)
         outputs = self.session.run_with_ort_values(list(wanted), values, self.options)
         return {name: _from_value(value) for name, value in zip(wanted, outputs)}
 

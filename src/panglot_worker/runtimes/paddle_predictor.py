@@ -31,8 +31,8 @@ class PaddlePredictor(ModelRuntime):
         program, new = self._program()
         self.predictor = self._loaded(program)
         self.inputs = [
-            ModelTensor(one.name, self._datatype(one), [int(size) for size in one.shape])
-            for one in paddle_files.inputs(program, new)
+            ModelTensor(spec.name, self._datatype(spec), [int(size) for size in spec.shape])
+            for spec in paddle_files.inputs(program, new)
         ]
         self.outputs = [ModelTensor(name, "FP32", None) for name in self.predictor.get_output_names()]
         self._look_at_outputs()
@@ -58,30 +58,30 @@ class PaddlePredictor(ModelRuntime):
             said = lines[-1][:300] if lines else type(error).__name__
             raise self.file.error("paddle cannot load it: %s" % said, "export it again by paddle.jit.save") from None
 
-    def _datatype(self, one: paddle_program.Input) -> str:
-        if one.dtype not in DATATYPES:
-            raise self.file.error("its input %s has the type %s, which cannot be sent" % (one.name, one.dtype))
-        return DATATYPES[one.dtype]
+    def _datatype(self, spec: paddle_program.Input) -> str:
+        if spec.dtype not in DATATYPES:
+            raise self.file.error("its input %s has the type %s, which cannot be sent" % (spec.name, spec.dtype))
+        return DATATYPES[spec.dtype]
 
     def _look_at_outputs(self) -> None:
         """Run made-up inputs once: only a result says what the outputs are."""
-        trial = probing.found(self)
+        trial = probing.first_that_runs(self)
         if trial is None:
             return
-        found = self.run(trial.arrays(self.inputs, 1), [one.name for one in self.outputs])
-        free = all(one.shape and one.shape[0] == FREE for one in self.inputs)
+        given = self.run(trial.arrays(self.inputs, 1), [spec.name for spec in self.outputs])
+        free = all(spec.shape and spec.shape[0] == FREE for spec in self.inputs)
         self.outputs = [
             ModelTensor(name, datatype_of(array.dtype), [FREE, *array.shape[1:]] if free else list(array.shape))
-            for name, array in found.items()
+            for name, array in given.items()
         ]
 
     def run(self, arrays: Arrays, wanted: Sequence[str]) -> Arrays:
         """The wanted outputs. Raises what Paddle raises."""
         import numpy
 
-        for one in self.inputs:
-            handle = self.predictor.get_input_handle(one.name)
-            array = numpy.ascontiguousarray(arrays[one.name], NUMPY[one.datatype])
+        for spec in self.inputs:
+            handle = self.predictor.get_input_handle(spec.name)
+            array = numpy.ascontiguousarray(arrays[spec.name], NUMPY[spec.datatype])
             handle.reshape(list(array.shape))
             handle.copy_from_cpu(array)
         self.predictor.run()

@@ -23,22 +23,22 @@ class Trial(NamedTuple):
         import numpy
 
         numbers = numpy.random.RandomState(seed)
-        return {one.name: self._array(one, rows, numbers) for one in inputs}
+        return {spec.name: self._array(spec, rows, numbers) for spec in inputs}
 
-    def _array(self, one: ModelTensor, rows: int, numbers: Any) -> Any:
+    def _array(self, spec: ModelTensor, rows: int, numbers: Any) -> Any:
         import numpy
 
-        shape = tuple(self._size(size, at, rows) for at, size in enumerate(one.shape or ()))
-        if one.datatype == "BYTES":
+        shape = tuple(self._size(size, at, rows) for at, size in enumerate(spec.shape or ()))
+        if spec.datatype == "BYTES":
             texts = numbers.randint(0, self.highest + 1, shape)
             return numpy.array(texts).astype(str).astype(object)
-        if one.datatype == "BOOL":
+        if spec.datatype == "BOOL":
             return numbers.randint(0, 2, shape).astype(bool)
-        if one.datatype == "UINT8":
+        if spec.datatype == "UINT8":
             return numbers.randint(0, 256, shape).astype("uint8")
-        if "INT" in one.datatype:
-            return numpy.array(numbers.randint(0, self.highest + 1, shape)).astype(NUMPY[one.datatype])
-        return numpy.array(numbers.standard_normal(shape)).astype(NUMPY[one.datatype])
+        if "INT" in spec.datatype:
+            return numpy.array(numbers.randint(0, self.highest + 1, shape)).astype(NUMPY[spec.datatype])
+        return numpy.array(numbers.standard_normal(shape)).astype(NUMPY[spec.datatype])
 
     def _size(self, size: int, axis: int, rows: int) -> int:
         if size != FREE:
@@ -47,16 +47,16 @@ class Trial(NamedTuple):
 
 
 def can_be_made(inputs: List[ModelTensor]) -> bool:
-    return all(one.shape is not None and one.datatype in NUMPY and not one.sequence for one in inputs)
+    return all(spec.shape is not None and spec.datatype in NUMPY and not spec.sequence for spec in inputs)
 
 
-def found(model: ModelRuntime) -> Optional[Trial]:
+def first_that_runs(model: ModelRuntime) -> Optional[Trial]:
     """The first way to make up inputs that the model runs with; None where there is none."""
     if not can_be_made(model.inputs):
         return None
-    free = any(size == FREE for one in model.inputs for size in (one.shape or ())[1:])
-    whole = any("INT" in one.datatype or one.datatype == "BYTES" for one in model.inputs)
-    names = [one.name for one in model.outputs]
+    free = any(size == FREE for spec in model.inputs for size in (spec.shape or ())[1:])
+    whole = any("INT" in spec.datatype or spec.datatype == "BYTES" for spec in model.inputs)
+    names = [spec.name for spec in model.outputs]
     for size in SIZES if free else SIZES[:1]:
         for highest in HIGHEST if whole else HIGHEST[:1]:
             trial = Trial(size, highest)

@@ -7,7 +7,7 @@ an answer that depends on its neighbours.
 from __future__ import annotations
 
 import time
-from typing import Any, Callable, List, NamedTuple, Optional
+from typing import Any, Callable, NamedTuple, Optional
 
 from panglot_worker.errors import described
 from panglot_worker.runtimes import probing
@@ -54,15 +54,15 @@ def verdict(model: ModelRuntime, most: int, example: Optional[Arrays] = None) ->
 
 def _cannot(model: ModelRuntime) -> str:
     """What the model says of itself that leaves nothing to prove; empty where there is something."""
-    for one in model.inputs:
-        if one.sequence:
-            return "its input %s is a sequence" % one.name
-        if one.shape is None:
-            return "the shape of its input %s is not known" % one.name
-        if not one.shape:
-            return "its input %s is a single value" % one.name
-        if one.shape[0] != FREE:
-            return "the first dimension of its input %s is fixed, %d" % (one.name, one.shape[0])
+    for spec in model.inputs:
+        if spec.sequence:
+            return "its input %s is a sequence" % spec.name
+        if spec.shape is None:
+            return "the shape of its input %s is not known" % spec.name
+        if not spec.shape:
+            return "its input %s is a single value" % spec.name
+        if spec.shape[0] != FREE:
+            return "the first dimension of its input %s is fixed, %d" % (spec.name, spec.shape[0])
     return "" if model.inputs else "it has no inputs"
 
 
@@ -79,10 +79,10 @@ def _made_rows(model: ModelRuntime, example: Optional[Arrays]) -> Optional[Array
     if not probing.can_be_made(model.inputs):
         return None
     if example:
-        shaped = [one._replace(shape=[FREE, *example[one.name].shape[1:]]) for one in model.inputs]
+        shaped = [spec._replace(shape=[FREE, *example[spec.name].shape[1:]]) for spec in model.inputs]
         rows = probing.Trial().arrays(shaped, ROWS)
     else:
-        trial = probing.found(model)
+        trial = probing.first_that_runs(model)
         if trial is None:
             return None
         rows = trial.arrays(model.inputs, ROWS)
@@ -100,48 +100,52 @@ def _are_distinct(rows: Arrays) -> bool:
 
 def differences(model: ModelRuntime, rows: Arrays) -> str:
     """How rows together are answered otherwise than alone; empty where they are not. Raises what the model raises."""
-    names = tuple(one.name for one in model.outputs)
+    names = tuple(spec.name for spec in model.outputs)
     count = len(next(iter(rows.values())))
     single = [Feed({name: array[at : at + 1] for name, array in rows.items()}, names) for at in range(count)]
+    started = time.perf_counter()
     alone = [model.run(feed.arrays, names) for feed in single]
-    again = model.run(single[0].arrays, names)
-    for name in names:
-        if not same(again[name], alone[0][name], tolerance(model, name, alone[0][name])):
-            return "it answers the same row differently from run to run (%s)" % name
-    for order in (list(range(count)), [at % count for at in range(SLICE - 1, -1, -1)]):
+    many = SLICE if time.perf_counter() - started < SLOW * count else FEW
+    if not _are_alike(model, model.run(single[0].arrays, names), alone[0]):
+        return "it answers the same row differently from run to run"
+    for order in (list(range(count)), [at % count for at in range(many - 1, -1, -1)]):
         try:
             together = run_together(model, [single[at] for at in order], len(order))
         except NotByRows as error:
             return str(error)
-        for at, answer in zip(order, together):
-            for name in names:
-                if not same(answer[name], alone[at][name], tolerance(model, name, alone[at][name])):
-                    return "rows together are answered otherwise than alone (%s)" % name
+        if not all(_are_alike(model, answer, alone[at]) for at, answer in zip(order, together)):
+            return "rows together are answered otherwise than alone"
     return ""
+
+
+def _are_alike(model: ModelRuntime, answer: Arrays, expected: Arrays) -> bool:
+    return all(same(answer[name], value, tolerance(model, name, value)) for name, value in expected.items())
 
 
 def tolerance(model: ModelRuntime, name: str, array: Any) -> float:
     """How far two answers of an output may be apart; 0: not at all."""
-    if any(one.name == name and one.datatype == "BF16" for one in model.outputs):
+    if any(spec.name == name and spec.datatype == "BF16" for spec in model.outputs):
         return OF_BF16
     return TOLERANCES.get(str(getattr(array, "dtype", "")), 0.0)
 
 
-def same(one: Any, other: Any, within: float) -> bool:
+def same(left: Any, right: Any, within: float) -> bool:
     """Whether two outputs are alike, up to a part of the largest value."""
     import numpy
 
-    if type(one) is list or type(other) is list:
+    if type(left) is list or type(right) is list:
         return (
-            type(one) is type(other) and len(one) == len(other) and all(same(*two, within) for two in zip(one, other))
+            type(left) is type(right)
+            and len(left) == len(right)
+            and all(same(*two, within) for two in zip(left, right))
         )
-    if one.shape != other.shape or one.dtype != other.dtype:
+    if left.shape != right.shape or left.dtype != right.dtype:
         return False
     if not within:
-        return bool((one == other).all())
-    finite = other[numpy.isfinite(other)]
+        return bool((left == right).all())
+    finite = right[numpy.isfinite(right)]
     largest = float(numpy.abs(finite).max()) if finite.size else 0.0
-    return bool(numpy.allclose(one, other, rtol=within, atol=within * largest, equal_nan=True))
+    return bool(numpy.allclose(left, right, rtol=within, atol=within * largest, equal_nan=True))
 
 
 # The measurement
@@ -149,7 +153,7 @@ def same(one: Any, other: Any, within: float) -> bool:
 
 def _measured(model: ModelRuntime, rows: Arrays, most: int) -> RowVerdict:
     """What a row costs alone and among many, and what follows from it."""
-    names = tuple(one.name for one in model.outputs)
+    names = tuple(spec.name for spec in model.outputs)
     single = {name: array[:1] for name, array in rows.items()}
     alone = _seconds(lambda: model.run(single, names), 7)
     count = max(2, min(most, SLICE) if alone < SLOW else FEW)
@@ -170,13 +174,13 @@ def _repeated(rows: Arrays, count: int) -> Arrays:
 
 
 def _seconds(call: Callable[[], Any], times: int) -> float:
-    """The median time of a call."""
-    taken: List[float] = []
+    """The shortest time of a call: whatever else the machine does only makes it longer."""
+    shortest = float("inf")
     for _ in range(times):
         started = time.perf_counter()
         call()
-        taken.append(time.perf_counter() - started)
-    return sorted(taken)[times // 2]
+        shortest = min(shortest, time.perf_counter() - started)
+    return shortest
 
 
 def _shown(seconds: float) -> str:

@@ -63,10 +63,10 @@ def run_rows(model: ModelRuntime, feed: Feed, most: int) -> Arrays:
 
     rows = feed.rows
     if rows == 0:
-        one = {name: numpy.zeros((1, *array.shape[1:]), array.dtype) for name, array in feed.arrays.items()}
-        for name, array in one.items():
-            one[name] = array if array.dtype.kind != "O" else numpy.full(array.shape, "", object)
-        return {name: array[:0] for name, array in model.run(one, feed.wanted).items()}
+        blank = {name: numpy.zeros((1, *array.shape[1:]), array.dtype) for name, array in feed.arrays.items()}
+        for name, array in blank.items():
+            blank[name] = array if array.dtype.kind != "O" else numpy.full(array.shape, "", object)
+        return {name: array[:0] for name, array in model.run(blank, feed.wanted).items()}
     pieces = [
         _checked(model.run(_piece(feed.arrays, start, most), feed.wanted), min(most, rows - start))
         for start in range(0, rows, most)

@@ -25,8 +25,8 @@ class SignatureOfSavedModel(ModelRuntime):
         # A signature alone does not keep the variables of its model alive.
         self.loaded = self._loaded()
         self.signature = self._signature()
-        self.inputs = [self._described(name, one) for name, one in self._specs().items()]
-        self.outputs = [self._described(name, one) for name, one in self.signature.structured_outputs.items()]
+        self.inputs = [self._described(name, spec) for name, spec in self._specs().items()]
+        self.outputs = [self._described(name, spec) for name, spec in self.signature.structured_outputs.items()]
 
     def _loaded(self) -> Any:
         try:
@@ -46,13 +46,13 @@ class SignatureOfSavedModel(ModelRuntime):
     def _specs(self) -> Any:
         return self.signature.structured_input_signature[1]
 
-    def _described(self, name: str, one: Any) -> ModelTensor:
-        datatype = "BF16" if one.dtype.name == "bfloat16" else "BYTES" if one.dtype.name == "string" else ""
-        datatype = datatype or datatype_of(self._numpy_type(one.dtype))
+    def _described(self, name: str, spec: Any) -> ModelTensor:
+        datatype = "BF16" if spec.dtype.name == "bfloat16" else "BYTES" if spec.dtype.name == "string" else ""
+        datatype = datatype or datatype_of(self._numpy_type(spec.dtype))
         if not datatype:
-            raise self.file.error("%s has the type %s, which cannot be sent" % (name, one.dtype.name))
-        rank = one.shape.rank
-        shape = None if rank is None else [FREE if size is None else int(size) for size in one.shape]
+            raise self.file.error("%s has the type %s, which cannot be sent" % (name, spec.dtype.name))
+        rank = spec.shape.rank
+        shape = None if rank is None else [FREE if size is None else int(size) for size in spec.shape]
         return ModelTensor(name, datatype, shape)
 
     @staticmethod
@@ -75,8 +75,8 @@ def _plain(array: Any) -> Any:
 
     array = numpy.asarray(array)
     if array.dtype.kind == "O":
-        texts = [one.decode("utf-8", "replace") if isinstance(one, bytes) else one for one in array.ravel()]
-        found: Any = numpy.empty(len(texts), object)
-        found[:] = texts
-        return found.reshape(array.shape)
+        texts = [spec.decode("utf-8", "replace") if isinstance(spec, bytes) else spec for spec in array.ravel()]
+        plain_texts: Any = numpy.empty(len(texts), object)
+        plain_texts[:] = texts
+        return plain_texts.reshape(array.shape)
     return array.astype("float32") if array.dtype.kind == "V" or array.dtype.name == "bfloat16" else array

@@ -28,15 +28,15 @@ class TorchModule(ModelRuntime):
     def run(self, arrays: Arrays, wanted: Sequence[str]) -> Arrays:
         """The wanted outputs. Raises what torch raises."""
         with self.torch.inference_mode():
-            found = self.called([self._tensor(one, arrays[one.name]) for one in self.inputs])
-            outputs = named(found)
+            result = self.called([self._tensor(spec, arrays[spec.name]) for spec in self.inputs])
+            outputs = named(result)
             return {name: self._array(outputs[name]) for name in wanted or outputs}
 
-    def _tensor(self, one: ModelTensor, array: Any) -> Any:
+    def _tensor(self, spec: ModelTensor, array: Any) -> Any:
         if not array.flags.writeable or not array.flags.c_contiguous:
             array = array.copy()
         tensor = self.torch.from_numpy(array).to(self.device)
-        return tensor.bfloat16() if one.datatype == "BF16" else tensor
+        return tensor.bfloat16() if spec.datatype == "BF16" else tensor
 
     def _array(self, tensor: Any) -> Any:
         tensor = tensor.detach().cpu()
@@ -44,7 +44,7 @@ class TorchModule(ModelRuntime):
 
     def look_at_outputs(self) -> None:
         """Run made-up inputs once: only a result says what the outputs are. Raises ScriptError where that fails."""
-        trial = probing.found(self)
+        trial = probing.first_that_runs(self)
         if trial is None:
             return
         self.outputs = [
@@ -55,18 +55,18 @@ class TorchModule(ModelRuntime):
     def _datatype(self, name: str, trial: probing.Trial) -> str:
         arrays = trial.arrays(self.inputs, 1)
         with self.torch.inference_mode():
-            found = named(self.called([self._tensor(one, arrays[one.name]) for one in self.inputs]))[name]
-        return "BF16" if found.dtype is self.torch.bfloat16 else datatype_of(self._array(found).dtype)
+            result = named(self.called([self._tensor(spec, arrays[spec.name]) for spec in self.inputs]))[name]
+        return "BF16" if result.dtype is self.torch.bfloat16 else datatype_of(self._array(result).dtype)
 
 
-def named(found: Any) -> Dict[str, Any]:
+def named(result: Any) -> Dict[str, Any]:
     """What a module returned, by name: a dict's keys, or output, or output_0 and so on."""
-    if isinstance(found, dict):
-        return {str(name): value for name, value in found.items()}
-    if isinstance(found, (list, tuple)):
-        fields = getattr(found, "_fields", None)
-        return {fields[at] if fields else "output_%d" % at: value for at, value in enumerate(found)}
-    return {"output": found}
+    if isinstance(result, dict):
+        return {str(name): value for name, value in result.items()}
+    if isinstance(result, (list, tuple)):
+        fields = getattr(result, "_fields", None)
+        return {fields[at] if fields else "output_%d" % at: value for at, value in enumerate(result)}
+    return {"output": result}
 
 
 def torch_datatype(dtype: Any) -> str:
@@ -77,5 +77,5 @@ def torch_datatype(dtype: Any) -> str:
 
 def _shape(inputs: List[ModelTensor], shape: Sequence[int]) -> List[int]:
     """The shape of an output whose first dimension follows the inputs' where that is free."""
-    free = bool(shape) and all(one.shape and one.shape[0] == FREE for one in inputs)
+    free = bool(shape) and all(spec.shape and spec.shape[0] == FREE for spec in inputs)
     return [FREE, *shape[1:]] if free else list(shape)

@@ -34,27 +34,27 @@ def read(config: Path | None, kind: str, model: Path) -> list[dict[str, Any]]:
     inputs: Any = file.table.get(TABLE, []) if file is not None else []
     if file is not None:
         _check(file, inputs)
-    if kind == "torchscript" and not (inputs and all("shape" in one and "datatype" in one for one in inputs)):
+    if kind == "torchscript" and not (inputs and all("shape" in entry and "datatype" in entry for entry in inputs)):
         raise StartError(
             "a TorchScript file does not say what it takes",
             file=str(model),
             fix=f"declare each input in a panglot.toml beside it: {EXAMPLE}",
         )
-    return [dict(one) for one in inputs]
+    return [dict(entry) for entry in inputs]
 
 
 def _check(file: TomlFile, inputs: Any) -> None:
-    if not isinstance(inputs, list) or not all(isinstance(one, dict) for one in inputs):
+    if not isinstance(inputs, list) or not all(isinstance(entry, dict) for entry in inputs):
         raise file.error("inputs is a list of tables", TABLE, fix=EXAMPLE)
-    for one in inputs:
-        for key, value in one.items():
+    for entry in inputs:
+        for key, value in entry.items():
             if key not in KEYS:
                 raise file.error(f"unknown key '{key}' in [[inputs]]", TABLE, fix=suggestion(key, KEYS))
             if not _fits(key, value):
                 raise file.error(f"{key} in [[inputs]] must be {KEYS[key]}", TABLE)
-        if "name" not in one:
+        if "name" not in entry:
             raise file.error("an input in [[inputs]] has no name", TABLE, fix=EXAMPLE)
-    names = [one["name"] for one in inputs]
+    names = [entry["name"] for entry in inputs]
     if len(set(names)) < len(names):
         raise file.error("two inputs in [[inputs]] have the same name", TABLE)
 
@@ -63,7 +63,7 @@ def _fits(key: str, value: Any) -> bool:
     if key == "shape":
         return isinstance(value, list) and all(type(size) is int and size >= -1 for size in value)
     if key in ("mean", "std"):
-        numbers = isinstance(value, list) and all(type(one) in (int, float) for one in value)
+        numbers = isinstance(value, list) and all(type(entry) in (int, float) for entry in value)
         return numbers and (key == "mean" or all(value))
     if key == "picture":
         return isinstance(value, bool)

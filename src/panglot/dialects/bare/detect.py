@@ -32,26 +32,26 @@ PICKLED = "loading a pickle runs whatever code is in it: serve only files whose 
 
 def detect(path: Path) -> Package | None:
     """The package, None when it is none of ours, StartError when it is ours but cannot work."""
-    found = files.of_file(path) if path.is_file() else _only(path)
-    if found is None:
+    model = files.of_file(path) if path.is_file() else _only(path)
+    if model is None:
         return None
-    if found.kind not in ("savedmodel", "paddle"):
-        files.check(found.path, found.kind)
-    folder = found.path if found.kind == "savedmodel" else found.path.parent
+    if model.kind not in ("savedmodel", "paddle"):
+        files.check(model.path, model.kind)
+    folder = model.path if model.kind == "savedmodel" else model.path.parent
     config = config_beside(folder / "model")
-    kind, library = KINDS[found.kind]
-    inputs = declared.read(config, found.kind, found.path)
+    kind, library = KINDS[model.kind]
+    inputs = declared.read(config, model.kind, model.path)
     return Package(
-        name=_name(path, found),
+        name=_name(path, model),
         folder=folder,
-        script=found.path,
+        script=model.path,
         dialect="bare",
         entry=f"the model, run by {library}",
-        reasons=(f"{found.path.name} is a model file ({kind})", "no script: it is served as it is"),
-        problems=(f"{found.path.name}: {PICKLED}",) if found.kind == "sklearn" else (),
+        reasons=(f"{model.path.name} is a model file ({kind})", "no script: it is served as it is"),
+        problems=(f"{model.path.name}: {PICKLED}",) if model.kind == "sklearn" else (),
         config=config,
-        options={"kind": found.kind, "parameters": str(found.parameters or ""), "inputs": inputs},
-        facts={"format": (kind,), "runs with": (library,), "declared input": [_shown(one) for one in inputs]},
+        options={"kind": model.kind, "parameters": str(model.parameters or ""), "inputs": inputs},
+        facts={"format": (kind,), "runs with": (library,), "declared input": [_shown(model) for model in inputs]},
     )
 
 
@@ -61,7 +61,7 @@ def _only(folder: Path) -> files.Found | None:
     if not models or any(_is_script(script) for script in sorted(folder.glob("*.py"))):
         return None
     if len(models) > 1:
-        names = ", ".join(one.path.name for one in models[:-1]) + " and " + models[-1].path.name
+        names = ", ".join(model.path.name for model in models[:-1]) + " and " + models[-1].path.name
         fix = f"name one: panglot serve {near(str(models[0].path))}"
         raise StartError(f"{names} could each be the model", file=str(folder), fix=fix)
     return models[0]
@@ -79,13 +79,13 @@ def _is_script(script: Path) -> bool:
     return any(name in classes or name in functions(tree.body) or name in bound_elsewhere(tree) for name in ENTRIES)
 
 
-def _name(path: Path, found: files.Found) -> str:
+def _name(path: Path, model: files.Found) -> str:
     """What the package is called: the folder a user points at, or the file without its ending."""
-    if path.is_dir() or found.kind == "savedmodel":
-        folder = found.path if found.kind == "savedmodel" else path
+    if path.is_dir() or model.kind == "savedmodel":
+        folder = model.path if model.kind == "savedmodel" else path
         return folder.parent.name if folder.name.isdigit() and folder.parent.name else folder.name
-    return found.path.stem
+    return model.path.stem
 
 
-def _shown(one: dict[str, object]) -> str:
-    return ", ".join(f"{key} {value}" for key, value in one.items())
+def _shown(model: dict[str, object]) -> str:
+    return ", ".join(f"{key} {value}" for key, value in model.items())

@@ -61,11 +61,11 @@ def in_folder(folder: Path) -> list[Found]:
     if any((folder / name).is_file() for name in SAVED_MODEL):
         return [Found(folder, "savedmodel")]
     programs = {path.with_suffix("") for path in folder.glob(f"*{PARAMETERS}")}
-    found = [one for stem in sorted(programs) if (one := _paddle(stem.with_suffix(PARAMETERS))) is not None]
+    models = [model for stem in sorted(programs) if (model := _paddle(stem.with_suffix(PARAMETERS))) is not None]
     for path in sorted(folder.iterdir()):
         if path.is_file() and path.with_suffix("") not in programs and kind_of(path):
-            found.append(Found(path, kind_of(path)))
-    return found
+            models.append(Found(path, kind_of(path)))
+    return models
 
 
 def kind_of(path: Path) -> str:

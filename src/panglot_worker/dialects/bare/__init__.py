@@ -35,19 +35,21 @@ class Bare(Dialect):
         """Open the model. Raises ScriptError, one line with a fix."""
         options = self.package.options
         progress("loading " + os.path.basename(self.package.script))
-        declared = {one["name"]: one for one in options.get("inputs", ())}
+        declared = {spec["name"]: spec for spec in options.get("inputs", ())}
         self.model = open_model(options["kind"], self._file(declared))
-        unknown = sorted(set(declared) - {one.name for one in self.model.inputs})
+        unknown = sorted(set(declared) - {spec.name for spec in self.model.inputs})
         if unknown:
-            names = ", ".join(one.name for one in self.model.inputs)
+            names = ", ".join(spec.name for spec in self.model.inputs)
             raise self.model.file.error("panglot.toml declares the input %s; the model has %s" % (unknown[0], names))
-        pictures = {one.name: picture_input(one, declared.get(one.name, {})) for one in self.model.inputs}
-        found: Dict[str, PictureInput] = {name: one for name, one in pictures.items() if one is not None}
-        self.reader = InputReader(self.model.inputs, found, self.model.any_name, self.limits)
+        pictures = {spec.name: picture_input(spec, declared.get(spec.name, {})) for spec in self.model.inputs}
+        taken: Dict[str, PictureInput] = {name: picture for name, picture in pictures.items() if picture is not None}
+        self.reader = InputReader(self.model.inputs, taken, self.model.any_name, self.limits)
         return Stages(decode=self.decode, infer=self.infer, encode=self.encode)
 
     def _file(self, declared: Dict[str, Any]) -> ModelFile:
-        inputs = [DeclaredInput(one["name"], one.get("datatype", ""), one.get("shape")) for one in declared.values()]
+        inputs = [
+            DeclaredInput(spec["name"], spec.get("datatype", ""), spec.get("shape")) for spec in declared.values()
+        ]
         device = os.environ.get("PANGLOT_DEVICE", "")
         threads = int(os.environ.get("OMP_NUM_THREADS", "1") or 1)
         return ModelFile(self.package.script, device, threads, inputs, self.package.options.get("parameters", ""))
@@ -60,14 +62,14 @@ class Bare(Dialect):
         example = self._example()
         if example is not None:
             self.infer(Feed(example, self._outputs()))
-        found = proving.verdict(self.model, int(self.package.settings["max_batch"]), example)
-        self.sliced = found.sliced
+        verdict = proving.verdict(self.model, int(self.package.settings["max_batch"]), example)
+        self.sliced = verdict.sliced
         if self.package.worker == 0:
-            self.note("requests share runs of up to %d rows: %s" % (found.rows, found.why) if found.rows
-                      else "requests share no runs: %s" % found.why)  # fmt: skip
-        if not found.rows:
+            self.note("requests share runs of up to %d rows: %s" % (verdict.rows, verdict.why) if verdict.rows
+                      else "requests share no runs: %s" % verdict.why)  # fmt: skip
+        if not verdict.rows:
             return stages
-        self.max_batch = found.rows
+        self.max_batch = verdict.rows
         return stages._replace(infer_batch=self.infer_batch)
 
     def _example(self) -> Optional[Arrays]:
@@ -79,7 +81,7 @@ class Bare(Dialect):
         return self.reader.from_fields(fields)
 
     def _outputs(self) -> Any:
-        return tuple(one.name for one in self.model.outputs)
+        return tuple(spec.name for spec in self.model.outputs)
 
     # The stages
 

@@ -25,7 +25,7 @@ def describe(model: ModelRuntime, pictures: Dict[str, PictureInput], folder: str
         "stages": [],
         "summary": _summary(model),
         "request_schema": _request(model, pictures),
-        "response_schema": _object({one.name: _schema(one) for one in model.outputs}),
+        "response_schema": _object({spec.name: _schema(spec) for spec in model.outputs}),
         "example": _example(model, pictures, folder),
         "streams": False,
         "bytes": _bytes(model),
@@ -33,19 +33,19 @@ def describe(model: ModelRuntime, pictures: Dict[str, PictureInput], folder: str
 
 
 def _summary(model: ModelRuntime) -> str:
-    takes = ", ".join("%s %s %s" % (one.name, one.datatype, shown(one.shape)) for one in model.inputs)
-    gives = ", ".join(_output(model, one) for one in model.outputs)
+    takes = ", ".join("%s %s %s" % (spec.name, spec.datatype, shown(spec.shape)) for spec in model.inputs)
+    gives = ", ".join(_output(model, spec) for spec in model.outputs)
     return "The model in %s. It takes %s and gives %s." % (model.file.name, takes or "nothing", gives or "nothing")
 
 
-def _output(model: ModelRuntime, one: ModelTensor) -> str:
-    labels = model.labels(one.name)
+def _output(model: ModelRuntime, spec: ModelTensor) -> str:
+    labels = model.labels(spec.name)
     columns = " (columns: %s)" % ", ".join(labels[:100]) if labels else ""
-    return "%s %s %s%s" % (one.name, one.datatype, shown(one.shape), columns)
+    return "%s %s %s%s" % (spec.name, spec.datatype, shown(spec.shape), columns)
 
 
 def _request(model: ModelRuntime, pictures: Dict[str, PictureInput]) -> Dict[str, Any]:
-    named = _object({one.name: _schema(one) for one in model.inputs})
+    named = _object({spec.name: _schema(spec) for spec in model.inputs})
     if len(model.inputs) != 1:
         return named
     only = model.inputs[0]
@@ -57,17 +57,17 @@ def _object(properties: Dict[str, Any]) -> Dict[str, Any]:
     return {"type": "object", "properties": properties, "required": list(properties)}
 
 
-def _schema(one: ModelTensor) -> Dict[str, Any]:
+def _schema(spec: ModelTensor) -> Dict[str, Any]:
     """Nested arrays, as deep as the shape says."""
-    kind = {"BOOL": "boolean", "BYTES": "string"}.get(one.datatype, "integer" if "INT" in one.datatype else "number")
+    kind = {"BOOL": "boolean", "BYTES": "string"}.get(spec.datatype, "integer" if "INT" in spec.datatype else "number")
     schema: Dict[str, Any] = {"type": kind}
-    if one.shape is None or one.sequence:
-        return {"description": "%s of %s" % ("arrays" if one.sequence else "an array of any shape", one.datatype)}
-    for size in reversed(one.shape):
+    if spec.shape is None or spec.sequence:
+        return {"description": "%s of %s" % ("arrays" if spec.sequence else "an array of any shape", spec.datatype)}
+    for size in reversed(spec.shape):
         schema = {"type": "array", "items": schema}
         if size != FREE:
             schema.update(minItems=size, maxItems=size)
-    return {**schema, "description": "%s %s" % (one.datatype, shown(one.shape))}
+    return {**schema, "description": "%s %s" % (spec.datatype, shown(spec.shape))}
 
 
 def _bytes(model: ModelRuntime) -> int:
@@ -94,7 +94,7 @@ def _example(model: ModelRuntime, pictures: Dict[str, PictureInput], folder: str
         name = _picture_in(folder)
         if name:
             return {"kind": "file", "type": mimetypes.guess_type(name)[0], "name": name}
-    trial = probing.found(model)
+    trial = probing.first_that_runs(model)
     if trial is None:
         return None
     arrays = trial.arrays(model.inputs, 1)

@@ -46,13 +46,13 @@ class PictureInput(NamedTuple):
         )
         if size != image.size:
             image = image.resize(size)
-        found = numpy.asarray(image).reshape(size[1], size[0], self.layout.colours)
+        pixels = numpy.asarray(image).reshape(size[1], size[0], self.layout.colours)
         if self.bgr:
-            found = found[:, :, ::-1]
+            pixels = pixels[:, :, ::-1]
         if self.tensor.datatype != "UINT8":
-            found = (found * self.scale - self._per_colour(self.mean, 0)) / self._per_colour(self.std, 1)
-        found = numpy.ascontiguousarray(found.transpose(2, 0, 1) if self.layout.first else found)
-        return (found[None] if self.layout.rows else found).astype(NUMPY[self.tensor.datatype])
+            pixels = (pixels * self.scale - self._per_colour(self.mean, 0)) / self._per_colour(self.std, 1)
+        pixels = numpy.ascontiguousarray(pixels.transpose(2, 0, 1) if self.layout.first else pixels)
+        return (pixels[None] if self.layout.rows else pixels).astype(NUMPY[self.tensor.datatype])
 
     @staticmethod
     def _per_colour(values: List[float], otherwise: float) -> Any:
@@ -79,21 +79,21 @@ def is_picture(content: Any) -> bool:
     return bytes(content[:4]).startswith(STARTS) or bytes(content[:3]) == STARTS[0]
 
 
-def picture_input(one: ModelTensor, declared: Dict[str, Any]) -> Optional[PictureInput]:
+def picture_input(spec: ModelTensor, declared: Dict[str, Any]) -> Optional[PictureInput]:
     """The input as one for pictures; None where it is none, or Pillow is not there."""
-    layout = _layout(one) if declared.get("picture", True) else None
+    layout = _layout(spec) if declared.get("picture", True) else None
     if layout is None or not _has_pillow():
         return None
     colours = declared.get("colours", "")
-    scale = declared.get("scale", 1.0 if one.datatype == "UINT8" else 1 / 255)
-    return PictureInput(one, layout, scale, declared.get("mean", []), declared.get("std", []), colours == "bgr")
+    scale = declared.get("scale", 1.0 if spec.datatype == "UINT8" else 1 / 255)
+    return PictureInput(spec, layout, scale, declared.get("mean", []), declared.get("std", []), colours == "bgr")
 
 
-def _layout(one: ModelTensor) -> Optional[Layout]:
+def _layout(spec: ModelTensor) -> Optional[Layout]:
     """Height and width beside one or three colours, in front or behind; None for another shape."""
-    if one.datatype not in ("UINT8", "FP16", "BF16", "FP32", "FP64") or one.sequence:
+    if spec.datatype not in ("UINT8", "FP16", "BF16", "FP32", "FP64") or spec.sequence:
         return None
-    shape = list(one.shape or ())
+    shape = list(spec.shape or ())
     rows = len(shape) == 4 and shape[0] in (FREE, 1)
     sides = shape[1:] if rows else shape
     if len(sides) != 3:

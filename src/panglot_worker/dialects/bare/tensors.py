@@ -28,10 +28,10 @@ class TensorTaker(NamedTuple):
 
     def stages(self, rows: bool) -> TensorStages:
         """What the door needs; `rows`: whether requests share runs."""
-        given = [_spec(one) for one in self.model.outputs]
+        given = [_spec(spec) for spec in self.model.outputs]
         labels = [TensorSpec(name + LABELS, "BYTES", (FREE,)) for name in sorted(self.model.labelled)]
         return TensorStages(
-            self.decode, self.encode, [_spec(one) for one in self.model.inputs], [*given, *labels],
+            self.decode, self.encode, [_spec(spec) for spec in self.model.inputs], [*given, *labels],
             platform=self.model.platform, rows=rows, takes_bodies=False,
         )  # fmt: skip
 
@@ -40,8 +40,8 @@ class TensorTaker(NamedTuple):
         return Feed(self._arrays(infer), self._wanted(infer))
 
     def _wanted(self, infer: Infer) -> Any:
-        known = [one.name for one in self.model.outputs]
-        asked = [one.name for one in infer.wishes.wanted]
+        known = [spec.name for spec in self.model.outputs]
+        asked = [spec.name for spec in infer.wishes.wanted]
         sources = [name[: -len(LABELS)] if name.endswith(LABELS) else name for name in asked]
         for name, source in zip(asked, sources):
             if source not in known:
@@ -56,56 +56,56 @@ class TensorTaker(NamedTuple):
                 return {inputs[0].name: self._array(inputs[0], tensor)}
             if tensor.datatype == "BYTES" and len(tensor.data) == 1:
                 return self.reader.decode(media_type(tensor.data[0]), tensor.data[0])
-        known = {one.name: one for one in inputs}
+        known = {spec.name: spec for spec in inputs}
         for name in sent:
             if name not in known:
                 raise ClientError("there is no input '%s'; there is %s" % (name[:80], ", ".join(known)))
         for name in known:
             if name not in sent:
                 raise ClientError("the input '%s' is missing" % name)
-        return same_rows(inputs, {name: self._array(one, sent[name]) for name, one in known.items()})
+        return same_rows(inputs, {name: self._array(spec, sent[name]) for name, spec in known.items()})
 
-    def _array(self, one: ModelTensor, tensor: Tensor) -> Any:
-        if one.sequence:
-            raise ClientError("the input '%s' is a sequence, which only JSON on the model's own route has" % one.name)
+    def _array(self, spec: ModelTensor, tensor: Tensor) -> Any:
+        if spec.sequence:
+            raise ClientError("the input '%s' is a sequence, which only JSON on the model's own route has" % spec.name)
         if tensor.datatype == "BYTES":
-            return self._of_bytes(one, tensor)
-        if tensor.datatype != one.datatype and not self.model.casts:
-            raise ClientError("the input '%s' is %s, not %s" % (one.name, one.datatype, tensor.datatype))
-        return numbers.fitted(one, numbers.converted(one, tensor.array()))
+            return self._of_bytes(spec, tensor)
+        if tensor.datatype != spec.datatype and not self.model.casts:
+            raise ClientError("the input '%s' is %s, not %s" % (spec.name, spec.datatype, tensor.datatype))
+        return numbers.fitted(spec, numbers.converted(spec, tensor.array()))
 
-    def _of_bytes(self, one: ModelTensor, tensor: Tensor) -> Any:
+    def _of_bytes(self, spec: ModelTensor, tensor: Tensor) -> Any:
         """Text where the model takes it; encoded pictures where it takes those; else the whole native body."""
-        picture = self.reader.pictures.get(one.name)
-        if one.datatype == "BYTES":
-            return numbers.fitted(one, _texts(one, tensor))
+        picture = self.reader.pictures.get(spec.name)
+        if spec.datatype == "BYTES":
+            return numbers.fitted(spec, _texts(spec, tensor))
         if picture is not None and tensor.data:
-            return joined_pictures([picture.array(content) for content in tensor.data], one)
+            return joined_pictures([picture.array(content) for content in tensor.data], spec)
         if len(tensor.data) == 1 and len(self.reader.inputs) == 1:
-            return self.reader.decode(media_type(tensor.data[0]), tensor.data[0])[one.name]
-        raise ClientError("the input '%s' is %s, not BYTES" % (one.name, one.datatype))
+            return self.reader.decode(media_type(tensor.data[0]), tensor.data[0])[spec.name]
+        raise ClientError("the input '%s' is %s, not BYTES" % (spec.name, spec.datatype))
 
     def encode(self, output: Arrays, request: Request) -> List[Tensor]:
         """The outputs as tensors, and their labels. Raises EncodeError for what the protocol has no form for."""
-        datatypes = {one.name: one.datatype for one in self.model.outputs}
-        found = [_tensor(name, value, datatypes.get(name, "")) for name, value in output.items()]
-        return [*found, *(_labels(name, self.model.labels(name)) for name in output if name in self.model.labelled)]
+        datatypes = {spec.name: spec.datatype for spec in self.model.outputs}
+        made = [_tensor(name, value, datatypes.get(name, "")) for name, value in output.items()]
+        return [*made, *(_labels(name, self.model.labels(name)) for name in output if name in self.model.labelled)]
 
 
-def _spec(one: ModelTensor) -> TensorSpec:
-    return TensorSpec(one.name, one.datatype, list(one.shape) if one.shape is not None else [FREE])
+def _spec(spec: ModelTensor) -> TensorSpec:
+    return TensorSpec(spec.name, spec.datatype, list(spec.shape) if spec.shape is not None else [FREE])
 
 
-def _texts(one: ModelTensor, tensor: Tensor) -> Any:
+def _texts(spec: ModelTensor, tensor: Tensor) -> Any:
     import numpy
 
     try:
         texts = [str(element, "utf-8") for element in tensor.data]
     except UnicodeDecodeError:
-        raise ClientError("the input '%s' holds text that is not UTF-8" % one.name) from None
-    found: Any = numpy.empty(len(texts), object)
-    found[:] = texts
-    return found.reshape(tensor.shape)
+        raise ClientError("the input '%s' holds text that is not UTF-8" % spec.name) from None
+    made: Any = numpy.empty(len(texts), object)
+    made[:] = texts
+    return made.reshape(tensor.shape)
 
 
 def _tensor(name: str, value: Any, datatype: str) -> Tensor:
@@ -119,10 +119,10 @@ def _tensor(name: str, value: Any, datatype: str) -> Tensor:
         halves = numpy.ascontiguousarray(upper_halves(value)).reshape(-1)
         data: Any = memoryview(halves.view("u1")) if halves.size else b""
         return Tensor(name, "BF16", tuple(value.shape), data)
-    found = outputs.from_array(name, value)
-    if found is None:
+    made = outputs.from_array(name, value)
+    if made is None:
         raise EncodeError("%s is an array of %s, for which the protocol has no type" % (name, value.dtype))
-    return found
+    return made
 
 
 def _labels(name: str, labels: List[str]) -> Tensor:

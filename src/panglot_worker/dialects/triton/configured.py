@@ -74,22 +74,22 @@ def configuration(config: Dict[str, Any], script: str) -> Configuration:
         raise ScriptError("nothing says what the model takes and gives", script, fix=fix)
     rows = int(config.get("max_batch_size", 0))
     return Configuration(
-        [_tensor(one, script) for one in config["input"]],
-        [_tensor(one, script) for one in config["output"]],
+        [_tensor(entry, script) for entry in config["input"]],
+        [_tensor(entry, script) for entry in config["output"]],
         rows,
         shares=rows > 1 and "dynamic_batching" in config,
         decoupled=bool(config.get("model_transaction_policy", {}).get("decoupled")),
     )
 
 
-def _tensor(one: Dict[str, Any], script: str) -> ConfiguredTensor:
-    kind = str(one.get("data_type", "")).replace("TYPE_", "", 1)
+def _tensor(entry: Dict[str, Any], script: str) -> ConfiguredTensor:
+    kind = str(entry.get("data_type", "")).replace("TYPE_", "", 1)
     datatype = "BYTES" if kind == "STRING" else kind
     if datatype not in DATATYPES:
-        raise ScriptError("the tensor %s has the data_type %s, which is none" % (one.get("name"), one.get("data_type")),
-                          script, fix="use one such as TYPE_FP32")  # fmt: skip
+        about = (entry.get("name"), entry.get("data_type"))
+        raise ScriptError("the tensor %s has the data_type %s, which is none" % about, script, fix="use TYPE_FP32, say")
     return ConfiguredTensor(
-        str(one["name"]), datatype, [int(dim) for dim in one.get("dims", ())], bool(one.get("optional"))
+        str(entry["name"]), datatype, [int(dim) for dim in entry.get("dims", ())], bool(entry.get("optional"))
     )
 
 

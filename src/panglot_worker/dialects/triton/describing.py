@@ -27,7 +27,11 @@ def describe(package: Package, about: Configuration, kind: Any) -> Dict[str, Any
 
 def _object(about: Configuration, tensors: List[ConfiguredTensor]) -> Dict[str, Any]:
     required = [tensor.name for tensor in tensors if not tensor.optional]
-    return {"type": "object", "properties": {one.name: _schema(about, one) for one in tensors}, "required": required}
+    return {
+        "type": "object",
+        "properties": {tensor.name: _schema(about, tensor) for tensor in tensors},
+        "required": required,
+    }
 
 
 def _schema(about: Configuration, tensor: ConfiguredTensor) -> Dict[str, Any]:

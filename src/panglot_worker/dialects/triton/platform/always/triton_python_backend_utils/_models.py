@@ -109,11 +109,11 @@ class Metric:
 
 
 def get_input_config_by_name(model_config, name):
-    return next((one for one in model_config.get("input", ()) if one["name"] == name), None)
+    return next((tensor for tensor in model_config.get("input", ()) if tensor["name"] == name), None)
 
 
 def get_output_config_by_name(model_config, name):
-    return next((one for one in model_config.get("output", ()) if one["name"] == name), None)
+    return next((tensor for tensor in model_config.get("output", ()) if tensor["name"] == name), None)
 
 
 def using_decoupled_model_transaction_policy(model_config):

@@ -104,6 +104,6 @@ def deserialize_bytes_tensor(encoded):
         (size,) = struct.unpack_from("<I", encoded, at)
         elements.append(encoded[at + 4 : at + 4 + size])
         at += 4 + size
-    found = np.empty(len(elements), object)
-    found[:] = elements
-    return found
+    decoded = np.empty(len(elements), object)
+    decoded[:] = elements
+    return decoded
