@@ -70,7 +70,8 @@ def applied(package: Package, path: Path, name: str) -> Package:
         "inputs": [_tensor(one, rows, path) for one in config.messages("input")],
         "outputs": [_tensor(one, rows, path) for one in config.messages("output")],
     }
-    defaults = {**package.defaults, **_batching(config, rows, path), **_instances(config, path)}
+    # What the dialect itself makes of the configuration wins.
+    defaults = {**_batching(config, rows, path), **_instances(config, path), **package.defaults}
     reasons = (*package.reasons, f"{path.name} beside it")
     return dataclasses.replace(
         package, defaults=defaults, options={**package.options, "tensors": tensors}, reasons=reasons
