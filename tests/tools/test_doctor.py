@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import socket
 import sys
 from pathlib import Path
@@ -145,12 +146,48 @@ def test_a_standard_module_of_another_version_is_no_matter_of_pip(tmp_path: Path
 
 
 def test_imports_the_script_finds_by_its_own_means_are_no_problem(tmp_path: Path) -> None:
-    (tmp_path / "lib").mkdir()
-    (tmp_path / "lib" / "hidden_module.py").write_text("")
-    text = "import sys\nsys.path.append('lib')\nimport hidden_module\ndef predict(r):\n    return r\n"
-    seen = Examined(script(tmp_path, text + "def example():\n    return 1\n"))
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    (elsewhere / "hidden_module.py").write_text("")
+    package = tmp_path / "package"
+    package.mkdir()
+    text = f"import sys\nsys.path.append({str(elsewhere)!r})\nimport hidden_module\ndef predict(r):\n    return r\n"
+    seen = Examined(script(package, text + "def example():\n    return 1\n"))
     assert seen.code == 0
     assert seen["package import"].state == "warning"
+
+
+def test_modules_of_the_package_are_never_called_not_installed(tmp_path: Path) -> None:
+    (tmp_path / "lib").mkdir()
+    (tmp_path / "lib" / "hidden_module.py").write_text("")
+    found = "import sys\nsys.path.append('lib')\nimport hidden_module\ndef predict(r):\n    return r\n"
+    seen = Examined(script(tmp_path, found + "def example():\n    return 1\n"))
+    assert seen.code == 0
+    assert not seen.all("package import")
+    lost = Examined(script(tmp_path, "import hidden_module\ndef predict(r):\n    return r\n"))
+    finding = lost["package import"]
+    assert "pip" not in finding.fix
+    assert f"PYTHONPATH={tmp_path / 'lib'}" in finding.fix
+
+
+def test_what_lies_in_the_folder_is_sent_and_advice_fits_the_dialect(tmp_path: Path) -> None:
+    package = script(tmp_path, "def predict(r):\n    return r['x']\n")
+    (tmp_path / "request.json").write_text('{"x": 1}')
+    assert ": 200 in " in Examined(package)["self-test example"].value
+    graph = tmp_path / "graph"
+    shutil.copytree(ROOT / "examples" / "megflow" / "digits", graph)
+    for picture in graph.glob("*.png"):
+        picture.unlink()
+    assert Examined(str(graph))["self-test example"].fix == "put a picture in the folder of the graph"
+
+
+def test_the_file_that_config_names_is_read(tmp_path: Path) -> None:
+    package = str(ROOT / "examples" / "evals")
+    seen = Examined(package, "--config", str(tmp_path / "nowhere.conf"))
+    assert seen.code == 3
+    assert "nowhere.conf" in seen["package package"].value
+    (tmp_path / "good.conf").write_text('{"release": {"batch_size": 3}}')
+    assert Examined(package, "--config", str(tmp_path / "good.conf")).code == 0
 
 
 def test_guarded_and_own_imports_are_not_asked_for(tmp_path: Path) -> None:

@@ -43,7 +43,7 @@ OWN = ("host", "port", "inline", "reload", "timeout", "log_format", "log_level",
 @click.option("--timeout", type=click.FloatRange(0.1), default=60.0, metavar="SECONDS", help="per request [60]")
 @click.option("--connections", type=click.IntRange(1), default=512, metavar="N", help="the most a rate may use [512]")
 @click.option("--field", default="", metavar="NAME", help="the field files go to, where the package does not say")
-@lambda function: setting_options(function, without=OWN)
+@lambda function: setting_options(function, OWN, ())
 def bench(target: str, inputs: tuple[str, ...], arguments: tuple[str, ...], **given: Any) -> None:
     """Load a server, or a package served for the occasion, and show how it does.
 

@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from panglot import terminal
-from panglot.cli.options import OnPackage, all_settings, resolve_package, setting_options, warn
+from panglot.cli.options import OnPackage, all_settings, of_groups, resolve_package, setting_options, warn
 from panglot.errors import StartError
+from panglot.settings.table import ACCESS, HTTP
 
 if TYPE_CHECKING:
     from panglot.tools.check.compare import Tolerance
@@ -34,7 +35,7 @@ OWN = ("host", "port", "inline", "reload", "dev")
 @click.option("--against-dialect", default="", metavar="TEXT", help="the dialect of OTHER")
 @click.option("--against-python", default="", metavar="TEXT", help="the interpreter of OTHER")
 @click.option("--json", "as_json", is_flag=True, help="print one JSON object")
-@lambda function: setting_options(function, without=OWN)
+@lambda function: setting_options(function, (*OWN, *of_groups(HTTP, ACCESS)), ())
 def check(words: tuple[str, ...], against: str | None, arguments: tuple[str, ...], **given: Any) -> None:
     """Compare two saved results, or a package with another one stage by stage.
 

@@ -21,7 +21,7 @@ COLOURS = {"ok": "green", "warning": "yellow", "problem": "bold red"}
 @click.command(cls=Grouped)
 @click.argument("path", required=False)
 @click.option("--json", "as_json", is_flag=True, help="print one JSON object")
-@setting_options
+@lambda function: setting_options(function, shown=())
 def doctor(path: str | None, as_json: bool, **given: Any) -> None:
     """Look at the machine and the interpreter; with PATH also at a package, which is served and asked once.
 

@@ -8,15 +8,17 @@ from typing import Any
 
 import click
 
-from panglot import asking, dialects, terminal
+from panglot import asking, dialects, tables, terminal
 from panglot.asking import try_line as trying
 from panglot.cli.options import OnPackage, plan_server, resolve_package, setting_options, warned
 from panglot.engine.row import divided
+from panglot.errors import near
 from panglot.package import Package
 from panglot.planning import ModelPlan, ServingPlan
-from panglot.settings import pools
+from panglot.settings import Settings, pools, table_of, units
 from panglot.settings.loopback import UNIX
 from panglot.settings.resolving import Resolved
+from panglot.tables import Column
 from panglot.text import visible
 from panglot.tools import install
 
@@ -27,9 +29,10 @@ LINES = ("routes", "pools", "install", "fixed_paths", "problems")
 @click.command(cls=OnPackage)
 @click.argument("path", nargs=-1, metavar="PATH | NAME=PATH...")
 @click.option("--json", "as_json", is_flag=True, help="print one JSON object")
-@setting_options
-def inspect(path: tuple[str, ...], as_json: bool, arguments: tuple[str, ...], **given: Any) -> None:
-    """Explain what PATH is, why, and every setting with its source; of several, what each is. Runs nothing of it."""
+@click.option("--all", "show_all", is_flag=True, help="show every setting, not only those that differ from the default")
+@lambda function: setting_options(function, shown=())
+def inspect(path: tuple[str, ...], as_json: bool, show_all: bool, arguments: tuple[str, ...], **given: Any) -> None:
+    """Explain what PATH is, why, and how it would be served; of several, what each is. Runs nothing of it."""
     plan = plan_server(path, given, arguments)
     if plan.planner is not None:
         show_models(plan, as_json)
@@ -39,7 +42,7 @@ def inspect(path: tuple[str, ...], as_json: bool, arguments: tuple[str, ...], **
     if as_json:
         click.echo(json.dumps(facts, indent=2, default=str))
     else:
-        show(facts)
+        show(facts, show_all)
 
 
 def show_models(plan: ServingPlan, as_json: bool) -> None:
@@ -102,7 +105,8 @@ def gather(package: Package, resolved: Resolved) -> dict[str, Any]:
         "fixed_paths": [f"{path.file}:{path.line}: {path.text}" for path in package.fixed_paths],
         "problems": list(package.problems),
         "try": try_line(package, resolved, contract.routes[0].path) if contract.routes else "",
-        "settings": {name: {"value": values[name], "source": resolved.sources[name]} for name in values},
+        "serves_with": effective(resolved.settings),
+        "settings": {name: _setting(name, values[name], resolved) for name in values},
     }
 
 
@@ -114,29 +118,63 @@ def try_line(package: Package, resolved: Resolved, path: str) -> str:
     return trying.try_line(base, asking.about_package(package, path), package.folder)
 
 
-def show(facts: dict[str, Any]) -> None:
+def _setting(name: str, value: Any, resolved: Resolved) -> dict[str, Any]:
+    kind = table_of(type(resolved.settings))[name].metadata["kind"]
+    return {"value": value, "shown": units.show(value, kind), "source": resolved.sources[name]}
+
+
+def effective(settings: Settings) -> dict[str, str]:
+    """What will be in force, in words, for settings that stand for something else while they are not given."""
+    host = settings.host
+    address = host if host.startswith(UNIX) else f"{host}:{settings.port}"
+    found = {
+        "address": address,
+        "workers": pools.show(settings.pools) or str(settings.workers or 1),
+        "device": settings.device or "what the script chooses",
+        "python": settings.python or "the one Panglot runs in",
+        "timeout": units.show_seconds(settings.timeout),
+        "run timeout": units.show_seconds(settings.effective_run_timeout),
+        "largest body": units.show_size(settings.max_body),
+    }
+    if settings.max_wait_ms:
+        found["batches wait"] = f"{settings.max_wait_ms:g} ms"
+    return found
+
+
+def show(facts: dict[str, Any], show_all: bool) -> None:
     """Print the facts as a table, for people."""
     from rich.table import Table
     from rich.text import Text
 
     console = terminal.console(highlight=True)
     top = Table.grid(padding=(0, 2))
+    top.add_column(no_wrap=True)
+    top.add_column(overflow="fold")
     for name in ("package", "dialect", "about", "docs", "entry", "script", "config"):
         if facts[name]:
-            top.add_row(f"[dim]{name}[/dim]", str(facts[name]))
+            top.add_row(f"[dim]{name}[/dim]", Text(near(str(facts[name]))))
     lines = {"why": facts["why"], **facts["facts"]} | {name: facts[name] for name in LINES}
+    lines |= {word: [value] for word, value in facts["serves_with"].items()}
     for word, values in lines.items():
-        for value in values:
-            top.add_row(f"[dim]{word.replace('_', ' ')}[/dim]", Text(value))
+        for place, value in enumerate(values):
+            top.add_row("" if place else f"[dim]{word.replace('_', ' ')}[/dim]", Text(value))
     console.print(top)
     if facts["try"]:
         # In one piece, to be copied.
-        console.print(Text(f"\ntry: {visible(facts['try'])}\n"), soft_wrap=True)
-    table = Table(box=None, header_style="dim", padding=(0, 2))
-    for heading in ("setting", "value", "source"):
-        table.add_column(heading)
-    for name, entry in facts["settings"].items():
-        style = "" if entry["source"] == "default" else "bold"
-        shown = entry["value"]
-        table.add_row(name, "-" if shown in ("", ()) else str(shown), entry["source"], style=style)
-    console.print(table)
+        console.print(Text(f"\ntry: {visible(facts['try'])}"), soft_wrap=True)
+    _show_settings(console, facts["settings"], show_all)
+
+
+def _show_settings(console: Any, settings: dict[str, Any], show_all: bool) -> None:
+    """Print the settings that somebody gave, or all."""
+    from rich.text import Text
+
+    given = {name: entry for name, entry in settings.items() if show_all or entry["source"] != "default"}
+    columns = (Column("setting"), Column("value", least=20), Column("source", least=12))
+    rows = [[Text(name), Text(entry["shown"]), Text(entry["source"])] for name, entry in given.items()]
+    console.print()
+    if rows:
+        tables.show(console, columns, rows)
+    if not show_all:
+        left = len(settings) - len(given)
+        console.print(f"[dim]{left} settings are at their defaults; --all shows them[/dim]")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import click
@@ -12,11 +13,16 @@ import click
 @click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
 @click.option("--force", is_flag=True, help="write into a folder that is not empty, replacing files of the same name")
 @click.option("--kind", "--engine", default="", metavar="NAME", help="which template, where a dialect has several")
-def new(dialect: str, folder: Path, force: bool, kind: str) -> None:
+@click.option("--json", "as_json", is_flag=True, help="print one JSON object")
+def new(dialect: str, folder: Path, force: bool, kind: str, as_json: bool) -> None:
     """Write a small working package of DIALECT into DIR."""
     from panglot.tools.scaffold import create, next_commands
 
     template = create(dialect, folder, force, kind)
+    if as_json:
+        files = {str(folder / name): about for name, about in template.files.items()}
+        click.echo(json.dumps({"files": files, "next": list(next_commands(template, folder))}, indent=2))
+        return
     width = max(len(str(folder / name)) for name in template.files)
     for name, about in template.files.items():
         click.echo(f"  {folder / name!s:{width}}  {about}")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import os
+import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import MISSING, Field
 from pathlib import Path
@@ -19,10 +20,18 @@ from panglot.planning import ServingPlan
 from panglot.settings import Settings, flag, table_of
 from panglot.settings.resolving import Resolved, parse
 from panglot.settings.table import SERVER
+from panglot.settings.units import show
 from panglot.text import visible
 
 WITHOUT = "settings_without_options"
 """The attribute of a callback that holds the names of settings it takes no options for."""
+SHOWN = "shown_groups"
+"""The attribute of a callback that holds the groups of settings its help shows; all, where it has none."""
+COMMON = ("host", "port", "workers", "device", "python", "max_batch", "timeout", "reload", "dev", "log_level")
+"""The settings that most people look for, in the order of the help."""
+COMMON_HEADING = "Common settings"
+RANGE = re.compile(r"\s+\[[^\[\]]*x?[<>]=?[^\[\]]*\]$")
+"""What click adds to the help of a number with bounds."""
 METAVARS = {
     "seconds": "TIME",
     "size": "SIZE",
@@ -58,21 +67,36 @@ class Grouped(click.Command):
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the options in sections: those of all packages by group, then those of each dialect."""
-        common = table_of(Settings)
-        records = {parameter.name: parameter.get_help_record(ctx) for parameter in self.get_params(ctx)}
+        groups = self._by_group(ctx)
+        shown = getattr(self.callback, SHOWN, None)
+        for heading, records in groups.items():
+            if shown is None or heading in ("Options", COMMON_HEADING, *shown):
+                with formatter.section(heading):
+                    formatter.write_dl(records)
+        if shown is not None and len(groups) > len(shown) + 2:
+            formatter.write_paragraph()
+            formatter.write_text("Other settings that mean something here are taken too: see panglot serve --help.")
+
+    def _by_group(self, ctx: click.Context) -> dict[str, list[tuple[str, str]]]:
+        """The lines of help under their headings: the command's own options, common settings, groups, dialects."""
+        table = table_of(Settings)
+        options = {option.name: option for option in self.get_params(ctx) if isinstance(option, click.Option)}
+        records = {name: (record[0], RANGE.sub("", record[1])) for name, option in options.items()
+                   if (record := option.get_help_record(ctx)) is not None}  # fmt: skip
         of_dialects = {name: list(dialects.own_settings(owner)) for name, owner in dialects.known().items()}
         theirs = {setting for names in of_dialects.values() for setting in names}
-        groups: dict[str, list[tuple[str, str]]] = {}
+        groups: dict[str, list[tuple[str, str]]] = {"Options": []}
+        common = [records[name] for name in COMMON if name in records and name in table]
+        if common:
+            groups[COMMON_HEADING] = common
         for name, record in records.items():
-            if record is not None and name not in theirs:
-                groups.setdefault(_heading(common.get(name)), []).append(record)
+            if name not in theirs and not (name in COMMON and name in table):
+                groups.setdefault(_heading(table.get(name)), []).append(record)
         for dialect, names in of_dialects.items():
-            shown = [record for name in names if (record := records.get(name)) is not None]
+            shown = [records[name] for name in names if name in records]
             if shown:
                 groups[f"Packages of {dialect}"] = shown
-        for heading, shown in groups.items():
-            with formatter.section(heading):
-                formatter.write_dl(shown)
+        return groups
 
 
 class OnPackage(Grouped):
@@ -103,10 +127,22 @@ def all_settings() -> dict[str, Field[Any]]:
     return table
 
 
-def setting_options(function: Callable[..., Any], without: Collection[str] = ()) -> Callable[..., Any]:
-    """Give a command of the class `Grouped` one option per setting, except those it has options of its own for."""
+def setting_options(
+    function: Callable[..., Any], without: Collection[str] = (), shown: Collection[str] | None = None
+) -> Callable[..., Any]:
+    """Give a command of the class `Grouped` one option per setting, except those it has options of its own for.
+
+    Its help shows the common ones and the groups `shown`; all groups, where that is None.
+    """
     setattr(function, WITHOUT, frozenset(without))
+    if shown is not None:
+        setattr(function, SHOWN, tuple(shown))
     return function
+
+
+def of_groups(*groups: str) -> tuple[str, ...]:
+    """The names of all settings of these groups."""
+    return tuple(name for name, about in table_of(Settings).items() if about.metadata["group"] in groups)
 
 
 def _option(name: str, about: Field[Any]) -> click.Option:
@@ -119,7 +155,7 @@ def _option(name: str, about: Field[Any]) -> click.Option:
     return click.Option(
         [*filter(None, (column["short"], flag(name))), name],
         metavar=metavar,
-        help=column["help"] + _default(about.default),
+        help=column["help"] + _default(about.default, column["kind"]),
         multiple=several,
         callback=_joined if several else None,
     )
@@ -130,8 +166,9 @@ def _joined(ctx: click.Context, parameter: click.Parameter, value: tuple[str, ..
     return ",".join(value) or None
 
 
-def _default(value: Any) -> str:
-    return "" if value in ("", (), 0, 0.0, MISSING) else f" [{value:g}]" if isinstance(value, float) else f" [{value}]"
+def _default(value: Any, kind: str) -> str:
+    """The default in brackets, with its unit; nothing where the help says enough."""
+    return "" if value in ("", (), 0, 0.0, MISSING) else " " + f"[{show(value, kind)}]".replace(" ", "\u00a0")
 
 
 def parse_flags(given: dict[str, Any]) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,8 @@ import click
 @click.option("--kserve", is_flag=True, help="also a ServingRuntime and an InferenceService")
 @click.option("--monitoring", is_flag=True, help="also alert rules for Prometheus and a dashboard for Grafana")
 @click.option("--dialect", default="", metavar="NAME", help="say what the package is instead of detecting it")
-def package(path: str, dialect: str, port: int | None, **given: Any) -> None:
+@click.option("--json", "as_json", is_flag=True, help="print one JSON object")
+def package(path: str, dialect: str, port: int | None, as_json: bool, **given: Any) -> None:
     """Write a Dockerfile with this very Panglot, a compose file and, on request, files for clusters and monitoring."""
     from panglot import dialects
     from panglot.errors import near
@@ -33,10 +35,15 @@ def package(path: str, dialect: str, port: int | None, **given: Any) -> None:
     choices = container.Choices(path, dialect, port=port or 0, wanted=wanted, **given)
     written = container.write(recognised, settings, choices)
     shown = {near(str(file)): about for file, about in written.files.items()}
+    start = f"docker run --init -p {written.port}:{written.port} -e PANGLOT_TOKEN=... {written.name}"
+    if as_json:
+        value = {"files": shown, "notes": list(written.notes), "build": written.build, "run": start}
+        click.echo(json.dumps(value, indent=2))
+        return
     for name, about in shown.items():
         click.echo(f"  {name:{max(map(len, shown))}}  {about}")
     for note in written.notes:
         click.echo(f"note: {note}")
     click.echo("\nBuild the image, then run it with a token of your choice:")
     click.echo(f"  {written.build}")
-    click.echo(f"  docker run --init -p {written.port}:{written.port} -e PANGLOT_TOKEN=... {written.name}")
+    click.echo(f"  {start}")

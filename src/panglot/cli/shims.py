@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from pathlib import Path
 
@@ -10,7 +11,8 @@ import click
 
 @click.command()
 @click.argument("dialect")
-def shims(dialect: str) -> None:
+@click.option("--json", "as_json", is_flag=True, help="print a JSON list of the folders")
+def shims(dialect: str, as_json: bool) -> None:
     """Print the folders that hold what scripts of DIALECT import, to put on PYTHONPATH.
 
     With them a script runs, debugs and completes in an editor without a server. Where its interpreter has the real
@@ -26,4 +28,5 @@ def shims(dialect: str) -> None:
     if not folders:
         raise StartError(f"scripts of the {dialect} dialect import nothing of a platform")
     ordering = Path(panglot_worker.__path__[0]).resolve() / "shims"
-    click.echo(os.pathsep.join(map(str, (ordering, *folders))))
+    found = [str(folder) for folder in (ordering, *folders)]
+    click.echo(json.dumps(found) if as_json else os.pathsep.join(found))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from panglot.settings import pools
 from panglot_worker.net.hosts import AddressRefused, entry
@@ -144,6 +144,21 @@ def show_size(count: float) -> str:
 
 def show_seconds(duration: float) -> str:
     return f"{duration * 1000:g} ms" if 0 < duration < 1 else f"{duration:g} s"
+
+
+def show(value: object, kind: str) -> str:
+    """A setting's value as people write it, with its unit; `-` for none."""
+    if kind == "size" and isinstance(value, int):
+        return show_size(value)
+    if kind == "seconds" and isinstance(value, int | float):
+        return show_seconds(value)
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, float):
+        return f"{value:g}"
+    if isinstance(value, Mapping):
+        return pools.show(value) or "-"
+    return ", ".join(map(str, value)) or "-" if isinstance(value, tuple) else str(value) or "-"
 
 
 PARSERS: dict[str, Callable[[str], object]] = {

@@ -22,6 +22,8 @@ from panglot.source import parse
 from panglot.tools.doctor.finding import PROBLEM, WARNING, Finding
 
 WORKER = "worker"
+MOST_FOLDERS = 500
+"""Folders of a package in which a module is looked for."""
 OTHER_PYTHON = "name one with --python /path/to/venv/bin/python"
 HELPERS = {
     "orjson": ["orjson"],
@@ -197,18 +199,31 @@ def _top_level(tree: ast.Module) -> list[tuple[str, int]]:
     return names
 
 
-def missing(wanted: Iterable[Import], interpreter: Interpreter) -> list[Finding]:
-    """One problem for every import that the interpreter does not have."""
-    return [_missing(entry, interpreter) for entry in wanted if entry.name in interpreter.missing]
+def missing(wanted: Iterable[Import], interpreter: Interpreter, folder: Path | None = None) -> list[Finding]:
+    """One problem for every import that the interpreter does not have; none is a module of the package itself."""
+    return [_missing(entry, interpreter, folder) for entry in wanted if entry.name in interpreter.missing]
 
 
-def _missing(entry: Import, interpreter: Interpreter) -> Finding:
+def _missing(entry: Import, interpreter: Interpreter, folder: Path | None) -> Finding:
     where = f"{near(str(entry.file))}:{entry.line}"
+    own = _of_package(entry, folder) if folder is not None else None
+    if own is not None:
+        value = f"{where} imports {entry.name}, which lies in {near(str(own))}: scripts look for it beside themselves"
+        return Finding("package", "import", value, WARNING, f"if it is not found: PYTHONPATH={near(str(own))}")
     if entry.name in sys.stdlib_module_names:
         value = f"{where} imports {entry.name}, which Python {interpreter.version} does not have"
         return Finding("package", "import", value, PROBLEM, "serve with --python of another version")
     value = f"{where} imports {entry.name}, which is not installed"
     return Finding("package", "import", value, PROBLEM, pip_line(interpreter.executable, entry.name))
+
+
+def _of_package(entry: Import, folder: Path) -> Path | None:
+    """The folder of the package in which a module of this name lies, near the script or anywhere below."""
+    below = sorted(child for child in folder.rglob("*") if child.is_dir())[:MOST_FOLDERS]
+    for place in (entry.file.parent, folder, *below):
+        if (place / f"{entry.name}.py").is_file() or (place / entry.name / "__init__.py").is_file():
+            return place
+    return None
 
 
 def as_loaded(finding: Finding) -> Finding:

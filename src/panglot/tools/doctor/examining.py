@@ -17,7 +17,7 @@ from typing import Any
 from panglot import __version__, dialects
 from panglot.errors import StartError
 from panglot.package import Package
-from panglot.settings import Settings
+from panglot.settings import Settings, table_of, variables
 from panglot.settings.resolving import resolve
 from panglot.tools.doctor import environment, machine, selftest
 from panglot.tools.doctor.finding import PROBLEM, WARNING, Finding
@@ -65,8 +65,10 @@ def examine(
     `flags` are the settings from the command line, `given` the same as typed. Nothing that is wrong raises.
     """
     report = Report(front())
-    package = _discover(path, str(flags.get("dialect", "")), report) if path else None
+    package = _discover(path, flags, environ, report) if path else None
     settings = _settings(path, package, flags, environ, report)
+    if package is not None:
+        package = _arranged(package, settings, report)
     servable = not report.problems
     say("looking at the machine")
     report.findings += machine.examine(settings)
@@ -117,9 +119,10 @@ def _version(name: str) -> str:
         return ""
 
 
-def _discover(path: str, dialect: str, report: Report) -> Package | None:
+def _discover(path: str, flags: dict[str, Any], environ: Mapping[str, str], report: Report) -> Package | None:
+    by_variable = {name: text for name, _, text in variables.given(environ)}
     try:
-        package = dialects.discover(Path(path), dialect)
+        package = dialects.discover(Path(path), str(flags.get("dialect", "")), {**by_variable, **flags})
     except StartError as error:
         report.findings.append(Finding(PACKAGE, "package", _where(error), PROBLEM, error.fix))
         return None
@@ -127,6 +130,15 @@ def _discover(path: str, dialect: str, report: Report) -> Package | None:
     report.findings.append(Finding(PACKAGE, "package", value))
     report.findings += [Finding(PACKAGE, "package", problem, WARNING) for problem in package.problems]
     return package
+
+
+def _arranged(package: Package, settings: Settings, report: Report) -> Package:
+    """The package with what its settings say about it, such as the file that --config names."""
+    try:
+        return dialects.arrange(package, settings)
+    except StartError as error:
+        report.findings.append(Finding(PACKAGE, "package", _where(error), PROBLEM, error.fix))
+        return package
 
 
 def _settings(
@@ -141,7 +153,8 @@ def _settings(
         )  # fmt: skip
     except StartError as error:
         report.findings.append(Finding(FRONT, "settings", _where(error), PROBLEM, error.fix))
-        return Settings(**flags)
+        known = table_of(Settings)
+        return Settings(**{name: value for name, value in flags.items() if name in known})
     changed = [
         f"{name} = {getattr(resolved.settings, name)} ({source})"
         for name, source in resolved.sources.items()
@@ -171,7 +184,8 @@ def _worker(python: str, package: Package | None, report: Report) -> bool:
         report.findings.append(Finding(environment.WORKER, "interpreter", _where(error), PROBLEM, error.fix))
         return False
     process = environment.worker_process(python)
-    report.findings += [*environment.describe(interpreter), process, *environment.missing(wanted, interpreter)]
+    lacking = environment.missing(wanted, interpreter, package.folder if package else None)
+    report.findings += [*environment.describe(interpreter), process, *lacking]
     return process.state != PROBLEM
 
 
@@ -197,7 +211,9 @@ def _self_test(
     result = selftest.run(plan)
     if result.loaded:
         report.findings[:] = [
-            environment.as_loaded(finding) if finding.name == "import" else finding for finding in report.findings
+            environment.as_loaded(finding) if finding.name == "import" else finding
+            for finding in report.findings
+            if finding.name != "import" or finding.state == PROBLEM
         ]
     report.findings += result.findings
     if any(finding.fix == selftest.SEE_LOG for finding in result.findings):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import http.client
 import json
+import math
 import os
 import re
 import signal
@@ -17,7 +18,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from panglot.asking.base import About
 from panglot.asking.documented import Example, example_of
+from panglot.asking.try_line import how_to, known_example
 from panglot.tools.doctor.finding import PROBLEM, WARNING, Finding
 
 SECTION = "self-test"
@@ -182,23 +185,35 @@ def _send_example(server: PanglotProcess, port: int, result: SelfTestResult) -> 
     if document.status != 200:
         result.add("example", f"/openapi.json answers {document.status}", WARNING)
         return
-    example = example_of(json.loads(document.body), server.plan.folder)
+    described = json.loads(document.body)
+    about = _about(described)
+    example = example_of(described, server.plan.folder) or _own_example(about, server.plan.folder)
     if example is None:
-        fix = "define example() in the script: it returns one valid request"
-        result.add("example", "the script has none, so nothing was sent", WARNING, fix)
+        result.add("example", "there is none, so nothing was sent", WARNING, how_to(about))
         return
     content_type, body = example.ask.encoded()
-    headers = {"Content-Type": content_type}
-    reply = server.ask(port, "POST", example.ask.path, headers, body, server.plan.timeout + SPARE)
-    _judge(example, reply, result)
+    headers = {"Content-Type": content_type, **example.ask.headers}
+    reply = server.ask(port, example.ask.method, example.ask.path, headers, body, server.plan.timeout + SPARE)
+    _judge(example, reply, how_to(about), result)
 
 
-def _judge(example: Example, reply: SelfTestReply, result: SelfTestResult) -> None:
+def _about(document: dict[str, Any]) -> About:
+    known = document.get("x-panglot") or {}
+    return About(str(known.get("dialect", "")), str(known.get("path") or "/"), {}, known.get("api") or {})
+
+
+def _own_example(about: About, folder: Path) -> Example | None:
+    """The request that the package's files allow to make: request.json, or a picture to try it with."""
+    asked = known_example(about, folder, math.inf)
+    return None if asked is None else Example(asked, "what lies in its folder", guessed=True)
+
+
+def _judge(example: Example, reply: SelfTestReply, advice: str, result: SelfTestResult) -> None:
     value = f"POST {example.ask.path} with {example.about}: {reply.status} in {reply.seconds * 1000:.1f} ms"
     if reply.status >= 400:
         state = WARNING if example.guessed and reply.status < 500 else PROBLEM
         shown = reply.body[:300].decode(errors="replace")
-        fix = SEE_LOG if reply.status >= 500 else "let example() return a request the script accepts"
+        fix = SEE_LOG if reply.status >= 500 else f"{advice}, with a request that the script accepts"
         result.add("example", f"{value}: {shown}", state, fix)
     else:
         result.add("example", value)
