@@ -188,7 +188,8 @@ class Serving:
         """Say what is served, and how it is asked."""
         boxed = self.settings.log_format == "human" and sys.stderr.isatty()
         base = "http://localhost" if self.url.startswith(UNIX) else self.url
-        pages = {"status": f"{base}/", "docs": f"{base}/docs"}
+        playground = {} if self.settings.no_playground else {"playground": f"{base}/"}
+        pages = {**playground, "status": f"{base}/status", "docs": f"{base}/docs"}
         default = self.models.default
         if self.plan.planner is None and default is not None:
             line, how = default.try_line(self.url), how_to(keeper.about(default))

@@ -127,7 +127,12 @@ def test_what_cannot_be_written_is_told_in_one_line(tmp_path: Path) -> None:
     assert os.listdir(tmp_path) == ["file"]
 
 
-KINDS = [(name, kind) for name, dialect in dialects.known().items() for kind in dialect.load("templates").TEMPLATES]
+KINDS = [
+    (name, kind)
+    for name, dialect in dialects.known().items()
+    if dialect.has("templates")
+    for kind in dialect.load("templates").TEMPLATES
+]
 
 
 @pytest.mark.parametrize(("dialect", "kind"), KINDS)

@@ -10,12 +10,12 @@ import click
 
 from panglot import asking, dialects, tables, terminal
 from panglot.asking import try_line as trying
-from panglot.cli.options import OnPackage, plan_server, resolve_package, setting_options, warned
+from panglot.cli.options import OnPackage, all_settings, plan_server, resolve_package, setting_options, warned
 from panglot.engine.row import divided
 from panglot.errors import near
 from panglot.package import Package
 from panglot.planning import ModelPlan, ServingPlan
-from panglot.settings import Settings, pools, table_of, units
+from panglot.settings import Settings, pools, units
 from panglot.settings.loopback import UNIX
 from panglot.settings.resolving import Resolved
 from panglot.tables import Column
@@ -106,7 +106,7 @@ def gather(package: Package, resolved: Resolved) -> dict[str, Any]:
         "problems": list(package.problems),
         "try": try_line(package, resolved, contract.routes[0].path) if contract.routes else "",
         "serves_with": effective(resolved.settings),
-        "settings": {name: _setting(name, values[name], resolved) for name in values},
+        "settings": {name: {"value": values[name], "source": resolved.sources[name]} for name in values},
     }
 
 
@@ -116,11 +116,6 @@ def try_line(package: Package, resolved: Resolved, path: str) -> str:
     base = f"{'https' if settings.tls_cert else 'http'}://{settings.host}:{settings.port}"
     base = settings.host if settings.host.startswith(UNIX) else base
     return trying.try_line(base, asking.about_package(package, path), package.folder)
-
-
-def _setting(name: str, value: Any, resolved: Resolved) -> dict[str, Any]:
-    kind = table_of(type(resolved.settings))[name].metadata["kind"]
-    return {"value": value, "shown": units.show(value, kind), "source": resolved.sources[name]}
 
 
 def effective(settings: Settings) -> dict[str, str]:
@@ -171,7 +166,9 @@ def _show_settings(console: Any, settings: dict[str, Any], show_all: bool) -> No
 
     given = {name: entry for name, entry in settings.items() if show_all or entry["source"] != "default"}
     columns = (Column("setting"), Column("value", least=20), Column("source", least=12))
-    rows = [[Text(name), Text(entry["shown"]), Text(entry["source"])] for name, entry in given.items()]
+    table = all_settings()
+    shown = {name: units.show(entry["value"], table[name].metadata["kind"]) for name, entry in given.items()}
+    rows = [[Text(name), Text(shown[name]), Text(entry["source"])] for name, entry in given.items()]
     console.print()
     if rows:
         tables.show(console, columns, rows)
