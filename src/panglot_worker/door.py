@@ -165,7 +165,7 @@ class Door:
     def failure(self, error: BaseException, answer: Union[Answer, Problem], request: Request) -> Union[Answer, Problem]:
         """A failure in the words of this protocol, given those of the platform."""
         if isinstance(error, ClientError):
-            return Problem(error.status, "bad_request", error.message)
+            return Problem(error.status, "bad_request", _sentence(error))
         if isinstance(answer, Problem) or answer.flags & wire.FETCH:
             return answer
         if answer.status == 200 and isinstance(request.luggage, Visit):
@@ -176,6 +176,12 @@ class Door:
         """The platform's words for a failure, as the sentence of one of ours."""
         reason = str(bytes(body[:LONGEST_REASON]), "utf-8", "replace")
         return Problem(status if status >= 400 else 500, "script_error", reason)
+
+
+def _sentence(error: ClientError) -> str:
+    """All that is wrong with a request in one text: the protocol has no place for more."""
+    fields = getattr(error, "fields", None) or []
+    return "; ".join(("%(path)s %(message)s" % field).strip() for field in fields) or error.message
 
 
 def only_element(infer: Infer) -> Optional[Tensor]:

@@ -137,14 +137,23 @@ def stacked(rows: List[List[Tensor]]) -> Optional[List[Tensor]]:
     return found
 
 
-def by_name(inputs: Dict[str, Tensor], arrays: bool) -> Dict[str, Any]:
-    """What a script gets of tensors: arrays of numpy, or lists in lists."""
+def by_name(inputs: Dict[str, Tensor], arrays: bool, texts: bool = False) -> Dict[str, Any]:
+    """What a script gets of tensors: arrays of numpy, or lists in lists; with `texts`, of BYTES that are text, text."""
+    if texts:
+        inputs = {name: _with_texts(tensor) for name, tensor in inputs.items()}
     return {name: tensor.array() if arrays else nested_value(tensor) for name, tensor in inputs.items()}
+
+
+def _with_texts(tensor: Tensor) -> Tensor:
+    try:
+        return tensor._replace(data=tensor.flat()) if tensor.datatype == "BYTES" else tensor
+    except UnicodeDecodeError:
+        return tensor
 
 
 def nested_value(tensor: Tensor) -> Any:
     """A tensor as lists in lists; elements of BYTES that are no text stay bytes."""
     try:
         return tensor.nested()
-    except UnicodeDecodeError:
+    except (UnicodeDecodeError, TypeError):
         return nested_elements(tensor.data, tensor.shape)

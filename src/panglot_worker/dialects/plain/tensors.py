@@ -38,12 +38,15 @@ class Taker(NamedTuple):
         """What `predict` gets, or the rows that are items of `predict_batch`. Raises ClientError."""
         tensors = infer.inputs
         if not self.batched:
-            return self._value(outputs.by_name(tensors, self.arrays))
+            return self._value(self._by_name(tensors))
         sizes = {tensor.shape[0] if tensor.shape else -1 for tensor in tensors.values()}
         if len(sizes) != 1 or -1 in sizes:
             raise ClientError("the first size of every input counts rows, and must be the same for all")
-        values = outputs.by_name(tensors, self.arrays)
+        values = self._by_name(tensors)
         return Rows(self._value({name: values[name][row] for name in values}) for row in range(sizes.pop()))
+
+    def _by_name(self, tensors: Dict[str, Tensor]) -> Dict[str, Any]:
+        return outputs.by_name(tensors, self.arrays, texts=self.arguments is not None)
 
     def _value(self, by_name: Dict[str, Any]) -> Any:
         if self.arguments is not None:
