@@ -9,6 +9,7 @@ from typing import Any, Deque, Dict, List, NamedTuple, Optional, Sequence, Set
 
 from panglot_worker import wire
 from panglot_worker.errors import BAD_RESULT, EncodeError
+from panglot_worker.many_buffers import ManyBuffers
 from panglot_worker.sharing import SharedMemory
 
 READ_SIZE = 262144
@@ -146,7 +147,8 @@ class Port:
         place, body = self.shared.lent.pop(reply.id, 0), reply.body
         if not place or len(body) < SHARE_FROM or reply.flags & NOT_SHARED or self._is_too_large(reply):
             return reply
-        if isinstance(body, wire.Placed) or not self.shared.put(place, (body,)):
+        buffers = body.buffers if isinstance(body, ManyBuffers) else (body,)
+        if isinstance(body, wire.Placed) or not self.shared.put(place, buffers):
             return reply
         return reply._replace(flags=reply.flags | wire.SHARED, body=wire.placed(len(body)))
 

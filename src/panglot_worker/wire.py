@@ -23,6 +23,8 @@ import json
 import struct
 from typing import Any, Callable, Dict, Iterable, List, NamedTuple, Optional, Sequence, Tuple, Union, cast
 
+from panglot_worker.many_buffers import ManyBuffers
+
 HELLO = 1
 LOADING = 2
 READY = 3
@@ -270,7 +272,7 @@ def reply_frame(replies: Iterable[Reply], generation: int) -> List[Buffer]:
         rows.append(pack(item_id, status, flags, *times, len(head), size))
         heads.append(head)
         if not flags & SHARED:
-            bodies.append(body)
+            bodies.extend(body.buffers if isinstance(body, ManyBuffers) else (body,))
             total += size
     return _assemble(REPLY, 0, generation, rows, heads, bodies, total)
 

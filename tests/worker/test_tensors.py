@@ -113,7 +113,8 @@ def test_bytes_behind_the_json_are_tensors_and_may_be_mixed_with_json() -> None:
     infer = read(value, FLOATS + FLOATS)
     assert [tensor.nested() for tensor in infer.inputs.values()] == [[[1, 2], [3, 4]], [1, 2], [[1, 2], [3, 4]]]
     given = [infer.inputs["x0"], Tensor("j", "INT8", (1,), b"\7")]
-    content_type, content, headers = rest.answer(infer.wishes, given, "null", Limits())
+    content_type, body, headers = rest.answer(infer.wishes, given, "null", Limits())
+    content = bytes(body)
     size = int(headers[0].partition(": ")[2])
     about = json.loads(content[:size])["outputs"]
     assert content_type == "application/octet-stream"
@@ -217,7 +218,7 @@ def test_raw_contents_are_not_copied_and_answers_are_raw() -> None:
     infer = messages.read(GRPC, message(described("FP32", 2, 2), raw=(FLOATS,), more=protobuf.text(3, "7")))
     assert infer.inputs["x"].nested() == [[1, 2], [3, 4]]
     assert infer.wishes.id == "7"
-    given = messages.answer(infer.wishes, [infer.inputs["x"]])
+    given = bytes(messages.answer(infer.wishes, [infer.inputs["x"]]))
     fields = [(number, bytes(value)) for number, _, value in protobuf.fields(memoryview(given))]
     assert fields == [(1, b"m"), (2, b"1"), (3, b"7"), (5, described("FP32", 2, 2)), (6, FLOATS)]
 

@@ -6,6 +6,7 @@ from typing import Any, Dict, List, NamedTuple
 
 from panglot_worker import wire
 from panglot_worker.errors import ClientError
+from panglot_worker.many_buffers import many
 from panglot_worker.v2 import protobuf, tensors
 from panglot_worker.v2.infer import Infer, WantedOutput, Wishes, check_wanted, gathered, refuse_unsupported
 from panglot_worker.v2.protobuf import LENGTH, VARINT, Malformed
@@ -156,7 +157,7 @@ def _contents(given: InputMessage, field: int) -> List[Any]:
 # Answers
 
 
-def answer(wishes: Wishes, outputs: List[Tensor]) -> bytes:
+def answer(wishes: Wishes, outputs: List[Tensor]) -> wire.Buffer:
     """A ModelInferResponse with these outputs. Their bytes are always raw: it is all that Triton's client reads."""
     head = [protobuf.text(1, wishes.model), protobuf.text(2, wishes.version), protobuf.text(3, wishes.id)]
     parts: List[Any] = []
@@ -165,4 +166,4 @@ def answer(wishes: Wishes, outputs: List[Tensor]) -> bytes:
         head.append(protobuf.message(5, about))
         raw = tensor.raw()
         parts += (protobuf.start(6, len(raw)), raw)
-    return b"".join((*head, *parts))
+    return many(b"".join(head), *parts)

@@ -10,6 +10,7 @@ from panglot_worker import wire
 from panglot_worker.bodies import jsontext
 from panglot_worker.bodies.multipart import Limits
 from panglot_worker.errors import ClientError
+from panglot_worker.many_buffers import many
 from panglot_worker.v2 import tensors
 from panglot_worker.v2.datatypes import DATATYPES
 from panglot_worker.v2.infer import Infer, WantedOutput, Wishes, check_wanted, gathered, refuse_unsupported
@@ -182,7 +183,7 @@ class Body(NamedTuple):
     """The body of an answer, its content type, and further header lines."""
 
     content_type: str
-    content: bytes
+    content: wire.Buffer
     headers: Sequence[str] = ()
 
 
@@ -211,7 +212,7 @@ def answer(wishes: Wishes, outputs: List[Tensor], nan: str, limits: Limits) -> B
     if not parts:
         return compressed(Body("application/json", text, headers), wishes.coding)
     headers.append("%s: %d" % (LENGTH_HEADER.lower(), len(text)))
-    return compressed(Body("application/octet-stream", b"".join((text, *parts)), headers), wishes.coding)
+    return compressed(Body("application/octet-stream", many(text, *parts), headers), wishes.coding)
 
 
 def _plain_text(value: Dict[str, Any]) -> bytes:
@@ -236,5 +237,5 @@ def compressed(body: Body, coding: str) -> Body:
     if not coding:
         return body
     stream = zlib.compressobj(FAST, zlib.DEFLATED, WINDOWS[coding])
-    content = stream.compress(body.content) + stream.flush()
+    content = stream.compress(bytes(body.content)) + stream.flush()
     return Body(body.content_type, content, [*body.headers, "content-encoding: " + coding])
