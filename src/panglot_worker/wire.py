@@ -23,8 +23,6 @@ import json
 import struct
 from typing import Any, Callable, Dict, Iterable, List, NamedTuple, Optional, Sequence, Tuple, Union, cast
 
-from panglot_worker.many_buffers import ManyBuffers
-
 HELLO = 1
 LOADING = 2
 READY = 3
@@ -272,7 +270,8 @@ def reply_frame(replies: Iterable[Reply], generation: int) -> List[Buffer]:
         rows.append(pack(item_id, status, flags, *times, len(head), size))
         heads.append(head)
         if not flags & SHARED:
-            bodies.extend(body.buffers if isinstance(body, ManyBuffers) else (body,))
+            # A body may be in several: `panglot_worker.many_buffers`.
+            bodies.extend(getattr(body, "buffers", (body,)))
             total += size
     return _assemble(REPLY, 0, generation, rows, heads, bodies, total)
 
