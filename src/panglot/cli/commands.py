@@ -15,6 +15,7 @@ COMMANDS = {
     "call": ("panglot.cli.call:call", "Send files or JSON to a server that runs."),
     "check": ("panglot.cli.check:check", "Compare two saved results, or two packages stage by stage."),
     "bench": ("panglot.cli.bench:bench", "Load a package or a server, and show how it does."),
+    "top": ("panglot.cli.top:top", "Show what a server does, second by second."),
     "export": ("panglot.cli.export:export", "Run a package's export script and try the model that comes out."),
     "shims": ("panglot.cli.shims:shims", "Print where the modules are that a platform's scripts import."),
     "new": ("panglot.cli.new:new", "Write a small working package to start from."),

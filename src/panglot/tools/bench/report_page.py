@@ -14,12 +14,12 @@ from panglot.tools.bench.figures import Bench, Change
 from panglot.tools.bench.histogram import FineHistogram
 from panglot.tools.bench.levels import Level
 from panglot.tools.bench.plots import Line
+from panglot.web.pages.assets import STYLE
 from panglot_worker.wire import STAGES
 
 SPANS = ("queue", *STAGES)
 CURVE = (0.1, 10, 25, 50, 75, 90, 95, 99, 99.5, 99.9, 99.99)
 MARKS = ((50, "50 %"), (90, "90 %"), (99, "99 %"), (99.9, "99.9 %"), (99.99, "99.99 %"))
-STYLE = Path(__file__).parent / "report_page.css"
 
 
 def write(bench: Bench, path: Path, changes: Sequence[Change] = ()) -> None:
@@ -40,10 +40,12 @@ def render(bench: Bench, changes: Sequence[Change] = ()) -> str:
         ("Percentiles", "how slow the slowest are", percentiles(bench.levels)),
         ("Batch sizes", "share of batches by their size", batches(bench.levels)),
     )
-    plotted = "".join(f"<section><h2>{name}</h2><p>{about}</p>{plot}</section>" for name, about, plot in cards)
+    plotted = "".join(
+        f'<section class="sheet"><h2>{name}</h2><p>{about}</p>{plot}</section>' for name, about, plot in cards
+    )
     return (
         f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>{title}</title>'
-        f'<meta name="viewport" content="width=device-width"><style>{style}</style></head><body>'
+        f'<meta name="viewport" content="width=device-width"><style>{style}</style></head><body class="report">'
         f"<header><h1>{title}</h1><p>{_about(bench)}</p></header>{tiles(bench)}"
         f"<main>{plotted}</main>{table(bench.levels)}{change_table(changes)}</body></html>\n"
     )
@@ -166,7 +168,8 @@ def table(levels: Sequence[Level]) -> str:
         ]
         rows.append("<tr>" + "".join(f"<td>{text(cell)}</td>" for cell in cells) + "</tr>")
     head = "".join(f"<th>{heading}</th>" for heading in headings)
-    return f'<div class="wide"><table><thead><tr>{head}</tr></thead><tbody>{"".join(rows)}</tbody></table></div>'
+    whole = f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(rows)}</tbody></table>"
+    return f'<div class="sheet scroll">{whole}</div>'
 
 
 def change_table(changes: Sequence[Change]) -> str:
@@ -182,4 +185,4 @@ def change_table(changes: Sequence[Change]) -> str:
         rows.append(f'<tr>{row}<td class="{change.verdict}">{change.verdict}</td></tr>')
     head = "".join(f"<th>{name}</th>" for name in ("load", "figure", "before", "now", "change", "noise", ""))
     rows_table = f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(rows)}</tbody></table>"
-    return f'<h2>Against before</h2><div class="wide">{rows_table}</div>'
+    return f'<h2>Against before</h2><div class="sheet scroll">{rows_table}</div>'

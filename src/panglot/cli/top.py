@@ -1,0 +1,54 @@
+"""`panglot top`."""
+
+from __future__ import annotations
+
+import sys
+import time
+from typing import TYPE_CHECKING
+
+import click
+
+from panglot import terminal
+from panglot.errors import StartError
+
+if TYPE_CHECKING:
+    from panglot.tools.asked_server import AskedServer
+
+EVERY = 1.0
+
+
+@click.command()
+@click.argument("url", default="http://127.0.0.1:8080")
+@click.option("--once", is_flag=True, help="print the figures once and end")
+@click.option("--json", "as_json", is_flag=True, help="print them once, as one JSON object")
+def top(url: str, once: bool, as_json: bool) -> None:
+    """Show what the server at URL does, second by second: the figures of its status page, in a terminal.
+
+    URL is http://127.0.0.1:8080 unless given. The token is that in PANGLOT_TOKEN. Ends with Ctrl-C.
+    """
+    from panglot.tools import top as figures
+
+    server = figures.reached(url)
+    if as_json:
+        click.echo(figures.text(server))
+    elif once or not sys.stdout.isatty():
+        terminal.console().print(figures.screen(figures.read(server), url))
+    else:
+        _follow(server, url)
+
+
+def _follow(server: AskedServer, url: str) -> None:
+    """Draw the figures anew each second until Ctrl-C. A server that goes away is waited for."""
+    from rich.live import Live
+
+    from panglot.tools import top as figures
+
+    shown = figures.screen(figures.read(server), url)
+    with Live(shown, screen=True, auto_refresh=False) as view:
+        while True:
+            time.sleep(EVERY)
+            try:
+                shown = figures.screen(figures.read(server), url)
+            except StartError as error:
+                shown = figures.lost(str(error), url)
+            view.update(shown, refresh=True)
