@@ -31,6 +31,7 @@ $(VENV)/.tested: pyproject.toml tests/requirements-frameworks.txt $(VENV)/.serve
 	$(PIP) install -e ".[onnx,otel,test]"
 	$(PIP) install -r tests/requirements-frameworks.txt
 	$(PIP) install --no-deps torchvision==0.28.0 tf-keras==2.21.*
+	$(PIP) install --no-deps axe-playwright-python==0.1.8
 	@touch $@
 
 $(VENV)/.fuzzed: $(VENV)/.tested

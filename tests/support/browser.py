@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import contextlib
 import fcntl
+import importlib.util
 import itertools
 import json
 import os
@@ -163,6 +164,47 @@ class Browser:
         root = self.call("DOM.getDocument")["root"]["nodeId"]
         node = self.call("DOM.querySelector", nodeId=root, selector=selector)["nodeId"]
         self.call("DOM.setFileInputFiles", nodeId=node, files=[str(path)])
+
+    def press(self, key: str, *, control: bool = False) -> None:
+        """Press and release a key that is known by its name, such as Enter."""
+        about = {"key": key, "code": key, "windowsVirtualKeyCode": {"Enter": 13, "Tab": 9}.get(key, 0)}
+        for kind in ("rawKeyDown", "keyUp"):
+            self.call("Input.dispatchKeyEvent", type=kind, modifiers=2 if control else 0, **about)
+
+    def drop(self, selector: str, path: Path, media_type: str) -> None:
+        """Drop a file onto an element, as from a window of the desktop."""
+        data = base64.b64encode(path.read_bytes()).decode()
+        self.run(
+            f"""(() => {{
+              const raw = Uint8Array.from(atob({json.dumps(data)}), (one) => one.charCodeAt(0));
+              const given = new DataTransfer();
+              given.items.add(new File([raw], {json.dumps(path.name)}, {{ type: {json.dumps(media_type)} }}));
+              const event = new DragEvent("drop", {{ dataTransfer: given, bubbles: true, cancelable: true }});
+              document.querySelector({json.dumps(selector)}).dispatchEvent(event);
+            }})()"""
+        )
+
+    def axe(self) -> list[str]:
+        """What axe-core finds wrong with the page, for people who cannot see it well; skips the test without axe-core."""
+        found = importlib.util.find_spec("axe_playwright_python")
+        if found is None or found.origin is None:
+            pytest.skip("axe-core is not installed")
+        self.run(Path(found.origin).with_name("axe.min.js").read_text(encoding="utf-8"))
+        options = "{ resultTypes: ['violations'] }"
+        shown = "v => v.id + ': ' + v.nodes.map(n => n.target.join(' ') + ' ' + n.failureSummary).join('; ')"
+        listed: list[str] = self.run(f"axe.run(document, {options}).then((found) => found.violations.map({shown}))")
+        return listed
+
+    @contextlib.contextmanager
+    def tab(self) -> Iterator[None]:
+        """Another tab, which everything goes to until the end; it stays open."""
+        before = self._session
+        self._session = ""
+        self._attach()
+        try:
+            yield
+        finally:
+            self._session = before
 
     def text(self) -> str:
         return str(self.run("document.body.innerText"))

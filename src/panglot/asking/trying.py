@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from panglot import asking
-from panglot.asking.base import About, Ask, Base64, File, Form, Json, Whole, media_type
+from panglot.asking.base import JSON, About, Ask, Base64, File, Form, Json, Whole, media_type
 from panglot.asking.samples import sample
 from panglot.asking.try_line import example, known_example
 from panglot.errors import StartError
@@ -27,6 +27,8 @@ def to_try(package: Package, about: About) -> ToTry:
     found: list[dict[str, Any]] = []
     files: dict[str, Path] = {}
     for asked in _asks(package, about):
+        if isinstance(asked.body, Whole) and asked.body.type == JSON:
+            continue  # for command lines: the page shows what is in the file
         request = _described(asked, package.folder, files)
         if request is not None and request["body"]["kind"] not in [known["body"]["kind"] for known in found]:
             found.append(request)

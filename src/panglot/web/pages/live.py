@@ -196,6 +196,7 @@ class Live:
             "waiting": int(gauges["panglot_queue_length"]),
             "in_progress": int(gauges["panglot_requests_in_progress"]),
             "held": front.room.held,
+            "watching": self.watching,
             "front": self._cost(os.getpid()),
             "workers": [self._worker(name, worker) for name, worker in self._workers()],
             "batches": self._batches(),

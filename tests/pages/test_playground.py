@@ -1,0 +1,335 @@
+"""The playground at `/`, in a real browser: forms, answers by their kind, streams, failures, code, links, history."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from PIL import Image
+
+from support.browser import Browser, browsing
+from support.server import ROOT, Server, serving
+
+EXAMPLES = ROOT / "examples"
+DONE = "Number(document.querySelector('.result').dataset.done ?? 0)"
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with browsing() as browser:
+        browser.resize(1280, 900)
+        yield browser
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[Server]:
+    with serving("documented_json", "--dev") as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def shaping() -> Iterator[Server]:
+    with serving("pages_shapes") as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def picture(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A picture with a name that no picture should have."""
+    path = tmp_path_factory.mktemp("picture") / "<img src=x onerror='window.harmed=1'>.png"
+    Image.new("RGB", (40, 30), (90, 120, 200)).save(path)
+    return path
+
+
+def visit(browser: Browser, url: str) -> None:
+    browser.complaints.clear()
+    browser.open("about:blank")
+    browser.open(url)
+    browser.wait("!!document.querySelector('form.request')", 30)
+
+
+def run(browser: Browser) -> str:
+    """Run, and what is shown then."""
+    before = browser.run(DONE)
+    browser.click("form.request .primary")
+    browser.wait(f"{DONE} > {before}", 30)
+    return str(browser.run("document.querySelector('.result').innerText"))
+
+
+def status(browser: Browser) -> str:
+    return str(browser.run("document.querySelector('.facts .verdict').innerText"))
+
+
+def put(browser: Browser, selector: str, value: object) -> None:
+    """Write a value into a field in place of the one it has."""
+    where, text = json.dumps(selector), json.dumps(value if isinstance(value, str) else json.dumps(value))
+    browser.run(f"(() => {{ const one = document.querySelector({where}); one.value = ''; one.focus(); }})()")
+    browser.call("Input.insertText", text=json.loads(text))
+
+
+# Every dialect
+
+DIALECTS = {
+    "plain": ("digits", "seven.png", "three.png", "digit", "3"),
+    "evals": ("evals", "seven.png", "three.png", "", "three"),
+    "modelarts": ("modelarts/model", "seven.png", "three.png", "digits", "3"),
+    "megflow": ("megflow/digits", "seven.png", "three.png", "digit", "3"),
+    "tiinfer": ("tiinfer", "", "../modelarts/model/three.png", "digits", "3"),
+    "paddle": ("paddle", "demo.png", "../modelarts/model/seven.png", "class_id", "7"),
+}
+"""Folder of the example, the file it begins with, another to drop, and a name and a value of its answer then."""
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_the_example_of_a_dialect(dialect: str, browser: Browser) -> None:
+    """It opens filled and runs as it is; another file is dropped, and the right answer is seen; the code runs too."""
+    folder, first, other, name, value = DIALECTS[dialect]
+    with serving(EXAMPLES / folder) as server:
+        visit(browser, server.url)
+        browser.wait("!!document.querySelector('.request .file img')")
+        assert first in browser.run("document.querySelector('.request .drop').innerText")
+        run(browser)
+        assert status(browser) == "200"
+        browser.drop(".request .drop", (EXAMPLES / folder / other).resolve(), "image/png")
+        shown = run(browser)
+        assert status(browser) == "200"
+        assert re.search(rf"{name}.*{value}" if name else value, shown, re.DOTALL), shown
+        browser.wait("document.querySelectorAll('.timeline .bar i').length > 1")
+        assert browser.run("document.querySelectorAll('.tries li img').length") == 2
+        pasted(browser, (EXAMPLES / folder / other).resolve().parent, value)
+        assert browser.complaints == []
+        assert all(url.startswith((server.url, "data:", "blob:", "about:")) for url in browser.requested[-5:])
+
+
+def pasted(browser: Browser, folder: Path, expected: str) -> None:
+    """Run the code of the last request, as it stands, beside the file it names."""
+    found = {}
+    for language in ("curl", "Python", "JavaScript"):
+        browser.run(
+            f"[...document.querySelectorAll('.code-of [role=tab]')].find(t => t.innerText === '{language}').click()"
+        )
+        found[language] = str(browser.run("document.querySelector('.snippet pre').textContent"))
+    programs = {
+        "curl": ["bash", "-c", found["curl"]],
+        "Python": [sys.executable, "-c", found["Python"]],
+        "JavaScript": ["node", "--input-type=module", "-e", found["JavaScript"]],
+    }
+    for language, program in programs.items():
+        if shutil.which(program[0]) is None:
+            continue
+        done = subprocess.run(program, cwd=folder, capture_output=True, text=True, timeout=60, check=False)
+        assert expected in done.stdout, (language, found[language], done.stdout, done.stderr)
+
+
+# Forms
+
+
+def test_fields_come_from_the_hints(server: Server, browser: Browser) -> None:
+    visit(browser, server.url)
+    labels = browser.run("[...document.querySelectorAll('.request .body .label')].map((one) => one.innerText)")
+    assert labels == ["text", "labels", "options optional"]
+    assert browser.run("document.querySelector('.request textarea').value") == "a quick brown fox"
+    put(browser, ".request textarea", "fox fox")
+    shown = run(browser)
+    assert browser.run("document.querySelector('.result [role=tab]').innerText") == "Labels"
+    assert "fox" in shown
+    assert browser.complaints == []
+
+
+SCHEMA = {
+    "type": "object",
+    "required": ["strength", "mode"],
+    "properties": {
+        "strength": {"type": "number", "minimum": 0, "maximum": 1, "default": 0.5, "description": "<b>how</b> much"},
+        "mode": {"type": "string", "enum": ["fast", "good"]},
+        "loud": {"type": "boolean"},
+        "count": {"type": "integer", "minimum": 1},
+        "picture": {"type": "string", "format": "byte", "contentMediaType": "image/png"},
+        "more": {"type": "array", "items": {"type": "number"}},
+    },
+}
+
+
+def test_a_field_for_each_kind_of_schema(server: Server, browser: Browser, picture: Path) -> None:
+    """Whatever JSON schema a document holds: sliders, choices, switches, numbers, files as base64, JSON for the rest."""
+    visit(browser, server.url)
+    browser.run(
+        f"""import("/pages/body.js").then(({{ editor, encoded }}) => {{
+          const made = editor({{ kind: "json", schema: {json.dumps(SCHEMA)}, document: {{}}, value: {{}} }}, () => {{}});
+          document.querySelector(".request .body").replaceChildren(made.element);
+          window.made = made;
+          window.sent = async () => (await encoded(made.read())).body;
+        }})"""
+    )
+    kinds = browser.run(
+        "[...document.querySelectorAll('.body input, .body select, .body textarea')].map((one) => one.type)"
+    )
+    assert kinds == ["range", "number", "select-one", "checkbox", "number", "file", "textarea"]
+    assert "<b>how</b> much" in browser.run("document.querySelector('.request .body').innerText")
+    browser.run(
+        "(() => { const one = document.querySelector('[type=range]'); one.value = 0.8; one.dispatchEvent(new Event('input')); })()"
+    )
+    browser.drop(".body .drop", picture, "image/png")
+    put(browser, ".body textarea", "[1, 2.5]")
+    sent = json.loads(browser.run("sent()"))
+    assert sent["picture"].startswith("iVBORw0KGgo")
+    assert {name: sent[name] for name in ("strength", "mode", "loud", "more")} == {
+        "strength": 0.8, "mode": "fast", "loud": False, "more": [1, 2.5],
+    }  # fmt: skip
+    assert "count" not in sent
+    put(browser, ".body textarea", "[1, 2.5")
+    assert "is not JSON" in browser.run("(() => { try { made.read(); } catch (error) { return error.message; } })()")
+
+
+def test_several_files_and_the_keyboard(browser: Browser, tmp_path: Path) -> None:
+    with serving("uploads") as server:
+        visit(browser, server.url)
+        browser.run(
+            "[...document.querySelectorAll('.segments button')].find((one) => one.innerText === 'Form')?.click()"
+        )
+        file = tmp_path / "a.bin"
+        file.write_bytes(b"12345")
+        browser.choose_file(".request input[type=file]", file)
+        browser.wait("document.querySelectorAll('.request .file').length === 1")
+        before = browser.run(DONE)
+        browser.press("Enter", control=True)
+        browser.wait(f"{DONE} > {before}")
+        assert status(browser) == "422"
+        assert "a field 'image' is needed" in browser.run("document.querySelector('.failure .message').innerText")
+
+
+# Answers
+
+
+SHAPES = {
+    "named sides": ("rect", 1, "cat"),
+    "corners": ("rect", 2, "<img src=x>"),
+    "modelarts": ("rect", 2, "dog"),
+    "evals": ("polygon", 1, "cat"),
+    "paddle": ("rect", 2, "0"),
+    "shares": ("rect", 1, "cat"),
+    "points": ("circle", 2, "points"),
+    "mask": ("image", 1, "sky"),
+}
+
+
+def test_shapes_are_drawn_over_the_picture(shaping: Server, browser: Browser, picture: Path) -> None:
+    visit(browser, shaping.url)
+    browser.drop(".request .drop", picture, "image/png")
+    assert picture.name in browser.run("document.querySelector('.request .file').innerText")
+    for kind, (shape, count, words) in SHAPES.items():
+        put(browser, ".request input[type=text]", kind)
+        run(browser)
+        browser.wait(f"document.querySelectorAll('.stage svg {shape}').length === {count}")
+        assert words in browser.run("document.querySelector('.found').innerText")
+    put(browser, ".request input[type=text]", "shares")
+    run(browser)
+    browser.wait("!!document.querySelector('.stage rect')")
+    assert browser.run("document.querySelector('.stage rect').getAttribute('width')") == "16"
+    for kind, shown in (("labels", ".bars li"), ("table", ".result table tbody tr")):
+        put(browser, ".request input[type=text]", kind)
+        run(browser)
+        browser.wait(f"document.querySelectorAll('{shown}').length === 2")
+    assert browser.run("window.harmed === undefined && !document.querySelector('img[src=x]')")
+    assert browser.complaints == []
+
+
+def test_a_stream_grows_and_stops(browser: Browser) -> None:
+    with serving("pages_stream") as server:
+        visit(browser, server.url)
+        browser.click("form.request .primary")
+        browser.wait("document.querySelector('.result').innerText.includes('word3 ')")
+        assert browser.run("!!document.querySelector('.result').innerText.match(/word0 word1 word2/)")
+        browser.run("[...document.querySelectorAll('.runbar button')].find((one) => one.innerText === 'Stop').click()")
+        browser.wait("document.querySelector('.result').innerText.includes('Stopped.')")
+        seen = browser.run("document.querySelector('.result .plain').innerText")
+        assert "word0 " in seen
+        assert "word1999" not in seen
+        assert "curl -N" in browser.run("document.querySelector('.snippet').innerText")
+        assert "stopped" in browser.run("document.querySelector('.tries').innerText")
+        browser.wait("!document.querySelector('form.request .primary').disabled")
+
+
+def test_failures_say_what_to_do(server: Server, browser: Browser) -> None:
+    visit(browser, server.url)
+    put(browser, ".request textarea", "fail")
+    shown = run(browser)
+    assert status(browser) == "500"
+    assert "RuntimeError: <b>asked</b> to fail" in shown
+    assert "traceback" in shown
+    put(browser, ".request textarea.code", "null")
+    assert "labels must be a list" in run(browser)
+    put(browser, ".request textarea.code", "[")
+    browser.click("form.request .primary")
+    browser.wait("document.querySelector('.request').innerText.includes('is not JSON')")
+
+
+def test_a_server_that_is_gone(browser: Browser) -> None:
+    with serving("documented_json") as server:
+        visit(browser, server.url)
+        server.stop()
+        assert "cannot be reached" in run(browser)
+
+
+def test_markup_of_a_script_does_nothing(browser: Browser) -> None:
+    with serving("documented_hostile", "--dev") as server:
+        visit(browser, server.url)
+        shown = run(browser)
+        assert "<script>window.harmed = true</script>" in shown
+        browser.open(server.url + "/status")
+        browser.wait("document.querySelectorAll('tr[data-id]').length === 1")
+        browser.click("tr[data-id] button")
+        browser.wait("!!document.querySelector('.traceback')")
+        assert "<script>window.harmed = true</script>" in browser.text()
+        assert browser.run("window.harmed === undefined && document.scripts.length === 1")
+        assert browser.run("document.querySelectorAll('main img').length") == 0
+
+
+# Coming back
+
+
+def test_a_link_carries_the_request(server: Server, browser: Browser) -> None:
+    visit(browser, server.url)
+    put(browser, ".request textarea", "carried by a link, as ≤ 4 kB of text")
+    link = browser.run(
+        """(async () => {
+          let copied = "";
+          Object.defineProperty(navigator, "clipboard", { value: { writeText: async (text) => { copied = text; } } });
+          [...document.querySelectorAll(".runbar button")].find((one) => one.innerText === "Copy link").click();
+          await new Promise((resolve) => setTimeout(resolve, 50));
+          return copied;
+        })()"""
+    )
+    assert link.startswith(server.url + "/#try=")
+    visit(browser, link)
+    assert browser.run("document.querySelector('.request textarea').value") == "carried by a link, as ≤ 4 kB of text"
+    visit(browser, server.url + "/#try=nonsense")
+    assert browser.run("document.querySelector('.request textarea').value") == "a quick brown fox"
+
+
+def test_the_last_tries_come_back(server: Server, browser: Browser) -> None:
+    visit(browser, server.url)
+    for text in ("first", "second"):
+        put(browser, ".request textarea", text)
+        run(browser)
+    assert browser.run("document.querySelectorAll('.tries li').length") == 2
+    browser.run("document.querySelector('.tries li:last-child button').click()")
+    browser.wait("document.querySelector('.request textarea').value === 'first'")
+
+
+def test_a_model_that_is_loading_is_waited_for(browser: Browser, tmp_path: Path) -> None:
+    script = "import time\n\ndef load():\n    time.sleep(3)\n\ndef predict(request):\n    return request\n"
+    (tmp_path / "model.py").write_text(script)
+    with serving(tmp_path, ready=False) as server, contextlib.suppress(AssertionError):
+        browser.open(server.url)
+        browser.wait("document.body.innerText.includes('The model is loading')")
+        browser.wait("!!document.querySelector('form.request')", 30)
+        server.wait_ready()
+    assert browser.run("!!document.querySelector('form.request')")
