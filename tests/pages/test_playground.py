@@ -74,6 +74,11 @@ def put(browser: Browser, selector: str, value: object) -> None:
     browser.call("Input.insertText", text=json.loads(text))
 
 
+def press(browser: Browser, selector: str, words: str) -> None:
+    """Click the one of these elements that says so."""
+    browser.run(f"[...document.querySelectorAll('{selector}')].find((one) => one.innerText === '{words}').click()")
+
+
 # Every dialect
 
 DIALECTS = {
@@ -112,9 +117,7 @@ def pasted(browser: Browser, folder: Path, expected: str) -> None:
     """Run the code of the last request, as it stands, beside the file it names."""
     found = {}
     for language in ("curl", "Python", "JavaScript"):
-        browser.run(
-            f"[...document.querySelectorAll('.code-of [role=tab]')].find(t => t.innerText === '{language}').click()"
-        )
+        press(browser, ".code-of [role=tab]", language)
         found[language] = str(browser.run("document.querySelector('.snippet pre').textContent"))
     programs = {
         "curl": ["bash", "-c", found["curl"]],
@@ -134,7 +137,7 @@ def pasted(browser: Browser, folder: Path, expected: str) -> None:
 def test_fields_come_from_the_hints(server: Server, browser: Browser) -> None:
     visit(browser, server.url)
     labels = browser.run("[...document.querySelectorAll('.request .body .label')].map((one) => one.innerText)")
-    assert labels == ["text", "labels", "options optional"]
+    assert labels == ["text", "labels", "options"]
     assert browser.run("document.querySelector('.request textarea').value") == "a quick brown fox"
     put(browser, ".request textarea", "fox fox")
     shown = run(browser)
@@ -158,11 +161,12 @@ SCHEMA = {
 
 
 def test_a_field_for_each_kind_of_schema(server: Server, browser: Browser, picture: Path) -> None:
-    """Whatever JSON schema a document holds: sliders, choices, switches, numbers, files as base64, JSON for the rest."""
+    """Whatever schema a document holds: sliders, choices, switches, numbers, files as base64, JSON for the rest."""
     visit(browser, server.url)
     browser.run(
         f"""import("/pages/body.js").then(({{ editor, encoded }}) => {{
-          const made = editor({{ kind: "json", schema: {json.dumps(SCHEMA)}, document: {{}}, value: {{}} }}, () => {{}});
+          const way = {{ kind: "json", schema: {json.dumps(SCHEMA)}, document: {{}}, value: {{}} }};
+          const made = editor(way, () => {{}});
           document.querySelector(".request .body").replaceChildren(made.element);
           window.made = made;
           window.sent = async () => (await encoded(made.read())).body;
@@ -173,9 +177,8 @@ def test_a_field_for_each_kind_of_schema(server: Server, browser: Browser, pictu
     )
     assert kinds == ["range", "number", "select-one", "checkbox", "number", "file", "textarea"]
     assert "<b>how</b> much" in browser.run("document.querySelector('.request .body').innerText")
-    browser.run(
-        "(() => { const one = document.querySelector('[type=range]'); one.value = 0.8; one.dispatchEvent(new Event('input')); })()"
-    )
+    browser.run("document.querySelector('[type=range]').value = 0.8")
+    browser.run("document.querySelector('[type=range]').dispatchEvent(new Event('input'))")
     browser.drop(".body .drop", picture, "image/png")
     put(browser, ".body textarea", "[1, 2.5]")
     sent = json.loads(browser.run("sent()"))
@@ -191,9 +194,7 @@ def test_a_field_for_each_kind_of_schema(server: Server, browser: Browser, pictu
 def test_several_files_and_the_keyboard(browser: Browser, tmp_path: Path) -> None:
     with serving("uploads") as server:
         visit(browser, server.url)
-        browser.run(
-            "[...document.querySelectorAll('.segments button')].find((one) => one.innerText === 'Form')?.click()"
-        )
+        press(browser, ".segments button", "Form")
         file = tmp_path / "a.bin"
         file.write_bytes(b"12345")
         browser.choose_file(".request input[type=file]", file)
@@ -247,7 +248,7 @@ def test_a_stream_grows_and_stops(browser: Browser) -> None:
         browser.click("form.request .primary")
         browser.wait("document.querySelector('.result').innerText.includes('word3 ')")
         assert browser.run("!!document.querySelector('.result').innerText.match(/word0 word1 word2/)")
-        browser.run("[...document.querySelectorAll('.runbar button')].find((one) => one.innerText === 'Stop').click()")
+        press(browser, ".runbar button", "Stop")
         browser.wait("document.querySelector('.result').innerText.includes('Stopped.')")
         seen = browser.run("document.querySelector('.result .plain').innerText")
         assert "word0 " in seen

@@ -185,7 +185,7 @@ class Browser:
         )
 
     def axe(self) -> list[str]:
-        """What axe-core finds wrong with the page, for people who cannot see it well; skips the test without axe-core."""
+        """What axe-core finds that keeps some people from using the page; skips the test where it is not installed."""
         found = importlib.util.find_spec("axe_playwright_python")
         if found is None or found.origin is None:
             pytest.skip("axe-core is not installed")

@@ -91,7 +91,7 @@ def test_a_server_without_a_playground() -> None:
 
 def test_the_playground_begins_with_the_example(server: Server) -> None:
     about = server.client.get("/playground.json").json()
-    assert about["requests"][0]["body"]["value"]["text"] == "a quick brown fox"
+    assert about["models"][0]["requests"][0]["body"]["value"]["text"] == "a quick brown fox"
     assert (about["state"], about["token"]) == ("ready", False)
 
 
@@ -101,7 +101,7 @@ def test_only_files_of_the_example_are_handed_out(tmp_path: Path) -> None:
     (tmp_path / "dot.png").write_bytes(b"\x89PNG\r\n\x1a\n")
     (tmp_path / "secret.pem").write_text("secret")
     with serving(tmp_path) as server:
-        about = server.client.get("/playground.json").json()
+        about = server.client.get("/playground.json").json()["models"][0]
         assert about["files"] == ["dot.png"]
         assert about["requests"][0]["body"] == {"kind": "file", "file": "dot.png", "type": "image/png"}
         sample = server.client.get("/samples/dot.png")

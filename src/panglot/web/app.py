@@ -96,7 +96,7 @@ ROUTES = (
     Page("/docs", ADMIN, docs),
     Page("/docs/{name}", ADMIN, docs_asset),
     *pages.ROUTES,
-    Page(OF_MODEL, ADMIN, pages.status),
+    Page(OF_MODEL, ADMIN, pages.model_page),
     Page(f"{OF_MODEL}/openapi.json", ADMIN, openapi),
     Page(f"{OF_MODEL}/metrics", METRICS, metrics),
 )

@@ -12,9 +12,7 @@ ANSWERS = {
     "evals": {
         "code": 0,
         "message": "",
-        "result": {
-            "detections": [{"class": "cat", "index": 1, "score": 0.9, "pts": [[2, 3], [20, 3], [20, 15], [2, 15]]}]
-        },
+        "result": {"detections": [{"class": "cat", "score": 0.9, "pts": [[2, 3], [20, 3], [20, 15], [2, 15]]}]},
     },
     "paddle": {"boxes": [[0, 0.9, 2, 3, 20, 15], [1, 0.5, 4, 4, 8, 8]]},
     "shares": [{"class": "cat", "confidence": 0.9, "bbox": [0.1, 0.1, 0.5, 0.5]}],

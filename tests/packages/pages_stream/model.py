@@ -5,7 +5,7 @@ import time
 
 def predict(request: dict):
     for number in range(2000):
-        yield {"text": "word%d " % number}
+        yield {"text": f"word{number} "}
         time.sleep(0.02)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import mimetypes
 from typing import Any
+from urllib.parse import quote
 
 import orjson
 from starlette.requests import Request
@@ -14,6 +15,7 @@ from panglot.engine.call import Fault
 from panglot.web.bodies import sendable
 from panglot.web.contract import ADMIN, PUBLIC, Page, View, neutral_error
 from panglot.web.front import Front
+from panglot.web.models import Model
 from panglot.web.pages.live import plain, seen
 from panglot.web.pages.shell import DOCS, PLAYGROUND, STATUS, page
 
@@ -60,6 +62,14 @@ def playground(front: Front, request: Request) -> Response:
     return view_page(front, request, PLAYGROUND)
 
 
+def model_page(front: Front, request: Request) -> Response:
+    """The playground of one model, wherever that is."""
+    name = request.path_params["model"]
+    if front.models.get(name) is None:
+        return _not_found("there is no such model", request)
+    return Response(status_code=303, headers={"location": f"../?model={quote(name)}"})
+
+
 def status(front: Front, request: Request) -> Response:
     return view_page(front, request, STATUS)
 
@@ -80,23 +90,33 @@ def asset(front: Front, request: Request) -> Response:
 
 
 def playground_data(front: Front, request: Request) -> Response:
-    """What the playground knows besides /openapi.json: the requests to begin with, and the files that are there."""
-    model = front.models.default
-    requests, files = model.to_try() if model is not None and model.description else ([], {})
+    """What the playground knows besides /openapi.json: of each model, the requests to begin with and their files."""
+    models = [model for name in front.models.names if (model := front.models.get(name)) is not None]
     value = {
-        "name": seen(name_of(front)),
         "state": front.live.state,
-        "described": model is not None and bool(model.description),
         "token": bool(front.access.token),
-        "requests": [request for request in requests if sendable(request, None) is not None],
-        "files": sorted(files),
+        "models": [_to_try(model, f"/models/{quote(model.name)}" if len(models) > 1 else "") for model in models],
     }
     return _json(value)
 
 
+def _to_try(model: Model, start: str) -> dict[str, Any]:
+    """One model, whose paths begin with `start`."""
+    requests, files = model.to_try() if model.description else ([], {})
+    known = [request for request in requests if sendable(request, None) is not None]
+    return {
+        "name": seen(model.name),
+        "start": start,
+        "described": bool(model.description),
+        "requests": [{**request, "path": start + request["path"]} for request in known],
+        "files": sorted(files),
+    }
+
+
 def sample(front: Front, request: Request) -> Response:
-    """A file of the package that one of those requests names, and no other."""
-    model = front.models.default
+    """A file of a package that one of those requests names, and no other."""
+    name = request.query_params.get("model")
+    model = front.models.get(name) if name else front.models.default
     file = model.to_try()[1].get(request.path_params["name"]) if model is not None and model.description else None
     if file is None:
         return _not_found("the package's example has no such file", request)

@@ -8,7 +8,7 @@ export function linkOf({ operation, way, parameters, body }) {
   if (files) return "";
   const plain = JSON.stringify({ operation, way, parameters, body });
   const carried = btoa(String.fromCharCode(...new TextEncoder().encode(plain))).replaceAll("+", "-").replaceAll("/", "_").replace(/=+$/, "");
-  return carried.length > LONGEST ? "" : `${location.origin}${location.pathname}#try=${carried}`;
+  return carried.length > LONGEST ? "" : `${location.origin}${location.pathname}${location.search}#try=${carried}`;
 }
 
 /** The request that this page's address carries; null where there is none, or it is no such thing. */

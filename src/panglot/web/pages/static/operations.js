@@ -6,12 +6,14 @@ const JSON_TYPE = "application/json";
 const FORM = "multipart/form-data";
 
 /**
- * The operations that reach the script or its platform, those that take a body first. `requests` are those to begin with.
+ * The operations that reach a model's script or its platform, those that take a body first. `requests` are those to begin with.
  * A way: `{label, kind: json|form|file|none, type, schema, value, files, fields, path}`.
  */
-export function operations(document, requests) {
+export function operations(document, { start, requests }) {
   const found = [];
   for (const [path, methods] of Object.entries(document.paths)) {
+    if (start && !path.startsWith(`${start}/`) && !path.startsWith(`/v2${start}/`)) continue;
+    if (start && path.startsWith(`${start}/versions/`)) continue;
     for (const method of ["post", "get"]) {
       const about = methods[method];
       if (!about || !isTried(method, path, about)) continue;

@@ -15,10 +15,12 @@ import { bytes, milliseconds } from "./words.js";
 const BASE = location.origin + location.pathname.replace(/\/[^/]*$/, "");
 
 class Playground {
-  constructor(about, document) {
+  constructor(about, model, document) {
     this.about = about;
-    this.operations = operations(document, about.requests);
+    this.model = model;
+    this.operations = operations(document, model);
     this.running = null;
+    this.left = new AbortController();
     this.samples = new Map();
     this.tries = new Tries((attempt) => this.recall(attempt));
     this.chooser = this.makeChooser();
@@ -37,8 +39,9 @@ class Playground {
     this.result = h("div", { class: "result" }, empty());
     this.foot = h("div", { class: "foot" });
     this.answer = h("section", { class: "sheet answer", "aria-label": "Answer" }, this.result, this.foot);
-    window.document.addEventListener("keydown", (event) => { if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) { event.preventDefault(); this.run(); } });
-    window.document.addEventListener("paste", (event) => this.paste(event));
+    const { signal } = this.left;
+    window.document.addEventListener("keydown", (event) => { if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) { event.preventDefault(); this.run(); } }, { signal });
+    window.document.addEventListener("paste", (event) => this.paste(event), { signal });
   }
 
   makeChooser() {
@@ -76,7 +79,7 @@ class Playground {
 
   /** Put the package's own files where the example has them. */
   async fetchSamples(way, made) {
-    const names = new Set(this.about.files);
+    const names = new Set(this.model.files);
     for (const [name, files] of Object.entries(way.files ?? {})) {
       const there = files.filter((file) => names.has(file));
       if (!there.length) continue;
@@ -89,7 +92,8 @@ class Playground {
 
   sample(name) {
     if (!this.samples.has(name)) {
-      this.samples.set(name, fetch(`samples/${encodeURIComponent(name)}`).then(async (answer) => {
+      const address = `samples/${encodeURIComponent(name)}?model=${encodeURIComponent(this.model.name)}`;
+      this.samples.set(name, fetch(address).then(async (answer) => {
         const blob = await answer.blob();
         return new File([blob], name, { type: blob.type });
       }));
@@ -233,32 +237,45 @@ function current(made) {
   }
 }
 
+let playground = null;
+
 async function begin() {
   const [about, document] = await Promise.all([get("playground.json"), get("openapi.json")]);
   const state = byId("state");
   state.className = `state ${about.state}`;
   say(state, about.state);
-  if (!about.described) {
-    byId("main").replaceChildren(h("p", { class: "sheet empty" }, "The model is loading. This page goes on by itself."));
+  const wanted = new URLSearchParams(location.search).get("model");
+  const model = about.models.find((one) => one.name === wanted) ?? about.models[0];
+  if (!model?.described) {
+    const words = model ? "The model is loading. This page goes on by itself." : "There is no model yet. This page goes on by itself.";
+    byId("main").replaceChildren(chooser(about, model) ?? "", h("p", { class: "sheet empty" }, words));
     setTimeout(begin, 1000);
     return;
   }
-  const playground = new Playground(about, document);
+  playground?.left.abort();
+  playground = new Playground(about, model, document);
   if (!playground.operations.length) {
     byId("main").replaceChildren(h("p", { class: "sheet empty" }, "This package takes no requests on this port."));
     return;
   }
-  const summary = document.info.description;
   byId("main").replaceChildren(
-    h("h1", { class: "unseen" }, `Try ${document.info.title}`),
+    h("h1", { class: "unseen" }, `Try ${model.name}`),
     h("div", { class: "playground" },
-      h("div", { class: "left" }, playground.form, playground.tries.element),
+      h("div", { class: "left" }, chooser(about, model), playground.form, playground.tries.element),
       h("div", { class: "right" }, playground.answer)));
+  const summary = about.models.length > 1 ? "" : document.info.description;
   if (summary && summary !== "Served by Panglot.") playground.chooser.element.after(h("p", { class: "hint summary" }, unescaped(summary)));
   playground.choose(playground.operations[0]);
   const carried = linked();
   if (carried) playground.restore(carried);
-  window.dispatchEvent(new Event("playground"));
+}
+
+/** Where there are several models: which of them to try. The address says so too. */
+function chooser(about, model) {
+  if (about.models.length < 2) return null;
+  const select = h("select", { id: "model", onchange: () => { history.replaceState(null, "", `?model=${encodeURIComponent(select.value)}`); begin(); } },
+    about.models.map((one) => h("option", { value: one.name, selected: one === model }, one.name)));
+  return h("div", { class: "models" }, h("label", { class: "label", for: "model" }, "Model"), select);
 }
 
 begin().catch((error) => {
