@@ -15,8 +15,8 @@ from support.server import Server, panglot, serving, wait_until
 def server() -> Iterator[Server]:
     with serving("documented_json", env={"PANGLOT_TOKEN": "secret"}) as server:
         server.client.headers["authorization"] = "Bearer secret"
-        server.predict({"text": "a fox", "labels": ["fox"]}, headers={"x-request-id": "good-one"})
-        server.predict({"text": "fail", "labels": []}, headers={"x-request-id": "bad-one"})
+        server.predict({"text": "a fox", "labels": ["fox"], "options": None}, headers={"x-request-id": "good-one"})
+        server.predict({"text": "fail", "labels": [], "options": None}, headers={"x-request-id": "bad-one"})
         wait_until(lambda: server.client.get("/status.json").json()["failed"] == 1)
         yield server
 

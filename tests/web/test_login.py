@@ -34,7 +34,7 @@ def ask(server: Server, method: str, path: str, **headers: str) -> int:
         "cookie": cookie_of(server).partition(";")[0],
         **{name.replace("_", "-"): text for name, text in headers.items()},
     }
-    body = {"text": "a fox", "labels": ["fox"]} if method == "POST" else None
+    body = {"text": "a fox", "labels": ["fox"], "options": None} if method == "POST" else None
     return httpx.request(method, server.url + path, json=body, headers=own).status_code
 
 

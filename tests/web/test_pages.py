@@ -25,8 +25,8 @@ HEAVIEST = 300_000
 @pytest.fixture(scope="module")
 def server() -> Iterator[Server]:
     with serving("documented_json", "--dev", "--workers", "2") as server:
-        server.predict({"text": "a fox", "labels": ["fox"]}, headers={"x-request-id": "good-one"})
-        server.predict({"text": "fail", "labels": []}, headers={"x-request-id": "bad-one"})
+        server.predict({"text": "a fox", "labels": ["fox"], "options": None}, headers={"x-request-id": "good-one"})
+        server.predict({"text": "fail", "labels": [], "options": None}, headers={"x-request-id": "bad-one"})
         server.predict({"labels": None}, headers={"x-request-id": "refused-one"})
         yield server
 
@@ -140,7 +140,7 @@ def test_one_request_with_what_was_logged(server: Server) -> None:
 
 def test_tracebacks_are_told_only_in_development() -> None:
     with serving("documented_json") as quiet:
-        quiet.predict({"text": "fail", "labels": []}, headers={"x-request-id": "bad-one"})
+        quiet.predict({"text": "fail", "labels": [], "options": None}, headers={"x-request-id": "bad-one"})
         wait_until(lambda: quiet.client.get("/status.json").json()["errors"])
         for path in ("/status.json", "/status/bad-one"):
             text = quiet.client.get(path).text

@@ -158,7 +158,7 @@ async function renew() {
   for (const about of listed) {
     const card = cards.get(about.id) ?? new Card(about, () => stop(about.id));
     cards.set(about.id, card);
-    card.refresh({ ...about, ...(rates.get(about.id) ?? {}) });
+    card.refresh({ ...(rates.get(about.id) ?? {}), ...about });
   }
   for (const [id, card] of cards) {
     if (!card.isUpload && card.alive && !listed.some((about) => about.id === id)) card.refresh({ ...card.about, state: "stopped" });

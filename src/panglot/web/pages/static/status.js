@@ -47,7 +47,7 @@ const trouble = h("p", { class: "sheet lost", role: "alert", hidden: true }, "Th
 const workers = listing("Workers", ["Worker", "State", "Process", "Served", "In flight", "CPU", "Memory", "GPU", "Since"], "No worker is running.");
 const errors = listing("What went wrong", ["What", "Kind", "Count", "Last"], "Nothing since the server started.");
 const deaths = listing("Restarts", ["When", "Why"], "No worker was restarted.");
-const batches = listing("Batch sizes", ["Items", "Batches", ""], "No batch was run yet.");
+const batches = listing("Batch sizes", ["Items", "Batches", "Share"], "No batch was run yet.");
 const requests = listing("Requests", ["Time", "Request", "Route", "Status", "Total", "Stages"], "None yet.");
 
 function listing(title, heads, nothing) {
