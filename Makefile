@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 SECONDS := 60
 PIP := $(BIN)/python -m pip --disable-pip-version-check -q
 
-.PHONY: serve test check coverage conformance soak fuzz bench-overhead bench-graph wheel pictures clean help
+.PHONY: serve test check coverage conformance soak fuzz bench-overhead bench-sleeping bench-graph wheel pictures clean help
 
 help:
 	@echo "make serve            serve examples/digits on http://127.0.0.1:8080"
@@ -16,6 +16,7 @@ help:
 	@echo "make soak             faults, promises, life, edge and pools with their full counts"
 	@echo "make fuzz             each fuzz target for SECONDS=60, or TARGET=http_head alone"
 	@echo "make bench-overhead   what a request costs, beside a bare server and mosec"
+	@echo "make bench-sleeping   how much of a script's own speed is left with large bodies"
 	@echo "make bench-graph      what MegFlow graphs cost, beside bare threads and the plain dialect"
 	@echo "make wheel            build the wheel"
 	@echo "make pictures         take the pictures of the documents anew; needs Chromium"
@@ -68,6 +69,9 @@ soak: $(VENV)/.tested
 
 bench-overhead: $(VENV)/.served
 	$(BIN)/python benchmarks/overhead/run.py
+
+bench-sleeping: $(VENV)/.served
+	$(BIN)/python benchmarks/sleeping/run.py
 
 bench-graph: $(VENV)/.tested
 	$(BIN)/python benchmarks/graph

@@ -6,6 +6,7 @@ import statistics
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from load import LENGTHS
 from measure import Idle, Sample
 
 Rounds = Mapping[int, Sample]
@@ -25,13 +26,18 @@ class RatioBudget:
 
 
 RATIOS = (
-    RatioBudget("batch echo, CPU", "panglot-batch", "floor", "cpu_us", "<=", 2.0, aim=1.25),
-    RatioBudget("one-by-one echo, CPU", "panglot-single", "floor", "cpu_us", "<=", 3.0),
+    RatioBudget("batch echo, CPU", "panglot-batch", "floor", "cpu_us", "<=", 1.2, aim=1.0),
+    RatioBudget("one-by-one echo, CPU", "panglot-single", "floor", "cpu_us", "<=", 1.6, aim=1.3),
+    RatioBudget("batch echo, CPU", "panglot-batch", "mosec-batch-orjson", "cpu_us", "<", 1.0),
     RatioBudget("batch echo, CPU", "panglot-batch", "mosec-batch", "cpu_us", "<", 1.0),
     RatioBudget("one-by-one echo, CPU", "panglot-single", "mosec-single", "cpu_us", "<", 1.0),
     RatioBudget("batch echo, p99", "panglot-batch", "mosec-batch", "p99_ms", "<=", 1.25),
     RatioBudget("one-by-one echo, p99", "panglot-single", "mosec-single", "p99_ms", "<=", 1.25),
     RatioBudget("150 kB raw echo, CPU", "panglot-raw", "floor-raw", "cpu_us", "<=", 2.5),
+    *(
+        RatioBudget(f"{title} body, CPU", f"panglot-batch {title}", f"floor {title}", "cpu_us", "<=", 1.2, aim=1.0)
+        for title in LENGTHS
+    ),
 )
 FRONT_MB = 60.0
 WORKER_MB = 30.0

@@ -8,6 +8,8 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+from load import LENGTHS
+
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 PACKAGES = HERE / "packages"
@@ -56,6 +58,17 @@ def contestants(panglot: tuple[str, ...]) -> list[Contestant]:
         command = (str(MOSEC_VENV / "bin" / "python"), str(HERE / "mosec_echo.py"), *flags, *address)
         return Contestant(name, scenario, command, "/inference")
 
+    lengths = [
+        contestant
+        for title in LENGTHS
+        for contestant in (
+            Contestant(f"floor {title}", f"length-{title}", floor, "/length"),
+            panglot_on(f"panglot-batch {title}", f"length-{title}", "length_batch"),
+            panglot_on(f"panglot-single {title}", f"length-{title}", "length_single"),
+            mosec_on(f"mosec-batch {title}", f"length-{title}", "--batch", "32", "--length"),
+            mosec_on(f"mosec-single {title}", f"length-{title}", "--batch", "1", "--length"),
+        )
+    ]
     return [
         Contestant("floor", "json", floor, "/"),
         panglot_on("panglot-batch", "json", "echo_batch"),
@@ -67,6 +80,7 @@ def contestants(panglot: tuple[str, ...]) -> list[Contestant]:
         Contestant("floor-raw", "raw", floor, "/raw"),
         panglot_on("panglot-raw", "raw", "echo_raw"),
         mosec_on("mosec-raw", "raw", "--batch", "1", "--raw"),
+        *lengths,
     ]
 
 

@@ -1,6 +1,7 @@
 """The floor: bare uvicorn, raw ASGI, no isolation. Usage: floor.py PORT
 
-`POST /` parses the JSON body and answers it back; `POST /raw` answers the bytes of the body.
+`POST /` parses the JSON body and answers it back; `POST /raw` answers the bytes of the body, and
+`POST /length` its length.
 """
 
 from __future__ import annotations
@@ -33,6 +34,8 @@ async def app(scope: dict[str, Any], receive: Receive, send: Send) -> None:
     body = await read_body(receive)
     if scope["path"] == "/raw":
         answer, content_type = body, b"application/octet-stream"
+    elif scope["path"] == "/length":
+        answer, content_type = b"%d" % len(body), b"application/json"
     else:
         answer, content_type = orjson.dumps(orjson.loads(body)), b"application/json"
     headers = [(b"content-type", content_type), (b"content-length", str(len(answer)).encode())]

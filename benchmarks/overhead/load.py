@@ -10,6 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 SCRIPT = Path(__file__).with_name("post.lua")
+OCTETS = "application/octet-stream"
+LENGTHS = {"50 kB": 50_000, "150 kB": 150_000, "1 MB": 1_000_000}
+"""Bodies that are received and answered by their length: what pictures and tensors cost on their way in."""
 MILLISECONDS = {"us": 1e-3, "ms": 1.0, "s": 1e3, "m": 6e4}
 
 
@@ -24,8 +27,13 @@ class Scenario:
     body: bytes
     content_type: str
 
+    answer: bytes = b""
+    """What the right answer is, where it is not the body again."""
+
     def echoed(self, answer: bytes) -> bool:
-        """Is this answer the body again?"""
+        """Is this the right answer?"""
+        if self.answer:
+            return answer == self.answer
         if self.content_type != "application/json":
             return answer == self.body
         try:
@@ -51,8 +59,14 @@ def scenarios() -> dict[str, Scenario]:
     source = random.Random(64)
     floats = json.dumps([round(source.uniform(-1.0, 1.0), 6) for _ in range(64)]).encode()
     json_body = Scenario("json", "64 floats as JSON", floats, "application/json")
-    raw_body = Scenario("raw", "150 kB raw body", source.randbytes(150_000), "application/octet-stream")
-    return {scenario.name: scenario for scenario in (json_body, raw_body)}
+    raw_body = Scenario("raw", "150 kB raw body", source.randbytes(150_000), OCTETS)
+    lengths = [
+        Scenario(
+            f"length-{title}", f"{title} body, answered by its length", source.randbytes(size), OCTETS, b"%d" % size
+        )
+        for title, size in LENGTHS.items()
+    ]
+    return {scenario.name: scenario for scenario in (json_body, raw_body, *lengths)}
 
 
 def run_wrk(url: str, body: Path, content_type: str, connections: int, seconds: int) -> Load:

@@ -28,6 +28,8 @@ class Sample:
     p50_ms: float
     p99_ms: float
     cpu_us: float
+    front_us: float
+    """Of the process that was started alone: the front, or all there is at the floor."""
     non_2xx: int
     socket_errors: int
     processes_lost: int
@@ -108,7 +110,7 @@ def measure(contestant: Contestant, scenario: Scenario, connections: int, second
             run_wrk(url, body, scenario.content_type, connections, WARM_UP_SECONDS)
             meter = CpuMeter(process.pid)
             seen = run_wrk(url, body, scenario.content_type, connections, seconds)
-            cpu_seconds, lost = meter.read()
+            used = meter.read()
     except (UnavailableError, LoadError, OSError) as error:
         raise UnavailableError(f"{error}{log_tail(log) if log.exists() else ''}") from error
     return Sample(
@@ -116,10 +118,11 @@ def measure(contestant: Contestant, scenario: Scenario, connections: int, second
         requests_per_second=seen.requests / seen.seconds,
         p50_ms=seen.p50_ms,
         p99_ms=seen.p99_ms,
-        cpu_us=cpu_seconds * 1e6 / max(seen.requests, 1),
+        cpu_us=used.seconds * 1e6 / max(seen.requests, 1),
+        front_us=used.root * 1e6 / max(seen.requests, 1),
         non_2xx=seen.non_2xx,
         socket_errors=seen.socket_errors,
-        processes_lost=lost,
+        processes_lost=used.ended,
     )
 
 

@@ -10,6 +10,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
 GRACE_SECONDS = 3.0
@@ -72,6 +73,14 @@ def alive(members: Mapping[int, Stat]) -> list[int]:
     return [pid for pid, now in same(members).items() if not now.ended]
 
 
+class CpuUse(NamedTuple):
+    """CPU seconds of a process tree, those of its root alone, and how many of its processes have ended."""
+
+    seconds: float
+    root: float
+    ended: int
+
+
 class CpuMeter:
     """CPU seconds a process tree uses from now on."""
 
@@ -79,13 +88,15 @@ class CpuMeter:
         self._root = root
         self._before = tree(root)
 
-    def read(self) -> tuple[float, int]:
-        """Seconds since the start, and how many processes of the tree have ended (0 for a healthy server)."""
+    def read(self) -> CpuUse:
+        """What has been used since the start."""
         after = tree(self._root)
         for pid, now in same(self._before).items():
             after.setdefault(pid, now)  # its parent has ended: it left the tree but still counts
         used = sum(stat.ticks for stat in after.values()) - sum(stat.ticks for stat in self._before.values())
-        return used / TICKS_PER_SECOND, len(self._before) - len(alive(self._before))
+        root = after[self._root].ticks - self._before[self._root].ticks if self._root in after else 0
+        ended = len(self._before) - len(alive(self._before))
+        return CpuUse(used / TICKS_PER_SECOND, root / TICKS_PER_SECOND, ended)
 
 
 def resident_mb(pid: int) -> float:

@@ -13,8 +13,10 @@ from budgets import Rounds, Verdict, median_ratio
 from contestants import Contestant
 from load import Scenario
 
-FIGURES = ("requests_per_second", "p50_ms", "p99_ms", "cpu_us")
-HEADER = ("contestant", "requests/s", "p50 ms", "p99 ms", "CPU µs/request", "(min to max)", "to floor")
+FIGURES = ("requests_per_second", "p50_ms", "p99_ms", "cpu_us", "front_us")
+HEADER = (
+    "contestant", "requests/s", "p50 ms", "p99 ms", "CPU µs/request", "(min to max)", "front", "workers", "to floor",
+)  # fmt: skip
 
 
 def median(rounds: Rounds, figure: str) -> float:
@@ -31,6 +33,8 @@ def row(name: str, rounds: Rounds, floor: Rounds) -> tuple[str, ...]:
         f"{median(rounds, 'p99_ms'):.2f}",
         f"{statistics.median(cpu):.1f}",
         f"({min(cpu):.1f} to {max(cpu):.1f})",
+        f"{median(rounds, 'front_us'):.1f}",
+        f"{statistics.median(sample.cpu_us - sample.front_us for sample in rounds.values()):.1f}",
         "-" if ratio is None else f"{ratio:.2f}",
     )
 

@@ -81,7 +81,7 @@ def served(case: Case, seconds: int, command: tuple[str, ...], connections: int,
             run_wrk(url, body, "application/octet-stream", connections, 1)
             meter = CpuMeter(process.pid)
             seen = run_wrk(url, body, "application/octet-stream", connections, seconds)
-            used, _ = meter.read()
+            used = meter.read().seconds
     if seen.non_2xx or seen.socket_errors:
         return 0.0, f"{seen.non_2xx} answers not 2xx, {seen.socket_errors} socket errors"
     return seen.requests / seen.seconds, f"p99 {seen.p99_ms:.0f} ms, {100 * used / seen.seconds:.0f} % of a core"

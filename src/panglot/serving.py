@@ -13,7 +13,7 @@ import time
 
 import uvloop
 
-from panglot import devices, dialects, keeper
+from panglot import devices, dialects, keeper, mps
 from panglot import journal as journals
 from panglot import log as logs
 from panglot.asking.try_line import how_to
@@ -48,7 +48,19 @@ def serve(plan: ServingPlan) -> None:
     if rules.token and tls is None and not access.is_loopback(settings.host):
         log.warning("the token travels over plain HTTP: use --tls-cert and --tls-key, or a proxy that speaks TLS")
     plan = dataclasses.replace(plan, models=tuple(keeper.installed(model) for model in plan.models))
-    if settings.inline:
+    with mps.running(settings.mps):
+        _run(plan, rules, sockets, tls, journal)
+
+
+def _run(
+    plan: ServingPlan,
+    rules: access.Access,
+    sockets: list[socket.socket],
+    tls: access.SSLContext | None,
+    journal: Journal,
+) -> None:
+    """Serve on the main thread's loop; with --inline the script has the main thread."""
+    if plan.settings.inline:
         from panglot.inline import run_inline
 
         run_inline(lambda: Serving(plan, rules, sockets, tls, journal))

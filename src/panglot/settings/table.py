@@ -127,6 +127,9 @@ class Settings:
     device: str = setting(
         "", "cpu, or cuda:0,cuda:1 to spread over the workers", "str", group=WORKERS, metavar="DEVICES"
     )
+    mps: bool = setting(
+        False, "start NVIDIA's MPS, so that workers on one GPU use it side by side", "bool", group=WORKERS, scope=SERVER
+    )
     install: bool = setting(
         False, "install what the package asks for into a cached environment of its own, and run it there", "bool",
         group=WORKERS,

@@ -12,6 +12,7 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
+from panglot import devices, mps
 from panglot.cgroups import cpu_quotas, memory_limits
 from panglot.errors import StartError
 from panglot.settings import Settings
@@ -35,6 +36,7 @@ def examine(settings: Settings) -> list[Finding]:
         memory(),
         open_files(settings),
         gpus(settings),
+        *sharing_of_gpus(settings, devices.count()),
         shared_memory(),
         temporary_folder(),
         *address(settings),
@@ -133,6 +135,25 @@ def _gpu(line: str) -> str:
     """A line of nvidia-smi, such as `NVIDIA L4, 23034 MiB, 550.54.15`, in words."""
     name, size, driver = ([field.strip() for field in line.split(",")] + ["", ""])[:3]
     return f"{name} ({size}, driver {driver})"
+
+
+def sharing_of_gpus(settings: Settings, cards: int) -> Iterator[Finding]:
+    """Whether `--mps` would help: where several workers use one card, which they have in turns without it."""
+    if not cards:
+        return
+    named = len({word.strip() for word in settings.device.split(",") if word.strip().startswith("cuda")})
+    workers = max(settings.workers, 1)
+    shares = workers > (named or 1)
+    if mps.elsewhere():
+        yield Finding(MACHINE, "MPS", "runs already; workers that share a GPU use it side by side")
+    elif not mps.is_there():
+        yield Finding(MACHINE, "MPS", f"not there ({mps.CONTROL}); workers that share a GPU take turns on it")
+    elif shares and not settings.mps:
+        value = f"not started: {workers} workers share {named or 1} GPU, and take turns on it"
+        yield Finding(MACHINE, "MPS", value, WARNING, "serve with --mps")
+    else:
+        use = "would be started" if settings.mps else "there"
+        yield Finding(MACHINE, "MPS", f"{use}; it helps where several workers share a GPU (--workers, --mps)")
 
 
 def shared_memory() -> Finding:
