@@ -118,6 +118,12 @@ class Keeper:
             self.models.remove(model)
             await self.stop(model)
 
+    def check(self) -> None:
+        """Raise the LoadError of a model that could not be loaded, where that ends the server."""
+        for kept in self.kept.values():
+            if kept.engine.failed is not None and not kept.engine.draining:
+                raise kept.engine.failed
+
     def step(self) -> str:
         """What is being loaded now, in a few words."""
         for kept in self.kept.values():

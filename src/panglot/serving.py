@@ -192,9 +192,10 @@ class Serving:
                 await asyncio.wait({loading, stopped}, timeout=0.2, return_when=asyncio.FIRST_COMPLETED)
                 progress.show(time.monotonic() - began)
         stopped.cancel()
+        loading.cancel()
         if loading.done():
             loading.result()
-        loading.cancel()
+        self.keeper.check()
 
     def _say_ready(self) -> None:
         """Say what is served, and how it is asked."""

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from panglot.planning import ServingPlan
 from support.server import PACKAGES, ROOT
 from support.side_by_side import differs
 from support.tiinfer import Heard, Served, command, free_port, last_line, ours, run, write
@@ -109,10 +110,11 @@ def test_effects(
     for key, text in env.items():
         monkeypatch.setenv(key, text)
     monkeypatch.chdir(OPS)
-    seen = []
-    monkeypatch.setattr(serving, "serve", lambda package, settings: seen.append((package, settings)))
+    seen: list[ServingPlan] = []
+    monkeypatch.setattr(serving, "serve", seen.append)
     panglot.main(["tiinfer", *flags], standalone_mode=False)
-    ((package, settings),) = seen
+    (plan,) = seen
+    package, settings = plan.models[0].package, plan.settings
     differs("Address")
     differs("Time before a timeout")
     differs("Waiting for a batch")
