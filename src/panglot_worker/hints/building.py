@@ -204,7 +204,10 @@ def _unwrapped(hint: Any) -> Any:
         return hint.type
     if type(hint).__name__ == "TypeAliasType":
         return hint.__value__
-    return hint.__args__[0] if is_form(getattr(hint, "__origin__", None), "Final", "ReadOnly") else hint
+    origin: Any = getattr(hint, "__origin__", None)
+    if type(origin).__name__ == "TypeAliasType":
+        return origin.__value__[hint.__args__]
+    return hint.__args__[0] if is_form(origin, "Final", "ReadOnly") else hint
 
 
 def _without_variables(arguments: Tuple[Any, ...]) -> Tuple[Any, ...]:
