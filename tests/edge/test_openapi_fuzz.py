@@ -20,6 +20,9 @@ LEFT_OUT = "positive_data_acceptance,negative_data_rejection"
 TENSORS = "^/v2/models/.*/infer$"
 """What a script makes of any tensors is its affair too; of the one below nothing comes but they themselves."""
 
+OF_HEADERS = "negative_data_rejection"
+"""It takes every header we do not know for wrong data. tests/worker/test_hint_shapes.py shows what is refused."""
+
 PACKAGES = ("documented_json", "documented_form", "documented_stream", ROOT / "examples" / "digits")
 
 
@@ -47,6 +50,15 @@ def fuzz(server: Server, folder: Path, *options: str, left_out: str = LEFT_OUT) 
 def test_every_answer_is_declared(package: str | Path, tmp_path: Path) -> None:
     with serving(package) as server:
         done = fuzz(server, tmp_path)
+        assert done.returncode == 0, done.stdout[-6000:] + done.stderr[-1000:]
+        assert "Traceback" not in server.log
+        assert server.metric("panglot_worker_restarts_total") == 0
+
+
+def test_a_typed_script_takes_what_its_schema_says(tmp_path: Path) -> None:
+    with serving("typed") as server:
+        paths = "^/(predict|box|search|sizes|areas|sum|words)$"
+        done = fuzz(server, tmp_path, "--include-path-regex", paths, "-H", "X-Timeout-Ms: 20000", left_out=OF_HEADERS)
         assert done.returncode == 0, done.stdout[-6000:] + done.stderr[-1000:]
         assert "Traceback" not in server.log
         assert server.metric("panglot_worker_restarts_total") == 0

@@ -11,9 +11,12 @@ from typing import Any
 
 import httpx
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 from openapi_spec_validator import validate
 
 from support.server import Server, panglot, serving
+from support.traffic import times
 
 
 @pytest.fixture(scope="module")
@@ -131,6 +134,23 @@ def test_the_try_line_works(tmp_path: Path) -> None:
     with serving(tmp_path) as server:
         line = server.wait_log("try: (.*)").group(1)
         assert subprocess.run(shlex.split(line), capture_output=True, text=True, check=True).stdout == '"texttext"'
+
+
+ROUTES = ("/predict", "/box", "/search", "/words", "/sizes", "/areas", "/sum")
+NAMES = st.sampled_from(["image", "threshold", "labels", "x", "y", "inside", "text", "box", "options", "values"])
+leaves = st.none() | st.booleans() | st.integers(-(2**63), 2**64 - 1) | st.floats(allow_nan=False) | st.text(max_size=4)
+anything = st.recursive(
+    leaves.filter(lambda value: value not in (float("inf"), float("-inf"))),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(NAMES | st.text(max_size=3), inner, max_size=4),
+)
+
+
+@settings(max_examples=times(60, 2000), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.sampled_from(ROUTES), anything, st.dictionaries(NAMES, st.text(max_size=4), max_size=2))
+def test_whatever_is_sent_is_answered_or_refused(server: Server, route: str, value: Any, query: dict[str, str]) -> None:
+    for answer in (server.client.post(route, json=value), server.client.post(route, data=query, params=query)):
+        assert answer.status_code in (200, 400, 415, 422), answer.text
+    assert server.client.post("/sum", json=[1]).json() == 1.0
 
 
 # Start errors
