@@ -16,7 +16,10 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 KEPT = ROOT / ".fuzz"
-TARGETS = ("json_text", "multipart_form", "wire_frames", "graph_file", "settings_file", "http_head", "http_socket")
+TARGETS = (
+    "json_text", "multipart_form", "wire_frames", "graph_file", "settings_file", "http_head", "http_socket",
+    "tensor_request", "tensor_message",
+)  # fmt: skip
 LONGEST = 4096
 HANG = 20
 MEMORY = 2048

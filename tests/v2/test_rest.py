@@ -14,6 +14,7 @@ import httpx
 import pytest
 
 from support.server import ROOT, Server, serving
+from support.traffic import times
 from support.wire import Wire
 
 FLOATS = struct.pack("<4f", 1, 2, 3, 4)
@@ -279,7 +280,7 @@ def test_a_bad_request_costs_its_neighbours_nothing(rows: Server) -> None:
             body = {"inputs": [tensor("x", "FP32", values, 2, 2)]}
             answers[number] = client.post("/v2/models/tensor_rows/infer", json=body)
 
-    threads = [threading.Thread(target=ask, args=(number,)) for number in range(40)]
+    threads = [threading.Thread(target=ask, args=(number,)) for number in range(times(40, 300))]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -295,39 +296,3 @@ def test_inputs_of_unequal_rows_are_refused(rows: Server) -> None:
     answer = infer(rows, tensor("x", "FP32", [1, 2], 2, 1), tensor("y", "FP32", [1], 1, 1))
     assert answer.status_code == 400
     assert "rows" in answer.json()["error"]
-
-
-# Every dialect
-
-
-NATIVE: dict[str, tuple[str, Any]] = {
-    "tiinfer": ("request.json", None),
-    "modelarts/model": ("seven.png", "images"),
-    "evals": ("seven.png", None),
-    "paddle": ("images/demo.png", None),
-    "megflow/digits": ("seven.png", None),
-    "digits": ("seven.png", None),
-}
-"""What each example is asked with, and the name of the tensor where that matters."""
-
-
-@pytest.mark.parametrize("example", NATIVE)
-def test_an_example_of_every_dialect_takes_its_native_body_as_bytes(example: str) -> None:
-    file, name = NATIVE[example]
-    folder = ROOT / "examples" / example
-    with serving(folder) as server:
-        model = server.client.post("/v2/repository/index").json()[0]["name"]
-        content = (folder / file).read_bytes()
-        about = {"name": name or "input", "datatype": "BYTES", "shape": [1]}
-        about["parameters"] = {"binary_data_size": len(content) + 4}
-        text = json.dumps({"inputs": [about]}).encode()
-        answer = server.client.post(
-            f"/v2/models/{model}/infer",
-            content=text + struct.pack("<I", len(content)) + content,
-            headers={"inference-header-content-length": str(len(text))},
-        )
-        assert answer.status_code == 200, answer.text + server.log
-        assert answer.json()["outputs"], answer.text
-        bad = server.client.post(f"/v2/models/{model}/infer", json={"inputs": [tensor("x", "INT8", [1.5])]})
-        assert bad.status_code == 400
-        assert isinstance(bad.json()["error"], str)

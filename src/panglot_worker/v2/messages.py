@@ -9,7 +9,7 @@ from panglot_worker.errors import ClientError
 from panglot_worker.many_buffers import many
 from panglot_worker.v2 import protobuf, tensors
 from panglot_worker.v2.infer import Infer, WantedOutput, Wishes, check_wanted, gathered, refuse_unsupported
-from panglot_worker.v2.protobuf import LENGTH, VARINT, Malformed
+from panglot_worker.v2.protobuf import EIGHT, LENGTH, VARINT, Malformed
 from panglot_worker.v2.tensors import Tensor
 
 TYPED = {"BOOL": 1, "INT8": 2, "INT16": 2, "INT32": 2, "INT64": 3, "UINT8": 4, "UINT16": 4, "UINT32": 4, "UINT64": 5,
@@ -109,7 +109,7 @@ def _parameter_value(view: memoryview) -> Any:
             found = bool(value) if number == 1 else protobuf.signed(value) if number == 2 else value
         elif number == 3:
             found = str(value, "utf-8")
-        elif number == 4:
+        elif number == 4 and kind == EIGHT:
             (found,) = protobuf.DOUBLE.unpack(value)
     return found
 
