@@ -49,7 +49,7 @@ def test_a_breakpoint_stops_the_script_and_the_answer_still_comes() -> None:
     terminal = Terminal(
         sys.executable, "-m", "panglot", "serve", str(PACKAGES / "breakpoint"), "--inline", "--port", "0"
     )
-    port = terminal.expect(r"ready on http://127.0.0.1:(\d+)")[1]
+    port = terminal.expect(r"is ready[\s\S]*?http://127.0.0.1:(\d+)")[1]
     answers: list[httpx.Response] = []
     asking = threading.Thread(
         target=lambda: answers.append(httpx.post(f"http://127.0.0.1:{port}/predict", json={"value": 41}, timeout=30))

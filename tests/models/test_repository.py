@@ -11,6 +11,9 @@ from pathlib import Path
 import httpx
 import pytest
 
+from panglot.web import app
+from panglot.web.contract import CONTROL as CONTROL_ACCESS
+from panglot.web.contract import INFER, PUBLIC
 from support.models import all_of, write_model
 from support.server import Server, panglot, serving, wait_until
 from support.traffic import times
@@ -199,6 +202,35 @@ def test_the_token_of_clients_changes_no_models(guarded: Server) -> None:
     assert guarded.client.post("/models/echo/predict", json=1, headers=CLIENT).status_code == 404
     assert change(guarded, "echo", "load").status_code == 200
     assert guarded.client.post("/models/echo/predict", json=1, headers=CLIENT).status_code == 200
+
+
+EXAMPLES = {"{model}": "echo", "{version}": "1", "{name}": "some"}
+
+
+def places() -> Iterator[tuple[str, str, str]]:
+    """Method, path and declared access of everything that the guarded server answers to."""
+    for page in app.ROUTES:
+        path = page.path.replace("{model}", "nothing") if page.access == CONTROL_ACCESS else page.path
+        for word, example in EXAMPLES.items():
+            path = path.replace(word, example)
+        if path != "/status/events":
+            yield page.method, path, page.access
+    for start in ("", "/models/echo", "/models/echo/versions/1", "/models/mine", "/models/mine/versions/1"):
+        yield "POST", f"{start}/predict", INFER
+    for start in ("/v2/models/echo", "/v2/models/echo/versions/1", "/v2/models/mine"):
+        yield "POST", f"{start}/infer", INFER
+
+
+def test_every_route_asks_for_the_token_it_declares(guarded: Server) -> None:
+    for method, path, access in places():
+        asked = {name: httpx.request(method, guarded.url + path, headers=headers).status_code
+                 for name, headers in (("nobody", {}), ("client", CLIENT), ("admin", ADMIN))}  # fmt: skip
+        may = {
+            "nobody": access == PUBLIC,
+            "client": access != CONTROL_ACCESS,
+            "admin": access in (PUBLIC, CONTROL_ACCESS),
+        }
+        assert {name: status != 401 for name, status in asked.items()} == may, (method, path, asked)
 
 
 def test_without_admin_nobody_changes_models(tmp_path: Path) -> None:
