@@ -80,10 +80,18 @@ def test_routes_answers_and_requests_are_the_same_on_every_python(python: str, t
         "from panglot import File, Response, request, requests, route\n\n"
         "def predict(item):\n    return Response({'a': request().headers['x-a']}, status=201)\n\n"
         "@route('/file')\ndef file(item):\n    return File('a.txt', 'text/plain', b'x')\n\n"
-        "@route('/batch', batch=True)\ndef batch(items):\n    return [one.id for one in requests()]\n"
+        "@route('/batch', batch=True)\ndef batch(items):\n    return [one.id for one in requests()]\n\n"
+        "def chat(messages):\n    yield 'Hello'\n    yield '.'\n\n"
+        "def embed(texts):\n    return [[1, 2.5] for _ in texts]\n"
     )
     with serving(tmp_path, "--python", python) as server:
         answer = server.predict(1, headers={"x-a": "b"})
         assert (answer.status_code, answer.json()) == (201, {"a": "b"})
         assert 'filename="a.txt"' in server.client.post("/file", json=1).headers["content-disposition"]
         assert server.client.post("/batch", json=1, headers={"x-request-id": "i"}).json() == "i"
+        said = {"messages": [{"role": "user", "content": "Hi"}]}
+        answer = server.client.post("/v1/chat/completions", json=said).json()
+        assert answer["choices"][0]["message"]["content"] == "Hello."
+        assert server.client.post("/v1/chat/completions", json={**said, "stream": True}).text.endswith("[DONE]\n\n")
+        vectors = server.client.post("/v1/embeddings", json={"input": ["a", "b"], "encoding_format": "base64"}).json()
+        assert [entry["embedding"] for entry in vectors["data"]] == ["AACAPwAAIEA="] * 2

@@ -104,3 +104,13 @@ def test_a_route_that_cannot_be_stops_the_start(script: str, toml: str, said: st
     done = panglot("serve", str(tmp_path), "--port", "0")
     assert done.returncode == 3
     assert said in done.stderr
+
+
+def test_the_only_route_has_its_own_batch_size_too(tmp_path: Path) -> None:
+    (tmp_path / "model.py").write_text(
+        "import time\nfrom panglot import route\n\n@route('/sizes', batch=3)\ndef sizes(items):\n"
+        "    time.sleep(0.05)\n    return [len(items)] * len(items)\n"
+    )
+    with serving(tmp_path) as server, ThreadPoolExecutor(12) as many:
+        sizes = list(many.map(lambda number: server.client.post("/sizes", json=number).json(), range(24)))
+    assert max(sizes) == 3

@@ -101,7 +101,10 @@ class Plain(Dialect):
                 stages._replace(infer_batch=None) if self.asynchronous else with_rows(stages, one.max_batch or most)
             )
         first = next(iter(made.values()))
-        return first._replace(by_route=made) if len(made) > 1 else first
+        if len(made) == 1:
+            self.max_batch = first.max_batch
+            return first
+        return first._replace(by_route=made)
 
     def tensors(self) -> Optional[TensorStages]:
         """Arrays by name for the first endpoint; one item for each row where that takes batches."""

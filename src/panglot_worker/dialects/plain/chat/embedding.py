@@ -88,7 +88,8 @@ class EmbedEndpoint(Endpoint):
     def describe(self, bodies: Bodies, example: Any) -> Dict[str, Any]:
         """What `/docs` shows: the form is OpenAI's."""
         said = super().describe(bodies, {"model": self.model, "input": ["Hello"]})
-        fields = {"model": {"type": "string"}, "input": {}, "encoding_format": {"enum": ["float", "base64"]}}
+        texts = {"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}, "minItems": 1}]}
+        fields = {"model": {"type": "string"}, "input": texts, "encoding_format": {"enum": ["float", "base64"]}}
         schema = {"type": "object", "properties": fields, "required": ["input"]}
         return {**said, "request_schema": schema, "response_schema": {"type": "object"}}
 

@@ -18,6 +18,13 @@ from panglot_worker.errors import SCRIPT_ERROR, ClientError
 CHAT, COMPLETIONS = "/v1/chat/completions", "/v1/completions"
 
 
+MESSAGE = {"type": "object", "properties": {"role": {"type": "string"}, "content": {}}, "required": ["role"]}
+SHAPES: Dict[str, Dict[str, Any]] = {
+    "messages": {"type": "array", "items": MESSAGE, "minItems": 1},
+    "prompt": {"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}, "minItems": 1}]},
+}
+
+
 class Gone(Exception):
     """The client has left: nobody waits for the rest."""
 
@@ -152,7 +159,7 @@ class ChatEndpoint(Endpoint):
         asks = {"messages": [{"role": "user", "content": "Hello"}]} if self.form is ChatForm else {"prompt": "Hello"}
         said = super().describe(bodies, {"model": self.model, **asks})
         field = next(iter(asks))
-        fields = {"model": {"type": "string"}, "stream": {"type": "boolean"}, field: {}}
+        fields = {"model": {"type": "string"}, "stream": {"type": "boolean"}, field: SHAPES[field]}
         schema = {"type": "object", "properties": fields, "required": [field]}
         return {**said, "request_schema": schema, "response_schema": {"type": "object"}, "streams": False}
 

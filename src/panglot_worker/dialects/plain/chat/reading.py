@@ -44,8 +44,8 @@ def body_of(value: Any, model: str) -> Dict[str, Any]:
     """The body of a request, which must be an object and may name no other model. Raises ClientError."""
     if not isinstance(value, dict):
         raise ClientError("the body must be a JSON object")
-    named = value.get("model", model)
-    if named != model:
+    named = value.get("model")
+    if named is not None and named != model:
         message = "the model %.80r does not exist; this server has %r" % (named, model)
         raise wrong(message, "model", 404, "model_not_found")
     return value
@@ -123,11 +123,13 @@ def _check_message(message: Any, place: str) -> None:
 
 def options_for(function: Callable[..., Any], body: Dict[str, Any], ours: "set[str]") -> Dict[str, Any]:
     """The further fields that a function takes: all where it has `**options`, else those of its parameters."""
-    parameters = list(inspect.signature(function).parameters.values())[1:]
-    named = {parameter.name for parameter in parameters}
+    first, *parameters = inspect.signature(function).parameters.values()
+    named = {parameter.name for parameter in parameters if parameter.kind is not parameter.VAR_KEYWORD}
     every = any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters)
-    given = {name: value for name, value in body.items() if value is not None and name not in ours}
-    return {name: value for name, value in given.items() if name in named or (every and name not in OURS)}
+    # What the client must not name: the arguments that it is called with anyway, `self` among them.
+    taken = {*OURS, *ours, first.name, *inspect.getfullargspec(function).args} - named
+    given = {name: value for name, value in body.items() if value is not None}
+    return {name: value for name, value in given.items() if name in named or (every and name not in taken)}
 
 
 def text_of(messages: Messages) -> str:
