@@ -140,7 +140,7 @@ def measured(case: Case, seconds: int, scratch: Path) -> float:
         load(case, port, grpc_port, scratch, 1)
         meter = CpuMeter(process.pid)
         count = load(case, port, grpc_port, scratch, seconds)
-        spent, _ = meter.read()
+        spent, *_ = meter.read()
     return spent * 1e6 / max(count, 1)
 
 

@@ -91,6 +91,10 @@ MESSAGES: dict[str, dict[str, tuple[str, ...]]] = {
         "RepositoryIndexRequest": ("repository_name 1 string", "ready 2 bool"),
         "ModelIndex": ("name 1 string", "version 2 string", "state 3 string", "reason 4 string"),
         "RepositoryIndexResponse": ("models 1 repeated ModelIndex",),
+        "RepositoryModelLoadRequest": ("repository_name 1 string", "model_name 2 string"),
+        "RepositoryModelLoadResponse": (),
+        "RepositoryModelUnloadRequest": ("repository_name 1 string", "model_name 2 string"),
+        "RepositoryModelUnloadResponse": (),
     },
     "grpc.health.v1": {
         "HealthCheckRequest": ("service 1 string",), "HealthCheckResponse": ("status 1 int32",),
@@ -100,7 +104,8 @@ CALLS: dict[str, dict[str, tuple[str, ...]]] = {
     "inference": {
         "GRPCInferenceService": (
             "ServerLive", "ServerReady", "ModelReady", "ServerMetadata", "ModelMetadata", "ModelInfer",
-            "ModelStreamInfer", "ModelConfig", "ModelStatistics", "RepositoryIndex",
+            "ModelStreamInfer", "ModelConfig", "ModelStatistics", "RepositoryIndex", "RepositoryModelLoad",
+            "RepositoryModelUnload",
         ),
     },
     "grpc.health.v1": {"Health": ("Check", "Watch")},

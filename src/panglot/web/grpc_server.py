@@ -20,7 +20,7 @@ from panglot.errors import StartError
 from panglot.settings import Settings
 from panglot.web import grpc_methods, grpc_reflection, v2_repository
 from panglot.web.access import Access
-from panglot.web.contract import CONTROL, INFER
+from panglot.web.contract import CONTROL, INFER, PUBLIC
 from panglot.web.front import Front
 from panglot.web.grpc_call import RpcCall, Sent, begin
 from panglot.web.grpc_conversation import Conversation
@@ -105,30 +105,29 @@ class Calls(grpc.GenericRpcHandler):  # type: ignore[misc]
     def __init__(self, server: GrpcServer) -> None:
         self.server = server
         self.front = server.front
-        self._infer = grpc.unary_unary_rpc_method_handler(self._model_infer)
-        self._stream = grpc.stream_stream_rpc_method_handler(self._model_stream_infer)
-        self._watch = grpc.unary_stream_rpc_method_handler(self._health_watch)
-        self._reflect = grpc.stream_stream_rpc_method_handler(self._reflection)
         self._refuse = grpc.stream_unary_rpc_method_handler(_aborting(NO_TOKEN))
-        self._others = {
-            method: grpc.unary_unary_rpc_method_handler(functools.partial(self._other, method)) for method in METHODS
+        self._off = grpc.stream_unary_rpc_method_handler(_aborting(refused(v2_repository.OFF)))
+        other = grpc.unary_unary_rpc_method_handler
+        self._known = {
+            INFER_CALL: (INFER, grpc.unary_unary_rpc_method_handler(self._model_infer)),
+            STREAM_CALL: (INFER, grpc.stream_stream_rpc_method_handler(self._model_stream_infer)),
+            WATCH: (PUBLIC, grpc.unary_stream_rpc_method_handler(self._health_watch)),
+            **{name: (one.access, other(functools.partial(self._other, name))) for name, one in METHODS.items()},
         }
+        """Who may make a call, and what answers it."""
+        reflect = grpc.stream_stream_rpc_method_handler(self._reflection)
+        self._known |= dict.fromkeys(grpc_reflection.METHODS, (INFER, reflect))
 
     def service(self, details: Any) -> Any:
         """What answers a call, given its name and what the client says besides."""
-        method = details.method
-        access = METHODS[method].access if method in METHODS else INFER
-        if method == WATCH:
-            access = METHODS[f"/{grpc_methods.HEALTH}/Check"].access
+        access, answering = self._known.get(details.method, (INFER, None))
         if access == CONTROL and self.front.repository is None:
-            return grpc.stream_unary_rpc_method_handler(_aborting(refused(v2_repository.OFF)))
+            return self._off
         if is_refused(self.front.access, access, details.invocation_metadata):
             return self._refuse
-        found = {INFER_CALL: self._infer, STREAM_CALL: self._stream, WATCH: self._watch}.get(method)
-        if method in grpc_reflection.METHODS:
-            found = self._reflect
-        found = found or self._others.get(method)
-        return found or grpc.stream_unary_rpc_method_handler(_aborting(grpc_methods.refusal(method)))
+        if answering is None:
+            return grpc.stream_unary_rpc_method_handler(_aborting(grpc_methods.refusal(details.method)))
+        return answering
 
     async def _model_infer(self, body: bytes, context: Any) -> bytes:
         """ModelInfer: the answer of the engine, or the status that its fault has."""
@@ -188,15 +187,22 @@ WATCH = f"/{grpc_methods.HEALTH}/Watch"
 
 def sent(form: bytes, body: bytes, context: Any) -> Sent:
     """What a client sends with an inference."""
-    given = {key: value for key, value in context.invocation_metadata() or () if isinstance(value, str)}
-    request_id, trace = given.get("x-request-id", ""), given.get("traceparent", "")
-    return Sent(form, body, context.time_remaining(), request_id.encode("latin-1", "replace"), trace.encode("latin-1"))
+    request_id = trace = b""
+    for key, value in context.invocation_metadata() or ():
+        if key == "x-request-id":
+            request_id = _bytes(value)
+        elif key == "traceparent":
+            trace = _bytes(value).replace(b"\0", b"")
+    return Sent(form, body, context.time_remaining(), request_id, trace)
+
+
+def _bytes(value: str | bytes) -> bytes:
+    return value.encode("latin-1", "replace") if isinstance(value, str) else value
 
 
 def is_refused(access: Access, wanted: str, metadata: Any) -> bool:
     """Whether a call lacks the token."""
-    given = next((value for key, value in metadata or () if key == "authorization"), "")
-    return access.refuses(wanted, given.encode("latin-1", "replace") if isinstance(given, str) else given)
+    return access.refuses(wanted, next((_bytes(value) for key, value in metadata or () if key == "authorization"), b""))
 
 
 async def abort(context: Any, error: RpcError) -> None:
