@@ -52,9 +52,9 @@ FONT = re.compile(r"@font-face \{.*?\}", re.DOTALL)
 # Terminals
 
 
-def terminal(browser: Browser, name: str, command: str, folder: Path) -> None:
-    """Photograph what a command says, under the line that a person types."""
-    said = output(command, folder)
+def terminal(browser: Browser, name: str, command: str, folder: Path, unsaid: str = "") -> None:
+    """Photograph what a command says, under the line that a person types; `unsaid` is left out of that."""
+    said = output(f"{command} {unsaid}", folder)
     svg = drawn(Text.assemble(("$ " + command + "\n", "bold green"), Text.from_ansi(said.rstrip())))
     wide, high = (float(number) for number in re.findall(r'viewBox="0 0 ([\d.]+) ([\d.]+)"', svg)[0])
     with tempfile.TemporaryDirectory() as place:
@@ -123,16 +123,83 @@ def take_bench(browser: Browser) -> None:
 # Pages
 
 
-def take_status(browser: Browser) -> None:
-    pictures = sorted(DIGITS.glob("*.png")) * 3
-    with serving(DIGITS, "--workers", "2") as server, ThreadPoolExecutor(3) as people:
-        wait_until(lambda: server.metric("panglot_workers", state="ready") == 2, 30)
-        list(people.map(lambda path: server.predict(files={"image": (path.name, path.read_bytes())}), pictures))
-        server.predict(files={"image": ("README.md", b"# No picture", "text/markdown")})
-        browser.resize(1000, 900)
+def take_playground(browser: Browser) -> None:
+    with serving(DIGITS) as server:
+        browser.resize(1280, 700)
         browser.open(server.url)
+        for name in ("three.png", "nine.png", "seven.png"):
+            browser.wait("!!document.querySelector('.request .file img')")
+            browser.drop(".request .drop", DIGITS / name, "image/png")
+            tries = browser.run("document.querySelectorAll('.tries li').length")
+            browser.click("form.request .primary")
+            browser.wait(f"document.querySelectorAll('.tries li').length > {tries}")
+        browser.wait("!!document.querySelector('.timeline')")
+        browser.screenshot(HERE / "playground.png")
+
+
+def take_boxes(browser: Browser) -> None:
+    """Shapes over a picture, at night."""
+    with tempfile.TemporaryDirectory() as place, serving(ROOT / "tests" / "packages" / "pages_shapes") as server:
+        pixels = np.linspace((40, 60, 110), (190, 150, 120), 300).astype(np.uint8)[:, None, :].repeat(400, axis=1)
+        pixels[45:150, 20:200] = (90, 130, 90)
+        pixels[50:90, 50:90] = (200, 170, 60)
+        file = Path(place, "meadow.png")
+        Image.fromarray(pixels).resize((40, 30)).resize((400, 300), Image.Resampling.NEAREST).save(file)
+        small = Path(place, "small.png")
+        Image.open(file).resize((40, 30)).save(small)
+        browser.resize(1280, 700, dark=True)
+        browser.open(server.url)
+        browser.wait("!!document.querySelector('.request .drop')")
+        browser.drop(".request .drop", small, "image/png")
+        browser.run("document.querySelector('.request input[type=text]').value = 'modelarts'")
+        browser.click("form.request .primary")
+        browser.wait("!!document.querySelector('.stage svg rect')")
+        browser.screenshot(HERE / "boxes.png")
+
+
+def take_status(browser: Browser) -> None:
+    """Forty seconds of traffic that rises and falls, some of it refused."""
+    pictures = [(path.name, path.read_bytes()) for path in sorted(DIGITS.glob("*.png"))]
+    with serving(DIGITS, "--workers", "2") as server, ThreadPoolExecutor(4) as people:
+        wait_until(lambda: server.metric("panglot_workers", state="ready") == 2, 30)
+        for second in range(40):
+            count = int(12 + 10 * math.sin(second / 5))
+            list(people.map(lambda one: server.predict(files={"image": one}), (pictures * 3)[:count]))
+            if second % 4 == 0:
+                server.predict(files={"image": ("README.md", b"# No picture", "text/markdown")})
+            time.sleep(0.4)
+        browser.resize(1280, 980)
+        browser.open(server.url + "/status")
         browser.wait("document.body.innerText.includes('422')")
+        browser.wait("document.querySelectorAll('tr[data-id]').length > 5")
         browser.screenshot(HERE / "status.png")
+
+
+def take_login(browser: Browser) -> None:
+    with serving(DIGITS, env={"PANGLOT_TOKEN": "secret"}) as server:
+        browser.resize(1000, 560)
+        browser.open(server.url)
+        browser.wait("!!document.querySelector('#token')")
+        browser.screenshot(HERE / "login.png")
+
+
+def take_api(browser: Browser) -> None:
+    with serving(DIGITS) as server:
+        browser.resize(1280, 800)
+        browser.open(server.url + "/docs")
+        browser.wait("document.querySelectorAll('.opblock').length > 0")
+        browser.screenshot(HERE / "api.png")
+
+
+def take_top(browser: Browser) -> None:
+    pictures = [(path.name, path.read_bytes()) for path in sorted(DIGITS.glob("*.png"))]
+    with serving(DIGITS, "--workers", "2") as server:
+        for one in pictures * 4:
+            server.predict(files={"image": one})
+            time.sleep(0.25)
+        server.predict(files={"image": ("README.md", b"# No picture", "text/markdown")})
+        time.sleep(1.5)
+        terminal(browser, "top", f"panglot top {server.url}", ROOT, "--once")
 
 
 RATE = 25
@@ -175,18 +242,28 @@ def take_video(browser: Browser) -> None:
 
 def photograph_streams(browser: Browser, server: Server) -> None:
     wait_until(lambda: all(stream["analysed"] > 3 * RATE for stream in server.client.get("/list").json()), 60)
-    browser.resize(1100, 640)
-    browser.open(server.url)
+    browser.resize(1280, 900)
+    browser.open(server.url + "/videos")
     browser.wait("[...document.images].filter(one => one.naturalWidth).length >= 2", 30)
     # Rates are of what comes while somebody looks.
     time.sleep(5)
     browser.screenshot(HERE / "video.png")
+    browser.resize(1280, 420)
+    browser.open(server.url + "/graph")
+    browser.wait("document.querySelectorAll('.graph .edge text').length > 0")
+    time.sleep(3)
+    browser.screenshot(HERE / "graph.png")
     for stream in server.client.get("/list").json():
         server.client.post(f"/stop/{stream['id']}")
 
 
 PICTURES: dict[str, Callable[[Browser], None]] = {
+    "playground": take_playground,
+    "boxes": take_boxes,
     "status": take_status,
+    "login": take_login,
+    "api": take_api,
+    "top": take_top,
     "run": take_run,
     "check": take_check,
     "bench": take_bench,

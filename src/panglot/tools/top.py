@@ -52,11 +52,10 @@ def screen(told: dict[str, Any], url: str) -> Group:
     """All figures, from the most to the least important."""
     from rich.console import Group
 
-    parts: list[RenderableType] = [_head(told, url), _rates(told), _workers(told)]
+    parts: list[RenderableType] = [_head(told, url), _rates(told), "", _workers(told)]
     if told["errors"]:
-        parts.append(_errors(told["errors"]))
-    parts.append(_requests(told["recent"]))
-    return Group(*parts)
+        parts += ["", _errors(told["errors"])]
+    return Group(*parts, "", _requests(told["recent"]))
 
 
 def lost(words: str, url: str) -> Group:
@@ -84,9 +83,9 @@ def _rates(told: dict[str, Any]) -> Table:
     rows = (
         ("requests/s", f"{now[GOOD] + now[REFUSED] + now[FAILED]:,.1f}", [sum(row[GOOD:P50]) for row in history]),
         ("failed/s", f"{now[FAILED]:,.1f}", [row[FAILED] for row in history]),
-        ("p50", f"{now[P50]:,.2f} ms", [row[P50] for row in history]),
-        ("p95", f"{now[P95]:,.2f} ms", [row[P95] for row in history]),
-        ("p99", f"{now[P99]:,.2f} ms", [row[P99] for row in history]),
+        ("p50", _milliseconds(now[P50]), [row[P50] for row in history]),
+        ("p95", _milliseconds(now[P95]), [row[P95] for row in history]),
+        ("p99", _milliseconds(now[P99]), [row[P99] for row in history]),
         ("waiting", f"{now[WAITING]:,.0f}", [row[WAITING] for row in history]),
         ("batch size", f"{now[BATCH]:,.1f}", [row[BATCH] for row in history]),
         ("CPU", f"{now[CPU] * 100:,.0f} %", [row[CPU] for row in history]),
@@ -129,6 +128,8 @@ def _requests(recent: Sequence[dict[str, Any]]) -> Table:
         style = "red" if entry["status"] >= 500 else "yellow" if entry["status"] >= 400 else ""
         cells = (clock(entry["when"]), entry["route"], str(entry["status"]), f"{entry['total']:,.2f} ms", stages)
         table.add_row(visible(entry["id"]), *cells, style=style)
+    for column in table.columns[:-1]:
+        column.min_width = max((len(str(cell)) for cell in column.cells), default=0)
     return table
 
 
@@ -139,6 +140,11 @@ def _table(*heads: tuple[str, Any]) -> Table:
     for name, justify in heads:
         table.add_column(name, justify=justify or "left", no_wrap=True)
     return table
+
+
+def _milliseconds(value: float) -> str:
+    """In a second without an answer there is no latency."""
+    return f"{value:,.2f} ms" if value else "–"
 
 
 def line(values: Sequence[float]) -> str:

@@ -98,6 +98,7 @@ class Live:
             "models": [_model(model) for model in self.front.models],
             "version": panglot.__version__,
             "dev": self.front.settings.dev,
+            "may_reload": not self.front.access.control_token,
         }
         recent = [_request(entry) for entry in self.front.recent]
         return {**self._figures(), "about": about, "history": self.history, "recent": recent}

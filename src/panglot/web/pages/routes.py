@@ -147,7 +147,11 @@ def request_data(front: Front, request: Request) -> Response:
 
 
 def reload_model(front: Front, request: Request) -> Response:
-    """Load all models anew while the old ones serve on."""
+    """Load all models anew while the old ones serve on. Where that is the right of another token, it is refused."""
+    if front.access.control_token:
+        fault = Fault(403, "forbidden", "models of this server are loaded by /v2/repository, with the token of --admin")
+        _, _, body = neutral_error(fault, request.scope["request_id"].decode("latin-1"))
+        return Response(body, 403, headers=PRIVATE, media_type="application/json")
     for model in front.models:
         model.engine.reload()
     return Response(status_code=202, headers=PRIVATE)

@@ -142,7 +142,8 @@ class Drawing {
       this.failures.set(name, [node?.failures ?? 0, grown ? now : last]);
       const dead = !alive || (grown ? now : last) > now - RECENT;
       box.group.setAttribute("class", `node${dead ? " dead" : node?.blocked ? " blocked" : ""}`);
-      say(box.rate, alive ? `${digits(passing)}/s${node?.instances > 1 ? ` × ${node.instances}` : ""}${node?.failures ? ` · ${count(node.failures)} failed` : ""}` : "not running");
+      const ports = inputs.length + Object.keys(node?.outputs ?? {}).length;
+      say(box.rate, alive && !ports ? "" : alive ? `${digits(passing)}/s${node?.instances > 1 ? ` × ${node.instances}` : ""}${node?.failures ? ` · ${count(node.failures)} failed` : ""}` : "not running");
       box.queue.setAttribute("width", WIDE * Math.min(1, full));
     }
     for (const edge of this.edges) {

@@ -5,6 +5,7 @@ import { isRelative } from "./shapes.js";
 import { digits } from "./words.js";
 
 const COLOURS = 8;
+const [LEAST, HIGHEST] = [400, 520];
 
 /** The picture with its shapes, and a list of them; pointing at one shows the other. */
 export function overlay(picture, found) {
@@ -15,6 +16,9 @@ export function overlay(picture, found) {
   const list = h("ul", { class: "found" });
   image.addEventListener("load", () => {
     const [width, height] = [image.naturalWidth, image.naturalHeight];
+    // Small pictures are shown larger, so that what is drawn over them can be read.
+    stage.style.width = `${Math.min(Math.max(width, LEAST), (HIGHEST * width) / height)}px`;
+    stage.classList.toggle("coarse", width < LEAST / 3);
     const scale = isRelative(found) ? [width, height] : [1, 1];
     const groups = found.map((shape) => s("g", { class: colour(shape) }, drawn(shape, scale, [width, height])));
     stage.append(s("svg", { viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": `${found.length} found`, preserveAspectRatio: "none" }, groups));

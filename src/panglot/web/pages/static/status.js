@@ -73,6 +73,7 @@ function told(kind, value) {
 }
 
 function draw(fresh, anew) {
+  reload.hidden = !known.about.may_reload;
   const state = byId("state");
   state.className = `state ${known.state}`;
   say(state, known.state);
