@@ -129,7 +129,7 @@ def _requests(recent: Sequence[dict[str, Any]]) -> Table:
         cells = (clock(entry["when"]), entry["route"], str(entry["status"]), f"{entry['total']:,.2f} ms", stages)
         table.add_row(visible(entry["id"]), *cells, style=style)
     for column in table.columns[:-1]:
-        column.min_width = max((len(str(cell)) for cell in column.cells), default=0)
+        column.min_width = max(len(str(text)) for text in (column.header, *column.cells))
     return table
 
 
