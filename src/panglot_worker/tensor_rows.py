@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Callable, List, Optional, Sequence
 
 from panglot_worker.dialects.base import Stages
-from panglot_worker.results import one_each
+from panglot_worker.results import one_each, with_one
 
 
 class Rows(List[Any]):
@@ -19,7 +19,7 @@ def with_rows(stages: Stages, most: int) -> Stages:
     infer_batch = _flattening(stages.infer_batch, most)
     return stages._replace(
         preprocess=_each(stages.preprocess),
-        infer=lambda value: infer_batch([value])[0],
+        infer=with_one(infer_batch),
         infer_batch=infer_batch,
         postprocess=_each(stages.postprocess),
     )
