@@ -240,6 +240,33 @@ def test_a_client_that_leaves_a_stream_frees_what_it_asked_for(rpc: Rpc, server:
     assert floats(rpc.call("ModelInfer", rpc.tensors("tensors", x=[4])).raw_output_contents[0]) == [4]
 
 
+def test_a_client_that_reads_slowly_holds_back_itself_alone(rpc: Rpc, server: Server) -> None:
+    """Its further requests are not read, and it has all its answers once it reads."""
+    call = rpc.channel.stream_stream(f"/{SERVICE}/ModelStreamInfer")
+    large = rpc.kind("ModelInferRequest")(model_name="tensors")
+    large.inputs.add(name="x", datatype="UINT8", shape=[1 << 20])
+    large.raw_input_contents.append(bytes(1 << 20))
+    answers = call(iter([large.SerializeToString()] * 150), timeout=60)
+    next(answers)
+    for number in range(5):
+        assert floats(rpc.call("ModelInfer", rpc.tensors("tensors", x=[number])).raw_output_contents[0]) == [number]
+    assert sum(len(answer) > 1 << 20 for answer in answers) == 149
+    wait_until(lambda: server.metric("panglot_held_bytes") == 0)
+
+
+def test_a_client_that_does_not_read_an_answer_in_parts_is_cut_off(tmp_path: Path) -> None:
+    (tmp_path / "flood.py").write_text("def predict(request):\n    while True:\n        yield {'x': 'x' * 500_000}\n")
+    with serving(tmp_path / "flood.py", "--grpc-port", "0") as server:
+        rpc = Rpc(server)
+        call = rpc.channel.stream_stream(f"/{SERVICE}/ModelStreamInfer")
+        answers = call(iter([rpc.tensors("flood", n=[1]).SerializeToString()]), timeout=60)
+        next(answers)
+        wait_until(lambda: server.metric("panglot_held_bytes") == 0)
+        code, sentence = refused(lambda: list(answers))
+        assert (code, "too slowly" in sentence) == (grpc.StatusCode.RESOURCE_EXHAUSTED, True)
+        rpc.close()
+
+
 # Who may call, how it starts, and how it stops
 
 

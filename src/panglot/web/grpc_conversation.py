@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from typing import Any
 
 from panglot.web.front import Front
 from panglot.web.grpc_call import RpcCall, Sent, begin
 from panglot.web.grpc_messages import streamed
-from panglot.web.grpc_statuses import RpcError
+from panglot.web.grpc_statuses import RESOURCE_EXHAUSTED, RpcError
 from panglot.web.v2_routes import STREAM
 
 MOST_OPEN = 64
-"""Inferences of one conversation at once; those behind are not read until one is answered."""
+"""Inferences of one conversation at once, answers that wait to be read counted too; those behind are not read."""
 BACKLOG = 8 * 1024 * 1024
-"""Bytes of answers that may wait for a client to read them."""
-TOO_SLOW = "this client reads its answers too slowly"
+"""Bytes of answers in parts that may wait for a client to read them: their worker cannot be held back."""
+TOO_SLOW = RpcError(RESOURCE_EXHAUSTED, "this client reads its answers too slowly")
 
 
 class Conversation:
@@ -28,36 +29,46 @@ class Conversation:
         self.context = context
         self.mine: set[RpcCall] = set()
         self.room = asyncio.Semaphore(MOST_OPEN)
-        self.messages: list[bytes] = []
+        self.messages: deque[tuple[bytes, bool]] = deque()
+        """What is to be written, and whether an inference ends with it."""
         self.waiting = 0
-        self.opened = self.read_all = self.too_slow = False
-        self.news = asyncio.Event()
+        """Bytes of these."""
         self.pending = 0
-        """Inferences that have come and are not answered."""
+        """Inferences that have come, and whose end is not written."""
+        self.read_all = False
+        self.news = asyncio.Event()
+        self.too_slow = asyncio.Event()
 
     async def hold(self, requests: Any) -> None:
-        """Answer all that comes, until the client says that nothing more will and everything is answered."""
-        reading = asyncio.ensure_future(self._read(requests))
+        """Answer all that comes, until nothing more will and everything is answered. Raises RpcError."""
+        tasks = [asyncio.ensure_future(work) for work in (self._write(), self._read(requests), self.too_slow.wait())]
+        writing, reading, cut = tasks
         try:
-            while not (self.read_all and not self.pending and not self.messages):
-                await self.news.wait()
-                self.news.clear()
-                if self.too_slow:
-                    self.messages = [streamed(8, TOO_SLOW, b"")]
-                    self.read_all, self.pending = True, 0
-                await self._write()
+            await asyncio.wait({writing, cut}, return_when=asyncio.FIRST_COMPLETED)
+            if not writing.done():
+                raise TOO_SLOW
+            await writing
             await reading
         finally:
-            reading.cancel()
+            for task in tasks:
+                task.cancel()
             for call in list(self.mine):
                 call.cancel()
                 self._over(call)
 
     async def _write(self) -> None:
-        while self.messages:
-            message = self.messages.pop(0)
-            await self.context.write(message)
-            self.waiting -= len(message)
+        while not (self.read_all and not self.pending):
+            while self.messages:
+                message, ends = self.messages.popleft()
+                if message:
+                    await self.context.write(message)
+                    self.waiting -= len(message)
+                if ends:
+                    self.pending -= 1
+                    self.room.release()
+            if not (self.read_all and not self.pending):
+                await self.news.wait()
+                self.news.clear()
 
     async def _read(self, requests: Any) -> None:
         """Begin what the client asks for, as far as there is room."""
@@ -75,33 +86,26 @@ class Conversation:
 
         def told(code: int, sentence: str, message: Any, more: bool) -> None:
             # The end of an answer in parts is an empty message, which clients need not see.
-            if code or len(message):
-                self._say(streamed(code, sentence, message))
+            self._say(streamed(code, sentence, message) if code or len(message) else b"", more)
             if not more:
-                self._ended(calls)
+                for call in calls:
+                    self._over(call)
 
         try:
             call = begin(self.front, Sent(STREAM, body), told)
         except RpcError as error:
             told(error.code, error.message, b"", False)
             return
-        if not calls:
-            calls.append(call)
-            if call.size:
-                self.mine.add(call)
-                self.everywhere.add(call)
+        calls.append(call)
+        if call.size:
+            self.mine.add(call)
+            self.everywhere.add(call)
 
-    def _say(self, message: bytes) -> None:
-        self.messages.append(message)
+    def _say(self, message: bytes, more: bool) -> None:
+        self.messages.append((message, not more))
         self.waiting += len(message)
-        self.too_slow = self.too_slow or self.waiting > BACKLOG
-        self.news.set()
-
-    def _ended(self, calls: list[RpcCall]) -> None:
-        self.pending -= 1
-        self.room.release()
-        for call in calls:
-            self._over(call)
+        if more and self.waiting > BACKLOG:
+            self.too_slow.set()
         self.news.set()
 
     def _over(self, call: RpcCall) -> None:

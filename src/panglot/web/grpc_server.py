@@ -154,7 +154,10 @@ class Calls(grpc.GenericRpcHandler):  # type: ignore[misc]
         return message
 
     async def _model_stream_infer(self, requests: Any, context: Any) -> None:
-        await Conversation(self.front, self.server.open, context).hold(requests)
+        try:
+            await Conversation(self.front, self.server.open, context).hold(requests)
+        except RpcError as error:
+            await abort(context, error)
 
     async def _other(self, method: str, body: bytes, context: Any) -> bytes:
         try:
