@@ -87,6 +87,7 @@ DIALECTS = {
     "modelarts": ("modelarts/model", "seven.png", "three.png", "digits", "3"),
     "megflow": ("megflow/digits", "seven.png", "three.png", "digit", "3"),
     "tiinfer": ("tiinfer", "", "../modelarts/model/three.png", "digits", "3"),
+    "bare": ("bare", "seven.png", "three.png", "", "probabilities"),
     "paddle": ("paddle", "demo.png", "../modelarts/model/seven.png", "class_id", "7"),
 }
 """Folder of the example, the file it begins with, another to drop, and a name and a value of its answer then."""
@@ -291,6 +292,52 @@ def test_markup_of_a_script_does_nothing(browser: Browser) -> None:
         assert "<script>window.harmed = true</script>" in browser.text()
         assert browser.run("window.harmed === undefined && document.scripts.length === 1")
         assert browser.run("document.querySelectorAll('main img').length") == 0
+
+
+KINDS = {"image/png": "img", "audio/wav": "audio", "video/mp4": "video", "application/zip": "a[download]"}
+
+
+def test_answers_that_are_files(browser: Browser, tmp_path: Path, picture: Path) -> None:
+    script = (
+        f"PICTURE = {picture.read_bytes()!r}\n\n\n"
+        "def predict(request):\n    return PICTURE, request['type']\n\n\n"
+        "def example():\n    return {'type': 'image/png'}\n"
+    )
+    (tmp_path / "model.py").write_text(script)
+    with serving(tmp_path) as server:
+        visit(browser, server.url)
+        for kind, element in KINDS.items():
+            put(browser, ".request textarea", {"type": kind})
+            run(browser)
+            assert browser.run(f"!!document.querySelector('.result {element}')"), kind
+        assert "application/zip" in browser.run("document.querySelector('.result').innerText")
+
+
+def test_a_picture_from_the_camera(shaping: Server, browser: Browser) -> None:
+    visit(browser, shaping.url)
+    press(browser, ".request .drop button", "Camera")
+    browser.wait("document.querySelector('dialog video')?.videoWidth > 0")
+    press(browser, "dialog button", "Take picture")
+    browser.wait("document.querySelector('.request .file')?.innerText.includes('camera.jpg')")
+    run(browser)
+    assert status(browser) == "200"
+
+
+def test_tensors_begin_with_the_inputs_of_the_model(browser: Browser) -> None:
+    with serving(EXAMPLES / "bare") as server:
+        visit(browser, server.url)
+        browser.run(
+            "(() => { const one = document.querySelector('.chooser select');"
+            "one.value = [...one.options].find((option) => option.text.endsWith('/infer')).value;"
+            "one.dispatchEvent(new Event('change')); })()"
+        )
+        browser.wait("document.querySelector('.request textarea')?.value.includes('FP32')")
+        assert "probabilities" in run(browser)
+        assert status(browser) == "200"
+        press(browser, ".code-of [role=tab]", "tritonclient")
+        code = browser.run("document.querySelector('.snippet pre').textContent")
+        compile(code, "snippet.py", "exec")
+        assert 'triton.InferInput("pixels", [1,1,8,8], "FP32")' in code
 
 
 # Coming back

@@ -33,6 +33,8 @@ FLAGS = (
     "--disable-sync",
     "--no-first-run",
     "--hide-scrollbars",
+    "--use-fake-device-for-media-stream",
+    "--use-fake-ui-for-media-stream",
     "--remote-debugging-pipe",
 )
 

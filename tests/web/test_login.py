@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import http.server
 import re
+import threading
 from collections.abc import Iterator
 
 import httpx
@@ -93,6 +95,55 @@ def test_a_cookie_cannot_be_made_up_or_kept(monkeypatch: pytest.MonkeyPatch) -> 
     assert not admits(good)
     assert sessions.name != Sessions(b"another").name
     assert "Secure" in sessions.begin(True)
+
+
+EVIL = """<!doctype html><title>evil</title><script>
+const body = JSON.stringify({ text: "a fox", labels: ["fox"], options: null });
+const post = { method: "POST", credentials: "include" };
+const wanted = [
+  fetch("URL/predict", { ...post, mode: "no-cors", body }),
+  fetch("URL/predict", { ...post, headers: { "content-type": "application/json" }, body }),
+  fetch("URL/reload", { ...post, mode: "no-cors" }),
+  fetch("URL/status.json", { credentials: "include" }),
+];
+Promise.allSettled(wanted).then((all) => { window.told = all.map((one) => one.value?.type ?? "refused"); });
+</script>"""
+
+
+class EvilPage(http.server.BaseHTTPRequestHandler):
+    """A page of another port, which is another origin of the same site."""
+
+    url = ""
+
+    def do_GET(self) -> None:
+        self.send_response(200)
+        self.send_header("content-type", "text/html")
+        self.end_headers()
+        self.wfile.write(EVIL.replace("URL", self.url).encode())
+
+    def log_message(self, *words: object) -> None:
+        pass
+
+
+def test_a_page_of_another_origin_in_a_browser_that_has_logged_in(server: Server) -> None:
+    """Its requests are sent with the cookie, since it is the same site; none of them does or tells anything."""
+    page = type("Page", (EvilPage,), {"url": server.url})
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), page) as evil, browsing() as browser:
+        threading.Thread(target=evil.serve_forever, daemon=True).start()
+        browser.open(server.url)
+        browser.wait("!!document.querySelector('#token')")
+        browser.type("#token", TOKEN)
+        browser.click(".login .primary")
+        browser.wait("!!document.querySelector('form.request')")
+        known = {"headers": RIGHT}
+        before = server.client.get("/status.json", **known).json()
+        browser.open(f"http://127.0.0.1:{evil.server_port}/")
+        told = browser.wait("window.told")
+        evil.shutdown()
+        after = server.client.get("/status.json", **known).json()
+    assert [kind for kind in told if kind not in ("opaque", "refused")] == []
+    assert [entry["id"] for entry in after["recent"]] == [entry["id"] for entry in before["recent"]]
+    assert [worker["pid"] for worker in after["workers"]] == [worker["pid"] for worker in before["workers"]]
 
 
 def test_logging_in_with_a_browser(server: Server) -> None:

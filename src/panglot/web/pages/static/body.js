@@ -142,7 +142,7 @@ function textEditor(way, changed) {
   function read() {
     body.read();
     const marks = spots.filter((spot) => body.raw().includes(JSON.stringify(spot.mark)))
-      .map((spot) => ({ mark: spot.mark, prefix: spot.prefix, file: spot.zone.files()[0] }));
+      .map((spot) => ({ mark: spot.mark, prefix: spot.prefix, file: spot.zone.files()[0], inline: spot.file && spot.zone.files()[0] === spot.file ? spot.inline : "" }));
     const missing = marks.find((entry) => !entry.file);
     if (missing) throw new Error(`Choose the file for ${missing.mark} first.`);
     return { kind: "json", text: body.raw(), marks };
@@ -163,7 +163,7 @@ function cut(value, where, spots) {
   const encoded = typeof value === "string" && value.length > 200 ? inBase64(value, `file${spots.length ? spots.length + 1 : ""}`) : null;
   if (encoded || (value && typeof value === "object" && "$file" in value)) {
     const mine = `‹file${spots.length ? ` ${spots.length + 1}` : ""}›`;
-    spots.push({ mark: mine, where, name: value.$file ?? "", prefix: encoded?.prefix ?? value.prefix, file: encoded?.file });
+    spots.push({ mark: mine, where, name: value.$file ?? "", prefix: encoded?.prefix ?? value.prefix, file: encoded?.file, inline: encoded ? value : "" });
     return mine;
   }
   if (Array.isArray(value)) return value.map((one, place) => cut(one, `${where}[${place}]`, spots));

@@ -8,6 +8,7 @@ import { matches, operations } from "./operations.js";
 import { send, timings } from "./sending.js";
 import { get } from "./server.js";
 import { snippets } from "./snippets.js";
+import { firstTensors, takesTensors } from "./tensors.js";
 import { timeline } from "./timing.js";
 import { Tries, verdict } from "./tries.js";
 import { bytes, milliseconds } from "./words.js";
@@ -68,6 +69,17 @@ class Playground {
     this.place.replaceChildren(...[this.editor.element].filter(Boolean));
     this.problemIs("");
     this.fetchSamples(way, this.editor);
+    if (takesTensors({ ...way, target: operation.path })) this.fillTensors(operation, way);
+  }
+
+  async fillTensors(operation, way) {
+    const example = this.model.requests.find((request) => request.body.kind === "json")?.body.value;
+    const value = way.begun ? null : await firstTensors(operation.path, example).catch(() => null);
+    if (!value || this.way !== way) return;
+    way.begun = true;
+    way.value = value;
+    way.schema = {};
+    this.choose(operation, way);
   }
 
   parameter({ name, description, required, schema, ...rest }, value) {

@@ -4,11 +4,19 @@ const JSON_HEADER = "Content-Type: application/json";
 
 /** `[[language, code]]` of a request to a server at `base`; with `token`, the one in PANGLOT_TOKEN. */
 export function snippets(request, base, token, streams) {
-  const about = { ...request, url: base + request.path, token, streams };
+  const about = { ...request, body: written(request.body), url: base + request.path, token, streams };
   const found = [["curl", curl(about)], ["Python", python(about)], ["JavaScript", javascript(about)]];
   const model = /^(?:\/[^/]+)*\/v2\/models\/([^/]+)(?:\/versions\/[^/]+)?\/infer$/.exec(request.path);
   if (model && request.body.kind === "json") found.push(["tritonclient", triton(about, model[1], base)]);
   return found;
+}
+
+/** The body with what was in base64 from the beginning, and lies in no file, back in its place. */
+function written(body) {
+  const inline = (body.marks ?? []).filter((entry) => entry.inline);
+  if (!inline.length) return body;
+  const text = inline.reduce((found, entry) => found.replace(JSON.stringify(entry.mark), () => JSON.stringify(entry.inline)), body.text);
+  return { ...body, text, marks: body.marks.filter((entry) => !entry.inline) };
 }
 
 // curl
