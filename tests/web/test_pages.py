@@ -168,6 +168,7 @@ def test_the_feed(server: Server) -> None:
     assert len(whole["history"]) >= 1
     assert len(whole["history"][0]) == len(tick["sample"]) == 12
     assert "history" not in tick
+    assert server.client.head("/status/events").status_code == 200
 
 
 def test_whoever_looks_does_not_keep_the_server_from_stopping() -> None:

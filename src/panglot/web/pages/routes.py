@@ -137,6 +137,9 @@ def status_data(front: Front, request: Request) -> Response:
 
 
 def status_events(front: Front, request: Request) -> Response:
+    """Figures each second, for as long as somebody looks; to HEAD, which looks at nothing, only that they would come."""
+    if request.method == "HEAD":
+        return Response(headers=PRIVATE, media_type="text/event-stream")
     return StreamingResponse(front.live.events(), headers=PRIVATE, media_type="text/event-stream")
 
 
