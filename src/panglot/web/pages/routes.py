@@ -137,7 +137,7 @@ def status_data(front: Front, request: Request) -> Response:
 
 
 def status_events(front: Front, request: Request) -> Response:
-    """Figures each second, for as long as somebody looks; to HEAD, which looks at nothing, only that they would come."""
+    """Figures each second, for as long as somebody looks; to HEAD, only that they would come."""
     if request.method == "HEAD":
         return Response(headers=PRIVATE, media_type="text/event-stream")
     return StreamingResponse(front.live.events(), headers=PRIVATE, media_type="text/event-stream")
