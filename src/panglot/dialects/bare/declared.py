@@ -25,7 +25,7 @@ KEYS = {
     "colours": "rgb, bgr or grey",
 }
 """Every key of the table, and what it must be."""
-EXAMPLE = '[[inputs]] name = "x", datatype = "FP32", shape = [-1, 4]'
+EXAMPLE = 'inputs = [{ name = "x", datatype = "FP32", shape = [-1, 4] }]'
 
 
 def read(config: Path | None, kind: str, model: Path) -> list[dict[str, Any]]:

@@ -41,8 +41,6 @@ def converted(spec: ModelTensor, given: Any) -> Any:
     """An array of numbers as one of the input's type. Raises ClientError where a number would not be the same."""
     import numpy
 
-    if spec.datatype == "BYTES":
-        return _texts(spec, given.tolist())
     wanted = numpy.dtype(NUMPY[spec.datatype])
     if given.dtype == wanted:
         return given

@@ -65,7 +65,7 @@ class InputReader(NamedTuple):
         return numbers.tensor(spec, sent)
 
     def _from_bytes(self, spec: ModelTensor, content: bytes) -> Any:
-        if content.startswith(NPY):
+        if content.startswith(NPY) and spec.datatype != "BYTES":
             return numbers.fitted(spec, numbers.converted(spec, npy_file(spec, content)))
         picture = self.pictures.get(spec.name)
         if picture is not None and is_picture(content):
@@ -96,11 +96,13 @@ def npy_file(spec: ModelTensor, content: bytes) -> Any:
     try:
         shape, by_column, dtype = readers[npy.read_magic(file)](file)
         count = math.prod(shape)
-        if dtype.hasobject or not dtype.itemsize or len(content) - file.tell() != count * dtype.itemsize:
+        if dtype.kind not in "biuf":
+            raise ValueError("it holds no numbers")
+        if len(content) - file.tell() != count * dtype.itemsize:
             raise ValueError("its size is not that of its shape")
         array = numpy.frombuffer(content, dtype, count, file.tell())
         return array.reshape(shape, order="F" if by_column else "C")
-    except (ValueError, LookupError, TypeError, OverflowError) as error:
+    except Exception as error:  # numpy's reader of headers raises whatever Python's parser does.
         raise ClientError("%s is no whole .npy file of numbers: %s" % (spec.name, str(error)[:100])) from None
 
 
