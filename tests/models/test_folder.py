@@ -77,6 +77,23 @@ def test_a_model_that_fails_ends_the_server_or_is_left_out(tmp_path: Path) -> No
         server.wait_log("empty is not served: ")
 
 
+def test_tensors_that_a_configuration_names_are_those_of_the_model(tmp_path: Path) -> None:
+    script = "def predict(x):\n    return {'y': [[sum(row)] for row in x['x'].tolist()]}\n"
+    write_model(tmp_path / "sums" / "1", body=script)
+    text = CONFIG.replace("TYPE_STRING", "TYPE_FP64").replace("[ -1, 3 ]", "[ 3 ]").replace("count: 2", "count: 1")
+    (tmp_path / "sums" / "config.pbtxt").write_text(text)
+    with serving(all_of(tmp_path)) as server:
+        about = server.client.get("/v2/models/sums").json()
+        assert about["inputs"] == [{"name": "x", "datatype": "FP32", "shape": [-1, 3]}]
+        assert about["outputs"] == [{"name": "y", "datatype": "FP64", "shape": [-1, 1]}]
+        config = server.client.get("/v2/models/sums/config").json()
+        assert config["input"] == [{"name": "x", "data_type": "TYPE_FP32", "dims": [3]}]
+        tensor = {"name": "x", "shape": [2, 3], "datatype": "FP32", "data": [1, 2, 3, 4, 5, 6]}
+        answer = server.client.post("/v2/models/sums/infer", json={"inputs": [tensor]})
+        assert answer.status_code == 200, answer.text
+        assert "15" in answer.text
+
+
 def inspected(folder: Path) -> dict[str, dict[str, object]]:
     done = panglot("inspect", "--models", str(folder), "--json")
     assert done.returncode == 0, done.stderr

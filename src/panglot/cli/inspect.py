@@ -15,7 +15,7 @@ from panglot.engine.row import divided
 from panglot.errors import near
 from panglot.package import Package
 from panglot.planning import ModelPlan, ServingPlan
-from panglot.settings import Settings, pools, units
+from panglot.settings import Settings, pools, table_of, units
 from panglot.settings.loopback import UNIX
 from panglot.settings.resolving import Resolved
 from panglot.tables import Column
@@ -106,7 +106,10 @@ def gather(package: Package, resolved: Resolved) -> dict[str, Any]:
         "problems": list(package.problems),
         "try": try_line(package, resolved, contract.routes[0].path) if contract.routes else "",
         "serves_with": effective(resolved.settings),
-        "settings": {name: {"value": values[name], "source": resolved.sources[name]} for name in values},
+        "settings": {
+            name: {"value": values[name], "source": resolved.sources[name], "scope": about.metadata["scope"]}
+            for name, about in table_of(type(resolved.settings)).items()
+        },
     }
 
 
@@ -165,10 +168,12 @@ def _show_settings(console: Any, settings: dict[str, Any], show_all: bool) -> No
     from rich.text import Text
 
     given = {name: entry for name, entry in settings.items() if show_all or entry["source"] != "default"}
-    columns = (Column("setting"), Column("value", least=20), Column("source", least=12))
+    columns = (Column("setting"), Column("value", least=20), Column("source", least=12), Column("for"))
     table = all_settings()
     shown = {name: units.show(entry["value"], table[name].metadata["kind"]) for name, entry in given.items()}
-    rows = [[Text(name), Text(shown[name]), Text(entry["source"])] for name, entry in given.items()]
+    rows = [
+        [Text(name), Text(shown[name]), Text(entry["source"]), Text(entry["scope"])] for name, entry in given.items()
+    ]
     console.print()
     if rows:
         tables.show(console, columns, rows)

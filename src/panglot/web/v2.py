@@ -18,6 +18,10 @@ EXTENSIONS = [
 STAGES = ("decode", "preprocess", "inference", "postprocess", "encode")
 
 
+ANYTHING = [{"name": "input", "datatype": "BYTES", "shape": [1]}]
+"""The inputs of a script that says nothing of its tensors."""
+
+
 class Missing(Exception):
     """There is no such model, version, or it cannot say anything yet; `fault` is the answer."""
 
@@ -65,6 +69,11 @@ def tensors(model: Model) -> dict[str, Any]:
     found: dict[str, Any] = model.description.get("api", {}).get("tensors", {})
     if not found:
         raise Missing(Fault(503, "loading", f"model '{model.name}' is not ready yet", 2))
+    declared = model.package.options.get("tensors")
+    if declared and declared["inputs"] and found["inputs"] == ANYTHING:
+        # The script takes whatever comes; its configuration knows more.
+        rows = declared["max_batch_size"] > 0
+        return {**found, "rows": rows, "inputs": declared["inputs"], "outputs": declared["outputs"] or found["outputs"]}
     return found
 
 
