@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
@@ -130,3 +131,23 @@ def test_one_bad_answer_of_a_batch_costs_the_others_nothing(server: Server) -> N
     with ThreadPoolExecutor(12) as many:
         statuses = [answer.status_code for answer in many.map(ask, kinds)]
     assert statuses == [201, 500, 200, 500, 200, 200] * 4
+
+
+def test_statuses_of_its_own_are_declared(server: Server) -> None:
+    answers = server.client.get("/openapi.json").json()["paths"]["/predict"]["post"]["responses"]
+    assert {"200", "2XX", "4XX"} <= set(answers)
+
+
+def test_an_example_is_run_as_a_request_would_be(tmp_path: Path) -> None:
+    (tmp_path / "model.py").write_text(
+        "from panglot import File, Response, request\n\ndef example():\n    return 1\n\n"
+        "def predict(item):\n    print('asked by', request().client, request().headers['host'])\n"
+        "    return Response(File('a.txt', 'text/plain', b'a'), status=203)\n"
+    )
+    with serving(tmp_path, "--warm-up", "fail") as server:
+        server.wait_log("asked by 127.0.0.1 127.0.0.1")
+        assert server.predict(1).status_code == 203
+
+
+def test_someone_who_asks_for_another_path_is_told_all(server: Server) -> None:
+    assert server.client.post("/predcit", json=1).json()["error"]["message"].endswith("POST /predict, /fail, /together")

@@ -84,6 +84,8 @@ def _shown(front: Front, request: Request) -> Model | None:
 
 
 OF_MODEL = "/models/{model}"
+MOST_PATHS = 8
+"""How many paths are told someone who asks for another."""
 """The path of a model's own page, which its other paths begin with."""
 
 ROUTES = (
@@ -225,7 +227,9 @@ class App:
         start, model = self._area(path)
         if model is None:
             return f"there is no such path; this server answers POST /models/NAME/... for {', '.join(models.names)}"
-        return f"there is no such path; this server answers POST {start}{model.contract.routes[0].path}"
+        paths = [start + route.path for route in model.contract.routes if route.method == "POST" and not route.prefix]
+        known = ", ".join(paths[:MOST_PATHS]) or start + model.contract.routes[0].path
+        return f"there is no such path; this server answers POST {known}{' ...' if len(paths) > MOST_PATHS else ''}"
 
     def _area(self, path: str) -> tuple[str, Model | None]:
         """The model whose paths begin like this one, and how they begin."""

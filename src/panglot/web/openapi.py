@@ -174,6 +174,8 @@ def _infer(front: Front, model: Model, route: InferRoute, api: Object, name: str
         "headers": _headers("X-Request-Id", "Server-Timing", "X-Panglot-Warning"),
         "content": _response(route, api),
     }
+    chosen = {"2XX": {**answer, "description": "The same with a status of the script's choice."}}
+    chosen = chosen if api.get("any_status") else {}
     return {
         "operationId": name,
         "tags": ["inference"],
@@ -181,7 +183,7 @@ def _infer(front: Front, model: Model, route: InferRoute, api: Object, name: str
         "parameters": [_reference("parameters", "RequestId"), _reference("parameters", "Timeout")],
         **_body(route, api),
         # First, and not hidden by the faults that a platform answers with 200.
-        "responses": {"200": answer} | _native_faults(front, model, route) | {"200": answer},
+        "responses": {"200": answer, **chosen} | _native_faults(front, model, route) | {"200": answer},
         **_security(front, route.access),
     }
 

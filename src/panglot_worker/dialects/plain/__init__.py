@@ -6,8 +6,9 @@ import inspect
 import os
 from typing import TYPE_CHECKING, Any, Callable, Dict, List, Optional
 
-from panglot_worker import current
+from panglot_worker import current, wire
 from panglot_worker.bodies import codec, schema
+from panglot_worker.bodies.response import Response
 from panglot_worker.dialects.base import Dialect, Package, Request, Stages, TensorStages
 from panglot_worker.dialects.plain import finding, tensors
 from panglot_worker.dialects.plain.endpoints import Bodies, EncodedPart, Endpoint, is_async, takes_one
@@ -134,6 +135,8 @@ class Plain(Dialect):
     def describe(self) -> Dict[str, Any]:
         """The description of the API: that of the first endpoint, and of all by path where there are several."""
         described = {one.path: one.describe(self.bodies, self.example_of(one)) for one in self.endpoints}
+        if any(value is Response for value in vars(self.module).values()):
+            described = {path: {**about, "any_status": True} for path, about in described.items()}
         first = next(iter(described.values()))
         whole = {**first, "summary": self._summary(self.endpoints[0].function)}
         return {**whole, "routes": described} if len(described) > 1 else whole
@@ -150,7 +153,13 @@ class Plain(Dialect):
         """Run the script's example through all stages; of an answer in parts only the first is asked for."""
         value = self.example_of(self.endpoints[0])
         if value is not None:
-            value = self.endpoints[0].prepared(value)
+            self._run_example(self.endpoints[0].prepared(value), stages, example_request(self.endpoints[0].path))
+        return stages
+
+    def _run_example(self, value: Any, stages: Stages, request: Request) -> None:
+        """Run a value through all stages, as if it had come with a request of its own."""
+        current.running[:] = (request,)
+        try:
             if stages.preprocess is not None:
                 value = self._finish(stages.preprocess(value))
             output = stages.infer(value)
@@ -158,13 +167,12 @@ class Plain(Dialect):
                 next(output, None)
                 output.close()
             elif not inspect.isasyncgen(output):
-                self._warm_up_answer(self._finish(output), stages)
-        return stages
-
-    def _warm_up_answer(self, output: Any, stages: Stages) -> None:
-        if stages.postprocess is not None:
-            output = self._finish(stages.postprocess(output))
-        codec.encode(output, "", *self.bodies)
+                output = self._finish(output)
+                if stages.postprocess is not None:
+                    output = self._finish(stages.postprocess(output))
+                self.bodies.encode(output, request)
+        finally:
+            current.running.clear()
 
     def stream_type(self, request: Request) -> str:
         accept = request.head.accept.decode("latin-1")
@@ -183,6 +191,13 @@ class Plain(Dialect):
     def close(self) -> None:
         if "close" in self.hooks:
             self._finish(self.hooks["close"]())
+
+
+def example_request(path: str) -> Request:
+    """The request that the script's example seems to have come with, for scripts that ask for it."""
+    route = path.encode()
+    head = wire.Head(b"example", route, path=route, client=b"127.0.0.1", headers=b"host:127.0.0.1")
+    return Request(wire.Item(0, 60.0, head.pack(), b""))
 
 
 DIALECT = Plain
