@@ -12,7 +12,7 @@ import httpx
 import openai
 import pytest
 
-from support.server import Server, panglot, serving, wait_until
+from support.server import PACKAGES, Server, panglot, serving, wait_until
 
 TOKEN = "a-token-of-some-length"
 ASYNC = """
@@ -258,3 +258,14 @@ def test_they_are_beside_predict_and_documented(tmp_path: Path) -> None:
         assert server.client.post("/v1/chat/completions", json=body["example"]).json()["choices"][0]["message"] == {
             "role": "assistant", "content": "Hello.", "refusal": None,
         }  # fmt: skip
+
+
+def test_one_of_several_models() -> None:
+    with serving("function", f"parrot={PACKAGES / 'chat'}") as server:
+        base = f"{server.url}/models/parrot/v1"
+        with openai.OpenAI(base_url=base, api_key="none", max_retries=0) as client:
+            assert [model.id for model in client.models.list()] == ["parrot"]
+            answer = client.chat.completions.create(model="parrot", messages=said("one"))
+            assert (answer.choices[0].message.content, answer.model) == ("one ", "parrot")
+            with pytest.raises(openai.NotFoundError):
+                client.chat.completions.create(model="chat", messages=said("one"))

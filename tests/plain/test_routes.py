@@ -114,3 +114,20 @@ def test_the_only_route_has_its_own_batch_size_too(tmp_path: Path) -> None:
     with serving(tmp_path) as server, ThreadPoolExecutor(12) as many:
         sizes = list(many.map(lambda number: server.client.post("/sizes", json=number).json(), range(24)))
     assert max(sizes) == 3
+
+
+def test_routes_go_through_a_row_of_pools(tmp_path: Path) -> None:
+    (tmp_path / "model.py").write_text(
+        "from panglot import Response, request, requests, route\n\n"
+        "def preprocess(item):\n    return [item, request().headers['x-a']]\n\n"
+        "def predict(item):\n    return item\n\n"
+        "def postprocess(item):\n    return Response([*item, request().id], status=201)\n\n"
+        "@route('/heads', batch=4)\ndef heads(items):\n    return [one.headers['x-a'] for one in requests()]\n\n"
+        "def embed(texts):\n    return [[float(len(text))] for text in texts]\n"
+    )
+    with serving(tmp_path, "--pools", "preprocess=1,postprocess=1") as server:
+        answer = server.predict(1, headers={"x-a": "5", "x-request-id": "i"})
+        assert (answer.status_code, answer.json()) == (201, [1, "5", "i"])
+        assert server.client.post("/heads", json=1, headers={"x-a": "6"}).json() == "6"
+        vectors = server.client.post("/v1/embeddings", json={"input": ["a", "bc"]}).json()["data"]
+        assert [entry["embedding"] for entry in vectors] == [[1.0], [2.0]]
