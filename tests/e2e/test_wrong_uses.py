@@ -158,9 +158,9 @@ def test_inspect_explains_without_running(tmp_path: Path) -> None:
     facts = json.loads(done.stdout)
     assert facts["dialect"] == "plain"
     assert facts["entry"] == "Model.predict_batch"
-    assert facts["settings"]["max_batch"] == {"value": 7, "source": "panglot.toml"}
-    assert facts["settings"]["queue"] == {"value": 9, "source": "--queue"}
-    assert facts["settings"]["timeout"] == {"value": 2.0, "source": "PANGLOT_TIMEOUT"}
+    assert facts["settings"]["max_batch"] == {"value": 7, "source": "panglot.toml", "scope": "model"}
+    assert facts["settings"]["queue"] == {"value": 9, "source": "--queue", "scope": "model"}
+    assert facts["settings"]["timeout"] == {"value": 2.0, "source": "PANGLOT_TIMEOUT", "scope": "model"}
     assert "was run" not in done.stdout + done.stderr
     assert "predict_batch" in panglot("inspect", str(tmp_path)).stdout
 

@@ -92,7 +92,7 @@ def test_the_page_shows_all(server: Server) -> None:
     shown = server.client.get("/status.json").json()["about"]["models"]
     assert [model["name"] for model in shown] == ["function", "ti", "ava", "second", "arts"]
     assert {model["state"] for model in shown} == {"ready"}
-    assert server.client.get("/models/second").status_code == 200
+    assert server.client.get("/models/second", follow_redirects=True).status_code == 200
 
 
 @pytest.mark.parametrize(
