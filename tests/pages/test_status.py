@@ -46,12 +46,19 @@ def see(browser: Browser, visible: bool) -> None:
 def test_what_happens_is_shown_while_it_happens(server: Server, browser: Browser) -> None:
     browser.open(server.url + "/status")
     browser.wait("document.querySelectorAll('.workers tbody tr').length === 2")
+    wait_until(lambda: watching(server) == 1)
     good(server, "the-good-one")
     server.predict({"text": "fail", "labels": [], "options": None}, headers={"x-request-id": "the-bad-one"})
     server.predict({"labels": None}, headers={"x-request-id": "the-refused-one"})
     browser.wait(f"{ROWS} === 3")
     ids = browser.run("[...document.querySelectorAll('tr[data-id]')].map((one) => one.dataset.id)")
     assert ids == ["the-refused-one", "the-bad-one", "the-good-one"]
+    browser.open(server.url + "/status")
+    for _ in range(2):
+        browser.wait(f"{ROWS} > 0")
+        uptime = browser.run("document.querySelector('.figures dd').innerText")
+        browser.wait(f"document.querySelector('.figures dd').innerText !== '{uptime}'")
+    assert browser.run(ROWS) == 3, "none comes twice"
     browser.wait("document.querySelector('.what-went-wrong').innerText.includes('RuntimeError')")
     places = "document.querySelector('.what-went-wrong').compareDocumentPosition(document.querySelector('.requests'))"
     assert browser.run(f"({places} & Node.DOCUMENT_POSITION_FOLLOWING) > 0"), "errors above requests"

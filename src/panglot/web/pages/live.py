@@ -143,7 +143,8 @@ class Live:
                 cpu, memory,
             )
         )  # fmt: skip
-        return {**self._figures(), "sample": self.history[-1], "recent": self._fresh()} if self.watching else {}
+        fresh = self._fresh()
+        return {**self._figures(), "sample": self.history[-1], "recent": fresh} if self.watching else {}
 
     def _routes(self) -> frozenset[str]:
         """The names of all routes that lead to scripts."""

@@ -22,6 +22,13 @@ function alone(told) {
   return { look: open };
 }
 
+/** What is known after a tick; requests that were known already do not come twice. */
+export function after(known, tick) {
+  const seen = new Set(known.recent.map((entry) => `${entry.when} ${entry.id}`));
+  const fresh = tick.recent.filter((entry) => !seen.has(`${entry.when} ${entry.id}`));
+  return { ...known, ...tick, fresh, history: [...known.history, tick.sample].slice(-600), recent: [...known.recent, ...fresh].slice(-50) };
+}
+
 /** A function that opens and closes a connection, and opens it again after it was lost. */
 export function listener(address, told) {
   let source = null;

@@ -1,15 +1,13 @@
 // Runs once for all tabs of a browser: one connection to the server, for those tabs that somebody sees.
 
-import { listener } from "./feed.js";
+import { after, listener } from "./feed.js";
 
 const looking = new Set();
 let last = null;
 
 const open = listener(new URL("../status/events", import.meta.url), (kind, value) => {
   if (kind === "snapshot") last = value;
-  if (kind === "tick" && last) {
-    last = { ...last, ...value, history: [...last.history, value.sample].slice(-600), recent: [...last.recent, ...value.recent].slice(-50) };
-  }
+  if (kind === "tick" && last) last = after(last, value);
   for (const port of looking) port.postMessage([kind, value]);
 });
 

@@ -2,7 +2,7 @@
 
 import { Chart } from "./charts.js";
 import { byId, h, say } from "./dom.js";
-import { feed } from "./feed.js";
+import { after, feed } from "./feed.js";
 import { get } from "./server.js";
 import { bar, SPANS } from "./timing.js";
 import { verdict } from "./tries.js";
@@ -29,7 +29,7 @@ const charts = [
     { name: "p50", colour: "c0", read: column(P50) },
     { name: "p95", colour: "c4", read: column(P95) },
     { name: "p99", colour: "c3", read: column(P99) },
-  ], { words: milliseconds }),
+  ], { words: (value) => (value ? milliseconds(value) : "–") }),
   new Chart("Queue", [
     { name: "waiting", colour: "c1", read: column(WAITING) },
     { name: "in progress", colour: "c0", read: column(RUNNING) },
@@ -68,8 +68,8 @@ function told(kind, value) {
   document.body.classList.toggle("stale", kind === "lost");
   if (kind === "lost") return;
   if (kind === "snapshot") known = value;
-  else if (known) known = { ...known, ...value, history: [...known.history, value.sample].slice(-600), recent: [...known.recent, ...value.recent].slice(-50) };
-  if (known) draw(kind === "snapshot" ? known.recent : value.recent, kind === "snapshot");
+  else if (known) known = after(known, value);
+  if (known) draw(kind === "snapshot" ? known.recent : known.fresh, kind === "snapshot");
 }
 
 function draw(fresh, anew) {
