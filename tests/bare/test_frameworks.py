@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import os
 import shutil
 import subprocess
 import sys
@@ -12,18 +14,22 @@ import pytest
 
 from support.server import ROOT, panglot, serving
 
+SOURCE = str(ROOT / "src")
 MAKER = ROOT / "tests" / "support" / "make_models.py"
 ROW = [1.0, 2.0, 3.0, 4.0]
 IRIS = [[5.1, 3.5, 1.4, 0.2], [6.7, 3.0, 5.2, 2.3]]
 DECLARED = '[[inputs]]\nname = "x"\ndatatype = "FP32"\nshape = [-1, 4]\n'
 
 
-def make(framework: str, folder: Path) -> Path:
+def make(framework: str, folder: Path, *files: str) -> list[dict[str, Any]]:
+    """Write the files of a framework; what those given as KIND=FILE say and do, in the process that wrote them."""
+    command = [sys.executable, str(MAKER), framework, str(folder), *files]
     made = subprocess.run(
-        [sys.executable, str(MAKER), framework, str(folder)], capture_output=True, text=True, check=False
+        command, capture_output=True, text=True, check=False, env={**os.environ, "PYTHONPATH": SOURCE}
     )
     assert made.returncode == 0, made.stderr
-    return folder
+    answers: list[dict[str, Any]] = json.loads(made.stdout.splitlines()[-1])
+    return answers
 
 
 def asked(path: Path, value: Any) -> Any:
@@ -36,16 +42,23 @@ def asked(path: Path, value: Any) -> Any:
         return answer.json()
 
 
+TWICE = {"output_0": [[2, 4, 6, 8]], "output_1": [10]}
+
+
 def test_torch(tmp_path: Path) -> None:
-    folder = make("torch", tmp_path)
-    assert asked(folder / "exported.pt2", [ROW]) == {"output_0": [[2, 4, 6, 8]], "output_1": [10]}
-    (folder / "panglot.toml").write_text(DECLARED)
-    assert asked(folder / "scripted.pt", {"x": [ROW, ROW]}) == {"output_0": [[2, 4, 6, 8]] * 2, "output_1": [10, 10]}
+    exported, scripted = make("torch", tmp_path, "pt2=exported.pt2", "torchscript=scripted.pt")
+    given = [["output_0", "FP32", [-1, 4]], ["output_1", "FP32", [-1]]]
+    for answer in (exported, scripted):
+        assert answer == {"tensors": [["x", "FP32", [-1, 4]], *given], "outputs": TWICE, "rows": 16}
+    (tmp_path / "panglot.toml").write_text(DECLARED)
+    assert asked(tmp_path / "scripted.pt", {"x": [ROW]}) == TWICE
 
 
 def test_saved_model(tmp_path: Path) -> None:
-    folder = make("tensorflow", tmp_path)
-    assert asked(folder / "saved" / "1", {"x": ROW}) == {"twice": [[2, 4, 6, 8]], "text": ["10.0"]}
+    [answer] = make("tensorflow", tmp_path, "savedmodel=saved/1")
+    assert answer["outputs"] == {"twice": [[2, 4, 6, 8]], "text": ["10.0"]}
+    assert sorted(answer["tensors"]) == [["text", "BYTES", [-1]], ["twice", "FP32", [-1, 4]], ["x", "FP32", [-1, 4]]]
+    assert answer["rows"] == 16
 
 
 def test_paddle(tmp_path: Path) -> None:
@@ -59,7 +72,9 @@ def test_paddle(tmp_path: Path) -> None:
 
 @pytest.fixture(scope="module")
 def trees(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return make("trees", tmp_path_factory.mktemp("trees"))
+    folder = tmp_path_factory.mktemp("trees")
+    make("trees", folder)
+    return folder
 
 
 def test_sklearn(trees: Path) -> None:

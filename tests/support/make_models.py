@@ -1,9 +1,14 @@
-"""Writes small model files of one framework into a folder: `python make_models.py torch FOLDER`."""
+"""Writes small model files of one framework into a folder, and runs some of them, given as KIND=FILE.
+
+`python make_models.py torch FOLDER pt2=exported.pt2`
+"""
 
 from __future__ import annotations
 
+import json
 import sys
 from pathlib import Path
+from typing import Any
 
 
 def of_torch(folder: Path) -> None:
@@ -50,5 +55,23 @@ def of_trees(folder: Path) -> None:
     lightgbm.LGBMClassifier(n_estimators=3, verbose=-1).fit(rows, classes).booster_.save_model(folder / "leaves.txt")
 
 
+def asked(kind: str, path: Path) -> dict[str, Any]:
+    """What a runtime says of a file, and gives for a row; here, where the framework is imported already."""
+    import numpy
+
+    from panglot_worker.runtimes import open_model, proving
+    from panglot_worker.runtimes.base import DeclaredInput, ModelFile
+
+    model = open_model(kind, ModelFile(str(path), inputs=[DeclaredInput("x", "FP32", [-1, 4])]))
+    outputs = model.run({"x": numpy.array([[1, 2, 3, 4]], "float32")}, [spec.name for spec in model.outputs])
+    return {
+        "tensors": [[spec.name, spec.datatype, spec.shape] for spec in (*model.inputs, *model.outputs)],
+        "outputs": {name: array.tolist() for name, array in outputs.items()},
+        "rows": proving.verdict(model, 16).rows,
+    }
+
+
 if __name__ == "__main__":
-    {"torch": of_torch, "tensorflow": of_tensorflow, "trees": of_trees}[sys.argv[1]](Path(sys.argv[2]))
+    framework, folder, *files = sys.argv[1:]
+    {"torch": of_torch, "tensorflow": of_tensorflow, "trees": of_trees}[framework](Path(folder))
+    print(json.dumps([asked(kind, Path(folder) / path) for kind, _, path in (file.partition("=") for file in files)]))

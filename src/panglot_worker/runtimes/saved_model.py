@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import Any, Sequence
 
 from panglot_worker.runtimes.base import FREE, Arrays, ModelFile, ModelRuntime, ModelTensor, datatype_of
@@ -17,8 +18,10 @@ class SignatureOfSavedModel(ModelRuntime):
     def __init__(self, file: ModelFile) -> None:
         super().__init__(file)
         tensorflow = file.library("tensorflow")
-        tensorflow.config.threading.set_intra_op_parallelism_threads(file.threads)
-        tensorflow.config.threading.set_inter_op_parallelism_threads(1)
+        with contextlib.suppress(RuntimeError):
+            # Too late where something in this process has used TensorFlow already, as with --inline.
+            tensorflow.config.threading.set_intra_op_parallelism_threads(file.threads)
+            tensorflow.config.threading.set_inter_op_parallelism_threads(1)
         if file.wants_cuda and not tensorflow.config.list_physical_devices("GPU"):
             raise file.no_cuda("tensorflow")
         self.tensorflow = tensorflow
