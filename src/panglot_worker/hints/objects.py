@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from typing import Any, Callable, Dict, Iterable, List, Mapping, NamedTuple, Optional
+from typing import Any, Callable, Dict, Iterable, Mapping, NamedTuple, Optional
 
 from panglot_worker.hints.kind import NO_EXAMPLE, Kind, Reader, Schema, json_value
 from panglot_worker.hints.misfit import Gathering, Misfit, must_be
@@ -150,7 +150,3 @@ def made(make: Callable[..., Any], values: Dict[str, Any]) -> Any:
         return make(**values)
     except (ValueError, AssertionError) as error:
         raise Misfit("is refused: %s" % (str(error)[:400] or type(error).__name__)) from None
-
-
-def names_of(fields: Fields) -> List[str]:
-    return list(fields.fields)
