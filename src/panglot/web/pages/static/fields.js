@@ -21,10 +21,13 @@ export function field(document, name, given, { required = false, changed = () =>
   return { ...made, element: h("div", { class: "field" }, label, made.element, about) };
 }
 
+/** Whether null is all that a schema takes; OpenAPI 3.0 has no type for it. */
+const isNull = (schema) => schema.type === "null" || (schema.enum?.length === 1 && schema.enum[0] === null);
+
 /** The schema behind `anyOf` with null, and behind references. */
 function flattened(document, given) {
   const schema = resolved(document, given);
-  const options = (schema.anyOf ?? schema.oneOf ?? []).map((one) => resolved(document, one)).filter((one) => one.type !== "null");
+  const options = (schema.anyOf ?? schema.oneOf ?? []).map((one) => resolved(document, one)).filter((one) => !isNull(one));
   if (options.length === 1) return { ...options[0], ...schema, anyOf: undefined, oneOf: undefined };
   return schema;
 }
