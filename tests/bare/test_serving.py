@@ -157,6 +157,7 @@ def test_labels_texts_and_sequences(folder: Path) -> None:
         expected = model_files.expected([[1, 0, 0, 0]])[0].tolist()
         assert given == pytest.approx(dict(zip(("no", "yes", "?"), expected, strict=True)))
         assert answer["label"] == [expected.index(max(expected))]
+        assert "(columns: ?, no, yes)" in server.client.get("/openapi.json").json()["info"]["description"]
     with serving(model_files.sequence(folder / "sequence.onnx")) as server:
         assert server.predict([[1, 2], [3, 4]]).json() == {"parts": [[[1], [3]], [[2], [4]]]}
 

@@ -20,13 +20,15 @@ BINARY = {"type": "string", "format": "binary"}
 
 def describe(model: ModelRuntime, pictures: Dict[str, PictureInput], folder: str) -> Dict[str, Any]:
     """The description of the API, with shapes."""
+    # First: making one up runs the model, which only then knows the labels of some outputs.
+    example = _example(model, pictures, folder)
     return {
         "entry": model.file.name,
         "stages": [],
         "summary": _summary(model),
         "request_schema": _request(model, pictures),
         "response_schema": _object({spec.name: _schema(spec) for spec in model.outputs}),
-        "example": _example(model, pictures, folder),
+        "example": example,
         "streams": False,
         "bytes": _bytes(model),
     }
