@@ -49,6 +49,14 @@ def test_a_browser_is_shown_a_form_and_a_program_is_not(server: Server) -> None:
     assert told.json()["error"]["code"] == "unauthorized"
 
 
+def test_there_is_no_form_where_there_is_no_token_to_give() -> None:
+    """A token for /metrics alone opens no pages: they are open already."""
+    with serving("function", env={"PANGLOT_METRICS_TOKEN": "for-scraping"}) as server:
+        assert server.client.get("/status", headers=BROWSER).status_code == 200
+        refused = server.client.get("/metrics", headers=BROWSER)
+        assert (refused.status_code, refused.headers["content-type"]) == (401, "application/json")
+
+
 def test_the_cookie_is_for_this_site_and_no_script(server: Server) -> None:
     cookie = cookie_of(server)
     assert "HttpOnly" in cookie

@@ -202,7 +202,8 @@ class App:
 
     def _unauthorized(self, path: str, page: Page, accept: bytes, request_id: str) -> Response:
         """401; to a browser that opens a page, with a form that asks for the token."""
-        if page.access in FOR_BROWSERS and page.method == "GET" and b"text/html" in accept:
+        can_log_in = self.front.access.token and page.access in FOR_BROWSERS and page.method == "GET"
+        if can_log_in and b"text/html" in accept:
             return pages.login_page(self.front)
         fault = Fault(401, "unauthorized", "this server needs a token: Authorization: Bearer ...")
         response = self._error(path, fault, request_id)
