@@ -15,6 +15,7 @@ from panglot.web import app
 from panglot.web.bodies import answer_content, portable, request_content
 from panglot.web.contract import CONTROL, PUBLIC, Contract, InferRoute, Page, Words
 from panglot.web.openapi import document, operation_names
+from panglot.web.schemas import Definitions
 from support.server import Server, serving
 from support.still import still_front, still_model
 
@@ -260,6 +261,12 @@ def test_requests_by_hint_and_example() -> None:
     assert list(request_content({"request_schema": BINARY})) == ["application/octet-stream"]
     form = {"type": "object", "properties": {"images": {"type": "array", "items": BINARY}}}
     assert list(request_content({"request_schema": form})) == ["multipart/form-data"]
+    inside = {"$defs": {"Item": form}, "properties": {"item": {"$ref": "#/$defs/Item"}}}
+    definitions = Definitions(["Item"])
+    assert definitions.resolved({"request_schema": inside})["request_schema"] == {
+        "properties": {"item": {"$ref": "#/components/schemas/Item_2"}}
+    }
+    assert definitions.schemas["Item_2"]["properties"]["images"]["items"]["format"] == "byte"
     both = ["application/json", "multipart/form-data"]
     assert sorted(request_content({"request_schema": form, "files_in_json": True})) == both
     mixed = {"anyOf": [BINARY, form, {"type": "string"}, {"type": "number"}]}

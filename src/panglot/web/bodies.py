@@ -7,7 +7,7 @@ from typing import Any
 
 import orjson
 
-from panglot.web.schemas import INSIDE, Object, any_of, portable
+from panglot.web.schemas import Object, any_of, as_base64, is_binary, portable
 
 JSON, FORM, BYTES = "application/json", "multipart/form-data", "application/octet-stream"
 EVENTS, JSON_LINES = "text/event-stream", "application/x-ndjson"
@@ -44,11 +44,11 @@ def _hinted(schema: Object, example: Object, files_in_json: bool) -> Object:
     content: Object = {}
     values: list[Object] = []
     for option in schema.get("anyOf", [schema]):
-        if _is_binary(option):
+        if is_binary(option):
             content |= _raw(example)
         elif any(_takes_file(field) for field in option.get("properties", {}).values()):
             content |= _form(option, example)
-            values += [_as_base64(option)] if files_in_json else []
+            values += [as_base64(option)] if files_in_json else []
         else:
             values.append(option)
     return content | ({JSON: _value(any_of(values), example)} if values else {})
@@ -78,13 +78,9 @@ def _alike(content_type: str) -> str:
     return f"{family}/*" if family in ("image", "audio", "video") else content_type
 
 
-def _is_binary(schema: Object) -> bool:
-    return schema.get("format") == "binary"
-
-
 def _takes_file(schema: Object) -> bool:
     options = [schema, schema.get("items", {}), *schema.get("anyOf", [])]
-    return any(_is_binary(option) for option in options)
+    return any(is_binary(option) for option in options)
 
 
 def answer_content(api: Object) -> Object:
@@ -98,11 +94,11 @@ def answer_content(api: Object) -> Object:
 def _result_content(schema: Object) -> Object:
     """JSON as the hints say; bytes with a type of the script's choice where they may be the result."""
     options = schema.get("anyOf", [schema])
-    values = [_as_base64(option) for option in options if not _is_binary(option)]
+    values = [as_base64(option) for option in options if not is_binary(option)]
     content: Object = {}
     if values:
         content[JSON] = {"schema": any_of(values)}
-    if any(_is_binary(option) or _may_be_bytes(option) for option in options):
+    if any(is_binary(option) or _may_be_bytes(option) for option in options):
         content[BYTES] = content["*/*"] = {"schema": BINARY}
     return content
 
@@ -110,19 +106,6 @@ def _result_content(schema: Object) -> Object:
 def _may_be_bytes(schema: Object) -> bool:
     """Whether a value may be bytes: anything may, and so may a pair, of bytes and their content type."""
     return not schema or (schema.get("type") == "array" and schema.get("maxItems") == 2)
-
-
-def _as_base64(schema: Object) -> Object:
-    """Bytes inside a JSON result are sent as base64."""
-    if _is_binary(schema):
-        return {**schema, "format": "byte"}
-    result = dict(schema)
-    result |= {key: _as_base64(schema[key]) for key in INSIDE if isinstance(schema.get(key), dict)}
-    if "properties" in schema:
-        result["properties"] = {name: _as_base64(field) for name, field in schema["properties"].items()}
-    if "anyOf" in schema:
-        result["anyOf"] = [_as_base64(option) for option in schema["anyOf"]]
-    return result
 
 
 def sendable(value: Any, otherwise: Any) -> Any:

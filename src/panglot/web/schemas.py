@@ -86,6 +86,23 @@ def _or_null(schema: Object) -> Object:
     return result
 
 
+def is_binary(schema: Object) -> bool:
+    return schema.get("format") == "binary"
+
+
+def as_base64(schema: Object) -> Object:
+    """A schema of JSON: bytes inside of it are sent as base64."""
+    if is_binary(schema):
+        return {**schema, "format": "byte"}
+    result = dict(schema)
+    result |= {key: as_base64(schema[key]) for key in INSIDE if isinstance(schema.get(key), dict)}
+    if "properties" in schema:
+        result["properties"] = {name: as_base64(field) for name, field in schema["properties"].items()}
+    if "anyOf" in schema:
+        result["anyOf"] = [as_base64(option) for option in schema["anyOf"]]
+    return result
+
+
 class Definitions:
     """The classes of a script, from the `$defs` of its schemas to the components of one document."""
 
@@ -105,13 +122,13 @@ class Definitions:
         for name, about in own.items():
             names[name] = self._name(name, about, own, names.values())
         for name, about in own.items():
-            self.schemas[names[name]] = portable(_referring(about, names))
+            self.schemas[names[name]] = as_base64(portable(_referring(about, names)))
         return _referring({key: value for key, value in schema.items() if key != "$defs"}, names)
 
     def _name(self, name: str, about: Object, own: Object, given: Collection[str]) -> str:
         """A name that means this class alone: routes share those that are the same."""
         plain = stem = re.sub(r"[^A-Za-z0-9._-]", "_", name)
-        same = portable(_referring(about, {each: each for each in own}))
+        same = as_base64(portable(_referring(about, {each: each for each in own})))
         number = 1
         while plain in self.taken or plain in given or self.schemas.get(plain, same) != same:
             number += 1
