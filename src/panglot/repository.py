@@ -36,15 +36,17 @@ class FolderRepository:
 
         When a version cannot be loaded, those that are served go on as they were.
         """
+        self._check(name)
+        await asyncio.to_thread(self.planner.versions, name)
         await asyncio.shield(self._keep(self._load(name)))
 
     async def unload(self, name: str) -> None:
         """Serve no version of a name any more; requests that have come are answered. Raises StartError."""
         self._check(name)
+        if name not in self.models.names:
+            raise StartError(f"there is no model '{name}' to unload", fix=f"there is {self._there()}")
         async with self._locks[name]:
             gone = [model for model in self.models if model.name == name]
-            if not gone:
-                raise StartError(f"there is no model '{name}' to unload", fix=f"there is {self._there()}")
             for model in gone:
                 self._let_go(model)
             self.keeper.failed.pop(name, None)
@@ -63,7 +65,6 @@ class FolderRepository:
         return ", ".join(name for name in self.models.names if name not in self._fixed) or "none"
 
     async def _load(self, name: str) -> None:
-        self._check(name)
         async with self._locks[name]:
             try:
                 plans = await asyncio.to_thread(self._plans, name)

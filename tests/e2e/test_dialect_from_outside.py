@@ -59,8 +59,8 @@ def test_it_is_recognised_explained_and_documented(python: Path, package: Path) 
     assert told["dialect"] == "acme"
     assert told["why"] == ["acme_service.py:1 imports acme"]
     assert told["routes"] == ["POST /acme/ask", "GET /acme/alive (public)"]
-    assert told["settings"]["timeout"] == {"value": 7.0, "source": "the dialect"}
-    assert told["settings"]["signature"] == {"value": "ACME", "source": "default"}
+    assert told["settings"]["timeout"] == {"value": 7.0, "source": "the dialect", "scope": "model"}
+    assert told["settings"]["signature"] == {"value": "ACME", "source": "default", "scope": "model"}
     assert told["about"].startswith("Scripts for ACME's question desk")
     assert Path(told["docs"]).read_text().startswith("# acme")
     assert "/acme/ask" in told["try"]

@@ -124,9 +124,9 @@ def test_where_the_files_may_lie(tmp_path: Path, place: str) -> None:
     (tmp_path / "mine" / "panglot.toml").write_text("queue = 7\n")
     facts = inspected(tmp_path / "mine")
     assert (facts["package"], facts["dialect"], facts["folder"]) == ("mine", "modelarts", str(folder))
-    assert facts["settings"]["queue"] == {"value": 7, "source": "panglot.toml"}
-    assert facts["settings"]["timeout"] == {"value": 40.0, "source": "the dialect"}
-    assert facts["settings"]["max_body"] == {"value": 12 * 1024 * 1024, "source": "the dialect"}
+    assert facts["settings"]["queue"] == {"value": 7, "source": "panglot.toml", "scope": "model"}
+    assert facts["settings"]["timeout"] == {"value": 40.0, "source": "the dialect", "scope": "model"}
+    assert facts["settings"]["max_body"] == {"value": 12 * 1024 * 1024, "source": "the dialect", "scope": "model"}
     assert facts["routes"] == ["POST /", "GET /health (public)"]
     assert inspected(folder / "customize_service.py")["folder"] == str(folder)
 

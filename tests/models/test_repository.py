@@ -182,6 +182,8 @@ def test_what_cannot_be_loaded(guarded: Server, name: str, what: str, body: str,
     answer = change(guarded, name, what, content=body)
     assert answer.status_code in (400, 404)
     assert words in answer.json()["error"]
+    rows = guarded.client.post("/v2/repository/index", headers=CLIENT).json()
+    assert {row["name"] for row in rows} == {"mine", "echo"}
 
 
 def test_the_token_of_clients_changes_no_models(guarded: Server) -> None:

@@ -56,9 +56,9 @@ def test_inspect_runs_nothing_and_shows_the_platforms_variables(tmp_path: Path) 
     assert "was run" not in done.stdout + done.stderr
     assert {"TI_INFERENCE_NUMS=2", "TI_PREPROCESS_NUMS=1", "TI_POSTPROCESS_NUMS=1"} <= set(facts["why"])
     assert not facts["problems"]
-    assert facts["settings"]["timeout"] == {"value": 1.5, "source": "the dialect"}
-    assert facts["settings"]["worker_net"] == {"value": "guard", "source": "the dialect"}
-    assert facts["settings"]["queue"] == {"value": 1024, "source": "the dialect"}
+    assert facts["settings"]["timeout"] == {"value": 1.5, "source": "the dialect", "scope": "model"}
+    assert facts["settings"]["worker_net"] == {"value": "guard", "source": "the dialect", "scope": "model"}
+    assert facts["settings"]["queue"] == {"value": 1024, "source": "the dialect", "scope": "model"}
     shown = run("inspect", str(folder), env=env).stdout
     assert "TI_INFERENCE_NUMS=2" in shown
 
@@ -82,7 +82,7 @@ def test_a_syntax_error_is_told_by_file_and_line(tmp_path: Path) -> None:
 
 def test_only_this_dialect_turns_the_guard_on() -> None:
     facts = json.loads(run("inspect", str(PACKAGES / "function"), "--json").stdout)
-    assert facts["settings"]["worker_net"] == {"value": "open", "source": "default"}
+    assert facts["settings"]["worker_net"] == {"value": "open", "source": "default", "scope": "model"}
 
 
 STYLES = {
