@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import socket
 import ssl
 import subprocess
@@ -49,6 +50,18 @@ def trusting(certificate: tuple[str, str]) -> ssl.SSLContext:
 
 def ask(size: int, *lines: str) -> bytes:
     return post(b'{"size": %d}' % size, *lines)
+
+
+def test_f55_large_bodies_arrive_whole(certificate: tuple[str, str], trusting: ssl.SSLContext) -> None:
+    """They are decrypted straight into memory shared with the workers; what is pipelined behind them is not lost."""
+    cert, key = certificate
+    bodies = [random.Random(size).randbytes(size) for size in (16_384, 100_000, 3_000_000, 50)]
+    kind = "Content-Type: x/echo"
+    with serving("landing", "--tls-cert", cert, "--tls-key", key) as server, Wire(server, tls=trusting) as client:
+        for _ in range(2):
+            requests = [post(body).replace(b"Content-Type: application/json", kind.encode()) for body in bodies]
+            client.send(b"".join(requests))
+            assert [reply.body for reply in client.replies(4)] == bodies
 
 
 def test_f55_requests_are_served(server: Server, trusting: ssl.SSLContext) -> None:
