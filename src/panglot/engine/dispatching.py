@@ -6,7 +6,7 @@ import asyncio
 import math
 
 from panglot.engine import ahead
-from panglot.engine.call import Call
+from panglot.engine.call import RUNNING, Call
 from panglot.engine.context import EngineContext
 from panglot.engine.lending import Lending, PoolMemory
 from panglot.engine.owner import PoolOwner
@@ -111,7 +111,8 @@ class Dispatcher:
 
     def count_ahead(self) -> None:
         """Count anew what workers were sent ahead and have not begun."""
-        self.ahead = sum(worker.sent_ahead for worker in self.workers)
+        calls = (call for worker in self.workers if worker.sent_ahead for call in worker.in_flight.values())
+        self.ahead = sum(call.ahead and call.state == RUNNING for call in calls)
 
     @property
     def waiting(self) -> int:

@@ -226,6 +226,8 @@ class Pool(Dispatcher):
         worker = self._holder(call)
         if worker is None:
             return
+        if call.ahead:
+            self.count_ahead()
         if call.ahead or worker.slots > 1 or not worker.batched or worker.lanes.get(call.lane) == 1:
             worker.cancel(call)
 

@@ -26,10 +26,13 @@ from panglot.web.head import RequestHead, RequestRefused
 from panglot.web.models import Model
 from panglot.web.paths import Destination
 from panglot.web.reading import NO_ROOM, SPLIT_FROM, Reading
+from panglot.web.same_head import SameHead, raw_head
 from panglot.web.spool import SpooledBody
 
 USUAL_END = len(b" HTTP/1.1")
 CHUNK_OVERHEAD = 32
+KEPT_HEADS = 8
+"""How many heads of a connection are kept, one after the other: whoever sends more changes them each time."""
 SMALL_BODY = 65536
 """The largest body of a request that is not for the script."""
 
@@ -52,6 +55,7 @@ class HttpConnection(Reading):
         self.chunks = 0
         self.line = b""
         """The beginning of a request line that has not come whole yet."""
+        self.heads_kept = 0
 
     # Transport
 
@@ -77,7 +81,8 @@ class HttpConnection(Reading):
         if self.phase == CLOSING:
             return
         self.last_data = monotonic()
-        if self.phase == IDLE:
+        whole, count = self.phase == IDLE, self.count
+        if whole:
             self.phase, self.since, self.arrived = HEADERS, self.last_data, 0
         self.arrived += len(data)
         if not self.begun or self.line:
@@ -104,6 +109,42 @@ class HttpConnection(Reading):
                 self.refuse(Fault(400, "bad_http", "this is not a valid HTTP/1.1 request"), "http")
         else:
             self._check_overhead()
+            if whole and self.heads_kept < KEPT_HEADS and self.count == count + 1:
+                self._keep_head(data)
+
+    def _keep_head(self, data: bytes) -> None:
+        """Keep what came of a head whose request came whole, alone and in one read: the next may have the same."""
+        head, front = self.head, self.front
+        entry = self.current
+        plain = not head.transfer_encoding and not head.foreign and not head.expects_continue and not self.reserved
+        if not isinstance(entry, Exchange) or not entry.keep_alive or entry.upload is not None or not plain:
+            return
+        if front.access.refuses(entry.route.access, head.authorization):
+            return  # It is a session that admits it, which ends.
+        raw = raw_head(data, max(head.content_length, 0))
+        path, query = head.target(front.paths.raw)
+        destination = front.paths.find(entry.route.method.encode(), path)
+        if raw and destination is not None and destination.route is entry.route:
+            self.heads_kept += 1
+            self.same = SameHead(raw, len(data), head, destination, front.paths, path, query)
+
+    def take_again(self, same: SameHead, data: bytes) -> None:
+        """Make the exchange of a request whose head has been parsed before, and have it answered."""
+        body, room = data[len(same.raw) :], same.destination.model.room
+        may_stay = self.count + 1 < self.limits.max_requests_per_connection
+        if same.paths is not self.front.paths or not may_stay or not room.take(len(body), len(body)):
+            self.data_received(data)
+            return
+        self.count += 1
+        self.head, self.begun = same.head, True
+        self.last_data = self.since = now = monotonic()
+        exchange = self._exchange(same.destination, same.path, same.query)
+        exchange.size, exchange.arrived = len(body), now
+        exchange.deadline = now + same.head.timeout(exchange.model.settings.timeout)
+        if body:
+            exchange.pieces.append(body)
+        self.phase = ANSWERING
+        self.answer(exchange)
 
     def _is_rtsp(self, data: bytes) -> bool:
         """Whether this is a request of RTSP, which the parser accepts and does not tell apart."""
@@ -167,9 +208,15 @@ class HttpConnection(Reading):
         if destination is None:
             self._begin_other(method, path, query, keep_alive and not self.reserved)
             return
-        exchange = Exchange(self, self.front, destination, self.since)
-        contract = destination.model.contract
+        exchange = self._exchange(destination, path, query)
         exchange.keep_alive, exchange.minor = keep_alive, minor
+        self.entry = exchange
+        self._admit(exchange)
+
+    def _exchange(self, destination: Destination, path: bytes, query: bytes) -> Exchange:
+        """The exchange of a request whose head is complete."""
+        head, contract = self.head, destination.model.contract
+        exchange = Exchange(self, self.front, destination, self.since)
         exchange.request_id = head.request_id(self.front, contract.id_header)
         exchange.trace = head.trace
         if head.origin and self.front.origins:
@@ -177,8 +224,7 @@ class HttpConnection(Reading):
         if contract.id_header:
             exchange.lines += b"%s: %s\r\n" % (contract.id_header, exchange.request_id)
         exchange.head = self._told(exchange.request_id, destination, path, query)
-        self.entry = exchange
-        self._admit(exchange)
+        return exchange
 
     def _told(self, request_id: bytes, destination: Destination, path: bytes, query: bytes) -> bytes:
         """What the worker is told of the request being read, besides its body."""

@@ -16,11 +16,12 @@ from uvicorn.config import Config
 from uvicorn.server import ServerState
 
 from panglot.engine.call import Fault
-from panglot.web.answering import BODY, Answering, Entry, monotonic
+from panglot.web.answering import BODY, IDLE, Answering, Entry, monotonic
 from panglot.web.exchange import BLUNDER, Exchange
 from panglot.web.front import Front
 from panglot.web.head import RequestHead, RequestRefused
 from panglot.web.room import Bytes
+from panglot.web.same_head import SameHead
 
 HEAD_END = b"\r\n\r\n"
 SPLIT_FROM = 4096
@@ -41,10 +42,16 @@ class Reading(Answering):
         self.entry: Entry | None = None
         """The request whose body is being read."""
         self.body_bytes = 0
+        self.same: SameHead | None = None
+        """The head that the client sends time and again."""
         self.for_heads = front.room.for_heads
         self.reads_to = self.for_heads
         """Where the next bytes go. While a body lands in shared memory: what is left of its berth, with one byte more,
         so that a read that ends the body is known to be the last without another."""
+
+    def take_again(self, same: SameHead, data: bytes) -> None:
+        """Take in a whole request whose head has been parsed before."""
+        raise NotImplementedError
 
     def refuse(self, fault: Fault, limit: str) -> None:
         """Answer a request that will not be read, and close."""
@@ -58,7 +65,11 @@ class Reading(Answering):
         room = self.reads_to
         if room is self.for_heads:
             if count < SPLIT_FROM:
-                self.data_received(bytes(room[:count]))
+                data, same = bytes(room[:count]), self.same
+                if same is not None and count == same.size and self.phase == IDLE and data.startswith(same.raw):
+                    self.take_again(same, data)
+                else:
+                    self.data_received(data)
             else:
                 self._split(count)
         elif room is self.front.room.for_pieces:
