@@ -62,7 +62,7 @@ async def search(text: str, box: Box | None = None, options: Options | None = No
 
 @route("/words")
 def words(text: str, times: int = 1):
-    for _ in range(times):
+    for _ in range(min(times, 100)):
         yield from text.split()
 
 
