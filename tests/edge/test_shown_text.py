@@ -13,7 +13,7 @@ import pytest
 
 from support.browser import browsing
 from support.raw import post
-from support.server import PACKAGES, Server, panglot, serving
+from support.server import PACKAGES, Server, panglot, serving, wait_until
 from support.wire import Wire
 
 WAYS = ("raise", "refuse", "print", "type", "class", "return")
@@ -87,6 +87,7 @@ def test_137_the_page_is_harmless(server: Server) -> None:
     """Pages hold nothing of it; the figures they ask for hold it as text in which everything shows."""
     for path in ("/", "/status"):
         assert not re.search(r"<(img|svg|b>)|<script(?! type=\"module\" src=\"pages/)", server.client.get(path).text)
+    wait_until(lambda: "RuntimeError" in server.client.get("/status.json").text)
     figures = server.client.get("/status.json")
     told = json.dumps(figures.json(), ensure_ascii=False)
     assert "Odd" in told or "RuntimeError" in told
