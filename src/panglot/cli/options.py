@@ -194,7 +194,7 @@ def plan_server(words: Sequence[str], given: dict[str, Any], arguments: tuple[st
     """What a server is to serve: one package alone, or several models. Raises StartError."""
     flags = parse_flags(given)
     planner = planning.Planner(flags, os.environ)
-    if len(words) == 1 and planner.folder is None and "=" not in words[0]:
+    if len(words) == 1 and planner.folder is None and ("=" not in words[0] or Path(words[0]).exists()):
         package, resolved = resolve_package(words[0], given, arguments)
         return planning.alone(package, resolved.settings, resolved.warnings)
     if arguments:
