@@ -35,6 +35,7 @@ from rich.console import Console  # noqa: E402
 from rich.terminal_theme import MONOKAI  # noqa: E402
 from rich.text import Text  # noqa: E402
 
+from support import goldens  # noqa: E402
 from support.browser import Browser, browsing  # noqa: E402
 from support.live import LIVE, LiveServer, Part  # noqa: E402
 from support.server import Server, panglot, serving, wait_until  # noqa: E402
@@ -92,32 +93,21 @@ def drawn(text: Text) -> str:
     return FONT.sub("", console.export_svg(title="", theme=MONOKAI))
 
 
-def take_run(browser: Browser) -> None:
-    terminal(
-        browser, "run", "panglot run digits 'digits/t*.png' digits/nine.png digits/README.md --repeat 20", EXAMPLES
-    )
-
-
-def take_check(browser: Browser) -> None:
-    with tempfile.TemporaryDirectory() as place:
-        folder = Path(place)
-        for name in ("reference", "served-copy"):
-            shutil.copytree(ROOT / "tests" / "packages" / "check_reference", folder / name)
-        script = folder / "served-copy" / "model.py"
-        script.write_text(script.read_text().replace(".transpose(2, 0, 1)", "[:, :, ::-1].transpose(2, 0, 1)"))
-        pixels = np.random.default_rng(3).integers(0, 256, (40, 30, 3), dtype=np.uint8)
-        Image.fromarray(pixels).save(folder / "photo.png")
-        terminal(browser, "check", "panglot check reference photo.png --against served-copy", folder)
-
-
 def take_bench(browser: Browser) -> None:
     with tempfile.TemporaryDirectory() as place:
         shutil.copytree(DIGITS, Path(place, "digits"))
-        command = "panglot bench digits 'digits/*.png' --concurrency 1,4,16 --check --html bench.html"
-        terminal(browser, "bench", command, Path(place))
+        panglot_bench = [sys.executable, "-m", "panglot", "bench", "digits", "--check", "--html", "bench.html"]
+        subprocess.run(panglot_bench, cwd=place, check=True)
         browser.resize(1000, 986)
         browser.open(Path(place, "bench.html").as_uri())
         browser.screenshot(HERE / "bench-page.png")
+
+
+def take_terminals(browser: Browser) -> None:
+    """The commands in terminals of 80 and 120 columns, which a test compares with what they say today."""
+    with goldens.stage() as folder:
+        for name in goldens.SCENES:
+            goldens.take(name, folder)
 
 
 # Pages
@@ -264,8 +254,7 @@ PICTURES: dict[str, Callable[[Browser], None]] = {
     "login": take_login,
     "api": take_api,
     "top": take_top,
-    "run": take_run,
-    "check": take_check,
+    "terminals": take_terminals,
     "bench": take_bench,
     "video": take_video,
 }

@@ -86,9 +86,29 @@ def _is_there(until: Until, shown: str) -> bool:
 
 
 def screen(raw: str) -> str:
-    """What stands on a screen without an edge after all of this was written to it."""
-    lines: list[list[str]] = [[]]
+    """What stands on a screen without an edge after all of this was written to it, without colours."""
+    return "\n".join("".join(character for _, character in line).rstrip() for line in _cells(raw))
+
+
+def coloured(raw: str) -> str:
+    """The same with the colours, each line beginning and ending without one."""
+    lines = []
+    for line in _cells(raw):
+        text, now = "", ""
+        for style, character in line:
+            if style != now:
+                text += ("\x1b[0m" if now else "") + style
+                now = style
+            text += character
+        lines.append(text.rstrip() + ("\x1b[0m" if now else ""))
+    return "\n".join(lines)
+
+
+def _cells(raw: str) -> list[list[tuple[str, str]]]:
+    """The lines of the screen, each character with the sequences that colour it."""
+    lines: list[list[tuple[str, str]]] = [[]]
     row = column = at = 0
+    style = ""
     while at < len(raw):
         found = SEQUENCE.match(raw, at)
         if found:
@@ -98,6 +118,8 @@ def screen(raw: str) -> str:
                 row = max(0, row - (number or 1))
             elif found[2] == "K":
                 lines[row][0 if number == 2 else column :] = []
+            elif found[2] == "m":
+                style = "" if found[1] in ("", "0") else style + found[0]
             continue
         character = raw[at]
         at += 1
@@ -109,7 +131,7 @@ def screen(raw: str) -> str:
                 lines.append([])
         elif character != "\x1b":
             line = lines[row]
-            line.extend(" " * (column - len(line)))
-            line[column : column + 1] = [character]
+            line.extend([("", " ")] * (column - len(line)))
+            line[column : column + 1] = [(style, character)]
             column += 1
-    return "\n".join("".join(line).rstrip() for line in lines)
+    return lines

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from panglot import tables
 from panglot.tables import Column, RowByRow
 from panglot.tools.bench.figures import Bench, Change
 from panglot.tools.bench.levels import Level
@@ -94,12 +93,14 @@ def _show_stages(console: Console, levels: Sequence[Level]) -> None:
         return
     figures = [Column(name, SPARE_STAGES.get(name, 5), right=True) for name in names]
     columns = (Column("mean ms at"), *figures, Column("generator CPU", 6, right=True))
-    rows = []
+    widths = [10, *(max(8, len(name)) for name in names), len("generator CPU")]
+    rows = RowByRow(console, columns, widths, HINT)
+    console.print()
+    rows.head()
     for level in levels:
         times = (f"{level.stages[name]['mean']:.3f}" if name in level.stages else "-" for name in names)
-        rows.append([str(level.load), *times, f"{level.generator['cpu'] * 100:.0f} %"])
-    console.print()
-    tables.show(console, columns, rows, HINT)
+        rows.add([str(level.load), *times, f"{level.generator['cpu'] * 100:.0f} %"])
+    rows.close()
 
 
 def show_changes(console: Console, changes: Sequence[Change], old: Bench) -> None:

@@ -12,6 +12,7 @@ from panglot.tools.check.stagewise import NAMES, Compared, Stage
 
 if TYPE_CHECKING:
     from rich.console import Console
+    from rich.text import Text
 
 SHOWN = 4
 """Differences of one stage that are listed."""
@@ -76,11 +77,26 @@ def _show_stage(console: Console, stage: Stage, is_first: bool, width: int) -> N
     different = [verdict for verdict in stage.verdicts if verdict.differs]
     worst = stage.worst()
     style, indent = "bold red" if is_first else "red", " " * (width + len("  differs: "))
-    console.print(line.append("differs: ", style).append(_words(worst)), soft_wrap=True)
+    _print(console, line.append("differs: ", style), _words(worst))
     for verdict in [entry for entry in different if entry is not worst][: SHOWN - 1]:
-        console.print(Text(indent).append(_words(verdict)), soft_wrap=True)
+        _print(console, Text(indent), _words(verdict))
     if len(different) > SHOWN:
         console.print(Text(f"{indent}and {len(different) - SHOWN} more", "dim"))
+
+
+def _print(console: Console, head: Text, words: str) -> None:
+    """Print one line, in one piece where there is no edge; on a terminal what does not fit stands below its words."""
+    from rich.table import Table
+    from rich.text import Text
+
+    if not console.is_terminal:
+        console.print(head.append(words), soft_wrap=True)
+        return
+    grid = Table.grid()
+    grid.add_column(no_wrap=True)
+    grid.add_column(overflow="fold")
+    grid.add_row(head, Text(words))
+    console.print(grid)
 
 
 def _words(verdict: Verdict) -> str:
