@@ -19,8 +19,8 @@ def count(folder: Path = Path("/dev")) -> int:
 
 def lacking(device: str, there: int) -> str:
     """What is wrong with asking for this device where so many GPUs are there, in a sentence; empty: nothing."""
-    found = [match for word in device.split(",") if (match := WANTED.fullmatch(word.strip())) is not None]
-    wanted = [int(match[1] or 0) for match in found]
+    matches = [match for word in device.split(",") if (match := WANTED.fullmatch(word.strip())) is not None]
+    wanted = [int(match[1] or 0) for match in matches]
     if not wanted or max(wanted) < there:
         return ""
     have = "has no NVIDIA GPU" if not there else f"has {there} GPU{'s' if there > 1 else ''}, from cuda:0 on"

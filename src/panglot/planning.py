@@ -104,11 +104,11 @@ class Planner:
     def server_plan(self, words: Sequence[str]) -> ServingPlan:
         """The plan of a server for the models named on the command line, and all of the folder. Raises StartError."""
         named = [self.named(word) for word in words]
-        found = [entry for name in self._names() for entry in self.versions(name)]
+        entries = [entry for name in self._names() for entry in self.versions(name)]
         plans: list[ModelPlan] = []
         first = ""
         failed: dict[str, StartError] = {}
-        for entry in (*named, *found):
+        for entry in (*named, *entries):
             try:
                 plans.append(self.plan(entry))
                 first = first or (plans[-1].name if entry in named else "")
@@ -139,25 +139,25 @@ class Planner:
         config = entries[0].config if entries else None
         return triton_config.chosen(entries, config) if config is not None else entries
 
-    def plan(self, found: FoundModel) -> ModelPlan:
+    def plan(self, entry: FoundModel) -> ModelPlan:
         """How a model is to be served. Raises StartError."""
-        package = recognise(found.path, self.flags, self.environ)
-        name = found.name or checked(package.name)
-        if found.config is not None:
-            package = triton_config.applied(package, found.config, name)
+        package = recognise(entry.path, self.flags, self.environ)
+        name = entry.name or checked(package.name)
+        if entry.config is not None:
+            package = triton_config.applied(package, entry.config, name)
         foreign = dialects.scope(package.dialect).others
         flags = {key: value for key, value in self.flags.items() if key not in foreign}
         self.unused -= set(flags)
         package, resolved = _settled(package, flags, self.environ, (), self.shared)
         if package.runs_to_its_end:
-            raise StartError("this package serves nothing", file=str(found.path), fix="panglot serve it alone")
+            raise StartError("this package serves nothing", file=str(entry.path), fix="panglot serve it alone")
         self.warnings.append(set(resolved.warnings))
         values = {key: getattr(self.settings, key) for key in server_settings()}
         own = package.config.name if package.config is not None else ""
         ignored = [key for key in values if own and resolved.sources[key] == own]
         notes = tuple(f"{key} in {package.config} is for the whole server and has no effect here" for key in ignored)
         package = dataclasses.replace(package, name=name, problems=(*package.problems, *notes))
-        return ModelPlan(name, found.version, package, dataclasses.replace(resolved.settings, **values))
+        return ModelPlan(name, entry.version, package, dataclasses.replace(resolved.settings, **values))
 
     def _check(self, plans: Sequence[ModelPlan], failed: Mapping[str, StartError]) -> None:
         """Raise StartError for a server without models, two models of one name, or what only one model can have."""

@@ -80,7 +80,7 @@ class FolderRepository:
 
     def _plans(self, name: str) -> list[ModelPlan]:
         """How each version of a name is to be served. Raises StartError."""
-        plans = [keeper.installed(self.planner.plan(found)) for found in self.planner.versions(name)]
+        plans = [keeper.installed(self.planner.plan(entry)) for entry in self.planner.versions(name)]
         self.planner.warnings.clear()
         for plan in plans:
             contract = dialects.contract(plan.package, plan.settings)

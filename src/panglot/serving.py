@@ -109,8 +109,8 @@ class Serving:
         self.keeper.begin()
         self.models = self.keeper.models
         token = bool(rules.token)
-        pairs = [(model, one) for model in self.models for one in model.contract.listeners]
-        self.further = [keeper.at_listener(model, one, token) for model, one in pairs]
+        pairs = [(model, listener) for model in self.models for listener in model.contract.listeners]
+        self.further = [keeper.at_listener(model, listener, token) for model, listener in pairs]
         """The models as further listeners have them, each one."""
         served = (self.models, *map(only, self.further))
         self.fronts = [Front(models, settings, self.metrics, rules, room) for models in served]

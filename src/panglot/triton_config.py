@@ -67,8 +67,8 @@ def applied(package: Package, path: Path, name: str) -> Package:
     rows = _whole(config, "max_batch_size", path, 0)
     tensors = {
         "max_batch_size": rows,
-        "inputs": [_tensor(one, rows, path) for one in config.messages("input")],
-        "outputs": [_tensor(one, rows, path) for one in config.messages("output")],
+        "inputs": [_tensor(tensor, rows, path) for tensor in config.messages("input")],
+        "outputs": [_tensor(tensor, rows, path) for tensor in config.messages("output")],
     }
     # What the dialect itself makes of the configuration wins.
     defaults = {**_batching(config, rows, path), **_instances(config, path), **package.defaults}
@@ -101,12 +101,12 @@ def _instances(config: Message, path: Path) -> dict[str, Any]:
     return values
 
 
-def _tensor(one: Message, rows: int, path: Path) -> dict[str, Any]:
+def _tensor(tensor: Message, rows: int, path: Path) -> dict[str, Any]:
     """A tensor as clients are told about it; one of a model with batches has a row more."""
-    name, kind = str(one.one("name")), str(one.one("data_type"))
+    name, kind = str(tensor.one("name")), str(tensor.one("data_type"))
     if not name or not kind.startswith("TYPE_"):
-        raise StartError("a tensor needs a name and a data_type such as TYPE_FP32", file=str(path), line=one.line)
-    shape = [_index(size, path, one.line, least=-1) for size in one.get("dims", [])]
+        raise StartError("a tensor needs a name and a data_type such as TYPE_FP32", file=str(path), line=tensor.line)
+    shape = [_index(size, path, tensor.line, least=-1) for size in tensor.get("dims", [])]
     datatype = TYPES.get(kind, kind.removeprefix("TYPE_"))
     return {"name": name, "datatype": datatype, "shape": [-1, *shape] if rows > 0 else shape}
 

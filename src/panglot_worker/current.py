@@ -39,12 +39,12 @@ class RequestInfo:
     @property
     def headers(self) -> Mapping[str, str]:
         """Its headers by name, in lower case. One that came several times has all its values, with commas between."""
-        found: Dict[str, str] = {}
+        headers: Dict[str, str] = {}
         for line in self._whole_head().split(b"\n"):
             name, _, value = line.decode("latin-1").partition(":")
             separator = "; " if name == "cookie" else ", "
-            found[name] = found[name] + separator + value if name in found else value
-        return MappingProxyType(found)
+            headers[name] = headers[name] + separator + value if name in headers else value
+        return MappingProxyType(headers)
 
     @property
     def query(self) -> Mapping[str, Any]:
@@ -90,10 +90,10 @@ def request() -> RequestInfo:
     """The request of the call in progress. Raises RuntimeError outside of one, and where there may be several."""
     if together.get():
         raise RuntimeError("a function that takes batches has several requests: requests() gives them in order")
-    found = current()
-    if len(found) != 1:
+    request = current()
+    if len(request) != 1:
         raise RuntimeError("there is no request here: request() is for functions while they answer one")
-    return RequestInfo(found[0])
+    return RequestInfo(request[0])
 
 
 def current() -> Sequence[Request]:

@@ -52,8 +52,8 @@ class Door:
         taking = self.taking
         inputs, given = (taking.inputs, taking.outputs) if taking is not None else (INPUTS, OUTPUTS)
         return {
-            "inputs": [_row(one) for one in inputs],
-            "outputs": [_row(one) for one in given],
+            "inputs": [_row(spec) for spec in inputs],
+            "outputs": [_row(spec) for spec in given],
             "platform": taking.platform if taking is not None else PLATFORM,
             "rows": taking is not None and taking.rows,
         }
@@ -137,9 +137,9 @@ class Door:
 
     def wrapped(self, wishes: Wishes, answer: Answer) -> Answer:
         """A native answer as one element of BYTES."""
-        found = self.answer(wishes, [outputs.of_bytes(outputs.OUTPUT, bytes(answer.body))])
+        answered = self.answer(wishes, [outputs.of_bytes(outputs.OUTPUT, bytes(answer.body))])
         warnings = [line for line in answer.headers if line.startswith("x-panglot-warning")]
-        return found._replace(headers=[*found.headers, *warnings])
+        return answered._replace(headers=[*answered.headers, *warnings])
 
     def answer(self, wishes: Wishes, tensors: List[Tensor]) -> Answer:
         """The answer with these outputs, in the form of the request."""

@@ -36,5 +36,5 @@ def route(path: str, *, batch: Union[bool, int] = False) -> Callable[[Marked], M
 
 def routes_of(function: Any) -> List[str]:
     """The paths that `route` gave to a function; none for anything else."""
-    found = getattr(function, MARK, ()) if callable(function) else ()
-    return list(found) if isinstance(found, list) else []
+    marks = getattr(function, MARK, ()) if callable(function) else ()
+    return list(marks) if isinstance(marks, list) else []

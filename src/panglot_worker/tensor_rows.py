@@ -50,13 +50,13 @@ def _flattening(infer_batch: Callable[[List[Any]], Sequence[Any]], most: int) ->
 
 def _gathered(values: List[Any], results: List[Any]) -> List[Any]:
     """The results of all rows, given back to the values they are of."""
-    found: List[Any] = []
+    gathered: List[Any] = []
     at = 0
     for value in values:
         if type(value) is Rows:
-            found.append(Rows(results[at : at + len(value)]))
+            gathered.append(Rows(results[at : at + len(value)]))
             at += len(value)
         else:
-            found.append(results[at])
+            gathered.append(results[at])
             at += 1
-    return found
+    return gathered

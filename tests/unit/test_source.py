@@ -79,6 +79,18 @@ def test_a_class_name_stands_for_one_thing(trees: dict[str, ast.Module]) -> None
     assert {name for name, count in names.items() if count > 1} - SAME == set()
 
 
+@pytest.mark.parametrize("word", ["found", "one"])
+def test_a_variable_says_what_it_holds(word: str, trees: dict[str, ast.Module]) -> None:
+    bindings = {
+        f"{name}:{node.lineno}"
+        for name, tree in trees.items()
+        for node in ast.walk(tree)
+        if (isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store) and node.id == word)
+        or (isinstance(node, ast.arg) and node.arg == word)
+    }
+    assert sorted(bindings) == []
+
+
 # State
 
 

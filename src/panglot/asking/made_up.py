@@ -51,9 +51,9 @@ def _by_type(schema: Mapping[str, Any], root: Mapping[str, Any], depth: int) -> 
 
 def _referred(reference: str, root: Mapping[str, Any]) -> Mapping[str, Any]:
     """The schema that a reference inside of the same document names."""
-    found: Any = root
+    node: Any = root
     for part in reference.removeprefix("#/").split("/"):
-        found = found.get(part) if isinstance(found, dict) else None
-    if not isinstance(found, dict):
+        node = node.get(part) if isinstance(node, dict) else None
+    if not isinstance(node, dict):
         raise NoValue
-    return found
+    return node

@@ -24,15 +24,15 @@ class ToTry(NamedTuple):
 
 def to_try(package: Package, about: About) -> ToTry:
     """All requests that are known to make sense, the best first."""
-    found: list[dict[str, Any]] = []
+    tries: list[dict[str, Any]] = []
     files: dict[str, Path] = {}
     for asked in _asks(package, about):
         if isinstance(asked.body, Whole) and asked.body.type == JSON:
             continue  # for command lines: the page shows what is in the file
         request = _described(asked, package.folder, files)
-        if request is not None and request["body"]["kind"] not in [known["body"]["kind"] for known in found]:
-            found.append(request)
-    return ToTry(found, files)
+        if request is not None and request["body"]["kind"] not in [known["body"]["kind"] for known in tries]:
+            tries.append(request)
+    return ToTry(tries, files)
 
 
 def _asks(package: Package, about: About) -> Iterator[Ask]:

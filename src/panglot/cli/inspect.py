@@ -125,7 +125,7 @@ def effective(settings: Settings) -> dict[str, str]:
     """What will be in force, in words, for settings that stand for something else while they are not given."""
     host = settings.host
     address = host if host.startswith(UNIX) else f"{host}:{settings.port}"
-    found = {
+    facts = {
         "address": address,
         "workers": pools.show(settings.pools) or str(settings.workers or 1),
         "device": settings.device or "what the script chooses",
@@ -135,8 +135,8 @@ def effective(settings: Settings) -> dict[str, str]:
         "largest body": units.show_size(settings.max_body),
     }
     if settings.max_wait_ms:
-        found["batches wait"] = f"{settings.max_wait_ms:g} ms"
-    return found
+        facts["batches wait"] = f"{settings.max_wait_ms:g} ms"
+    return facts
 
 
 def show(facts: dict[str, Any], show_all: bool) -> None:

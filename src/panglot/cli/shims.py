@@ -28,5 +28,5 @@ def shims(dialect: str, as_json: bool) -> None:
     if not folders:
         raise StartError(f"scripts of the {dialect} dialect import nothing of a platform")
     ordering = Path(panglot_worker.__path__[0]).resolve() / "shims"
-    found = [str(folder) for folder in (ordering, *folders)]
-    click.echo(json.dumps(found) if as_json else os.pathsep.join(found))
+    places = [str(folder) for folder in (ordering, *folders)]
+    click.echo(json.dumps(places) if as_json else os.pathsep.join(places))

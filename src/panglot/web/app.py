@@ -173,18 +173,23 @@ class App:
         """The response to a request that is not for the script, and where and as what it is counted."""
         request_id = scope["request_id"].decode("latin-1")
         path, method, headers = scope["path"], scope["method"], dict(scope["headers"])
-        found = self._find(path)
+        candidates = self._find(path)
         called = self.front.paths.at(path.encode("utf-8", "replace"))
         if method == "OPTIONS" and self.front.origins and called:
             return called[0].model.metrics, called[0].route.name, self._preflight(headers.get(b"origin", b""), called)
-        if not found:
+        if not candidates:
             return self._no_page(path, request_id, called)
         wanted = "GET" if method == "HEAD" else method
-        (page, subject), parameters = next((one for one in found if one[0].page.method == wanted), found[0])
+        (page, subject), parameters = next(
+            (candidate for candidate in candidates if candidate[0].page.method == wanted), candidates[0]
+        )
         if page.path.startswith(OF_MODEL) and self.front.models.get(parameters["model"]) is None:
             return self._no_page(path, request_id, called)
         if page.method != wanted:
-            methods = [*(one[0].page.method for one in found), *(destination.route.method for destination in called)]
+            methods = [
+                *(candidate[0].page.method for candidate in candidates),
+                *(destination.route.method for destination in called),
+            ]
             allow = ", ".join(dict.fromkeys(methods))
             fault = Fault(405, "method_not_allowed", f"{page.path} takes {allow}")
             return subject.metrics, page.path, self._error(path, fault, request_id, allow)
@@ -254,11 +259,11 @@ class App:
         default = self.front.models.default
         if default is not None and default.contract.fold_case and not path.startswith(("/models/", "/v2/")):
             path = path.lower()
-        found: Found = [(placed, {}) for placed in self.exact.get(path, {}).values()]
-        if not found:
+        candidates: Found = [(placed, {}) for placed in self.exact.get(path, {}).values()]
+        if not candidates:
             matches = ((pattern.fullmatch(path), placed) for pattern, placed in self.patterns)
-            found = [(placed, match.groupdict()) for match, placed in matches if match is not None]
-        return found
+            candidates = [(placed, match.groupdict()) for match, placed in matches if match is not None]
+        return candidates
 
     def _error(self, path: str, fault: Fault, request_id: str, allow: str = "") -> Response:
         status, content_type, body = self._words(path)(fault, request_id)

@@ -112,7 +112,7 @@ class Calls(grpc.GenericRpcHandler):  # type: ignore[misc]
             INFER_CALL: (INFER, grpc.unary_unary_rpc_method_handler(self._model_infer)),
             STREAM_CALL: (INFER, grpc.stream_stream_rpc_method_handler(self._model_stream_infer)),
             WATCH: (PUBLIC, grpc.unary_stream_rpc_method_handler(self._health_watch)),
-            **{name: (one.access, other(functools.partial(self._other, name))) for name, one in METHODS.items()},
+            **{name: (method.access, other(functools.partial(self._other, name))) for name, method in METHODS.items()},
         }
         """Who may make a call, and what answers it."""
         reflect = grpc.stream_stream_rpc_method_handler(self._reflection)

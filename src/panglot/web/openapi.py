@@ -110,7 +110,7 @@ def document(front: Front, served: Sequence[tuple[str, Model]], base: str = "") 
             "dialect": model.package.dialect,
             "path": next((route.path for route in model.contract.routes), ""),
             "api": {name: api[name] for name in ASKING if name in api},
-            **({"models": [{"name": one.name, "version": one.version} for one in front.models]} if several else {}),
+            **({"models": [{"name": each.name, "version": each.version} for each in front.models]} if several else {}),
         },
     }
 

@@ -84,19 +84,19 @@ class Paths:
 
     def find(self, method: bytes, path: bytes) -> Destination | None:
         """The route of a model that a request is for, if it is for one."""
-        found = self.posts.get(path) if method == b"POST" else self._others.get((method, path))
-        if found is not None:
-            return found
+        destination = self.posts.get(path) if method == b"POST" else self._others.get((method, path))
+        if destination is not None:
+            return destination
         for start in self._folded:
             if method == b"POST" and path.startswith(start):
-                found = self.posts.get(start + path[len(start) :].lower())
-                if found is not None:
-                    return found
+                destination = self.posts.get(start + path[len(start) :].lower())
+                if destination is not None:
+                    return destination
         return next((pattern.destination for pattern in self._patterns if pattern.fits(method, path)), None)
 
     def at(self, path: bytes) -> list[Destination]:
         """What answers at a path, by whatever method."""
-        return [found for method in (b"POST", b"GET") if (found := self.find(method, path)) is not None]
+        return [destination for method in (b"POST", b"GET") if (destination := self.find(method, path)) is not None]
 
 
 def _starts(models: Models) -> Iterator[tuple[bytes, Model]]:

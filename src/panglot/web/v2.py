@@ -66,15 +66,20 @@ def server() -> dict[str, Any]:
 
 def tensors(model: Model) -> dict[str, Any]:
     """What the model's worker said about its tensors. Raises Missing while it loads for the first time."""
-    found: dict[str, Any] = model.description.get("api", {}).get("tensors", {})
-    if not found:
+    tensors: dict[str, Any] = model.description.get("api", {}).get("tensors", {})
+    if not tensors:
         raise Missing(Fault(503, "loading", f"model '{model.name}' is not ready yet", 2))
     declared = model.package.options.get("tensors")
-    if declared and declared["inputs"] and found["inputs"] == ANYTHING:
+    if declared and declared["inputs"] and tensors["inputs"] == ANYTHING:
         # The script takes whatever comes; its configuration knows more.
         rows = declared["max_batch_size"] > 0
-        return {**found, "rows": rows, "inputs": declared["inputs"], "outputs": declared["outputs"] or found["outputs"]}
-    return found
+        return {
+            **tensors,
+            "rows": rows,
+            "inputs": declared["inputs"],
+            "outputs": declared["outputs"] or tensors["outputs"],
+        }
+    return tensors
 
 
 def metadata(models: Models, model: Model) -> dict[str, Any]:
@@ -93,24 +98,24 @@ def config(model: Model) -> dict[str, Any]:
     """The configuration of a model as Triton words it. Raises Missing."""
     about = tensors(model)
     rows = bool(about["rows"])
-    found = {
+    config = {
         "name": model.name,
         "platform": about["platform"],
         "backend": SERVER,
         "max_batch_size": model.settings.max_batch if rows else 0,
-        "input": [_configured(one, rows) for one in about["inputs"]],
-        "output": [_configured(one, rows) for one in about["outputs"]],
+        "input": [_configured(tensor, rows) for tensor in about["inputs"]],
+        "output": [_configured(tensor, rows) for tensor in about["outputs"]],
         "model_transaction_policy": {"decoupled": bool(model.description.get("api", {}).get("streams"))},
     }
     if rows:
-        found["dynamic_batching"] = {}
-    return found
+        config["dynamic_batching"] = {}
+    return config
 
 
-def _configured(one: dict[str, Any], rows: bool) -> dict[str, Any]:
+def _configured(tensor: dict[str, Any], rows: bool) -> dict[str, Any]:
     """A tensor without the size that counts rows."""
-    kind = "STRING" if one["datatype"] == "BYTES" else one["datatype"]
-    return {"name": one["name"], "data_type": f"TYPE_{kind}", "dims": one["shape"][1 if rows else 0 :]}
+    kind = "STRING" if tensor["datatype"] == "BYTES" else tensor["datatype"]
+    return {"name": tensor["name"], "data_type": f"TYPE_{kind}", "dims": tensor["shape"][1 if rows else 0 :]}
 
 
 def statistics(model: Model) -> dict[str, Any]:
@@ -154,8 +159,8 @@ def _lasted(count: int, microseconds: int) -> dict[str, int]:
 def state(models: Models) -> str:
     """Whether the server is ready. Of several models one that fails later on does not make it unready."""
     several = len(models) > 1
-    found = [model.engine.state for model in models if not several or not model.description]
-    return next((state for state in found if state != states.READY), states.READY)
+    of_models = [model.engine.state for model in models if not several or not model.description]
+    return next((state for state in of_models if state != states.READY), states.READY)
 
 
 def index(models: Models, only_ready: bool = False) -> list[dict[str, str]]:

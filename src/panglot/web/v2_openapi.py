@@ -52,13 +52,15 @@ Secured = Callable[[str], Object]
 
 def paths(model: Model, secured: Secured) -> Object:
     """All routes of the protocol on a server of this model."""
-    found: Object = {path: {"get": _page("GET", path, access, secured)} for path, access in HEALTH}
+    operations: Object = {path: {"get": _page("GET", path, access, secured)} for path, access in HEALTH}
     for page in PAGES:
-        found[_placed(page.path, model)] = {page.method.lower(): _page(page.method, page.path, page.access, secured)}
+        operations[_placed(page.path, model)] = {
+            page.method.lower(): _page(page.method, page.path, page.access, secured)
+        }
     for start in (MODEL, VERSION):
         operation = _infer("infer_tensors" if start == MODEL else "infer_tensors_by_version", secured)
-        found[_placed(start, model) + "/infer"] = {"post": operation}
-    return found
+        operations[_placed(start, model) + "/infer"] = {"post": operation}
+    return operations
 
 
 def _placed(path: str, model: Model) -> str:
@@ -72,11 +74,11 @@ def _page(method: str, path: str, access: str, secured: Secured) -> Object:
     answers = {"200": _answer(about.summary, about.schema), **_failures()}
     if about.schema in ("Ready", "ModelReady"):
         answers["503"] = _answer("It does not answer now.", f"Not{about.schema}", "Refusal")
-    found = {"operationId": name, "tags": [TAG["name"]], "summary": about.summary, "responses": answers}
+    operation = {"operationId": name, "tags": [TAG["name"]], "summary": about.summary, "responses": answers}
     if method == "POST":
         wanted = {"type": "object", "properties": {"ready": FLAG}}
-        found["requestBody"] = {"required": False, "content": {"application/json": {"schema": wanted}}}
-    return {**found, **secured(access)}
+        operation["requestBody"] = {"required": False, "content": {"application/json": {"schema": wanted}}}
+    return {**operation, **secured(access)}
 
 
 def _infer(name: str, secured: Secured) -> Object:

@@ -66,15 +66,15 @@ def _refusal(fault: Fault) -> Response:
 
 
 def _pages() -> tuple[Page, ...]:
-    found = [Page("/v2", INFER, server), Page("/v2/", INFER, server), Page("/v2/models/stats", ADMIN, every_statistics)]
+    pages = [Page("/v2", INFER, server), Page("/v2/", INFER, server), Page("/v2/models/stats", ADMIN, every_statistics)]
     for start in ("/v2/models/{model}", "/v2/models/{model}/versions/{version}"):
-        found += [
+        pages += [
             Page(start, INFER, of_model(lambda front, model: v2.metadata(front.models, model))),
             Page(f"{start}/ready", PUBLIC, of_model(ready)),
             Page(f"{start}/config", INFER, of_model(lambda front, model: v2.config(model))),
             Page(f"{start}/stats", ADMIN, of_model(lambda front, model: {"model_stats": [v2.statistics(model)]})),
         ]
-    return (*found, Page("/v2/repository/index", ADMIN, index, method="POST"))
+    return (*pages, Page("/v2/repository/index", ADMIN, index, method="POST"))
 
 
 PAGES = _pages()

@@ -63,10 +63,10 @@ def rpc_targets(models: Models) -> dict[tuple[str, str], RpcTarget]:
         native = native_route(model)
         if native is not None:
             forms = {form: dataclasses.replace(infer_route(native, ""), name=name) for form, name in RPC_NAMES.items()}
-            found = RpcTarget(model, target(model, native), forms)
-            targets[model.name, model.version] = found
+            rpc = RpcTarget(model, target(model, native), forms)
+            targets[model.name, model.version] = rpc
             if models.get(model.name) is model:
-                targets[model.name, ""] = found
+                targets[model.name, ""] = rpc
     return targets
 
 

@@ -16,9 +16,9 @@ _WORDS = (b"true", b"false", b"null")
 
 def media_type(content: bytes) -> str:
     """A type of picture, JSON for what begins like it, else that of any bytes."""
-    for start, found in PICTURES:
+    for start, kind in PICTURES:
         if content.startswith(start):
-            return found
+            return kind
     if content[:4] == b"RIFF" and content[8:12] == b"WEBP":
         return "image/webp"
     start = content[:64].lstrip(b" \t\r\n")[:1]

@@ -84,9 +84,9 @@ def _lines(name: Any, value: Any) -> Iterator[str]:
         raise EncodeError(f"the header {name} is the server's own")
     if name.lower() == "content-type":
         raise EncodeError("say content_type=... instead of a header Content-Type")
-    for one in value if isinstance(value, (list, tuple)) else [value]:
-        text = str(one) if isinstance(one, (str, int, float)) else ""
-        if not isinstance(one, (str, int, float)) or not _VALUE.fullmatch(text) or len(text) > LONGEST_HEADER:
+    for line in value if isinstance(value, (list, tuple)) else [value]:
+        text = str(line) if isinstance(line, (str, int, float)) else ""
+        if not isinstance(line, (str, int, float)) or not _VALUE.fullmatch(text) or len(text) > LONGEST_HEADER:
             about = "printable ASCII in one line, of at most %d characters" % LONGEST_HEADER
             raise EncodeError(f"the value of the header {name} must be {about}")
         yield f"{name.lower()}: {text}"

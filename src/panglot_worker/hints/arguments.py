@@ -181,6 +181,6 @@ def _references(schema: Any) -> List[str]:
         return [name for each in schema for name in _references(each)]
     if not isinstance(schema, dict):
         return []
-    found = [name for each in schema.values() for name in _references(each)]
+    names = [name for each in schema.values() for name in _references(each)]
     reference = schema.get("$ref")
-    return [*found, reference.rpartition("/")[2]] if isinstance(reference, str) else found
+    return [*names, reference.rpartition("/")[2]] if isinstance(reference, str) else names

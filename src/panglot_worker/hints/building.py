@@ -160,11 +160,11 @@ class Builder:
             is_object=True,
             may_fit=lambda value: later[0].may_fit is None or later[0].may_fit(value),
         )
-        found = Fields(fields())
+        made = Fields(fields())
         make: Any = dict if is_typed_dict(hint) else hint
-        kind = of_object(found, make, reference)
+        kind = of_object(made, make, reference)
         later.append(kind)
-        self.definitions[name] = found.schema()
+        self.definitions[name] = made.schema()
         self._built[hint] = kind
         return kind
 

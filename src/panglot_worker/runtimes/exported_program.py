@@ -42,5 +42,7 @@ class ExportedProgram(TorchModule):
 
     def called(self, tensors: List[Any]) -> Any:
         """Positional arguments first, then those by name, as the program was exported."""
-        by_name = {one.name: tensor for one, tensor in zip(self.inputs[self.positional :], tensors[self.positional :])}
+        by_name = {
+            spec.name: tensor for spec, tensor in zip(self.inputs[self.positional :], tensors[self.positional :])
+        }
         return self.module(*tensors[: self.positional], **by_name)

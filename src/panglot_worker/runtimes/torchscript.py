@@ -15,7 +15,7 @@ class TorchScript(TorchModule):
 
     def __init__(self, file: ModelFile) -> None:
         super().__init__(file)
-        self.inputs = [ModelTensor(one.name, one.datatype, one.shape) for one in file.inputs]
+        self.inputs = [ModelTensor(spec.name, spec.datatype, spec.shape) for spec in file.inputs]
         try:
             self.module = self.torch.jit.load(file.path, map_location=self.device).eval()
         except (RuntimeError, ValueError) as error:

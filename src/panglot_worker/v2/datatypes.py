@@ -42,9 +42,9 @@ _ALL: Tuple[Datatype, ...] = (
     Datatype("BYTES", 0, "", TEXT, frozenset([str])),
 )
 
-DATATYPES: Dict[str, Datatype] = {one.name: one for one in _ALL}
+DATATYPES: Dict[str, Datatype] = {kind.name: kind for kind in _ALL}
 BY_NUMPY: Dict[Tuple[str, int], str] = {
-    (one.numpy.lstrip("<")[0] if one.numpy != "?" else "b", one.width): one.name for one in _ALL if one.numpy
+    (kind.numpy.lstrip("<")[0] if kind.numpy != "?" else "b", kind.width): kind.name for kind in _ALL if kind.numpy
 }
 """Names of datatypes by the kind and the width of numpy's."""
 LARGEST_FP32 = 3.4028235677973366e38

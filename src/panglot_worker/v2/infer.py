@@ -43,13 +43,15 @@ class Infer(NamedTuple):
 
 def gathered(inputs: List[Tensor]) -> Dict[str, Tensor]:
     """The inputs by name. Raises ClientError when there are none, or two of a name."""
-    found = {one.name: one for one in inputs}
-    if len(found) != len(inputs):
-        twice = next(one.name for at, one in enumerate(inputs) if one.name in {two.name for two in inputs[:at]})
+    by_name = {tensor.name: tensor for tensor in inputs}
+    if len(by_name) != len(inputs):
+        twice = next(
+            tensor.name for at, tensor in enumerate(inputs) if tensor.name in {two.name for two in inputs[:at]}
+        )
         raise ClientError("the input '%s' is there twice" % twice)
-    if not found:
+    if not by_name:
         raise ClientError("the request has no inputs")
-    return found
+    return by_name
 
 
 def refuse_unsupported(parameters: Dict[str, Any], what: str) -> None:
@@ -62,7 +64,7 @@ def refuse_unsupported(parameters: Dict[str, Any], what: str) -> None:
 
 def check_wanted(wanted: Sequence[WantedOutput]) -> Tuple[WantedOutput, ...]:
     """The outputs a client names. Raises ClientError when one is there twice."""
-    if len({one.name for one in wanted}) != len(wanted):
+    if len({output.name for output in wanted}) != len(wanted):
         raise ClientError("an output is named twice")
     return tuple(wanted)
 
@@ -71,8 +73,8 @@ def chosen(outputs: List[Tensor], wanted: Sequence[WantedOutput]) -> List[Tensor
     """The outputs that were asked for, in that order; all where none were named. Raises ClientError."""
     if not wanted:
         return outputs
-    there = {one.name: one for one in outputs}
-    for one in wanted:
-        if one.name not in there:
-            raise ClientError("there is no output '%s'; there is %s" % (one.name[:80], ", ".join(there) or "none"))
-    return [there[one.name] for one in wanted]
+    there = {output.name: output for output in outputs}
+    for output in wanted:
+        if output.name not in there:
+            raise ClientError("there is no output '%s'; there is %s" % (output.name[:80], ", ".join(there) or "none"))
+    return [there[output.name] for output in wanted]

@@ -56,7 +56,7 @@ def _request(head: wire.Head, view: memoryview) -> Infer:
             continue
     if raw and len(raw) != len(given):
         raise ClientError("there are %d raw_input_contents for %d inputs" % (len(raw), len(given)))
-    inputs = [_tensor(one, raw[at] if raw else None) for at, one in enumerate(given)]
+    inputs = [_tensor(tensor, raw[at] if raw else None) for at, tensor in enumerate(given)]
     model, version = str(head.model, "utf-8", "replace"), str(head.version, "utf-8", "replace")
     wishes = Wishes(head.form, model, version, known, check_wanted(wanted), True)
     return Infer(wishes, gathered(inputs), parameters)
@@ -93,25 +93,25 @@ def _wanted(view: memoryview) -> WantedOutput:
 
 def _parameter(view: memoryview) -> Dict[str, Any]:
     """An entry of a map of parameters."""
-    key, found = "", None
+    key, parameter = "", None
     for number, _, value in protobuf.fields(view):
         if number == 1:
             key = str(value, "utf-8")
         elif number == 2:
-            found = _parameter_value(value)
-    return {key: found}
+            parameter = _parameter_value(value)
+    return {key: parameter}
 
 
 def _parameter_value(view: memoryview) -> Any:
-    found: Any = None
+    value_read: Any = None
     for number, kind, value in protobuf.fields(view):
         if number in (1, 2, 5) and kind == VARINT:
-            found = bool(value) if number == 1 else protobuf.signed(value) if number == 2 else value
+            value_read = bool(value) if number == 1 else protobuf.signed(value) if number == 2 else value
         elif number == 3:
-            found = str(value, "utf-8")
+            value_read = str(value, "utf-8")
         elif number == 4 and kind == EIGHT:
-            (found,) = protobuf.DOUBLE.unpack(value)
-    return found
+            (value_read,) = protobuf.DOUBLE.unpack(value)
+    return value_read
 
 
 def _tensor(given: InputMessage, raw: Any) -> Tensor:
@@ -127,31 +127,31 @@ def _tensor(given: InputMessage, raw: Any) -> Tensor:
         return tensors.from_raw(name, datatype, shape, raw)
     if datatype not in TYPED:
         raise ClientError("input '%s': %s travels in raw_input_contents only" % (name, datatype))
-    found = _contents(given, TYPED[datatype])
+    contents = _contents(given, TYPED[datatype])
     if datatype == "BYTES":
-        return tensors.from_elements(name, shape, [bytes(one) for one in found])
+        return tensors.from_elements(name, shape, [bytes(element) for element in contents])
     if datatype in ("FP32", "FP64"):
-        tensors.check_count(name, shape, sum(map(len, found)) // kind.width)
-        return tensors.from_raw(name, datatype, shape, found[0] if len(found) == 1 else b"".join(found))
-    return tensors.from_values(name, kind, shape, found)
+        tensors.check_count(name, shape, sum(map(len, contents)) // kind.width)
+        return tensors.from_raw(name, datatype, shape, contents[0] if len(contents) == 1 else b"".join(contents))
+    return tensors.from_values(name, kind, shape, contents)
 
 
 def _contents(given: InputMessage, field: int) -> List[Any]:
     """The typed elements of an input: numbers, or pieces of bytes. Raises ClientError for those of another type."""
-    found: List[Any] = []
+    elements: List[Any] = []
     for number, kind, value in protobuf.fields(given.contents):
         if number != field:
             about = (given.name, given.datatype, number, field)
             raise ClientError("input '%s' is %s, and field %d of its contents is set, not %d" % about)
         if field >= 6:
-            found.append(value)
+            elements.append(value)
         elif field == 1:
-            found += [bool(one) for one in protobuf.numbers(kind, value)]
+            elements += [bool(element) for element in protobuf.numbers(kind, value)]
         elif field in (2, 3):
-            found += [protobuf.signed(one) for one in protobuf.numbers(kind, value)]
+            elements += [protobuf.signed(element) for element in protobuf.numbers(kind, value)]
         else:
-            found += protobuf.numbers(kind, value)
-    return found
+            elements += protobuf.numbers(kind, value)
+    return elements
 
 
 # Answers

@@ -22,7 +22,7 @@ def tensors_of(value: Any, written: Written, lone: Shape = (1,)) -> List[Tensor]
     `lone` is the shape of a number, or a text, that is no list.
     """
     if isinstance(value, dict) and value and all(isinstance(name, str) for name in value):
-        return [tensor_of(name, one, written, lone) for name, one in value.items()]
+        return [tensor_of(name, part, written, lone) for name, part in value.items()]
     return [tensor_of(OUTPUT, value, written, lone)]
 
 
@@ -30,8 +30,8 @@ def tensor_of(name: str, value: Any, written: Written, lone: Shape = (1,)) -> Te
     """The tensor of one value; of what is none, the text that the dialect writes for it."""
     if isinstance(value, (bytes, bytearray, memoryview)):
         return of_bytes(name, bytes(value), lone)
-    found = from_array(name, value) if hasattr(value, "dtype") else from_lists(name, value, lone)
-    return of_bytes(name, written(value), lone) if found is None else found
+    tensor = from_array(name, value) if hasattr(value, "dtype") else from_lists(name, value, lone)
+    return of_bytes(name, written(value), lone) if tensor is None else tensor
 
 
 def of_bytes(name: str, content: bytes, shape: Shape = (1,)) -> Tensor:
@@ -48,7 +48,7 @@ def from_array(name: str, value: Any) -> Optional[Tensor]:
     datatype = BY_NUMPY.get((dtype.kind, dtype.itemsize))
     if datatype is None:
         if dtype.kind in "OUS":
-            elements = [_element(one) for one in value.ravel().tolist()]
+            elements = [_element(element) for element in value.ravel().tolist()]
             return None if None in elements else Tensor(name, "BYTES", shape, elements)
         if dtype.name != "bfloat16":
             return None
@@ -95,11 +95,11 @@ def _laid_out(value: Any) -> Optional[Tuple[Shape, List[Any]]]:
     """The shape of lists in lists and their elements in a row; None where they are not regular."""
     shape: Tuple[int, ...] = (len(value),)
     while value and type(value[0]) in (list, tuple):
-        sizes = {len(one) if type(one) in (list, tuple) else -1 for one in value}
+        sizes = {len(part) if type(part) in (list, tuple) else -1 for part in value}
         if len(sizes) != 1 or sizes == {-1}:
             return None
         shape = (*shape, *sizes)
-        value = [element for one in value for element in one]
+        value = [element for part in value for element in part]
     return shape, list(value)
 
 
@@ -111,7 +111,7 @@ def _of_scalars(name: str, shape: Shape, flat: List[Any]) -> Optional[Tensor]:
     if datatype is None:
         return None
     if datatype == "BYTES":
-        elements = [one.encode("utf-8", "replace") if isinstance(one, str) else one for one in flat]
+        elements = [text.encode("utf-8", "replace") if isinstance(text, str) else text for text in flat]
         return Tensor(name, datatype, shape, elements)
     try:
         data = bytes(flat) if datatype == "BOOL" else memoryview(array(DATATYPES[datatype].code, flat)).cast("B")
@@ -123,18 +123,18 @@ def _of_scalars(name: str, shape: Shape, flat: List[Any]) -> Optional[Tensor]:
 def stacked(rows: List[List[Tensor]]) -> Optional[List[Tensor]]:
     """One tensor of each name from those of several rows, with the rows as first axis; None where they differ."""
     if len(rows) == 1:
-        return [one._replace(shape=(1, *one.shape)) for one in rows[0]]
-    names = [[(one.name, one.datatype, one.shape) for one in row] for row in rows]
-    if not rows or any(one != names[0] for one in names):
+        return [tensor._replace(shape=(1, *tensor.shape)) for tensor in rows[0]]
+    names = [[(tensor.name, tensor.datatype, tensor.shape) for tensor in row] for row in rows]
+    if not rows or any(tensor != names[0] for tensor in names):
         return None
-    found = []
+    tensors = []
     for parts in zip(*rows):
         first: Tensor = parts[0]
-        data: Any = [element for one in parts for element in one.data]
+        data: Any = [element for tensor in parts for element in tensor.data]
         if first.datatype != "BYTES":
-            data = b"".join(one.data for one in parts)
-        found.append(Tensor(first.name, first.datatype, (len(rows), *first.shape), data))
-    return found
+            data = b"".join(tensor.data for tensor in parts)
+        tensors.append(Tensor(first.name, first.datatype, (len(rows), *first.shape), data))
+    return tensors
 
 
 def by_name(inputs: Dict[str, Tensor], arrays: bool, texts: bool = False) -> Dict[str, Any]:

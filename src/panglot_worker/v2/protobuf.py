@@ -19,13 +19,13 @@ class Malformed(ValueError):
 
 def varint(view: Any, at: int) -> Tuple[int, int]:
     """The number at a place, and where what follows begins. Raises Malformed, or IndexError at the end."""
-    found = shift = 0
+    number = shift = 0
     while shift < 70:
         byte = view[at]
         at += 1
-        found |= (byte & 127) << shift
+        number |= (byte & 127) << shift
         if byte < 128:
-            return found & _MASK, at
+            return number & _MASK, at
         shift += 7
     raise Malformed("a number has more than ten bytes")
 
@@ -70,11 +70,11 @@ def numbers(kind: int, value: Any) -> List[int]:
     raw = bytes(value)
     if not raw or max(raw) < 128:
         return list(raw)
-    found, at, end = [], 0, len(raw)
+    numbers, at, end = [], 0, len(raw)
     while at < end:
         number, at = varint(raw, at)
-        found.append(number)
-    return found
+        numbers.append(number)
+    return numbers
 
 
 # Writing
@@ -85,12 +85,12 @@ def put(value: int) -> bytes:
     value &= _MASK
     if value < 128:
         return bytes((value,))
-    found = bytearray()
+    packed = bytearray()
     while value > 127:
-        found.append(value & 127 | 128)
+        packed.append(value & 127 | 128)
         value >>= 7
-    found.append(value)
-    return bytes(found)
+    packed.append(value)
+    return bytes(packed)
 
 
 def start(number: int, size: int) -> bytes:

@@ -88,8 +88,8 @@ def _request(value: Any, behind: memoryview, wishes: Wishes) -> Infer:
         raise ClientError("the id must be a string")
     parameters = _object(value.get("parameters"), "parameters")
     inputs, at = [], 0
-    for one in value["inputs"]:
-        tensor, at = _input(one, behind, at)
+    for described in value["inputs"]:
+        tensor, at = _input(described, behind, at)
         inputs.append(tensor)
     if at != len(behind):
         raise ClientError("%d bytes behind the JSON belong to no input" % (len(behind) - at))
@@ -99,20 +99,20 @@ def _request(value: Any, behind: memoryview, wishes: Wishes) -> Infer:
     return Infer(wishes, gathered(inputs), parameters)
 
 
-def _input(one: Any, behind: memoryview, at: int) -> Tuple[Tensor, int]:
+def _input(given: Any, behind: memoryview, at: int) -> Tuple[Tensor, int]:
     """One input, and how far the bytes behind the JSON are used up."""
-    if type(one) is not dict or type(one.get("name")) is not str:
+    if type(given) is not dict or type(given.get("name")) is not str:
         raise ClientError('every input needs a "name", a "datatype" and a "shape"')
-    name = one["name"]
-    datatype = tensors.known(name, one.get("datatype")).name
-    shape = tensors.checked_shape(name, one.get("shape"))
-    parameters = _object(one.get("parameters"), "the parameters of input '%s'" % name)
+    name = given["name"]
+    datatype = tensors.known(name, given.get("datatype")).name
+    shape = tensors.checked_shape(name, given.get("shape"))
+    parameters = _object(given.get("parameters"), "the parameters of input '%s'" % name)
     refuse_unsupported(parameters, "input '%s'" % name)
     if "binary_data_size" not in parameters:
-        if "data" not in one:
+        if "data" not in given:
             raise ClientError("input '%s' has neither data nor binary_data_size" % name)
-        return tensors.from_json(name, datatype, shape, one["data"]), at
-    if "data" in one:
+        return tensors.from_json(name, datatype, shape, given["data"]), at
+    if "data" in given:
         raise ClientError("input '%s' has both data and binary_data_size" % name)
     size = parameters["binary_data_size"]
     if type(size) is not int or not 0 <= size <= len(behind) - at:
@@ -126,15 +126,15 @@ def _wanted(outputs: Any) -> Tuple[WantedOutput, ...]:
         return ()
     if type(outputs) is not list:
         raise ClientError("outputs must be a list")
-    found: List[WantedOutput] = []
-    for one in outputs:
-        if type(one) is not dict or type(one.get("name")) is not str:
+    outputs_wanted: List[WantedOutput] = []
+    for output in outputs:
+        if type(output) is not dict or type(output.get("name")) is not str:
             raise ClientError('every output asked for needs a "name"')
-        parameters = _object(one.get("parameters"), "the parameters of output '%s'" % one["name"])
-        refuse_unsupported(parameters, "output '%s'" % one["name"])
+        parameters = _object(output.get("parameters"), "the parameters of output '%s'" % output["name"])
+        refuse_unsupported(parameters, "output '%s'" % output["name"])
         binary = parameters.get("binary_data")
-        found.append(WantedOutput(one["name"], None if binary is None else binary is True))
-    return check_wanted(found)
+        outputs_wanted.append(WantedOutput(output["name"], None if binary is None else binary is True))
+    return check_wanted(outputs_wanted)
 
 
 def _object(value: Any, what: str) -> Dict[str, Any]:
@@ -155,14 +155,14 @@ def inflated(coding: str, body: memoryview, most: int) -> bytes:
         raise ClientError("Content-Encoding %.40r is not read here; gzip and deflate are" % coding, 415)
     stream = zlib.decompressobj(window)
     try:
-        found = stream.decompress(body, most)
+        plain = stream.decompress(body, most)
     except zlib.error:
         raise ClientError("the body is not %s, as its Content-Encoding says" % coding) from None
     if stream.unconsumed_tail:
         raise ClientError("the compressed body holds more than %d bytes" % most, 413)
     if not stream.eof or stream.unused_data:
         raise ClientError("the compressed body is not whole, or more follows it")
-    return found
+    return plain
 
 
 def only_coding(accepted: str) -> str:
@@ -170,7 +170,7 @@ def only_coding(accepted: str) -> str:
 
     Most client libraries name several on their own account, and deflating floats costs more than it saves.
     """
-    named = [one.partition(";") for one in accepted.lower().split(",") if one.strip()]
+    named = [word.partition(";") for word in accepted.lower().split(",") if word.strip()]
     codings = [name.strip() for name, _, weight in named if weight.replace(" ", "") not in ("q=0", "q=0.0")]
     wanted = [coding for coding in codings if coding != "identity"]
     return wanted[0] if len(wanted) == 1 and wanted[0] in WINDOWS else ""
@@ -191,7 +191,7 @@ def answer(wishes: Wishes, outputs: List[Tensor], nan: str, limits: Limits) -> B
     """The answer with these outputs. Raises ClientError for one that JSON cannot hold, EncodeError beyond a limit."""
     rows: List[Dict[str, Any]] = []
     parts: List[Any] = []
-    said = {one.name: one.binary for one in wishes.wanted}
+    said = {output.name: output.binary for output in wishes.wanted}
     for tensor in outputs:
         row: Dict[str, Any] = {"name": tensor.name, "datatype": tensor.datatype, "shape": list(tensor.shape)}
         binary = said.get(tensor.name)

@@ -53,15 +53,15 @@ class Tensor(NamedTuple):
         import numpy
 
         if self.datatype == "BYTES":
-            found: Any = numpy.empty(len(self.data), object)
-            found[:] = self.data
+            array: Any = numpy.empty(len(self.data), object)
+            array[:] = self.data
         elif self.datatype == "BF16":
-            found = (numpy.frombuffer(self.data, "<u2").astype("<u4") << 16).view("<f4")
+            array = (numpy.frombuffer(self.data, "<u2").astype("<u4") << 16).view("<f4")
         else:
-            found = numpy.frombuffer(self.data, DATATYPES[self.datatype].numpy)
-        if not (found.flags.writeable and found.flags.aligned):
-            found = found.copy()
-        return found.reshape(self.shape)
+            array = numpy.frombuffer(self.data, DATATYPES[self.datatype].numpy)
+        if not (array.flags.writeable and array.flags.aligned):
+            array = array.copy()
+        return array.reshape(self.shape)
 
 
 def joined(elements: Iterable[bytes]) -> bytes:
@@ -108,11 +108,11 @@ def _empty(shape: Shape) -> List[Any]:
 
 def known(name: str, datatype: Any) -> Datatype:
     """The datatype of an input. Raises ClientError when there is none of that name."""
-    found = DATATYPES.get(datatype) if isinstance(datatype, str) else None
-    if found is None:
+    known = DATATYPES.get(datatype) if isinstance(datatype, str) else None
+    if known is None:
         names = ", ".join(DATATYPES)
         raise ClientError("input '%s': there is no datatype %.40r; there are %s" % (name, datatype, names))
-    return found
+    return known
 
 
 def checked_shape(name: str, shape: Any) -> Shape:
@@ -145,16 +145,16 @@ def from_raw(name: str, datatype: str, shape: Shape, raw: Any) -> Tensor:
 
 def split(name: str, raw: Any) -> List[bytes]:
     """The elements of BYTES. Raises ClientError when a length leads beyond the end."""
-    found: List[bytes] = []
+    elements: List[bytes] = []
     at, end = 0, len(raw)
     while at < end:
         start = at + 4
         if start <= end:
             at = start + LENGTH.unpack_from(raw, at)[0]
         if start > end or at > end:
-            raise ClientError("input '%s' ends inside of its element %d" % (name, len(found)))
-        found.append(bytes(raw[start:at]))
-    return found
+            raise ClientError("input '%s' ends inside of its element %d" % (name, len(elements)))
+        elements.append(bytes(raw[start:at]))
+    return elements
 
 
 def from_elements(name: str, shape: Shape, elements: List[bytes]) -> Tensor:

@@ -28,9 +28,9 @@ def detect(path: Path) -> Package | None:
     entry, reasons = plain_entry(tree, script)
     config = config_beside(script)
     routes = find_routes(tree, script, config)
-    found = openai_functions.found_in(tree.body, methods_of_model(tree))
-    found = {name: line for name, line in found.items() if name not in {route.function for route in routes}}
-    if not entry and not routes and not found:
+    lines = openai_functions.found_in(tree.body, methods_of_model(tree))
+    lines = {name: line for name, line in lines.items() if name not in {route.function for route in routes}}
+    if not entry and not routes and not lines:
         raise StartError(
             "there is no predict in it",
             file=str(script),
@@ -40,13 +40,13 @@ def detect(path: Path) -> Package | None:
     if entry and any(route.path == PREDICT for route in routes):
         raise StartError(f"{PREDICT} is the route of predict", file=str(script), fix="choose another path")
     reasons += [route.reason for route in routes]
-    reasons += [f"{script.name}:{line} defines {name}, which OpenAI's clients can call" for name, line in found.items()]
+    reasons += [f"{script.name}:{line} defines {name}, which OpenAI's clients can call" for name, line in lines.items()]
     return Package(
         name=script.parent.name if script.name == "model.py" else script.stem,
         folder=script.parent,
         script=script,
         dialect="plain",
-        entry=entry or next(iter([*(route.function for route in routes), *found])),
+        entry=entry or next(iter([*(route.function for route in routes), *lines])),
         reasons=tuple(reasons),
         config=config,
         options={
@@ -54,7 +54,7 @@ def detect(path: Path) -> Package | None:
             "predict": bool(entry),
             "asks": asks_for_requests(tree, script),
             "routes": {route.path: route.for_worker() for route in routes},
-            **dict.fromkeys(found, True),
+            **dict.fromkeys(lines, True),
         },
     )
 
@@ -111,8 +111,8 @@ def _has_entry(script: Path) -> bool:
 def _has_routes(script: Path) -> bool:
     try:
         tree = parse(script)
-        found = openai_functions.found_in(tree.body, methods_of_model(tree))
-        return bool(find_routes(tree, script, None)) or bool(found)
+        lines = openai_functions.found_in(tree.body, methods_of_model(tree))
+        return bool(find_routes(tree, script, None)) or bool(lines)
     except StartError:
         return False
 

@@ -39,15 +39,15 @@ class Route:
 
 def routes(tree: ast.Module, body: list[ast.stmt], script: Path, config: Path | None) -> list[Route]:
     """The routes of a script whose functions are in `body`, those of its decorators first. Raises StartError."""
-    found = [*_decorated(tree, body, script), *_listed(config)]
+    routes = [*_decorated(tree, body, script), *_listed(config)]
     taken: dict[str, Route] = {}
-    for route in found:
+    for route in routes:
         other = taken.setdefault(route.path, route)
         if other is not route and other.function != route.function:
             problem = f"{route.path} is the route of {other.function} already"
             raise StartError(problem, file=route.file, line=route.line, fix="give each function a path of its own")
         _check(route)
-    return list({**taken, **{route.path: route for route in found}}.values())
+    return list({**taken, **{route.path: route for route in routes}}.values())
 
 
 def _check(route: Route) -> None:

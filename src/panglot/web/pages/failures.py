@@ -28,9 +28,9 @@ class Group:
     traceback: str = ""
 
     def shown(self, dev: bool) -> dict[str, Any]:
-        found = {"kind": self.kind, "what": self.what, "count": self.count, "last": self.last}
+        shown = {"kind": self.kind, "what": self.what, "count": self.count, "last": self.last}
         more = {"traceback": visible(self.traceback, "\n\t")} if dev and self.traceback else {}
-        return {**found, "request_id": self.request_id, **more}
+        return {**shown, "request_id": self.request_id, **more}
 
 
 class Failures:

@@ -28,7 +28,7 @@ class Gpus:
 
     async def _ask(self, program: str) -> None:
         """Ask once; a program that fails or hangs leaves no figures."""
-        found: dict[int, int] = {}
+        used: dict[int, int] = {}
         with contextlib.suppress(OSError, TimeoutError, ValueError):
             process = await asyncio.create_subprocess_exec(
                 program, *QUERY, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.DEVNULL
@@ -42,5 +42,5 @@ class Gpus:
             for line in said.decode().splitlines():
                 pid, _, size = line.partition(",")
                 if size.strip().isdigit():
-                    found[int(pid)] = found.get(int(pid), 0) + int(size) * MIB
-        self.memory = found
+                    used[int(pid)] = used.get(int(pid), 0) + int(size) * MIB
+        self.memory = used

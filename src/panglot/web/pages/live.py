@@ -105,10 +105,10 @@ class Live:
 
     def request(self, request_id: str) -> dict[str, Any] | None:
         """What is known about one of the recent requests; None for any other."""
-        found = [entry for entry in self.front.recent if entry[1].decode("latin-1") == request_id]
-        if not found:
+        entries = [entry for entry in self.front.recent if entry[1].decode("latin-1") == request_id]
+        if not entries:
             return None
-        entry = found[-1]
+        entry = entries[-1]
         lines = self.log.about(request_id, entry[0] - entry[4] / 1e6, entry[0])
         troubles = [
             trouble
@@ -169,8 +169,8 @@ class Live:
     @property
     def state(self) -> str:
         """That of the model that is worst off."""
-        found = [model.engine.state for model in self.front.models]
-        return next((state for state in found if state != states.READY), states.READY)
+        of_models = [model.engine.state for model in self.front.models]
+        return next((state for state in of_models if state != states.READY), states.READY)
 
     def _fresh(self) -> list[dict[str, Any]]:
         """The requests that were answered since the last tick, oldest first."""
@@ -240,18 +240,18 @@ def _model(model: Model) -> dict[str, str]:
 
 def _gauges(front: Front) -> dict[str, float]:
     """The engines' figures by name, those of several models and pools added up."""
-    found: dict[str, float] = {"panglot_queue_length": 0, "panglot_requests_in_progress": 0}
+    gauges: dict[str, float] = {"panglot_queue_length": 0, "panglot_requests_in_progress": 0}
     for name, _, _, value in front.gauges():
-        found[name] = found.get(name, 0) + value
-    return found
+        gauges[name] = gauges.get(name, 0) + value
+    return gauges
 
 
 def _request(entry: Recent) -> dict[str, Any]:
     """A recent request, its times in milliseconds."""
     when, identity, route, status, total, queued, times = entry
     stages = {name: us / 1000 for name, us in zip(STAGES, (queued, *times), strict=True) if us}
-    found = {"when": when, "id": identity.decode("latin-1"), "route": route, "status": status}
-    return {**found, "total": total / 1000, "stages": stages}
+    row = {"when": when, "id": identity.decode("latin-1"), "route": route, "status": status}
+    return {**row, "total": total / 1000, "stages": stages}
 
 
 def seen(text: str) -> str:

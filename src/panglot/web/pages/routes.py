@@ -36,12 +36,12 @@ def views(front: Front) -> list[View]:
 def of_dialect(front: Front) -> list[Page]:
     """The pages that the dialect of the default model adds."""
     model = front.models.default
-    found = []
+    pages = []
     for view in model.contract.views if model is not None else ():
         if view.folder is not None:
             front.assets.add(view.folder)
-        found.append(Page(f"/{view.path}", ADMIN, functools.partial(view_page, view=view)))
-    return found
+        pages.append(Page(f"/{view.path}", ADMIN, functools.partial(view_page, view=view)))
+    return pages
 
 
 def name_of(front: Front) -> str:
@@ -82,8 +82,8 @@ def login_page(front: Front) -> Response:
 
 
 def asset(front: Front, request: Request) -> Response:
-    found = front.assets.answer(request.path_params["name"], request)
-    return found if found is not None else _not_found("the pages have no such file", request)
+    answer = front.assets.answer(request.path_params["name"], request)
+    return answer if answer is not None else _not_found("the pages have no such file", request)
 
 
 # What the playground asks for
@@ -145,8 +145,8 @@ def status_events(front: Front, request: Request) -> Response:
 
 def request_data(front: Front, request: Request) -> Response:
     """One of the recent requests, with its log lines."""
-    found = front.live.request(request.path_params["name"])
-    return _json(found) if found is not None else _not_found("this is none of the last requests", request)
+    row = front.live.request(request.path_params["name"])
+    return _json(row) if row is not None else _not_found("this is none of the last requests", request)
 
 
 def reload_model(front: Front, request: Request) -> Response:

@@ -91,7 +91,7 @@ class Processes:
 
     def look(self, pids: Iterable[int], when: float) -> dict[int, tuple[float, int]]:
         """The share of a core since the last look, and bytes of memory, of each process that is still there."""
-        found: dict[int, tuple[float, int]] = {}
+        samples: dict[int, tuple[float, int]] = {}
         seen: dict[int, tuple[float, int]] = {}
         for pid in pids:
             try:
@@ -104,6 +104,6 @@ class Processes:
             seen[pid] = when, ticks
             before, earlier = self._ticks.get(pid, (when, ticks))
             used = (ticks - earlier) / TICKS / (when - before) if when > before else 0.0
-            found[pid] = used, int(words[21]) * PAGE
+            samples[pid] = used, int(words[21]) * PAGE
         self._ticks = seen
-        return found
+        return samples

@@ -34,8 +34,8 @@ def page(assets: Assets, view: View, views: Iterable[View], name: str, status: i
         title=shown(view.title),
         version=shown(panglot.__version__),
         script=view.script,
-        preload="\n".join(f'<link rel="modulepreload" href="pages/{one}">' for one in assets.imported(view.script)),
-        links="".join(link(one, one.path == view.path) for one in views),
+        preload="\n".join(f'<link rel="modulepreload" href="pages/{entry}">' for entry in assets.imported(view.script)),
+        links="".join(link(entry, entry.path == view.path) for entry in views),
     )
     return HTMLResponse(text, status, headers=HEADERS)
 

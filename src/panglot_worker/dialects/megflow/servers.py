@@ -78,10 +78,10 @@ class EnvelopeServer(ServerNode):
     def _let_in(self, request: Request) -> Request:
         """A request with tensors as the node's own clients would have sent it. Raises Rejected."""
         try:
-            found: Request = self.gateway.door.let_in(request)
+            admitted: Request = self.gateway.door.let_in(request)
         except ClientError as error:
             raise Rejected(error.status, "bad_request", error.message) from None
-        return found
+        return admitted
 
     def unexpected(self, error: Exception) -> Tuple[Problem, str]:
         """An error of the server, or of what it decodes with: the log tells which."""

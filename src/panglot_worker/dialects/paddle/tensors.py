@@ -35,4 +35,4 @@ def _file(tensor: Tensor) -> codec.File:
 
 def described(wanted: Sequence[Wanted]) -> List[TensorSpec]:
     """What the script takes; an array may come in the place of a file."""
-    return [TensorSpec(one.name, "BYTES", (1,)) for one in wanted]
+    return [TensorSpec(field.name, "BYTES", (1,)) for field in wanted]

@@ -95,11 +95,11 @@ class Plain(Dialect):
             self.server = "panglot_worker.dialects.plain.concurrent:serve"
         asks = bool(self.package.options.get("asks"))
         most = int(self.package.settings.get("max_batch", 32))
-        made = {one.path.encode(): one.stages(self.bodies, self._called, asks) for one in self.endpoints}
-        for path, one in zip(list(made), self.endpoints):
+        made = {own.path.encode(): own.stages(self.bodies, self._called, asks) for own in self.endpoints}
+        for path, own in zip(list(made), self.endpoints):
             stages = made[path]
             made[path] = (
-                stages._replace(infer_batch=None) if self.asynchronous else with_rows(stages, one.max_batch or most)
+                stages._replace(infer_batch=None) if self.asynchronous else with_rows(stages, own.max_batch or most)
             )
         first = next(iter(made.values()))
         if len(made) == 1:
@@ -134,7 +134,9 @@ class Plain(Dialect):
 
     def describe(self) -> Dict[str, Any]:
         """The description of the API: that of the first endpoint, and of all by path where there are several."""
-        described = {one.path: one.describe(self.bodies, self.example_of(one)) for one in self.endpoints}
+        described = {
+            endpoint.path: endpoint.describe(self.bodies, self.example_of(endpoint)) for endpoint in self.endpoints
+        }
         if any(value is Response for value in vars(self.module).values()):
             described = {path: {**about, "any_status": True} for path, about in described.items()}
         first = next(iter(described.values()))

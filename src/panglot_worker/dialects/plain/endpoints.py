@@ -59,12 +59,12 @@ class Bodies(NamedTuple):
             return Answer(content_type, b"", response.status, lines)
         if isinstance(value, str) and content_type and not is_json(content_type):
             value = value.encode("utf-8", "replace")
-        found, body, warning = codec.encode(value, request.head.accept.decode("latin-1"), self.limits, self.nan)
+        chosen, body, warning = codec.encode(value, request.head.accept.decode("latin-1"), self.limits, self.nan)
         if isinstance(value, File) and value.name and "content-disposition" not in response:
             lines.append(disposition(value.name))
         if warning:
             lines.append("x-panglot-warning: " + warning)
-        return Answer(content_type or found, body, response.status, lines)
+        return Answer(content_type or chosen, body, response.status, lines)
 
 
 class EncodedPart(bytes):
@@ -169,8 +169,8 @@ class Endpoint:
 
     def _response_schema(self) -> Dict[str, Any]:
         of_items = self.batched and self.postprocess is None
-        found = schema.of_result(self.postprocess or self.function)
-        return found.get("items", {}) if of_items else found
+        described = schema.of_result(self.postprocess or self.function)
+        return described.get("items", {}) if of_items else described
 
 
 def shown(value: Any, bodies: Bodies) -> Optional[Dict[str, Any]]:

@@ -15,10 +15,10 @@ Hooks = Mapping[str, Callable[..., Any]]
 
 def endpoints(owner: Any, module: Any, hooks: Hooks, package: Package) -> List[Endpoint]:
     """The endpoints of a script; `/predict` is the first where there is one. Raises ScriptError."""
-    found = list(_predict(hooks))
+    endpoints = list(_predict(hooks))
     table: Dict[str, Dict[str, Any]] = package.options.get("routes", {})
-    found += [_routed((owner, module), path, about, package.script) for path, about in table.items()]
-    if not found and not package.options.get("chat") and not package.options.get("embed"):
+    endpoints += [_routed((owner, module), path, about, package.script) for path, about in table.items()]
+    if not endpoints and not package.options.get("chat") and not package.options.get("embed"):
         raise ScriptError(
             "there is no predict in it",
             package.script,
@@ -29,9 +29,9 @@ def endpoints(owner: Any, module: Any, hooks: Hooks, package: Package) -> List[E
             problem = "the route %s of %s was not seen when the script was read" % (path, name)
             fix = 'give it a line in panglot.toml: [routes] "%s" = "%s"' % (path, name)
             raise ScriptError(problem, package.script, fix=fix)
-    for endpoint in found:
+    for endpoint in endpoints:
         endpoint.check()
-    return found
+    return endpoints
 
 
 def _predict(hooks: Hooks) -> Iterator[Endpoint]:
@@ -43,7 +43,9 @@ def _predict(hooks: Hooks) -> Iterator[Endpoint]:
 def _routed(owners: Iterable[Any], path: str, about: Dict[str, Any], script: str) -> Endpoint:
     """The endpoint of a route: `about` has the name of its function, and whether that takes batches."""
     name, batch = about["function"], about["batch"]
-    function = next((found for found in (getattr(owner, name, None) for owner in owners) if callable(found)), None)
+    function = next(
+        (candidate for candidate in (getattr(owner, name, None) for owner in owners) if callable(candidate)), None
+    )
     if not callable(function):
         problem = "the route %s leads to %s, and there is no such function" % (path, name)
         raise ScriptError(problem, script, about.get("line", 0), fix="define it in the script")

@@ -57,10 +57,10 @@ class Taker(NamedTuple):
         """The tensors of a result; those of rows stacked where they are alike, else as text, one element for each."""
         if type(output) is not Rows:
             return outputs.tensors_of(output, self.written)
-        stacked = outputs.stacked([outputs.tensors_of(one, self.written, lone=()) for one in output])
+        stacked = outputs.stacked([outputs.tensors_of(result, self.written, lone=()) for result in output])
         if stacked is not None:
             return stacked
-        texts = [self.written(one) for one in output]
+        texts = [self.written(result) for result in output]
         return [Tensor(outputs.OUTPUT, "BYTES", (len(texts),), texts)]
 
 

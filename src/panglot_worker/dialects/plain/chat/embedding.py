@@ -103,8 +103,8 @@ def dealt(vectors: List[Any], items: Sequence[Texts]) -> List[List[Any]]:
 def numbers(vector: Any) -> List[float]:
     """A vector as a list. Raises EncodeError."""
     try:
-        found = codec.convert(vector) if not isinstance(vector, (list, tuple)) else list(vector)
-        return array("d", found).tolist()
+        numbers = codec.convert(vector) if not isinstance(vector, (list, tuple)) else list(vector)
+        return array("d", numbers).tolist()
     except (TypeError, ValueError) as error:
         raise EncodeError("embed must give a list of numbers for each text: %s" % error) from None
 

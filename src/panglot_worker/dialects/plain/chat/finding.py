@@ -14,19 +14,21 @@ from panglot_worker.errors import ScriptError
 def endpoints(owners: Sequence[Any], package: Package, left: Callable[[], bool]) -> List[Endpoint]:
     """The endpoints, by what the front has found in the script. Raises ScriptError where it is not there."""
     count = _function(owners, "count_tokens")
-    found: List[Endpoint] = []
+    endpoints: List[Endpoint] = []
     if package.options.get("chat"):
         chat = _function(owners, "chat", package.script)
-        found += [ChatEndpoint(path, chat, package.name, count, left) for path in (CHAT, COMPLETIONS)]
+        endpoints += [ChatEndpoint(path, chat, package.name, count, left) for path in (CHAT, COMPLETIONS)]
     if package.options.get("embed"):
         most = int(package.settings.get("max_batch", 32))
-        found.append(EmbedEndpoint(_function(owners, "embed", package.script), package.name, count, most))
-    return found
+        endpoints.append(EmbedEndpoint(_function(owners, "embed", package.script), package.name, count, most))
+    return endpoints
 
 
 def _function(owners: Sequence[Any], name: str, script: str = "") -> Any:
     """A function of the script, or of its Model; with `script` it must be there."""
-    found = next((one for one in (getattr(owner, name, None) for owner in owners) if callable(one)), None)
-    if found is None and script:
+    function = next(
+        (candidate for candidate in (getattr(owner, name, None) for owner in owners) if callable(candidate)), None
+    )
+    if function is None and script:
         raise ScriptError("%s was seen when the script was read, and is not there" % name, script)
-    return found
+    return function
