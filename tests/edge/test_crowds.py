@@ -7,6 +7,7 @@ import json
 import time
 from collections import Counter
 from pathlib import Path
+from types import SimpleNamespace
 
 import psutil
 import pytest
@@ -108,7 +109,7 @@ def test_f57_the_queue_overflows(tmp_path: Path) -> None:
 
     crowd.make_room(clients)
     with (
-        serving("fault_script/single.py", "--max-connections", "1100") as server,
+        serving("fault_script/single.py", "--max-connections", "1100", "--queue", "256") as server,
         unharmed(server, {"id": 1}, {"id": 1, "twice": 2}),
     ):
         gate = Gate(tmp_path / "gate")
@@ -174,7 +175,8 @@ def test_f59_a_body_in_tiny_pieces() -> None:
 
 def test_f59_tiny_pieces_cost_no_more_than_they_hold() -> None:
     """What a body costs is its size, not the number of pieces it comes in; large pieces are never copied."""
-    exchange = Exchange(None, None, None, 0.0)  # type: ignore[arg-type]
+    destination = SimpleNamespace(model=SimpleNamespace(room=None), route=SimpleNamespace(lane=""))
+    exchange = Exchange(None, None, destination, 0.0)  # type: ignore[arg-type]
     large = bytes(100_000)
     pieces = [b"%06d" % number if number % 1000 else large for number in range(100_000)]
     for piece in pieces:

@@ -37,7 +37,7 @@ def check_seven(folder: Path) -> None:
         assert answer.status_code == 200, server.log
         [row] = answer.json()["probabilities"]
         assert row.index(max(row)) == 7
-        assert '{"images":[[0.0,' in server.wait_log("try: (.*)")[1]
+        assert '{"images":[[1.0,' in server.wait_log("try: (.*)")[1]
         for wrong, message in (
             ({"other": [seven()]}, r"input key other is not in model inputs \['images'\]"),
             ({"images": [[1.0]]}, "InvalidArgument"),
@@ -96,7 +96,7 @@ def test_pytorch_without_a_script_gives_it_pictures(tmp_path: Path) -> None:
     subprocess.run([sys.executable, "-c", VISION, str(tmp_path / "bright.onnx")], check=True, timeout=60)
     with serving(tmp_path) as server:
         assert server.client.post("/", files={"images": ("a.png", grey(100))}).json() == {"mean": [100.0]}
-        assert "-F images=@" in server.wait_log("try: (.*)")[1]
+        server.wait_log("for a line to try here: put a request.json")
 
 
 @pytest.mark.parametrize(

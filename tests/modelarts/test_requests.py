@@ -271,7 +271,8 @@ def test_dev_says_why_in_a_header_and_on_the_page() -> None:
         answer = server.client.post("/", json={"raise": "KeyError"})
         assert answer.content == MR_0105
         assert answer.headers["x-panglot-error"] == "KeyError: 'why'"
-        assert "in _preprocess" in server.client.get("/").text
+        row = server.client.get(f"/status/{answer.headers['x-request-id']}")
+        assert "in _preprocess" in row.text
         answer = post(server, b"x", "text/plain")
         assert answer.content == MR_0101
         assert "text/plain is not read" in answer.headers["x-panglot-error"]

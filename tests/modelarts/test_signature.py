@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shlex
 import shutil
 import subprocess
@@ -94,7 +95,9 @@ def test_config_json_says_it_better(tmp_path: Path, saved_models: Path) -> None:
     }
     about = config("TensorFlow", apis=[{"url": "/", "request": request}])
     with serving(package(tmp_path, OF_FILES, about)) as server:
-        assert "-F mine=@" in server.wait_log("try: (.*)")[1]
+        server.wait_log("for a line to try here: put a request.json")
+        form = server.client.get("/openapi.json").json()["paths"]["/"]["post"]["requestBody"]["content"]
+        assert "mine" in json.dumps(form["multipart/form-data"])
 
 
 @pytest.mark.parametrize("broken", [b"", b"no model"])

@@ -109,7 +109,7 @@ def test_numbers_that_change_move_nothing(server: Server, browser: Browser) -> N
     for _ in range(30):
         good(server)
     browser.wait(f"document.querySelector('.figures').innerText !== {before!r}")
-    assert browser.run("window.moved") == 0
+    assert browser.run("window.moved") < 0.001, "a share of what can be seen; less than a pixel is rounding"
 
 
 def test_ten_tabs_share_a_stream_and_leave_room_to_run(server: Server, browser: Browser) -> None:

@@ -62,7 +62,7 @@ def test_routes(method: str, path: str, status: int, ops: Served) -> None:
 
 
 def test_the_front_page_is_a_greeting_or_the_status_page(ops: Served) -> None:
-    differs("Status page")
+    differs("Playground")
     assert ops.get("/") == Heard(200, "MOSEC service")
     assert ops.get("/", accept="*/*") == Heard(200, "MOSEC service")
     page = ops.client.get("/", headers={"accept": "text/html,application/xhtml+xml"})

@@ -342,7 +342,7 @@ def test_python_m_tiinfer_with_these_files_says_what_serves() -> None:
 
 @pytest.mark.parametrize(
     ("arguments", "words"),
-    [(["tinfer"], "did you mean tiinfer?"), (["plain"], "import nothing of a platform"), ([], "Missing argument")],
+    [(["tinfer"], "did you mean tiinfer?"), (["bare"], "import nothing of a platform"), ([], "Missing argument")],
 )
 def test_wrong_uses(arguments: list[str], words: str) -> None:
     done = run("shims", *arguments)

@@ -294,8 +294,10 @@ def test_the_document_tells_of_all_routes(server: Server) -> None:
     assert list(paths["/list"]) == ["get"]
 
 
-def test_the_page_shows_the_streams(slow: Server, endless: Path) -> None:
-    assert "No stream is running." in slow.client.get("/").text
+def test_the_page_has_what_the_streams_show(slow: Server, endless: Path) -> None:
+    page = slow.client.get("/videos")
+    assert page.status_code == 200
+    assert "<html" in page.text
     stream = start(slow, endless)
-    wait_until(lambda: f'src="preview/{stream}.jpg"' in slow.client.get("/").text, LONG)
-    assert str(endless) in slow.client.get("/").text
+    wait_until(lambda: slow.client.get(f"/preview/{stream}.jpg").status_code == 200, LONG)
+    assert str(endless) in slow.client.get("/list").text

@@ -115,9 +115,6 @@ class RequestHead:
         if self.origin and not front.access.token and not self._is_welcome(front):
             message = "pages of other origins may not call this server; see --cors-origin"
             raise RequestRefused(Fault(403, "cross_origin", message), "origin")
-        if self.given_timeout and not MILLISECONDS.fullmatch(self.given_timeout):
-            message = "X-Timeout-Ms is no number of milliseconds such as 1500"
-            raise RequestRefused(Fault(400, "bad_timeout", message), "timeout")
         if self.encoding not in (b"", b"identity") and not self.url.startswith(b"/v2/models/"):
             raise RequestRefused(
                 Fault(415, "content_encoding", "compressed request bodies are not accepted"), "encoding"

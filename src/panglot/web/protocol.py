@@ -22,7 +22,7 @@ from panglot.web.answering import ANSWERING, BODY, CLOSING, HEADERS, IDLE, monot
 from panglot.web.contract import neutral_error, v2_error
 from panglot.web.exchange import BLUNDER, Exchange, answer_bytes
 from panglot.web.front import Front
-from panglot.web.head import RequestHead, RequestRefused
+from panglot.web.head import MILLISECONDS, RequestHead, RequestRefused
 from panglot.web.models import Model
 from panglot.web.paths import Destination
 from panglot.web.reading import NO_ROOM, SPLIT_FROM, Reading
@@ -246,6 +246,9 @@ class HttpConnection(Reading):
     def _admit(self, exchange: Exchange) -> None:
         """Refuse whatever can be refused before the body is read: no token, too large, no room."""
         route, room = exchange.route, exchange.room
+        if self.head.given_timeout and not MILLISECONDS.fullmatch(self.head.given_timeout):
+            message = "X-Timeout-Ms is no number of milliseconds such as 1500"
+            self._stop(Fault(400, "bad_timeout", message), "timeout")
         if self.front.access.refuses(route.access, self.head.authorization) and not (
             self.front.sessions.admits(route.method, self.head.headers)
         ):
