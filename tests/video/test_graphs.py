@@ -111,7 +111,7 @@ def test_a_new_package_works_at_once(tmp_path: Path) -> None:
     folder = tmp_path / "balls"
     assert "/start/clip.mp4" in panglot("new", "megflow", str(folder), "--kind", "video").stdout
     with serving(folder) as server:
-        assert f"curl -X POST {server.url}/start/clip.mp4" in server.log
+        server.wait_log(f"curl -X POST {server.url}/start/clip.mp4")
         stream = start(server, "clip.mp4")
         assert ended(server, stream)["state"] == "finished"
         found = messages(server, stream)
