@@ -6,6 +6,8 @@ import contextlib
 import re
 from types import SimpleNamespace
 
+import psutil
+
 from support.raw import post
 from support.server import Server, serving, wait_until
 from support.wire import Wire
@@ -17,6 +19,12 @@ PORTS = re.compile(r"listening on http://\S+:(\d+) too")
 def doors(server: Server) -> list[SimpleNamespace]:
     """All ports of a server."""
     return [SimpleNamespace(port=port) for port in (server.port, *map(int, PORTS.findall(server.log)))]
+
+
+def accepted(server: Server) -> int:
+    """How many connections the front has taken from its listening sockets."""
+    sockets = psutil.Process(server.process.pid).net_connections("tcp")
+    return sum(socket.status == psutil.CONN_ESTABLISHED for socket in sockets)
 
 
 def test_bytes_are_counted_over_all_ports() -> None:
@@ -36,9 +44,11 @@ def test_bytes_are_counted_over_all_ports() -> None:
 def test_connections_are_counted_over_all_ports() -> None:
     with serving("megflow_servers", "--max-connections", "9", "--header-timeout", "60s") as server:
         server.client.close()
+        wait_until(lambda: accepted(server) == 0)
         with contextlib.ExitStack() as stack:
             for door in doors(server) * 3:
                 stack.enter_context(Wire(door))
+            wait_until(lambda: accepted(server) == 9)
             for door in doors(server):
                 client = stack.enter_context(Wire(door))
                 client.send(b"GET /openapi.json HTTP/1.1\r\nHost: localhost\r\n\r\n")
