@@ -246,6 +246,24 @@ def test_a_command_line_is_a_side_too(tmp_path: Path, picture: str) -> None:
     assert done.returncode == 1
 
 
+def test_answers_that_were_written_down_are_a_side_too(tmp_path: Path, picture: str) -> None:
+    """Lines of `panglot run --json` or `call --json`, by input; or bare answers, in the order of the inputs."""
+    other = tmp_path / "other.png"
+    shutil.copy(picture, other)
+    done = panglot("run", str(REFERENCE), picture, "--json")
+    answer = json.loads(done.stdout)["answer"]
+    (tmp_path / "named.jsonl").write_text(done.stdout)
+    (tmp_path / "bare.jsonl").write_text(json.dumps(answer) + "\n\n" + json.dumps({**answer, "score": 0.5}) + "\n")
+    done = panglot("check", str(REFERENCE), picture, "--against", str(tmp_path / "named.jsonl"))
+    assert done.returncode == 0, done.stdout + done.stderr
+    first, second = outcomes(panglot("check", str(REFERENCE), picture, str(other), "--against",
+                                     str(tmp_path / "bare.jsonl"), "--json"))  # fmt: skip
+    assert (first["first"], second["first"]) == ("", "final")
+    done = panglot("check", str(REFERENCE), str(other), "--against", str(tmp_path / "named.jsonl"))
+    assert "it has no answer to this input" in done.stdout
+    assert done.returncode == 1
+
+
 def test_a_command_line_runs_in_the_interpreter_that_was_named(tmp_path: Path, picture: str) -> None:
     """--against-python, else that of the package: by --python, or by its panglot.toml."""
     package = tmp_path / "package"
@@ -295,6 +313,7 @@ def test_another_name_or_shape_is_a_difference(tmp_path: Path) -> None:
         (("--against", "x"), "no package to check"),
         ((str(REFERENCE), "--against", str(REFERENCE)), "no inputs"),
         ((str(REFERENCE), "{}", "--against", "http://127.0.0.1:9"), "does not answer: Connection refused"),
+        ((str(REFERENCE), "{}", "--against", "none.jsonl"), "none.jsonl cannot be read: No such file"),
         ((str(REFERENCE), "{}", "--against", "http://:x"), "is no address of a server"),
         ((str(REFERENCE), "{}", "--against", str(PACKAGES / "broken" / "syntax")), "model.py:"),
         ((str(REFERENCE), "{}", "--against", str(REFERENCE), "--atol", "-1"), "-1"),

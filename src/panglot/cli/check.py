@@ -20,13 +20,16 @@ if TYPE_CHECKING:
     from panglot.tools.check.compare import Tolerance
     from panglot.tools.check.sides import Where
     from panglot.tools.check.stagewise import Compared
+    from panglot.tools.inputs import Input
 
 OWN = ("host", "port", "inline", "reload", "dev")
 
 
 @click.command(cls=OnPackage)
 @click.argument("words", nargs=-1, metavar="A.npy B.npy | PATH INPUT...")
-@click.option("--against", metavar="OTHER", help="a package, a URL, or a command line with {input} in it")
+@click.option(
+    "--against", metavar="OTHER", help="a package, a URL, a command line with {input} in it, or a .jsonl of answers"
+)
 @click.option("--atol", type=click.FloatRange(0), default=1e-6, metavar="NUMBER", help="absolute tolerance [1e-6]")
 @click.option("--rtol", type=click.FloatRange(0), default=1e-5, metavar="NUMBER", help="relative tolerance [1e-5]")
 @click.option("--any-dtype", is_flag=True, help="float32 against float64 is no difference")
@@ -91,7 +94,7 @@ def _sides(
     if isinstance(left, tuple) and not right_given["python"]:
         # Of panglot.toml, or of a variable: a command line runs in the package's interpreter too.
         right_given["python"] = left[1].python
-    pairs = ((words[0], left), (against, _where(against, right_given, arguments, own["field"])))
+    pairs = ((words[0], left), (against, _other(against, inputs, right_given, arguments, own["field"])))
     warn(unknown(os.environ, all_settings(), {}))
     log.configure("human", "critical")
     outcomes: list[Compared] = []
@@ -108,6 +111,14 @@ def _sides(
     else:
         report.show_summary(console, outcomes)
     return 1 if any(outcome.first or outcome.problem for outcome in outcomes) else 0
+
+
+def _other(word: str, inputs: list[Input], given: dict[str, Any], arguments: tuple[str, ...], field: str) -> Where:
+    from panglot.tools.check.recorded import LINES, PastAnswers
+
+    if word.endswith(LINES):
+        return PastAnswers(word, [entry.name for entry in inputs])
+    return _where(word, given, arguments, field)
 
 
 def _where(word: str, given: dict[str, Any], arguments: tuple[str, ...], field: str) -> Where:

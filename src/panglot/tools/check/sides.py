@@ -1,4 +1,4 @@
-"""The two sides of a comparison: a package run here, a server, or a command. Each answers an input."""
+"""The two sides of a comparison: a package run here, a server, a command, or a file. Each answers an input."""
 
 from __future__ import annotations
 
@@ -130,8 +130,8 @@ def _saved() -> dict[Path, int]:
     return {file: file.stat().st_mtime_ns for file in Path.cwd().glob("*.npy")}
 
 
-Where = AskedServer | Command | tuple[Package, Settings]
-"""A server, a command line, or a package with its settings."""
+Where = AskedServer | Side | tuple[Package, Settings]
+"""A server, a side that is ready as it is (a command line, answers of a file), or a package with its settings."""
 
 
 @asynccontextmanager
@@ -139,8 +139,8 @@ async def opened(name: str, where: Where, field: str) -> AsyncIterator[Side]:
     """A side, ready to answer. Raises StartError when the package does not load or the server is not there."""
     if isinstance(where, AskedServer):
         yield Remote(where)
-    elif isinstance(where, Command):
-        yield where
-    else:
+    elif isinstance(where, tuple):
         async with offline(*where) as running:
             yield Local(name, running, field)
+    else:
+        yield where
