@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 SECONDS := 60
 PIP := $(BIN)/python -m pip --disable-pip-version-check -q
 
-.PHONY: serve test check coverage conformance soak fuzz bench-overhead bench-sleeping bench-graph wheel pictures clean help
+.PHONY: serve test check coverage conformance soak fuzz bench-overhead bench-sleeping bench-graph wheel docs pictures clean help
 
 help:
 	@echo "make serve            serve examples/digits on http://127.0.0.1:8080"
@@ -19,6 +19,7 @@ help:
 	@echo "make bench-sleeping   how much of a script's own speed is left with large bodies"
 	@echo "make bench-graph      what MegFlow graphs cost, beside bare threads and the plain dialect"
 	@echo "make wheel            build the wheel"
+	@echo "make docs             the site of docs/, in build/site; a broken link or a missing page fails"
 	@echo "make pictures         take the pictures of the documents anew; needs Chromium"
 
 $(BIN)/python:
@@ -29,7 +30,7 @@ $(VENV)/.served: pyproject.toml examples/digits/requirements.txt | $(BIN)/python
 	@touch $@
 
 $(VENV)/.tested: pyproject.toml tests/requirements-frameworks.txt $(VENV)/.served
-	$(PIP) install -e ".[onnx,otel,test]"
+	$(PIP) install -e ".[onnx,otel,docs,test]"
 	$(PIP) install -r tests/requirements-frameworks.txt
 	$(PIP) install --no-deps torchvision==0.28.0 tf-keras==2.21.*
 	$(PIP) install --no-deps axe-playwright-python==0.1.8
@@ -79,6 +80,13 @@ bench-graph: $(VENV)/.tested
 wheel: $(BIN)/python
 	@rm -rf build
 	$(PIP) wheel --no-deps --wheel-dir dist .
+
+$(VENV)/.documented: pyproject.toml $(VENV)/.served
+	$(PIP) install -e ".[docs]"
+	@touch $@
+
+docs: $(VENV)/.documented
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build -q
 
 pictures: $(VENV)/.tested
 	$(BIN)/python docs/pictures/take.py

@@ -1,4 +1,4 @@
-"""docs/conformance.md: a row per feature, with its state when its tests last ran."""
+"""docs/reference/conformance.md: a row per feature, with its state when its tests last ran."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from conformance import table
 
-FILE = table.ROOT / "docs" / "conformance.md"
+FILE = table.ROOT / "docs" / "reference" / "conformance.md"
 PASSES, SKIPPED, NOT_RUN, FAILS, NO_TEST = STATES = "passes", "skipped", "not run", "fails", "no test"
 """From the best to the worst: a feature is as well as the worst of its tests."""
 
@@ -23,10 +23,10 @@ prove it.
 - **skipped**: a test of the row needs something that was not there. **not run**: `make conformance` has yet to run it.
 - **no test**: nothing proves it; the row says why.
 
-The rows are kept in [features.toml](../tests/conformance/features.toml), and a test names those it proves:
+The rows are kept in [features.toml](../../tests/conformance/features.toml), and a test names those it proves:
 `@pytest.mark.document("tiinfer.07")`. The documents are not part of this repository; `PANGLOT_SEED_DOCS` says where
-they lie, and tests that run their listings to the letter are skipped without them. [dialects.md](dialects.md) says what
-is deliberately different.
+they lie, and tests that run their listings to the letter are skipped without them.
+[The dialects](../dialects/index.md) say what is deliberately different.
 """
 COLUMNS = ("", "feature", "lines", "state", "tests")
 COUNTED = (PASSES, FAILS, NO_TEST, SKIPPED, NOT_RUN)
@@ -73,7 +73,7 @@ def _shown(page: str) -> Iterator[tuple[tuple[str, str], str]]:
 
 def _link(test: str) -> str:
     file, _, name = test.partition("::")
-    return f"[{name}](../{file})"
+    return f"[{name}](../../{file})"
 
 
 # Rendering

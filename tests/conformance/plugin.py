@@ -1,4 +1,4 @@
-"""`@pytest.mark.document("tiinfer.07")`: ids are checked, and how marked tests went is kept for docs/conformance.md."""
+"""`@pytest.mark.document("tiinfer.07")`: ids are checked, and how marked tests went is kept for the page."""
 
 from __future__ import annotations
 

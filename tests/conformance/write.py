@@ -1,4 +1,4 @@
-"""Write docs/conformance.md from the marks on tests and from how these went when they last ran."""
+"""Write docs/reference/conformance.md from the marks on tests and from how these went when they last ran."""
 
 from __future__ import annotations
 

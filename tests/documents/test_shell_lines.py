@@ -9,7 +9,7 @@ from panglot.tools.scaffold import create
 from support.server import ROOT
 from support.shell_lines import Ran, run_lines, typed
 
-DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs" / "reference").glob("*.md"))]
 KNOWN = {"README.md": 3, "tools.md": 7}
 """How many lines of each document are run below; a document that gets its first needs a place here."""
 
@@ -63,7 +63,7 @@ def test_the_tools(tmp_path: Path) -> None:
 
 
 def test_the_page_on_videos_begins_with_lines_to_paste(tmp_path: Path) -> None:
-    text = (ROOT / "docs" / "video.md").read_text()
+    text = (ROOT / "docs" / "reference" / "video.md").read_text()
     block = [line.partition("  #")[0].strip() for line in text.splitlines() if line.startswith("    ")][:5]
     done = ran([line.replace("DIR", "mine") for line in block], tmp_path, tmp_path)
     assert "data:" in done[4].said

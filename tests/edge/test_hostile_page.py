@@ -1,4 +1,4 @@
-"""docs/hostile-http.md says what the server does: its probes run again, with the limits on time shrunk."""
+"""docs/reference/hostile-http.md says what the server does: its probes run again, with the limits on time shrunk."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from support import hostile
 from support.server import ROOT
 
-PAGE = ROOT / "docs" / "hostile-http.md"
+PAGE = ROOT / "docs" / "reference" / "hostile-http.md"
 QUICK = ("--header-timeout", "1s", "--body-gap", "1s", "--body-rate-after", "1s")
 SECONDS = re.compile(r"\d+ s\b")
 

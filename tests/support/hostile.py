@@ -1,6 +1,6 @@
 """What Panglot answers to hostile framing, beside eight other servers: the probes, and the page that shows them.
 
-`PYTHONPATH=tests python -m support.hostile > docs/hostile-http.md` runs them all and writes the page anew.
+`PYTHONPATH=tests python -m support.hostile > docs/reference/hostile-http.md` runs them all and writes the page anew.
 """
 
 from __future__ import annotations

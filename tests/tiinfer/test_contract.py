@@ -1,6 +1,6 @@
 """The same packages and requests through the platform's own server and through Panglot.
 
-Status and body are the same, or the row names its difference, which docs/dialects.md lists.
+Status and body are the same, or the row names its difference, which docs/dialects/tiinfer.md lists.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Ask = Callable[[Served], Heard]
 
 @dataclass(frozen=True)
 class Row:
-    """One request. `differs` is the difference as docs/dialects.md names it; then both answers are spelt out."""
+    """One request. `differs` is its name in docs/dialects/tiinfer.md; then both answers are spelt out."""
 
     name: str
     ask: Ask

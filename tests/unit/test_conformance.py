@@ -1,4 +1,4 @@
-"""docs/conformance.md says what the marks on tests say, and no feature of the documents is forgotten."""
+"""docs/reference/conformance.md says what the marks on tests say, and no feature of the documents is forgotten."""
 
 from __future__ import annotations
 

@@ -18,12 +18,12 @@ INSTALLATION = README.partition("## Installation\n")[2].partition("\n## ")[0]
 
 def test_it_names_every_extra_and_no_other() -> None:
     named = re.findall(r"^\| `(\w+)` \|", INSTALLATION, re.MULTILINE)
-    assert set(named) == set(PROJECT["optional-dependencies"]) - {"test"}
+    assert set(named) == set(PROJECT["optional-dependencies"]) - {"docs", "test"}
 
 
 def test_it_names_the_wheel_of_this_version() -> None:
     assert f"pip install dist/{wheel.NAME}" in INSTALLATION
-    assert wheel.NAME in (ROOT / "docs" / "tools.md").read_text()
+    assert wheel.NAME in (ROOT / "docs" / "reference" / "tools.md").read_text()
     assert f"panglot-{__version__}" in wheel.NAME
 
 

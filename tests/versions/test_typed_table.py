@@ -1,4 +1,4 @@
-"""The table of docs/typed.md, sent row by row to a server, on the oldest CPython, on 3.11 and on the newest."""
+"""The table of docs/reference/typed.md, sent row by row to a server on the oldest CPython, 3.11 and the newest."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Row(NamedTuple):
 
 
 def page() -> str:
-    return (ROOT / "docs" / "typed.md").read_text(encoding="utf-8")
+    return (ROOT / "docs" / "reference" / "typed.md").read_text(encoding="utf-8")
 
 
 def rows() -> list[Row]:

@@ -19,7 +19,7 @@ class CallError(Exception):
     """A call that failed: refused or failed by the server, or without an answer.
 
     `status` is the HTTP status, 0 where there was no answer. `code` is the server's word for what is wrong, as
-    docs/http.md lists them, or one of ours: `no_connection`, `connection_lost`, `timeout`, `bad_answer`. By
+    docs/reference/http.md lists them, or one of ours: `no_connection`, `connection_lost`, `timeout`, `bad_answer`. By
     `request_id` the server's log can be searched.
     """
 

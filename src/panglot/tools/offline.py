@@ -40,7 +40,7 @@ class OfflineReply:
     error: str = ""
     traceback: str = ""
     code: str = ""
-    """The code of a fault; docs/http.md lists them."""
+    """The code of a fault; docs/reference/http.md lists them."""
 
     @property
     def failed(self) -> bool:

@@ -26,7 +26,7 @@ class Words(NamedTuple):
 
 
 ErrorWords = Callable[[Fault, str], Words]
-"""Makes the answer for a fault and a request id. docs/http.md lists the codes of faults."""
+"""Makes the answer for a fault and a request id. docs/reference/http.md lists the codes of faults."""
 
 
 @dataclass(frozen=True)

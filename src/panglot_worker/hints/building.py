@@ -29,7 +29,7 @@ from panglot_worker.hints.spelling import (
     written,
 )
 
-FIX = "use a hint that docs/typed.md lists, or leave it out to get the value as it is"
+FIX = "use a hint that docs/reference/typed.md lists, or leave it out to get the value as it is"
 SIMPLE = (*scalars.SCALARS, *spelled.SPELLED, (File, uploads.OF_FILE), (bytes, uploads.OF_BYTES))
 LISTS = (list, collections.abc.Sequence, collections.abc.MutableSequence, collections.abc.Iterable,
          collections.abc.Collection)  # fmt: skip

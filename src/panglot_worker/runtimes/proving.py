@@ -16,7 +16,8 @@ from panglot_worker.runtimes.rows import Feed, NotByRows, run_together
 
 ROWS = 5
 TOLERANCES = {"float16": 2e-3, "float32": 1e-5, "float64": 1e-9}
-"""How far an answer among others may be from that alone, in parts of the output's largest value. docs/models.md."""
+"""How far an answer among others may be from that alone, in parts of the output's largest value:
+docs/reference/model-files.md."""
 OF_BF16 = 2e-2
 GAIN = 1.25
 """How many times cheaper a row must be among many than alone, for requests to share runs."""

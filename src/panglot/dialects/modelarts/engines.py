@@ -84,7 +84,7 @@ def choose(base: str, model_type: str) -> tuple[Engine, str]:
 
 
 def model(engine: Engine, folder: Path, environ: Mapping[str, str]) -> Model:
-    """`model_name` and `model_path` for an engine, by the platform's own arguments or the rule of docs/dialects.md."""
+    """`model_name` and `model_path` for an engine, by the platform's arguments or docs/dialects/modelarts.md's rule."""
     given = arguments(environ.get(engine.variable, "")) if engine.variable else {}
     name = given.get("model_name", "serve")
     if "model_path" in given:

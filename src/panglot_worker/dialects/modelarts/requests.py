@@ -1,4 +1,4 @@
-"""What a script gets for a request (docs/dialects.md has the table).
+"""What a script gets for a request (docs/dialects/modelarts.md has the table).
 
 Parsed JSON if it is not empty, else form fields and files, else nothing usable; then the query string over the top.
 The platform's document sends JSON with `curl -d`, which calls it a form, and promises the script a dict: so a JSON
