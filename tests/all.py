@@ -6,6 +6,7 @@ and those that passed only alone are listed at the end. More than a few of them 
 
 from __future__ import annotations
 
+import compileall
 import json
 import os
 import subprocess
@@ -14,7 +15,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 PASSED, FAILED, NOTHING = 0, 1, 5
-AT_ONCE = max(2, min(4, os.cpu_count() or 2))
+AT_ONCE = min(4, 1 + (os.cpu_count() or 1))
+"""More than there are cores: a test often waits."""
 FAILURES = Path(".pytest_cache/v/cache/lastfailed")
 MOST_FICKLE = 3
 """So many tests may fail beside others and pass alone."""
@@ -29,11 +31,18 @@ def failures() -> set[str]:
     return set(json.loads(FAILURES.read_text())) if FAILURES.is_file() else set()
 
 
+def quiet_files() -> list[str]:
+    """The files that hold tests to be run alone: to read all others again would take longer than these tests."""
+    return sorted(str(path) for path in Path("tests").rglob("test_*.py") if "pytest.mark.quiet" in path.read_text())
+
+
 def main(arguments: Sequence[str]) -> int:
     FAILURES.unlink(missing_ok=True)
+    # Where the environment forbids to keep what is compiled, each of a thousand servers would compile the source anew.
+    compileall.compile_dir("src", quiet=2)
     codes = {
         pytest("-n", str(AT_ONCE), "--dist", "worksteal", "-m", "not quiet", *arguments),
-        pytest("-m", "quiet", *arguments),
+        pytest("-m", "quiet", *(arguments or quiet_files())),
     } - {PASSED, NOTHING}
     if codes != {FAILED}:
         return max(codes, default=PASSED)
