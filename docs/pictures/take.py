@@ -1,27 +1,18 @@
 """Take the pictures of the documents anew: `make pictures`, or this file with the names of some of them.
 
-Pages are photographed in Chromium. Commands are run with a terminal for their output; what they write becomes a picture
-by rich, which draws it, and by Chromium, which photographs that.
+Pages are photographed in Chromium. Commands are run with a terminal for their output; rich draws what they write.
 """
 
 from __future__ import annotations
 
-import contextlib
-import io
 import math
-import os
-import pty
-import re
 import shutil
-import struct
 import subprocess
 import sys
 import tempfile
-import termios
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from fcntl import ioctl
 from pathlib import Path
 from typing import Any
 
@@ -31,9 +22,6 @@ sys.path[:0] = [str(ROOT / "tests")]
 
 import numpy as np  # noqa: E402
 from PIL import Image  # noqa: E402
-from rich.console import Console  # noqa: E402
-from rich.terminal_theme import MONOKAI  # noqa: E402
-from rich.text import Text  # noqa: E402
 
 from support import goldens  # noqa: E402
 from support.browser import Browser, browsing  # noqa: E402
@@ -44,53 +32,9 @@ from support.videos import made  # noqa: E402
 
 EXAMPLES = ROOT / "examples"
 DIGITS = EXAMPLES / "digits"
-COLUMNS = 132
-WIDTH = 1100
-"""Of pictures of a terminal, in pixels; its lines are as long as COLUMNS."""
-FONT = re.compile(r"@font-face \{.*?\}", re.DOTALL)
 
 
 # Terminals
-
-
-def terminal(browser: Browser, name: str, command: str, folder: Path, unsaid: str = "") -> None:
-    """Photograph what a command says, under the line that a person types; `unsaid` is left out of that."""
-    said = output(f"{command} {unsaid}", folder)
-    svg = drawn(Text.assemble(("$ " + command + "\n", "bold green"), Text.from_ansi(said.rstrip())))
-    wide, high = (float(number) for number in re.findall(r'viewBox="0 0 ([\d.]+) ([\d.]+)"', svg)[0])
-    with tempfile.TemporaryDirectory() as place:
-        page = Path(place, "page.html")
-        page.write_text(f"<style>body{{margin:0}}svg{{display:block;width:{WIDTH}px}}</style>{svg}", encoding="utf-8")
-        browser.resize(WIDTH, math.ceil(high * WIDTH / wide))
-        browser.open(page.as_uri())
-        browser.screenshot(HERE / f"{name}.png")
-
-
-def output(command: str, folder: Path) -> str:
-    """What the command writes to a terminal, and below that what it says on stderr, which is none."""
-    ours, theirs = pty.openpty()
-    ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 50, COLUMNS, 0, 0))
-    path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
-    env = {**os.environ, "PATH": path, "TERM": "xterm-256color", "COLUMNS": str(COLUMNS)}
-    process = subprocess.Popen(
-        command, shell=True, cwd=folder, stdin=subprocess.DEVNULL, stdout=theirs, stderr=subprocess.PIPE, env=env
-    )
-    os.close(theirs)
-    found = b""
-    # A terminal whose programs have all gone says so by an error.
-    with contextlib.suppress(OSError):
-        while piece := os.read(ours, 65536):
-            found += piece
-    os.close(ours)
-    _, more = process.communicate()
-    return (found + more).decode().replace("\r\n", "\n")
-
-
-def drawn(text: Text) -> str:
-    console = Console(record=True, width=COLUMNS, file=io.StringIO(), force_terminal=True)
-    console.print(text)
-    # The font would come from the internet.
-    return FONT.sub("", console.export_svg(title="", theme=MONOKAI))
 
 
 def take_bench(browser: Browser) -> None:
@@ -181,17 +125,6 @@ def take_api(browser: Browser) -> None:
         browser.screenshot(HERE / "api.png")
 
 
-def take_top(browser: Browser) -> None:
-    pictures = [(path.name, path.read_bytes()) for path in sorted(DIGITS.glob("*.png"))]
-    with serving(DIGITS, "--workers", "2") as server:
-        for one in pictures * 4:
-            server.predict(files={"image": one})
-            time.sleep(0.25)
-        server.predict(files={"image": ("README.md", b"# No picture", "text/markdown")})
-        time.sleep(1.5)
-        terminal(browser, "top", f"panglot top {server.url}", ROOT, "--once")
-
-
 RATE = 25
 
 
@@ -253,7 +186,6 @@ PICTURES: dict[str, Callable[[Browser], None]] = {
     "status": take_status,
     "login": take_login,
     "api": take_api,
-    "top": take_top,
     "terminals": take_terminals,
     "bench": take_bench,
     "video": take_video,

@@ -52,7 +52,7 @@ def test_without_inputs_the_example_of_the_server_is_sent(server: Server) -> Non
     ("words", "message"),
     [
         (("http://127.0.0.1:9", "1", "--wait", "0.1"), "Connection refused (fix: is the server running?)"),
-        (("127.0.0.1:9", "1"), "is no address of a server: it is such as http://127.0.0.1:8080"),
+        (("127.0.0.1:9", "1"), "is no address of a server (fix: such as http://127.0.0.1:8080, or unix:"),
     ],
 )  # fmt: skip
 def test_wrong_uses(words: tuple[str, ...], message: str) -> None:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from support.namespace import unshared
-from support.server import PACKAGES, ROOT
+from support.server import PACKAGES, ROOT, Server, serving, wait_until
 from support.terminal import coloured, in_terminal
 
 HERE = ROOT / "docs" / "pictures" / "terminal"
@@ -23,6 +23,7 @@ FONT = re.compile(r"@font-face \{.*?\}", re.DOTALL)
 DOT = re.compile(r"\x1b\[[\d;]*m")
 NUMBER = re.compile(r"(\x1b\[[\d;]*m)|\d+(?:\.\d+)*")
 """A sequence that colours, which stays, or a number, which is another every time."""
+BARS = re.compile("[▁-█]+")
 
 
 @dataclass(frozen=True)
@@ -33,6 +34,8 @@ class Scene:
     until: str = ""
     names_only: bool = False
     """Whether what it says depends on the machine, so that only the names of lines are compared."""
+    asks: bool = False
+    """Whether it asks a server, which has answered some requests."""
 
 
 SCENES = {
@@ -42,6 +45,7 @@ SCENES = {
     "bench": Scene("panglot bench digits 'digits/*.png' --concurrency 1,4 --duration 1 --warmup 0.5"),
     "check": Scene("panglot check reference photo.png --against served-copy"),
     "doctor": Scene("panglot doctor digits", names_only=True),
+    "top": Scene("panglot top http://127.0.0.1:8080 --once", asks=True),
 }
 
 
@@ -67,11 +71,33 @@ def seen(name: str, columns: int, folder: Path) -> str:
     """What stands on the terminal in the end, colours and all; on a machine whose ports are all free."""
     scene = SCENES[name]
     words = [*unshared("ip link set lo up"), "bash", "-c", f"exec {scene.line}"]
-    raw = in_terminal(words, columns, cwd=folder, until=scene.until).raw
+    raw = asked(scene, columns) if scene.asks else in_terminal(words, columns, cwd=folder, until=scene.until).raw
     for here, there in ((str(folder), "/home/me"), (str(Path(sys.executable).parent), "/opt/panglot/bin"),
                         (platform.release(), "6.12")):  # fmt: skip
         raw = raw.replace(here, there)
     return coloured(raw).rstrip() + "\n"
+
+
+def asked(scene: Scene, columns: int) -> str:
+    """What a command says of a server that a worker died in, and that has been quiet for a second since."""
+    with serving("documented_json", "--workers", "2") as server:
+        for number, text in enumerate(("a fox", "a dog", "fail", "")):
+            value = {"text": text, "labels": ["fox"] if text else None, "options": None}
+            server.predict(value, headers={"x-request-id": f"request-{number}"})
+        server.workers()[0].kill()
+        wait_until(lambda: is_quiet(server), 30)
+        line = scene.line.replace("http://127.0.0.1:8080", server.url)
+        return in_terminal(["bash", "-c", f"exec {line}"], columns).raw.replace(server.url, "http://127.0.0.1:8080")
+
+
+def is_quiet(server: Server) -> bool:
+    told = server.client.get("/status.json").json()
+    return (
+        bool(told["deaths"])
+        and told["state"] == "ready"
+        and told["answered"] == 4
+        and not any(told["history"][-1][1:10])
+    )
 
 
 def take(name: str, folder: Path) -> None:
@@ -104,5 +130,5 @@ def alike(name: str, shown: str) -> list[str]:
             continue
         if "warning:" not in DOT.sub("", line):  # how busy the machine was
             masked = NUMBER.sub(lambda found: found[1] or "0", line)
-            lines.append(re.sub(r" +", " ", masked).rstrip())
+            lines.append(re.sub(r" +", " ", BARS.sub("▁", masked)).rstrip())
     return lines

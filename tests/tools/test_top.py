@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
+from panglot.tools import top
 from panglot.tools.top import duration, line
 from support.server import Server, panglot, serving, wait_until
+from support.terminal import in_terminal
 
 
 @pytest.fixture(scope="module")
@@ -41,6 +45,46 @@ def test_shows_the_figures_once(server: Server) -> None:
 def test_shows_them_as_json(server: Server) -> None:
     done = panglot("top", server.url, "--json", env={"PANGLOT_TOKEN": "secret"})
     assert json.loads(done.stdout)["answered"] == 2
+
+
+def test_fits_the_terminal_while_it_follows(server: Server) -> None:
+    """The last lines give way, and no line is broken."""
+    shown = in_terminal(
+        ["panglot", "top", server.url], 80, rows=24, until="requests/s", env={"PANGLOT_TOKEN": "secret"}
+    ).screen.rstrip()
+    assert len(shown.splitlines()) <= 24
+    assert max(map(len, shown.splitlines())) <= 80
+    for words in ("● ready", "5xx/s", "500 Internal Server Error", "bad-one"):
+        assert words in shown
+
+
+SMI = """#!/bin/sh
+for process in $(pgrep -P $PPID python); do echo "$process, 1234"; done
+"""
+
+
+def test_the_memory_of_gpus(tmp_path: Path) -> None:
+    """As nvidia-smi tells it, here by a program of its name: there is no GPU where tests run."""
+    (tmp_path / "nvidia-smi").write_text(SMI)
+    (tmp_path / "nvidia-smi").chmod(0o755)
+    with serving("documented_json", env={"PATH": f"{tmp_path}:{os.environ['PATH']}"}) as server:
+        shown = panglot("top", server.url, "--once").stdout
+        told = json.loads(panglot("top", server.url, "--json").stdout)
+    assert "GPU" in shown
+    assert "1.29 GB" in shown
+    assert [worker["gpu"] for worker in told["workers"]] == [1234 << 20]
+
+
+def test_what_matters_least_gives_way() -> None:
+    """A worker's age and number go before what it does, and what follows a name is cut."""
+    worker = {
+        "model": "digits", "pool": "preprocess", "index": 3, "state": "ready", "pid": 4_123_456, "served": 123_456_789,
+        "in_flight": 12, "cpu": 0.98, "memory": 12e9, "gpu": 80e9, "seconds": 90_000,
+    }  # fmt: skip
+    told = {"about": {"models": [{"name": "digits"}, {"name": "other"}]}, "workers": [worker]}
+    assert [column.header for column in top._workers(told, 80).columns] == [
+        "worker", "state", "pid", "served", "CPU", "memory", "GPU",
+    ]  # fmt: skip
 
 
 def test_says_what_is_wrong(server: Server) -> None:

@@ -89,14 +89,15 @@ def _loads(concurrency: str, rate: str) -> list[Load]:
 
 @contextlib.contextmanager
 def _opened(target: str, given: dict[str, Any], arguments: tuple[str, ...], field: str, options: Options) -> Any:
-    from panglot.tools.asked_server import AskedServer, is_url
+    from panglot.asking.addresses import is_address
+    from panglot.tools.asked_server import AskedServer
     from panglot.tools.bench.target import running, served
     from panglot.tools.doctor import selftest
     from panglot.web.access import establish
 
-    if is_url(target):
+    if is_address(target):
         with running(AskedServer(target, str(given.get("dialect") or ""), field)) as aim:
-            yield aim, {"model_name": aim.client.host, **aim.about.api.get("autolog", {})}
+            yield aim, {"model_name": aim.client.address.host, **aim.about.api.get("autolog", {})}
         return
     package, resolved = resolve_package(target, given, arguments)
     warn(resolved.warnings)

@@ -122,10 +122,11 @@ def _other(word: str, inputs: list[Input], given: dict[str, Any], arguments: tup
 
 
 def _where(word: str, given: dict[str, Any], arguments: tuple[str, ...], field: str) -> Where:
-    from panglot.tools.asked_server import AskedServer, is_url
+    from panglot.asking.addresses import is_address
+    from panglot.tools.asked_server import AskedServer
     from panglot.tools.check.sides import INPUT, Command
 
-    if is_url(word):
+    if is_address(word):
         return AskedServer(word, str(given.get("dialect") or ""), field)
     if INPUT in word:
         return Command(word, str(given.get("python") or ""))

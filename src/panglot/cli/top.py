@@ -32,7 +32,8 @@ def top(url: str, once: bool, as_json: bool) -> None:
     if as_json:
         click.echo(figures.text(server))
     elif once or not sys.stdout.isatty():
-        terminal.console().print(figures.screen(figures.read(server), url))
+        console = terminal.console()
+        console.print(figures.screen(figures.read(server), url, console.width))
     else:
         _follow(server, url)
 
@@ -43,12 +44,13 @@ def _follow(server: AskedServer, url: str) -> None:
 
     from panglot.tools import top as figures
 
-    shown = figures.screen(figures.read(server), url)
-    with Live(shown, screen=True, auto_refresh=False) as view:
+    console = terminal.console()
+    shown = figures.screen(figures.read(server), url, *console.size)
+    with Live(shown, console=console, screen=True, auto_refresh=False) as view:
         while True:
             time.sleep(EVERY)
             try:
-                shown = figures.screen(figures.read(server), url)
+                shown = figures.screen(figures.read(server), url, *console.size)
             except StartError as error:
                 shown = figures.lost(str(error), url)
             view.update(shown, refresh=True)

@@ -6,18 +6,17 @@ import json
 import os
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 import httpx
 
 from panglot import asking
+from panglot.asking.addresses import server_address
 from panglot.asking.base import About, Ask, Content, Given
 from panglot.client.answers import ACCEPT
 from panglot.client.attempts import Outgoing
 from panglot.client.errors import CallError
 from panglot.errors import StartError
 
-UNIX = "unix:"
 NOTHING = object()
 """Stands for an input that was not given."""
 
@@ -27,12 +26,11 @@ class Address:
 
     def __init__(self, url: str, token: str | None) -> None:
         self.url = url
-        self.socket = url.removeprefix(UNIX) if url.startswith(UNIX) else ""
-        parts = urlsplit("http://localhost" if self.socket else url)
-        if parts.scheme not in ("http", "https") or not parts.hostname:
-            raise ValueError(f"{url!r} is no address of a server: it is such as http://127.0.0.1:8080")
-        self.base = f"{parts.scheme}://{parts.netloc}"
-        self.wanted = parts.path + (f"?{parts.query}" if parts.query else "")
+        try:
+            address = server_address(url)
+        except StartError as error:
+            raise ValueError(str(error)) from None
+        self.socket, self.base, self.wanted = address.socket, address.base, address.wanted
         token = os.environ.get("PANGLOT_TOKEN", "") if token is None else token
         self.headers = {"Authorization": f"Bearer {token}"} if token else {}
 

@@ -6,11 +6,12 @@ import contextlib
 import http.client
 import json
 import os
+import socket
 import ssl
 import time
 from typing import Any
-from urllib.parse import urlsplit
 
+from panglot.asking.addresses import ServerAddress, server_address
 from panglot.asking.base import About, Ask
 from panglot.errors import StartError
 from panglot.tools.offline import OfflineReply
@@ -18,34 +19,15 @@ from panglot.tools.offline import OfflineReply
 PATIENCE = 120.0
 
 
-def is_url(word: str) -> bool:
-    return word.startswith(("http://", "https://"))
-
-
 class AskedServer:
     """One server. The token is the caller's PANGLOT_TOKEN. Raises StartError when the server cannot be reached."""
 
     def __init__(self, url: str, dialect: str = "", field: str = "") -> None:
-        address = urlsplit(url)
-        try:
-            port = address.port
-        except ValueError:
-            port = -1
-        if not address.hostname or port == -1:
-            raise StartError(f"{url} is no address of a server", fix="such as http://127.0.0.1:8080")
         self.url = url
-        self.secure = address.scheme == "https"
-        self.host = address.hostname
-        self.port = port or (443 if self.secure else 80)
-        self.wanted = address.path + (f"?{address.query}" if address.query else "")
+        self.address = server_address(url)
         self.dialect = dialect
         self.field = field
         self.token = os.environ.get("PANGLOT_TOKEN", "")
-
-    @property
-    def base(self) -> str:
-        host = f"[{self.host}]" if ":" in self.host else self.host
-        return f"{'https' if self.secure else 'http'}://{host}:{self.port}"
 
     def headers(self) -> dict[str, str]:
         return {"Authorization": f"Bearer {self.token}"} if self.token else {}
@@ -58,8 +40,9 @@ class AskedServer:
             with contextlib.suppress(ValueError, AttributeError):
                 known = json.loads(body).get("x-panglot") or {}
         if status == 401:
-            raise StartError(f"{self.base} wants a token", fix="set PANGLOT_TOKEN")
-        path = self.wanted if self.wanted not in ("", "/") else str(known.get("path") or "/")
+            raise StartError(f"{self.address} wants a token", fix="set PANGLOT_TOKEN")
+        wanted = self.address.wanted
+        path = wanted if wanted not in ("", "/") else str(known.get("path") or "/")
         dialect = self.dialect or str(known.get("dialect", ""))
         return About(dialect, path, {}, known.get("api") or {}, self.field)
 
@@ -79,17 +62,24 @@ class AskedServer:
         return status, body.decode(errors="replace")
 
     def _send(self, method: str, path: str, headers: dict[str, str], body: bytes) -> tuple[int, str, bytes]:
-        connection: http.client.HTTPConnection
-        if self.secure:
-            context = ssl.create_default_context()
-            connection = http.client.HTTPSConnection(self.host, self.port, timeout=PATIENCE, context=context)
-        else:
-            connection = http.client.HTTPConnection(self.host, self.port, timeout=PATIENCE)
         try:
-            with contextlib.closing(connection):
+            with contextlib.closing(_connection(self.address)) as connection:
                 connection.request(method, path, body or None, {**headers, **self.headers()})
                 response = connection.getresponse()
                 return response.status, response.getheader("Content-Type") or "", response.read()
         except (OSError, http.client.HTTPException) as error:
             why = getattr(error, "strerror", "") or str(error) or type(error).__name__
-            raise StartError(f"{self.base} does not answer: {why}", fix="is the server running?") from None
+            raise StartError(f"{self.address} does not answer: {why}", fix="is the server running?") from None
+
+
+def _connection(address: ServerAddress) -> http.client.HTTPConnection:
+    """A connection to the server, which is made when something is sent; on a Unix socket, at once. Raises OSError."""
+    if address.secure:
+        context = ssl.create_default_context()
+        return http.client.HTTPSConnection(address.host, address.port, timeout=PATIENCE, context=context)
+    connection = http.client.HTTPConnection(address.host, address.port or None, timeout=PATIENCE)
+    if address.socket:
+        connection.sock = socket.socket(socket.AF_UNIX)
+        connection.sock.settimeout(PATIENCE)
+        connection.sock.connect(address.socket)
+    return connection

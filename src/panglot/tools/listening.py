@@ -1,4 +1,4 @@
-"""Who listens on a port of this machine."""
+"""Who listens on a port or a Unix socket of this machine."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from pathlib import Path
 
 PROC = Path("/proc")
 LISTENS = "0A"
+ACCEPTS = 0x10000
+"""The flag of a Unix socket that listens."""
 
 
 def listener(port: int, proc: Path = PROC) -> int | None:
@@ -19,6 +21,22 @@ def listener(port: int, proc: Path = PROC) -> int | None:
                 words = line.split()
                 if words[3] == LISTENS and int(words[1].rpartition(":")[2], 16) == port:
                     inodes.add(f"socket:[{words[9]}]")
+    return _holder(inodes, proc)
+
+
+def socket_listener(path: str, proc: Path = PROC) -> int | None:
+    """The process that listens on the Unix socket at a path, as far as this user may know."""
+    inodes = set()
+    with contextlib.suppress(OSError):
+        for line in (proc / "net/unix").read_text().splitlines()[1:]:
+            words = line.split(maxsplit=7)
+            if len(words) == 8 and words[7] == os.path.abspath(path) and int(words[3], 16) & ACCEPTS:
+                inodes.add(f"socket:[{words[6]}]")
+    return _holder(inodes, proc)
+
+
+def _holder(inodes: set[str], proc: Path) -> int | None:
+    """The first process that has one of these sockets open."""
     for entry in sorted((entry for entry in proc.iterdir() if entry.name.isdigit()), key=lambda entry: int(entry.name)):
         with contextlib.suppress(OSError):
             if any(os.readlink(descriptor) in inodes for descriptor in (entry / "fd").iterdir()):

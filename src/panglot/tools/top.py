@@ -7,33 +7,35 @@ import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from panglot.asking.addresses import is_address
 from panglot.errors import StartError
+from panglot.tables import Column, fitting
 from panglot.text import visible
-from panglot.tools.asked_server import AskedServer, is_url
+from panglot.tools.asked_server import AskedServer
 
 if TYPE_CHECKING:
     from rich.console import Group, RenderableType
     from rich.table import Table
 
 BARS = "▁▂▃▄▅▆▇█"
-HISTORY, REQUESTS, ERRORS = 60, 12, 8
-"""Seconds that are drawn, and rows that are shown."""
+HISTORY, REQUESTS, ERRORS, NAMES, ID = 60, 12, 8, 3, 24
+"""Seconds that are drawn, rows and names of models that are shown, letters of a request's id."""
 COLOURS = {"ready": "green", "loading": "yellow", "draining": "yellow", "back-off": "red"}
 GOOD, REFUSED, FAILED, P50, P95, P99, WAITING, RUNNING, BATCH, CPU, MEMORY = range(1, 12)
 
 
 def reached(url: str) -> AskedServer:
     """The server at an address. Raises StartError for what is none."""
-    return AskedServer(url if is_url(url) else f"http://{url}")
+    return AskedServer(url if is_address(url) else f"http://{url}")
 
 
 def text(server: AskedServer) -> str:
     """What the server tells. Raises StartError when it does not, or is none of ours."""
     status, body = server.get("/status.json")
     if status == 401:
-        raise StartError(f"{server.base} wants a token", fix="set PANGLOT_TOKEN")
+        raise StartError(f"{server.address} wants a token", fix="set PANGLOT_TOKEN")
     if status != 200:
-        raise StartError(f"{server.base} has no figures to show (status {status})", fix="is it a server of Panglot?")
+        raise StartError(f"{server.address} has no figures to show (status {status})", fix="is it a server of Panglot?")
     return body
 
 
@@ -41,21 +43,35 @@ def read(server: AskedServer) -> dict[str, Any]:
     try:
         told: dict[str, Any] = json.loads(text(server))
     except ValueError:
-        raise StartError(f"{server.base} has no figures to show", fix="is it a server of Panglot?") from None
+        raise StartError(f"{server.address} has no figures to show", fix="is it a server of Panglot?") from None
     return told
 
 
 # Drawing
 
 
-def screen(told: dict[str, Any], url: str) -> Group:
-    """All figures, from the most to the least important."""
+def screen(told: dict[str, Any], url: str, width: int, height: int = 0) -> Group:
+    """All figures, from the most to the least important; where there are so many lines, as much as they hold."""
     from rich.console import Group
 
-    parts: list[RenderableType] = [_head(told, url), _rates(told), "", _workers(told)]
-    if told["errors"]:
-        parts += ["", _errors(told["errors"])]
-    return Group(*parts, "", _requests(told["recent"]))
+    parts: list[RenderableType] = [_head(told, url), "", _rates(told), "", _workers(told, width)]
+    used = 6 + _rows_of(parts)
+    batches = _batches(told["batches"])
+    if batches:
+        parts.append(batches)
+        used += 1
+    left = height - used if height else 0
+    errors = _errors(told["errors"], rows=min(ERRORS, max(1, (left - 3) // 2)) if height else ERRORS)
+    if errors.row_count:
+        parts += ["", errors]
+        left -= errors.row_count + 2
+    if not height or left > 2:
+        parts += ["", _requests(told["recent"], width, rows=min(REQUESTS, left - 2) if height else REQUESTS)]
+    return Group(*parts)
+
+
+def _rows_of(parts: Sequence[Any]) -> int:
+    return sum(getattr(part, "row_count", 0) for part in parts)
 
 
 def lost(words: str, url: str) -> Group:
@@ -70,10 +86,12 @@ def lost(words: str, url: str) -> Group:
 def _head(told: dict[str, Any], url: str) -> RenderableType:
     from rich.text import Text
 
-    names = ", ".join(visible(model["name"]) for model in told["about"]["models"])
-    state = told["state"]
-    facts = f"  up {duration(told['uptime'])}   {told['answered']:,} answered   {told['failed']:,} failed"
-    return Text.assemble((names, "bold"), f"  {url}  ", (f"● {state}", COLOURS.get(state, "")), (facts, "dim"), "\n")
+    known = [visible(model["name"]) for model in told["about"]["models"]]
+    names = ", ".join(known[:NAMES]) + (f" and {len(known) - NAMES} more" if len(known) > NAMES else "")
+    state, restarts = told["state"], sum(told["restarts"].values())
+    facts = f"up {duration(told['uptime'])}   {told['answered']:,} answered   {told['failed']:,} failed"
+    facts += f"   {restarts:,} restart{'s' * (restarts > 1)}" if restarts else ""
+    return Text.assemble((names, "bold"), f"  {url}  ", (f"● {state}", COLOURS.get(state, "")), "\n", (facts, "dim"))
 
 
 def _rates(told: dict[str, Any]) -> Table:
@@ -82,7 +100,8 @@ def _rates(told: dict[str, Any]) -> Table:
     now = history[-1] if history else [0.0] * 12
     rows = (
         ("requests/s", f"{now[GOOD] + now[REFUSED] + now[FAILED]:,.1f}", [sum(row[GOOD:P50]) for row in history]),
-        ("failed/s", f"{now[FAILED]:,.1f}", [row[FAILED] for row in history]),
+        ("4xx/s", f"{now[REFUSED]:,.1f}", [row[REFUSED] for row in history]),
+        ("5xx/s", f"{now[FAILED]:,.1f}", [row[FAILED] for row in history]),
         ("p50", _milliseconds(now[P50]), [row[P50] for row in history]),
         ("p95", _milliseconds(now[P95]), [row[P95] for row in history]),
         ("p99", _milliseconds(now[P99]), [row[P99] for row in history]),
@@ -93,52 +112,86 @@ def _rates(told: dict[str, Any]) -> Table:
     )
     table = _table(("", ""), ("now", "right"), ("last minute", ""))
     for name, figure, values in rows:
-        table.add_row(name, figure, line(values), style="red" if name == "failed/s" and now[FAILED] else "")
+        table.add_row(name, figure, line(values), style="red" if name == "5xx/s" and now[FAILED] else "")
     return table
 
 
-def _workers(told: dict[str, Any]) -> Table:
-    """A row for each worker."""
-    heads = [("worker", ""), ("state", ""), ("pid", "right"), ("served", "right"), ("in flight", "right")]
-    table = _table(*heads, ("CPU", "right"), ("memory", "right"), ("since", "right"))
+WORKER = (
+    Column("worker"), Column("state"), Column("pid", 1, right=True), Column("served", right=True),
+    Column("in flight", 2, right=True), Column("CPU", right=True), Column("memory", right=True),
+    Column("GPU", right=True), Column("since", 3, right=True),
+)  # fmt: skip
+
+
+def _workers(told: dict[str, Any], width: int) -> Table:
+    """A row for each worker; a column for the GPU's memory, where some hold any."""
     several = len(told["about"]["models"]) > 1
+    rows = []
     for worker in told["workers"]:
         name = " ".join(str(part) for part in (worker["model"] if several else "", worker["pool"], worker["index"]))
         cells = (worker["state"], worker["pid"], f"{worker['served']:,}", worker["in_flight"])
-        costs = (f"{worker['cpu'] * 100:.0f} %", size(worker["memory"]), duration(worker["seconds"]))
-        table.add_row(visible(name.strip()), *map(str, (*cells, *costs)))
-    return table
+        gpu = size(worker["gpu"]) if "gpu" in worker else "–"
+        costs = (f"{worker['cpu'] * 100:.0f} %", size(worker["memory"]), gpu, duration(worker["seconds"]))
+        rows.append([visible(name.strip()), *map(str, (*cells, *costs))])
+    kept = [
+        at for at, column in enumerate(WORKER) if column.heading != "GPU" or any("gpu" in w for w in told["workers"])
+    ]
+    return _fitted([WORKER[at] for at in kept], [[row[at] for at in kept] for row in rows], width)
 
 
-def _errors(groups: Sequence[dict[str, Any]]) -> Table:
-    """What went wrong, grouped."""
+def _batches(sizes: Sequence[tuple[int, int]]) -> str:
+    """How many batches there were of which size; nothing where all had one item."""
+    if not any(most > 1 for most, _ in sizes):
+        return ""
+    return "batches of up to " + "   ".join(f"{most}: {count:,}" for most, count in sizes)
+
+
+def _errors(groups: Sequence[dict[str, Any]], rows: int) -> Table:
+    """What went wrong, grouped, workers that died among it."""
     table = _table(("what went wrong", ""), ("count", "right"), ("last", ""))
-    for group in groups[:ERRORS]:
+    for group in groups[:rows]:
         table.add_row(visible(group["what"]), f"{group['count']:,}", clock(group["last"]))
     return table
 
 
-def _requests(recent: Sequence[dict[str, Any]]) -> Table:
+REQUEST = (
+    Column("request"), Column("time", 1), Column("route", 2), Column("status", right=True),
+    Column("total", right=True), Column("stages", 3, least=50),
+)  # fmt: skip
+
+
+def _requests(recent: Sequence[dict[str, Any]], width: int, rows: int) -> Table:
     """The last requests, the latest first."""
-    table = _table(
-        ("request", ""), ("time", ""), ("route", ""), ("status", "right"), ("total", "right"), ("stages", "")
-    )
-    for entry in reversed(recent[-REQUESTS:]):
+    latest = recent[-rows:][::-1]
+    cells = []
+    for entry in latest:
         stages = "  ".join(f"{name} {ms:.2f}" for name, ms in entry["stages"].items())
-        style = "red" if entry["status"] >= 500 else "yellow" if entry["status"] >= 400 else ""
-        cells = (clock(entry["when"]), entry["route"], str(entry["status"]), f"{entry['total']:,.2f} ms", stages)
-        table.add_row(visible(entry["id"]), *cells, style=style)
-    for column in table.columns[:-1]:
-        column.min_width = max(len(str(text)) for text in (column.header, *column.cells))
+        name = visible(entry["id"])
+        shown = name if len(name) <= ID else f"{name[: ID - 1]}…"
+        figures = (str(entry["status"]), f"{entry['total']:,.2f} ms", stages)
+        cells.append([shown, clock(entry["when"]), entry["route"], *figures])
+    styles = ["red" if entry["status"] >= 500 else "yellow" if entry["status"] >= 400 else "" for entry in latest]
+    return _fitted(REQUEST, cells, width, styles)
+
+
+def _fitted(columns: Sequence[Column], rows: Sequence[Sequence[str]], width: int, styles: Sequence[str] = ()) -> Table:
+    """A table with the columns that have room; text in the last of them is cut where it has not."""
+    natural = [max([len(column.heading), *(len(row[at]) for row in rows)]) for at, column in enumerate(columns)]
+    kept = fitting(columns, natural, width)
+    table = _table(*((columns[at].heading, "right" if columns[at].right else "") for at in kept))
+    for number, row in enumerate(rows):
+        table.add_row(*(row[at] for at in kept), style=styles[number] if styles else "")
+    for at, column in zip(kept, table.columns, strict=True):
+        column.min_width = min(natural[at], columns[at].least or natural[at])
     return table
 
 
 def _table(*heads: tuple[str, Any]) -> Table:
     from rich.table import Table
 
-    table = Table(box=None, header_style="dim", padding=(0, 2, 0, 0), title_justify="left")
+    table = Table(box=None, header_style="dim", padding=(0, 2, 0, 0), pad_edge=False)
     for name, justify in heads:
-        table.add_column(name, justify=justify or "left", no_wrap=True)
+        table.add_column(name, justify=justify or "left", no_wrap=True, overflow="ellipsis")
     return table
 
 

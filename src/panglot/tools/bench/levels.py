@@ -124,11 +124,11 @@ def measure(
 
 def _generate(target: BenchTarget, load: Load, options: Options) -> subprocess.Popen[str]:
     plan = LoadPlan(
-        target.client.host,
-        target.client.port,
+        target.client.address.host,
+        target.client.address.port,
         [base64.b64encode(request).decode() for request in target.requests],
         [base64.b64encode(answer).decode() for answer in target.answers] if options.check else [],
-        target.client.secure,
+        target.client.address.secure,
         load.concurrency or 4,
         load.rate,
         options.even,
@@ -137,6 +137,7 @@ def _generate(target: BenchTarget, load: Load, options: Options) -> subprocess.P
         options.connections,
         options.timeout,
         options.seed,
+        target.client.address.socket,
     )
     process = subprocess.Popen(
         [sys.executable, "-m", "panglot.tools.bench.load"],

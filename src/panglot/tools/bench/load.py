@@ -51,6 +51,8 @@ class LoadPlan:
     """The most that a rate may use."""
     timeout: float = 60.0
     seed: int = 1
+    socket: str = ""
+    """The path of a Unix socket, in the place of host and port."""
 
 
 @dataclass
@@ -147,16 +149,21 @@ class LoadRun:
 
     async def _connect(self) -> None:
         context = ssl.create_default_context() if self.plan.secure else None
-        loop = asyncio.get_running_loop()
         while not self.over:
             try:
-                made = loop.create_connection(lambda: LoadConnection(self), self.plan.host, self.plan.port, ssl=context)
-                await asyncio.wait_for(made, self.plan.timeout)
+                await asyncio.wait_for(self._connected(context), self.plan.timeout)
                 break
             except (OSError, TimeoutError) as error:
                 self.errors[f"connect: {type(error).__name__}"] += 1
                 await asyncio.sleep(RECONNECT_PAUSE)
         self.opening -= 1
+
+    async def _connected(self, context: ssl.SSLContext | None) -> None:
+        loop, plan = asyncio.get_running_loop(), self.plan
+        if plan.socket:
+            await loop.create_unix_connection(lambda: LoadConnection(self), plan.socket)
+        else:
+            await loop.create_connection(lambda: LoadConnection(self), plan.host, plan.port, ssl=context)
 
     def free(self, connection: LoadConnection) -> None:
         """Send the next request on a connection that has none under way, or keep the connection for later."""

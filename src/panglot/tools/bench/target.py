@@ -13,7 +13,7 @@ from panglot.errors import StartError
 from panglot.tools.asked_server import AskedServer
 from panglot.tools.doctor import selftest
 from panglot.tools.inputs import Input, OwnExample, UnreadableInput, own_example, request_for
-from panglot.tools.listening import listener
+from panglot.tools.listening import listener, socket_listener
 
 BATCH = re.compile(r'panglot_batch_size_bucket\{(?:[^}]*,)?le="([^"]+)"\} (\S+)')
 TOTAL = re.compile(r"panglot_batch_size_(sum|count)(?:\{[^}]*\})? (\S+)")
@@ -81,7 +81,7 @@ class BenchTarget:
         reply = self.client.ask(asked, "*/*")
         if reply.failed:
             raise StartError(
-                f"{self.client.base}{asked.path} answers {given.name} with {reply.error}",
+                f"{self.client.address}{asked.path} answers {given.name} with {reply.error}",
                 fix="name inputs it takes; panglot inspect shows how they are sent, --field and --dialect change it",
             )
         self.requests.append(self._bytes(asked))
@@ -89,9 +89,8 @@ class BenchTarget:
 
     def _bytes(self, asked: Ask) -> bytes:
         content_type, body = asked.encoded()
-        host = f"[{self.client.host}]" if ":" in self.client.host else self.client.host
         headers = {
-            "Host": f"{host}:{self.client.port}",
+            "Host": self.client.address.authority,
             "Content-Type": content_type,
             "Content-Length": str(len(body)),
             "Accept": "*/*",
@@ -113,8 +112,12 @@ class BenchTarget:
 @contextlib.contextmanager
 def running(client: AskedServer) -> Iterator[BenchTarget]:
     """A server that runs already. Its cost is watched when it is on this machine."""
-    about = client.describe()
-    yield BenchTarget(client, about, listener(client.port) if client.host in LOCAL else None)
+    about, address = client.describe(), client.address
+    if address.socket:
+        pid = socket_listener(address.socket)
+    else:
+        pid = listener(address.port) if address.host in LOCAL else None
+    yield BenchTarget(client, about, pid)
 
 
 @contextlib.contextmanager

@@ -1,4 +1,8 @@
-"""How much memory of a GPU each process holds, as nvidia-smi tells; asked only while somebody looks."""
+"""How much memory of a GPU each process holds, as nvidia-smi tells; asked only while somebody looks.
+
+Inside of a container whose processes have numbers of their own, nvidia-smi tells those of the machine, or none: there
+are no figures then.
+"""
 
 from __future__ import annotations
 
@@ -25,6 +29,12 @@ class Gpus:
         if self._program and now - self._asked > EVERY and (self._asking is None or self._asking.done()):
             self._asked = now
             self._asking = asyncio.get_running_loop().create_task(self._ask(self._program))
+
+    async def renewed(self, now: float) -> None:
+        """Wait for figures that are not old; for a program that does not answer, as long as it is given."""
+        self.look(now)
+        if self._asking is not None:
+            await asyncio.shield(self._asking)
 
     async def _ask(self, program: str) -> None:
         """Ask once; a program that fails or hangs leaves no figures."""

@@ -80,6 +80,11 @@ class Live:
 
     # Looking
 
+    async def look(self) -> dict[str, Any]:
+        """All that is known now, for who looks once."""
+        await self._gpus.renewed(time.monotonic())
+        return self.snapshot()
+
     async def events(self) -> AsyncIterator[bytes]:
         """Server-sent events: all that is known, then what changes. Who reads slowly misses ticks, not figures."""
         self.watching += 1

@@ -131,9 +131,9 @@ PRIVATE = {"cache-control": "no-store", "x-content-type-options": "nosniff"}
 # What the status page asks for
 
 
-def status_data(front: Front, request: Request) -> Response:
+async def status_data(front: Front, request: Request) -> Response:
     """All that the status page shows, once."""
-    return _json(front.live.snapshot())
+    return _json(await front.live.look())
 
 
 def status_events(front: Front, request: Request) -> Response:

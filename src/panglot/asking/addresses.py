@@ -1,0 +1,65 @@
+"""Where a server is, as people write it: `http://host:port/path`, or `unix:PATH` for a Unix socket."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from urllib.parse import urlsplit
+
+from panglot.errors import StartError
+from panglot.settings.loopback import UNIX
+
+FIX = "such as http://127.0.0.1:8080, or unix:/run/panglot.sock"
+
+
+@dataclass(frozen=True)
+class ServerAddress:
+    """`wanted` is the path that is asked for, with its query; `socket` the file of a Unix socket, or nothing."""
+
+    host: str
+    port: int
+    wanted: str = ""
+    secure: bool = False
+    socket: str = ""
+
+    @property
+    def base(self) -> str:
+        """What requests are sent to; over a Unix socket, a name that every server listens to."""
+        return f"{'https' if self.secure else 'http'}://{self.authority}"
+
+    @property
+    def authority(self) -> str:
+        """Host and port, as the header Host has them."""
+        if self.socket:
+            return "localhost"
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"{host}:{self.port}"
+
+    def __str__(self) -> str:
+        """The server, as a message names it."""
+        return f"{UNIX}{self.socket}" if self.socket else self.base
+
+
+def is_address(word: str) -> bool:
+    return word.startswith(("http://", "https://", UNIX))
+
+
+def server_address(url: str) -> ServerAddress:
+    """The address in a text. Raises StartError.
+
+    What is asked for behind a socket follows a colon: unix:/run/panglot.sock:/models/digits.
+    """
+    if url.startswith(UNIX):
+        path, colon, wanted = url.removeprefix(UNIX).partition(":/")
+        if not path:
+            raise StartError(f"{url} names no socket", fix=FIX)
+        return ServerAddress("localhost", 0, f"/{wanted}" if colon else "", socket=path)
+    parts = urlsplit(url)
+    try:
+        port = parts.port
+    except ValueError:
+        port = -1
+    if parts.scheme not in ("http", "https") or not parts.hostname or port == -1:
+        raise StartError(f"{url} is no address of a server", fix=FIX)
+    secure = parts.scheme == "https"
+    wanted = parts.path + (f"?{parts.query}" if parts.query else "")
+    return ServerAddress(parts.hostname, port or (443 if secure else 80), wanted, secure)
