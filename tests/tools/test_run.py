@@ -192,6 +192,6 @@ def test_without_inputs_the_package_runs_its_own_example() -> None:
 
 
 def test_any_json_value_is_an_input() -> None:
-    done = panglot("run", str(PACKAGES / "function"), "5", "true", "null", '"text"', "1.5", "[1]", "--json")
+    done = panglot("run", str(PACKAGES / "function"), "5", "true", "null", '"text"', "1.5", "[1]", "-2.5", "--json")
     answers = [json.loads(line)["answer"]["got"] for line in done.stdout.splitlines()]
-    assert answers == [5, True, None, "text", 1.5, [1]]
+    assert answers == [5, True, None, "text", 1.5, [1], -2.5]

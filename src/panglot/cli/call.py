@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from panglot.cli.options import TakesInputs
 from panglot.errors import StartError
 
 if TYPE_CHECKING:
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from panglot.tools.run import RunResult
 
 
-@click.command()
+@click.command(cls=TakesInputs)
 @click.argument("url")
 @click.argument("inputs", nargs=-1, metavar="INPUT...")
 @click.option("--format", "form", type=click.Choice(["table", "jsonl", "csv"]), help="how answers are printed [table]")

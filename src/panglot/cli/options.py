@@ -32,6 +32,7 @@ COMMON = ("host", "port", "workers", "device", "python", "max_batch", "timeout",
 COMMON_HEADING = "Common settings"
 RANGE = re.compile(r"\s+\[[^\[\]]*x?[<>]=?[^\[\]]*\]$")
 """What click adds to the help of a number with bounds."""
+NEGATIVE = re.compile(r"-\d+(\.\d+)?([eE][-+]?\d+)?")
 METAVARS = {
     "seconds": "TIME",
     "size": "SIZE",
@@ -45,7 +46,15 @@ METAVARS = {
 }
 
 
-class Grouped(click.Command):
+class TakesInputs(click.Command):
+    """A command whose arguments may be JSON, negative numbers among it, which are no options."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        # A space in front of it is nothing to JSON or to an option that takes a number, and no dash to click.
+        return super().parse_args(ctx, [f" {word}" if NEGATIVE.fullmatch(word) else word for word in args])
+
+
+class Grouped(TakesInputs):
     """A command with options for settings, whose help shows them by group, and those of a dialect under its name.
 
     The options are made when the command is used: which there are depends on the dialects that are installed.

@@ -36,12 +36,12 @@ PLATFORM_FOLDER = "/data/model"
 
 OPTIONS = (
     ("--port", "port", "N", f"port to listen on [{PLATFORM_PORT}]"),
-    ("--http_port", "http_port", "N", "the same, as the first generation wrote it"),
+    ("--http_port", "http_port", "N", "the same as --port, as the first generation wrote it"),
     ("--address", "address", "ADDRESS", f"address to listen on [{PLATFORM_HOST} with a token or --no-auth]"),
     ("--timeout", "timeout", "MS", "milliseconds after which a request gets 408 [60000]"),
     ("--wait", "wait", "MS", "milliseconds a request may wait for company in its batch [0]"),
     ("--capacity", "capacity", "N", "requests that may wait; beyond it 429 [1024]"),
-    ("--max-request-size", "max_request_size", "BYTES", "largest request body; beyond it 413 [67108864]"),
+    ("--max-request-size", "max_request_size", "BYTES", "largest request body; beyond it 413 [64 MiB]"),
     ("--namespace", "namespace", "NAME", f"first word of mosec's metrics [{mosec_options.NAMESPACE}]"),
     ("--log-level", "log_level", "LEVEL", "debug, info, warning or error [info]"),
     ("--path", "path", "PATH", "has no effect here"),
