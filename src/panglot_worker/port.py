@@ -33,7 +33,7 @@ class FrontGone(Exception):
 
 
 class Port:
-    """The worker's line to the front. One thread reads, the main one; any thread may send.
+    """The worker's line to the front. One thread reads at a time, see `intake`; any thread may send.
 
     `cancelled` fills while frames are read ahead by `poll`.
     """

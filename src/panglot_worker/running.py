@@ -7,11 +7,12 @@ import itertools
 import os
 import time
 import traceback
-from typing import Any, Callable, Iterator, List, Sequence, Tuple, Union
+from typing import Any, Callable, Iterator, List, Optional, Sequence, Tuple, Union
 
 from panglot_worker import current, wire
 from panglot_worker.dialects.base import Answer, Dialect, Problem, Request, Stages
 from panglot_worker.errors import SCRIPT_ERROR, described
+from panglot_worker.intake import LONG, Intake
 from panglot_worker.loading import script_traceback
 from panglot_worker.port import Port
 from panglot_worker.results import one_each
@@ -25,7 +26,9 @@ now = time.perf_counter
 class Runner:
     """Runs the frames of one worker whose dialect takes one batch at a time."""
 
-    def __init__(self, dialect: Dialect, stages: Stages, port: Port, rerun: bool = True) -> None:
+    def __init__(
+        self, dialect: Dialect, stages: Stages, port: Port, rerun: bool = True, intake: Optional[Intake] = None
+    ) -> None:
         self.dialect = dialect
         self.decode, self.infer, self.encode, self.preprocess, self.postprocess, self.infer_batch = stages[:6]
         self.port = port
@@ -36,14 +39,17 @@ class Runner:
         self._polled = now()
         pool = dialect.package.pool
         self.streams = dialect.streams and (not pool or bool(pool["last"]))
+        self._intake = intake if intake is not None and intake.useful else None
+        self._takes_in = False
+        self._seconds = 0.0
+        """How long the last batch took the script."""
 
-    def run(self, items: List[wire.Item], flags: int) -> None:
+    def run(self, requests: List[Request], flags: int) -> None:
         """Run the items of one frame: as a batch, where the script takes batches and the front does not say SINGLY."""
-        requests = [Request(item) for item in items]
-        # A body in shared memory is free when its request, and what the script made of it, have let it go.
-        items.clear()
         if len(requests) > 1 and self.infer_batch is not None and not flags & wire.SINGLY:
-            if flags & wire.AHEAD:
+            ahead = bool(flags & wire.AHEAD)
+            self._takes_in = ahead and self._seconds > LONG
+            if ahead:
                 requests = self._wanted(requests)
             self.run_batch(requests, self.infer_batch)
             return
@@ -149,7 +155,7 @@ class Runner:
             current.running[:] = [request for request, _, _, _ in ready]
             try:
                 values = [value for _, value, _, _ in ready]
-                outputs: Sequence[Any] = one_each(infer_batch(values), len(values))
+                outputs: Sequence[Any] = one_each(self._called(infer_batch, values), len(values))
             except BaseException as error:
                 for reply in self._one_by_one(ready, error, started):
                     # Sent at once: what is done stays done, whatever the next item does to this process.
@@ -157,17 +163,29 @@ class Runner:
                 traceback.clear_frames(error.__traceback__)
                 error.__traceback__ = None
             else:
-                took = microseconds(now() - started)
+                self._seconds = now() - started
+                took = microseconds(self._seconds)
                 for (request, _, decode, preprocess), output in zip(ready, outputs):
                     replies.append(self._conclude(request, output, (decode, preprocess, took)))
         return replies
+
+    def _called(self, infer_batch: Callable[[List[Any]], Sequence[Any]], values: List[Any]) -> Sequence[Any]:
+        """What the script gives for a batch. The next one is taken in meanwhile, where one is likely to come."""
+        if self._intake is None or not self._takes_in:
+            return infer_batch(values)
+        with self._intake:
+            return infer_batch(values)
 
     def _prepare(self, request: Request) -> Union[wire.Reply, Tuple[Request, Any, int, int]]:
         started = decoded = now()
         stage = "decode"
         try:
-            value = self.decode(request)
-            decoded = now()
+            if request.decoded is None:
+                value = self.decode(request)
+                decoded = now()
+            else:
+                value, took = request.decoded
+                started, request.decoded = decoded - took, None
             if self.preprocess is None:
                 return (request, value, microseconds(decoded - started), 0)
             stage = "preprocess"
@@ -325,14 +343,13 @@ def durations(marks: List[float]) -> wire.Times:
 class RoutedRunner(Runner):
     """Runs the frames of a worker whose script has several routes, each by a runner of its own."""
 
-    def __init__(self, dialect: Dialect, stages: Stages, port: Port, rerun: bool) -> None:
+    def __init__(self, dialect: Dialect, stages: Stages, port: Port, rerun: bool, intake: Intake) -> None:
         super().__init__(dialect, stages, port, rerun)
-        self.runners = {route: Runner(dialect, own, port, rerun) for route, own in stages.by_route.items()}
+        self.runners = {route: Runner(dialect, own, port, rerun, intake) for route, own in stages.by_route.items()}
 
-    def run(self, items: List[wire.Item], flags: int) -> None:
+    def run(self, requests: List[Request], flags: int) -> None:
         """Run the items of one frame, those of one route that lie side by side together."""
-        groups = [(route, list(alike)) for route, alike in itertools.groupby(items, route_of)]
-        items.clear()
+        groups = [(route, list(alike)) for route, alike in itertools.groupby(requests, route_of)]
         for route, alike in groups:
             runner = self.runners.get(route)
             if runner is None:
@@ -344,12 +361,12 @@ class RoutedRunner(Runner):
                 return
 
 
-def route_of(item: wire.Item) -> bytes:
-    return item.head.split(b"\0", 2)[1]
+def route_of(request: Request) -> bytes:
+    return request.raw_head.split(b"\0", 2)[1]
 
 
-def runner_of(dialect: Dialect, stages: Stages, port: Port, rerun: bool) -> Runner:
-    return (RoutedRunner if stages.by_route else Runner)(dialect, stages, port, rerun)
+def runner_of(dialect: Dialect, stages: Stages, port: Port, rerun: bool, intake: Intake) -> Runner:
+    return (RoutedRunner if stages.by_route else Runner)(dialect, stages, port, rerun, intake)
 
 
 def keep_files() -> None:
@@ -360,12 +377,14 @@ def keep_files() -> None:
 
 def serve(dialect: Dialect, stages: Stages, port: Port, rerun: bool) -> str:
     """Run frames until the front says stop, or the script has spoilt the process. Returns why it ended."""
-    runner = runner_of(dialect, stages, port, rerun)
+    intake = Intake(port, stages)
+    runner = runner_of(dialect, stages, port, rerun, intake)
     os.register_at_fork(before=keep_files)
     while True:
-        kind, flags, count, payload = port.next()
+        frame = intake.next()
+        kind, flags, _, _ = frame
         if kind == wire.RUN:
-            runner.run(port.items(payload, count), flags)
+            runner.run(intake.requests(frame), flags)
             port.tell_free()
             if runner.broken:
                 return runner.broken

@@ -271,7 +271,7 @@ def reply_frame(replies: Iterable[Reply], generation: int) -> List[Buffer]:
         heads.append(head)
         if not flags & SHARED:
             # A body may be in several: `panglot_worker.many_buffers`.
-            bodies.extend(getattr(body, "buffers", (body,)))
+            bodies.extend((body,) if type(body) is bytes else getattr(body, "buffers", (body,)))
             total += size
     return _assemble(REPLY, 0, generation, rows, heads, bodies, total)
 

@@ -30,6 +30,7 @@ OCTETS = "application/octet-stream"
 
 _bytes = bytes
 JSON_HAS = (str, int, float, dict, list, tuple)
+_ALWAYS_JSON = frozenset((dict, list, str, int, float, bool, type(None)))
 _DEFAULT = Limits()
 _BLANK = b" \t\r\n"
 _SCALAR_START = frozenset(b'"-0123456789tfn')
@@ -225,8 +226,7 @@ def encode(value: Any, accept: str = "", limits: Limits = _DEFAULT, nan: str = "
 
     Raises EncodeError for anything else, for cycles, and beyond the limits for output.
     """
-    kind = type(value)
-    if kind is not dict and kind is not list:
+    if type(value) not in _ALWAYS_JSON:
         raw = _raw(value, accept)
         if raw is not None:
             if len(raw.body) > limits.output_bytes:

@@ -57,7 +57,8 @@ class Request:
     """An item on its way through the stages."""
 
     __slots__ = (
-        "_head", "berth", "body", "files", "id", "lies", "luggage", "raw_head", "record", "seconds_left", "since",
+        "_head", "berth", "body", "decoded", "files", "id", "lies", "luggage", "raw_head", "record", "seconds_left",
+        "since",
     )  # fmt: skip
     record: Any
     """What `recording` keeps of the stages for whoever asked; the attribute is not there otherwise."""
@@ -71,6 +72,8 @@ class Request:
         self._head: Optional[wire.Head] = None
         self.luggage: Any = None
         """What a dialect notes while it decodes, for `encode`; it travels along when those are processes apart."""
+        self.decoded: Optional[Tuple[Any, float]] = None
+        """What `decode` gave, and the seconds it took, where that was done before its turn (`intake`)."""
 
     def let_go(self) -> None:
         """Leave the shared memory the body lies in. What the script keeps beyond its call gets a copy first."""
@@ -152,6 +155,8 @@ class Stages(NamedTuple):
     """The most items of such a call, where the script itself says it."""
     by_route: Mapping[bytes, Any] = {}
     """Of scripts with several routes: the stages of each, by `Head.route`. A batch never holds items of two."""
+    decodes_ahead: bool = False
+    """Whether `decode` is code of ours alone, so that it may run on another thread while the script runs a batch."""
 
 
 class TensorStages(NamedTuple):

@@ -44,7 +44,7 @@ class Bare(Dialect):
         pictures = {spec.name: picture_input(spec, declared.get(spec.name, {})) for spec in self.model.inputs}
         taken: Dict[str, PictureInput] = {name: picture for name, picture in pictures.items() if picture is not None}
         self.reader = InputReader(self.model.inputs, taken, self.model.any_name, self.limits)
-        return Stages(decode=self.decode, infer=self.infer, encode=self.encode)
+        return Stages(decode=self.decode, infer=self.infer, encode=self.encode, decodes_ahead=True)
 
     def _file(self, declared: Dict[str, Any]) -> ModelFile:
         inputs = [

@@ -106,6 +106,7 @@ class Triton(Dialect):
             infer_batch=self.infer_batch if shares else None,
             postprocess=answers.checked,
             encode=self.encode,
+            decodes_ahead=True,
         )
 
     def describe(self) -> Dict[str, Any]:

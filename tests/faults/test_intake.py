@@ -1,0 +1,106 @@
+"""While a script runs a batch the next one is decoded, on another thread: nothing of it is the script's to notice."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import random
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from support.server import Server, serving
+from support.wire import Wire
+
+SCRIPT = """
+import hashlib, os, threading, time
+from panglot import File
+
+def where():
+    return threading.current_thread() is threading.main_thread()
+
+class Model:
+    def preprocess(self, item):
+        return item, where()
+
+    def predict_batch(self, items):
+        time.sleep(0.005)
+        child = os.fork() if len(items) == 1 else 0
+        if child:
+            os.waitpid(child, 0)
+        elif len(items) == 1:
+            os._exit(0)
+        if any(isinstance(item, dict) and item.get("crash") for item, _ in items):
+            os._exit(9)
+        names = [thread.name for thread in threading.enumerate()]
+        return [(item, main and where(), names) for item, main in items]
+
+    def postprocess(self, result):
+        item, main, names = result
+        told = hashlib.md5(item.view).hexdigest() if isinstance(item, File) else item
+        return {"told": told, "main": main and where(), "threads": names}
+"""
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    folder: Path = tmp_path_factory.mktemp("meanwhile")
+    (folder / "model.py").write_text(SCRIPT)
+    quick = ("--restart-delay", "0.05", "--restart-delay-max", "0.1", "--poison-deaths", "0")
+    with serving(str(folder), "--max-batch", "4", *quick) as server:
+        yield server
+
+
+class Client(threading.Thread):
+    """Sends JSON, bodies in shared memory and what is no JSON, and looks at every answer."""
+
+    def __init__(self, server: Server, seed: int) -> None:
+        super().__init__()
+        self.server, self.chance = server, random.Random(seed)
+        self.threads: set[str] = set()
+        self.wrong: list[str] = []
+        self.crashed = 0
+
+    def run(self) -> None:
+        with Wire(self.server, patience=60) as client:
+            for number in range(40):
+                self.ask(client, number)
+
+    def ask(self, client: Wire, number: int) -> None:
+        kind = self.chance.choice(["json", "file", "file", "bad"])
+        value: object = {"number": number}
+        if kind == "json" and self.chance.random() < 0.05:
+            kind, value = "crash", {"crash": True}
+        body, told = json.dumps(value).encode(), value
+        if kind == "file":
+            body = self.chance.randbytes(self.chance.choice([100, 16_384, 70_000]))
+            told = hashlib.md5(body).hexdigest()
+        body = b"[1," if kind == "bad" else body
+        media = b"application/octet-stream" if kind == "file" else b"application/json"
+        lines = (b"POST /predict HTTP/1.1", b"Host: localhost", b"Content-Type: " + media)
+        client.send(b"\r\n".join((*lines, b"Content-Length: %d" % len(body), b"", b"")) + body)
+        reply = client.reply()
+        wanted = {"bad": 400, "crash": 500}.get(kind, 200)
+        if reply.status != wanted:
+            self.wrong.append(f"{kind}: {reply.status} {reply.body[:200]!r}")
+        elif wanted == 200:
+            answer = json.loads(reply.body)
+            self.threads.update(answer["threads"])
+            if answer["told"] != told or not answer["main"]:
+                self.wrong.append(f"{kind}: {answer}")
+        self.crashed += kind == "crash"
+
+
+def test_every_item_keeps_its_fate_and_scripts_their_thread(server: Server) -> None:
+    clients = [Client(server, seed) for seed in range(16)]
+    for client in clients:
+        client.start()
+    for client in clients:
+        client.join()
+    assert [wrong for client in clients for wrong in client.wrong] == []
+    assert any("panglot-intake" in client.threads for client in clients), "there was work for it"
+    assert sum(client.crashed for client in clients) > 3
+    deaths = server.metric("panglot_reruns_total", reason="worker_died")
+    assert deaths <= 4 * 2 * sum(client.crashed for client in clients), "only what ran with a crash is run again"
