@@ -20,22 +20,30 @@ FIRST_WORD = re.compile(r"\s*(panglot|curl|python|pip|printf|echo|export|megflow
 SERVERS = re.compile(r"(panglot (serve|tiinfer|megflow)|megflow_run|run_with_plugins)\b")
 
 PRELUDE = """
-server=
+declare -A servers
+logs=$(mktemp -d)
+trap 'stop_all; rm -rf "$logs"' EXIT
 curl() { command curl -sS --fail-with-body --max-time 60 "$@"; }
-stop() { if [ -n "$server" ]; then kill -TERM $server; wait $server; server=; fi; }
+panglot() {
+  if [ "$1" = bench ]; then command panglot "$@" --duration 0.5 --warmup 0.1; else command panglot "$@"; fi
+}
+stop() { if [ -n "${servers[$1]}" ]; then kill -TERM ${servers[$1]}; wait ${servers[$1]}; unset "servers[$1]"; fi; }
+stop_all() { for port in "${!servers[@]}"; do stop $port; done; }
 start() {
-  stop
-  eval "exec $1" > server.log 2>&1 &
-  server=$!
+  stop $1
+  eval "exec $2" > "$logs/$1" 2>&1 &
+  servers[$1]=$!
   for _ in $(seq 600); do
-    grep -q "is ready on" server.log && return 0
-    kill -0 $server 2> /dev/null || break
+    if grep -q "is ready on" "$logs/$1"; then cat "$logs/$1"; return 0; fi
+    kill -0 ${servers[$1]} 2> /dev/null || break
     sleep 0.1
   done
-  cat server.log
+  cat "$logs/$1"
+  unset "servers[$1]"
   return 1
 }
 """
+PORT = re.compile(r"--(?:http_)?port[ =](\d+)")
 
 
 @dataclass(frozen=True)
@@ -52,13 +60,13 @@ def commands(text: str) -> list[str]:
     lines = []
     for block in _blocks(text):
         if FIRST_WORD.match(block):
-            lines += _joined(block.strip().splitlines())
+            lines += joined(block.strip().splitlines())
     return [re.sub(r"\s+# .*$", "", line) for line in lines]
 
 
 def typed(text: str) -> list[str]:
     """The lines that a document shows as typed, after `$ `, with what it shows as said to each."""
-    return [line[2:] for block in _blocks(text) for line in _joined(block.splitlines()) if line.startswith("$ ")]
+    return [line[2:] for block in _blocks(text) for line in joined(block.splitlines()) if line.startswith("$ ")]
 
 
 def _blocks(text: str) -> list[str]:
@@ -73,11 +81,11 @@ def _indented(text: str) -> Iterable[re.Match[str]]:
     return INDENTED.finditer(blank)
 
 
-def _joined(lines: Sequence[str]) -> list[str]:
-    """Lines with those that continue them."""
+def joined(lines: Sequence[str], prompt: str = "") -> list[str]:
+    """Lines with those that continue them. With a prompt, only lines that begin with it are continued."""
     whole: list[str] = []
     for line in lines:
-        if whole and not _is_complete(whole[-1]):
+        if whole and whole[-1].startswith(prompt) and not _is_complete(whole[-1]):
             whole[-1] += "\n" + line
         else:
             whole.append(line)
@@ -95,12 +103,15 @@ def _is_complete(line: str) -> bool:
 
 
 def run_lines(lines: Sequence[str], folder: Path, script: Path) -> list[Ran]:
-    """Run the lines in a folder, in one shell, where the network is this machine alone. Servers run behind it."""
+    """Run the lines in a folder, in one shell, where the network is this machine alone.
+
+    Servers run behind it, each until the next one on its port. What they say before they are ready is what they said.
+    """
     text = PRELUDE
     for number, line in enumerate(lines):
-        call = f"start {shlex.quote(line)}" if SERVERS.match(line) else f"eval {shlex.quote(line)}"
+        call = f"start {_port(line)} {shlex.quote(line)}" if SERVERS.match(line) else f"eval {shlex.quote(line)}"
         text += f"echo '### {number}'\n{call} 2>&1 < /dev/null; code=$?; echo; echo \"### code $code\"\n"
-    script.write_text(text + "stop\n")
+    script.write_text(text)
     path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
     kept = {key: value for key, value in os.environ.items() if not key.startswith("PANGLOT_")}
     done = subprocess.run(
@@ -110,3 +121,9 @@ def run_lines(lines: Sequence[str], folder: Path, script: Path) -> list[Ran]:
     found = re.findall(r"^### (\d+)\n(.*?)\n?^### code (\d+)$", done.stdout, re.MULTILINE | re.DOTALL)
     assert len(found) == len(lines), done.stdout + done.stderr
     return [Ran(lines[int(number)], said, int(code)) for number, said, code in found]
+
+
+def _port(line: str) -> str:
+    """The port that a line names, or a word for the usual one."""
+    named = PORT.search(line)
+    return named[1] if named else "usual"
