@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from panglot.text import visible
 from panglot.tools.check.compare import Verdict
-from panglot.tools.check.stagewise import NAMES, Compared, Stage
+from panglot.tools.check.stagewise import NAMES, UNSEEN, Compared, Stage
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -41,15 +41,16 @@ def show_keys(console: Console, verdicts: Sequence[Verdict]) -> None:
 
 
 def show_input(console: Console, compared: Compared) -> None:
-    """Print how one input fared: its problem, or a line for every stage that was compared."""
+    """Print how one input fared: its problem, or a line for every stage that could be seen."""
     from rich.text import Text
 
     console.print(Text(visible(compared.name), "bold"))
     if compared.problem:
         console.print(Text(f"  {visible(compared.problem)}", "red"))
         return
-    width = max((len(_title(stage.name)) for stage in compared.stages), default=0) + 1
-    for stage in compared.stages:
+    shown = [stage for stage in compared.stages if stage.note != UNSEEN]
+    width = max((len(_title(stage.name)) for stage in shown), default=0) + 1
+    for stage in shown:
         _show_stage(console, stage, stage.name == compared.first, width)
 
 
@@ -109,6 +110,8 @@ def show_summary(console: Console, outcomes: Sequence[Compared]) -> None:
 
     first = Counter(outcome.first for outcome in outcomes if outcome.first)
     failed = sum(1 for outcome in outcomes if outcome.problem)
+    if any(stage.note == UNSEEN for outcome in outcomes for stage in outcome.stages):
+        console.print(Text(UNSEEN, "dim"))
     for stage, count in first.items():
         line = Text().append(f"the first stage that differs: {_title(stage)}", "bold red")
         console.print(line.append(f" ({count} of {len(outcomes)} inputs)"))

@@ -16,6 +16,7 @@ from panglot.tools.stages import ORDER, Opaque, ordered
 
 NAMES = {"decode": "decoded input", "inference": "raw output"}
 """What stages are called for readers, where that differs."""
+UNSEEN = "only the answers can be seen on both sides"
 
 
 @dataclass(frozen=True)
@@ -72,8 +73,7 @@ def _compared(name: str, left: Side, right: Side, answers: list[Answer], toleran
     if failed:
         return Compared(name, problem="; ".join(failed))
     if not mine.stages or not theirs.stages:
-        note = "only the answers can be seen on both sides"
-        hidden = tuple(Stage(stage, note=note) for stage in ORDER[:-1])
+        hidden = tuple(Stage(stage, note=UNSEEN) for stage in ORDER[:-1])
         return Compared(name, (*hidden, Stage("final", _finals(mine, theirs, tolerance))))
     names = ordered(mine.stages, theirs.stages)
     stages = tuple(_stage(stage, mine, theirs, left.dialect == right.dialect, tolerance) for stage in names)
