@@ -70,8 +70,7 @@ def _pickled(value: Any) -> List[memoryview]:
     try:
         pickler.dump(value)
     except Exception as error:
-        what = type(value).__name__
-        raise CannotHandOver("its result (%s) cannot be sent to another process: %s" % (what, error)) from error
+        raise CannotHandOver("its result cannot be sent to another process: %s" % error) from error
     return [stream.getbuffer(), *(buffer.raw() for buffer in buffers)]
 
 
