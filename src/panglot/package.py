@@ -56,6 +56,13 @@ class Package:
     """The most bytes a worker may leave to its successor, in memory that outlives it; 0: nothing."""
     worker_half: Path | None = None
     """The folder of the dialect's worker half; None: where our own are."""
+    whole: Path | None = None
+    """The folder that has all of the package, where that is more than `folder`, in which the script runs."""
+
+    @property
+    def root(self) -> Path:
+        """The folder to take along when the package goes elsewhere."""
+        return self.whole or self.folder
 
     def for_worker(self) -> dict[str, object]:
         """What a worker is told about the package."""

@@ -16,7 +16,7 @@ import yaml
 from panglot import __version__
 from panglot.tools import container, wheel
 from support import dockerfile
-from support.server import PACKAGES, panglot, wait_until
+from support.server import PACKAGES, ROOT, panglot, wait_until
 
 TOKEN = "open-sesame"
 
@@ -149,6 +149,17 @@ def test_the_compose_file_is_sound(package: Path) -> None:
     assert service["environment"]["PANGLOT_TOKEN"].startswith("${PANGLOT_TOKEN:?")
     assert service["stop_grace_period"] == "75s"
     assert service["read_only"] is True
+
+
+def test_a_script_in_a_folder_of_versions_takes_its_configuration_along(tmp_path: Path) -> None:
+    """Which lies beside the versions, above the script."""
+    folder = tmp_path / "digits"
+    shutil.copytree(ROOT / "examples" / "triton", folder, ignore=shutil.ignore_patterns("__pycache__"))
+    done = panglot("package", str(folder))
+    assert f"-t triton {folder}\n" in done.stdout
+    lines = instructions(folder / "deploy" / "Dockerfile")
+    assert json.loads(lines["ENTRYPOINT"][0])[-1] == "/package"
+    assert not (folder / "1" / "deploy").exists()
 
 
 @pytest.mark.parametrize("name", ["true", "null", "y", "a" * 50])

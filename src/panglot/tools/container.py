@@ -93,9 +93,9 @@ class Written:
 
 def write(package: Package, settings: Settings, choices: Choices) -> Written:
     """Write the files, replacing only what an earlier run wrote. Raises StartError before anything is written."""
-    folder = Path(choices.output).resolve() if choices.output else package.folder / DEPLOY
+    folder = Path(choices.output).resolve() if choices.output else package.root / DEPLOY
     # A build sees nothing but the package's folder.
-    own = (folder if folder.is_relative_to(package.folder) else package.folder / DEPLOY) / wheel.NAME
+    own = (folder if folder.is_relative_to(package.root) else package.root / DEPLOY) / wheel.NAME
     values = _values(package, settings, choices, folder, own)
     chosen = ALWAYS | {file: about for group in choices.wanted for file, about in ON_REQUEST[group].items()}
     bodies = {folder / name: signed(render(_template(name), values), Path(name).suffix).encode() for name in chosen}
@@ -110,7 +110,7 @@ def write(package: Package, settings: Settings, choices: Choices) -> Written:
     except OSError as error:
         raise StartError(f"cannot be written: {error.strerror}", file=error.filename or str(folder)) from None
     name, port = values["name"], values["port"]
-    paths = [shlex.quote(near(str(path))) for path in (folder / DOCKERFILE, package.folder)]
+    paths = [shlex.quote(near(str(path))) for path in (folder / DOCKERFILE, package.root)]
     build = f"docker build -f {paths[0]} -t {name} {paths[1]}"
     files = {folder / file: about for file, about in chosen.items()} | {own: "Panglot itself, for the image"}
     return Written(files, name, port, build, notes(package, settings))
@@ -140,13 +140,13 @@ def notes(package: Package, settings: Settings) -> tuple[str, ...]:
     lines = []
     if settings.python:
         lines.append(f"panglot.toml sets python = {settings.python}; in the image the script runs in the image's own")
-    if (package.folder / ".dockerignore").exists():
+    if (package.root / ".dockerignore").exists():
         lines.append(f".dockerignore of the package is not read; its lines belong into {IGNORE}")
     if package.installs:
         listed = " ".join(word for words in package.installs for word in words)
         lines.append(f"the image will lack what config.json lists ({listed}); write it into requirements.txt")
-    for link in sorted(_links_outside(package.folder)):
-        lines.append(f"{link.relative_to(package.folder)} is a link to outside of the package; the image will lack it")
+    for link in sorted(_links_outside(package.root)):
+        lines.append(f"{link.relative_to(package.root)} is a link to outside of the package; the image will lack it")
     return tuple(lines)
 
 
@@ -181,10 +181,10 @@ def _is_ours(file: Path) -> bool:
 def _values(package: Package, settings: Settings, choices: Choices, folder: Path, wheel_file: Path) -> dict[str, str]:
     requirements = _requirements(package, choices.requirements)
     port = choices.port or settings.port or 8080
-    own = _relative(folder, package.folder, "--output")
+    own = _relative(folder, package.root, "--output")
     return {
         "wheel": _checked(wheel_file.name, re.compile(r"[0-9A-Za-z.+_-]+"), "the version"),
-        "copy_wheel": json.dumps([_relative(wheel_file, package.folder, "--output"), "/tmp/"]),
+        "copy_wheel": json.dumps([_relative(wheel_file, package.root, "--output"), "/tmp/"]),
         "extras": "[otel]" if settings.otel_endpoint else "",
         "name": _name(package, choices.name),
         "base_image": _checked(choices.base_image or BASE_IMAGE, IMAGE, "--base-image", "such as python:3.11-slim"),
@@ -196,7 +196,7 @@ def _values(package: Package, settings: Settings, choices: Choices, folder: Path
         "install_requirements": " -r /tmp/requirements.txt" if requirements else "",
         "dockerfile_path": shlex.quote(f"{own}/{DOCKERFILE}"),
         "ignored_output": _ignored(own, wheel_file.name),
-        "context": json.dumps(_relative(package.folder, folder, "the package's folder")),
+        "context": json.dumps(_relative(package.root, folder, "the package's folder")),
         "dockerfile": json.dumps(f"{own}/{DOCKERFILE}"),
         "drain": f"{settings.drain:g}",
         "load": f"{settings.load_timeout:g}",
@@ -239,19 +239,19 @@ def _name(package: Package, given: str) -> str:
 
 def _requirements(package: Package, given: str) -> str:
     """The requirements file as the build sees it; empty when there is none."""
-    file = Path(given) if given else package.folder / "requirements.txt"
+    file = Path(given) if given else package.root / "requirements.txt"
     if not file.is_file():
         if given:
             raise StartError("there is no such file", file=given)
         return ""
-    if not file.resolve().is_relative_to(package.folder):
+    if not file.resolve().is_relative_to(package.root):
         raise StartError("the image can only have what is in the package's folder", file=str(file), fix="copy it there")
-    return _relative(file.resolve(), package.folder, "the name of the requirements file")
+    return _relative(file.resolve(), package.root, "the name of the requirements file")
 
 
 def _entrypoint(package: Package, choices: Choices) -> str:
     """The command as a JSON list, which no shell ever sees: the package is named in it as it was to us."""
-    own = os.path.relpath(Path(choices.path).resolve(), package.folder)
+    own = os.path.relpath(Path(choices.path).resolve(), package.root)
     inside = INSIDE if own == "." or own.startswith("..") else f"{INSIDE}/{own}"
     words = ["panglot", "serve", inside, *(["--dialect", package.dialect] if choices.dialect else [])]
     if _has_unseen(inside):

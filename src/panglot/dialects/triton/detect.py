@@ -41,6 +41,7 @@ def detect(path: Path) -> Package | None:
         defaults=_defaults(config),
         options={"config": config, "root": str(root), "version": version},
         facts={"version": (version,)},
+        whole=root,
     )
 
 
