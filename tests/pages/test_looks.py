@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from panglot.tools.scaffold import create
 from support.browser import Browser, browsing
-from support.server import Server, panglot, serving
+from support.server import Server, serving
 
 SIZES = ((2560, 1400, False), (1280, 900, False), (390, 844, True), (360, 740, True))
 READY = {
@@ -36,7 +37,7 @@ def server() -> Iterator[Server]:
 @pytest.fixture(scope="module")
 def videos(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     folder = tmp_path_factory.mktemp("videos") / "ball"
-    assert panglot("new", "megflow", str(folder), "--kind", "video").returncode == 0
+    create("megflow", folder, kind="video")
     with serving(folder, "--uri-root", str(folder)) as server:
         yield server
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from panglot.tools.scaffold import create
 from support.server import Server, panglot, serving
 from support.streams import begin, ended, start
 from support.videos import make
@@ -49,7 +50,7 @@ def test_with_a_root_what_lies_outside_sounds_as_if_it_were_not_there(tmp_path: 
 
 def test_a_root_in_the_file_of_settings_begins_at_that_file(tmp_path: Path) -> None:
     folder = tmp_path / "balls"
-    panglot("new", "megflow", str(folder), "--kind", "video")
+    create("megflow", folder, kind="video")
     assert 'uri_root = "."' in (folder / "panglot.toml").read_text()
     with serving(folder) as server:
         assert "/start/clip.mp4" in server.log

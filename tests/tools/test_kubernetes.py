@@ -23,6 +23,7 @@ import psutil
 import pytest
 import yaml
 
+from panglot.tools.scaffold import create
 from support.server import ROOT, panglot, wait_until
 from support.traffic import SOAK
 
@@ -36,7 +37,7 @@ LINKS = {"PANGLOT_PORT_80_TCP": "tcp://10.0.0.1:80", "PANGLOT_SERVICE_HOST": "10
 @pytest.fixture(scope="module")
 def deploy(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("package") / "greeter"
-    assert panglot("new", "plain", str(folder)).returncode == 0
+    create("plain", folder)
     (folder / "panglot.toml").write_text('drain = "20s"\nload_timeout = "10m"\n')
     done = panglot("package", str(folder), "--kubernetes", "--kserve")
     assert done.returncode == 0, done.stderr

@@ -15,6 +15,7 @@ import yaml
 
 from panglot import __version__
 from panglot.tools import container, wheel
+from panglot.tools.scaffold import create
 from support import dockerfile
 from support.server import PACKAGES, ROOT, panglot, wait_until
 
@@ -24,7 +25,7 @@ TOKEN = "open-sesame"
 @pytest.fixture
 def package(tmp_path: Path) -> Path:
     folder = tmp_path / "Greeter 2"
-    assert panglot("new", "plain", str(folder)).returncode == 0
+    create("plain", folder)
     return folder
 
 
