@@ -80,7 +80,7 @@ def test_each_limit_on_the_time_of_a_body(flags: tuple[str, ...], every: float, 
         assert time.monotonic() - began > 0.9
         with Wire(server) as client:
             client.send(GOOD[:-1])
-            time.sleep(0.5)
+            time.sleep(0.2)
             client.send(GOOD[-1:])
             assert client.reply().status == 200
         assert server.metric("panglot_held_bytes") == 0
@@ -97,18 +97,18 @@ def test_a_chunked_body_keeps_the_same_time() -> None:
 def test_a_silent_connection_is_closed() -> None:
     """Who connects and says nothing is closed at the header deadline, without an answer to no question."""
     with serving("function", "--header-timeout", "1s") as server, Wire(server) as client:
-        assert client.is_silent(0.6)
+        assert client.is_silent(0.2)
         assert client.wait_closed(PATIENT)
         assert client.data == b""
 
 
 def test_an_idle_connection_is_kept_then_closed() -> None:
     """A next request within the keep-alive time is served on the same connection; an idle one is closed."""
-    with serving("function", "--keep-alive", "1s") as server, Wire(server) as client:
+    with serving("function", "--keep-alive", "2s") as server, Wire(server) as client:
         for _ in range(3):
             client.send(GOOD)
             assert client.reply().status == 200
-            time.sleep(0.4)
+            time.sleep(0.2)
         assert client.wait_closed(PATIENT)
         assert client.data == b""
 

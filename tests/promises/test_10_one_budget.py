@@ -6,11 +6,9 @@ import contextlib
 import re
 from types import SimpleNamespace
 
-import psutil
-
 from support.raw import post
 from support.server import Server, serving, wait_until
-from support.wire import Wire
+from support.wire import Wire, accepted
 
 MIB = 1 << 20
 PORTS = re.compile(r"listening on http://\S+:(\d+) too")
@@ -19,12 +17,6 @@ PORTS = re.compile(r"listening on http://\S+:(\d+) too")
 def doors(server: Server) -> list[SimpleNamespace]:
     """All ports of a server."""
     return [SimpleNamespace(port=port) for port in (server.port, *map(int, PORTS.findall(server.log)))]
-
-
-def accepted(server: Server) -> int:
-    """How many connections the front has taken from its listening sockets."""
-    sockets = psutil.Process(server.process.pid).net_connections("tcp")
-    return sum(socket.status == psutil.CONN_ESTABLISHED for socket in sockets)
 
 
 def test_bytes_are_counted_over_all_ports() -> None:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import time
+from pathlib import Path
 
 from support.raw import post
 from support.server import serving, wait_until
-from support.wire import Wire
+from support.wire import Wire, accepted
 
 GOOD = post(b"7")
 LIMIT = ("--max-connections", "8")
@@ -16,6 +18,7 @@ LIMIT = ("--max-connections", "8")
 def test_the_longest_idle_makes_way() -> None:
     with serving("function", *LIMIT) as server, contextlib.ExitStack() as stack:
         server.client.close()
+        wait_until(lambda: accepted(server) == 0)
         idle = [stack.enter_context(Wire(server)) for _ in range(8)]
         for client in idle:
             client.send(GOOD)
@@ -37,6 +40,7 @@ def test_a_crowd_of_newcomers_is_served_beside_idle_ones() -> None:
     """Ten times as many as there is room for, one after the other, each staying open."""
     with serving("function", *LIMIT) as server, contextlib.ExitStack() as stack:
         server.client.close()
+        wait_until(lambda: accepted(server) == 0)
         for _ in range(80):
             client = stack.enter_context(Wire(server))
             client.send(GOOD)
@@ -45,16 +49,19 @@ def test_a_crowd_of_newcomers_is_served_beside_idle_ones() -> None:
         assert server.metric("panglot_connections_refused_total", limit="idle") >= 72
 
 
-def test_who_waits_for_an_answer_is_not_idle() -> None:
+def test_who_waits_for_an_answer_is_not_idle(tmp_path: Path) -> None:
+    gate = tmp_path / "gate"
     with serving("edge_echo", *LIMIT, "--workers", "8") as server, contextlib.ExitStack() as stack:
         server.client.close()
+        wait_until(lambda: accepted(server) == 0)
         clients = [stack.enter_context(Wire(server)) for _ in range(8)]
         for client in clients:
-            client.send(post(b'{"id": 1, "sleep": 1.5}'))
-        time.sleep(0.5)
+            client.send(post(json.dumps({"say": "hello", "gate": str(gate)}).encode()))
+        wait_until(lambda: server.log.count("heard hello") == 8)
         newcomer = stack.enter_context(Wire(server))
         newcomer.send(GOOD)
         assert newcomer.reply().status == 503
+        gate.touch()
         assert [client.reply().status for client in clients] == [200] * 8
         late = stack.enter_context(Wire(server))
         late.send(GOOD)

@@ -145,3 +145,9 @@ def is_open(server: Server, wire: Wire) -> bool:
     """Whether the server still holds its end of the connection."""
     connections = psutil.Process(server.process.pid).net_connections("tcp")
     return any(connection.raddr and connection.raddr[1] == wire.port for connection in connections)
+
+
+def accepted(server: Server) -> int:
+    """How many connections the server has taken from its listening sockets."""
+    sockets = psutil.Process(server.process.pid).net_connections("tcp")
+    return sum(socket.status == psutil.CONN_ESTABLISHED for socket in sockets)
