@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from support import environments, interpreters
-from support.server import ROOT, serving, wait_until
+from support.server import PACKAGES, ROOT, serving, wait_until
 from support.traffic import SOAK
 
 VERSIONS = interpreters.found()
@@ -17,22 +17,18 @@ each_version = pytest.mark.parametrize("python", VERSIONS.values(), ids=VERSIONS
 
 
 @each_version
-def test_a_script_is_served_the_same_by_every_python(python: str) -> None:
-    with serving("stages", "--python", python) as server:
+def test_scripts_are_served_the_same_by_every_python(python: str) -> None:
+    """Stages, batches, forms, streams and async, all in one server."""
+    others = [str(PACKAGES / name) for name in ("batch", "uploads", "stream", "asynchronous")]
+    with serving("stages", *others, "--python", python) as server:
         assert server.predict({"value": 21}).json()["value"] == 42
-    with serving("batch", "--python", python) as server:
-        assert server.predict([1.5, "猫", None]).content == '{"value":[1.5,"猫",null],"batch":1}'.encode()
-    with serving("uploads", "--python", python) as server:
-        answer = server.predict(files={"image": ("七.png", b"12345", "image/png")})
+        answer = server.client.post("/models/batch/predict", json=[1.5, "猫", None])
+        assert answer.content == '{"value":[1.5,"猫",null],"batch":1}'.encode()
+        answer = server.client.post("/models/uploads/predict", files={"image": ("七.png", b"12345", "image/png")})
         assert answer.json() == {"image": {"name": "七.png", "type": "image/png", "size": 5}}
-
-
-@each_version
-def test_streams_and_async_work_on_every_python(python: str) -> None:
-    with serving("stream", "--python", python) as server:
-        assert server.predict({"count": 2}).text == 'data: {"number":0}\n\ndata: {"number":1}\n\n'
-    with serving("asynchronous", "--python", python) as server:
-        assert server.predict({"id": 5, "sleep": 0}).json() == 5
+        answer = server.client.post("/models/stream/predict", json={"count": 2})
+        assert answer.text == 'data: {"number":0}\n\ndata: {"number":1}\n\n'
+        assert server.client.post("/models/asynchronous/predict", json={"id": 5, "sleep": 0}).json() == 5
 
 
 @each_version
