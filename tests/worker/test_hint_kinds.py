@@ -128,10 +128,17 @@ def test_a_text_of_a_form_becomes_what_the_hint_says(hint: Any, value: str, expe
     ("hint", "value"),
     [(int, "1_000"), (int, "1.0"), (int, "٣"), (int, "9" * 30), (float, "nan"), (float, "inf"), (float, "1e999"),
      (float, "0x10"), (bool, "2"), (bool, ""), (List[int], "a"), (Box, "x"), (Box, "[1]"), (Dict[str, int], '{"a": NaN}'),
-     (type(None), "x"), (Tuple[int, int], "[" * 100)],
+     (type(None), "x"), (Tuple[int, int], "[" * 100), (List[List[int]], "5"), (List[Set[int]], "[5]")],
 )  # fmt: skip
 def test_a_text_that_spells_nothing_is_refused(hint: Any, value: str) -> None:
     assert [path.partition("[")[0] for path in wrong(lambda: text(hint, value))] == ["value"]
+
+
+def test_a_list_inside_of_a_list_needs_its_brackets() -> None:
+    def function(rows: List[Optional[List[int]]]) -> None: ...
+
+    assert formed(function, b"rows=[1,2]&rows=[3]&rows=null") == {"rows": [[1, 2], [3], None]}
+    assert wrong(lambda: formed(function, b"rows=5&rows=[6]")) == {"rows[0]": "must be a list or null, not 5"}
 
 
 def test_the_files_of_a_form_reach_hints_of_files() -> None:

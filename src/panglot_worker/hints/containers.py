@@ -13,6 +13,7 @@ LIST, OBJECT = "a list", "an object"
 def of_list(item: Kind, make: Callable[[List[Any]], Any] = list) -> Kind:
     """A list, or what `make` makes of one, such as a set."""
     read_item, exact = item.convert, item.exact
+    parse_item = _bracketed(read_item) if item.is_list else item.parse
 
     def convert(value: Any) -> Any:
         if type(value) is not list:
@@ -22,7 +23,7 @@ def of_list(item: Kind, make: Callable[[List[Any]], Any] = list) -> Kind:
         return _made(make, _read_all(value, read_item))
 
     def parse(value: Any) -> Any:
-        return _made(make, parse_items(value, convert_items, item.parse))
+        return _made(make, parse_items(value, convert_items, parse_item))
 
     def convert_items(value: Any) -> List[Any]:
         return _read_all(_as_list(value, list), read_item)
@@ -30,7 +31,12 @@ def of_list(item: Kind, make: Callable[[List[Any]], Any] = list) -> Kind:
     schema: Schema = {"type": "array", "items": item.schema}
     if make is not list:
         schema["uniqueItems"] = True
-    return Kind(LIST, convert, parse, schema, [] if item.example is NO_EXAMPLE else [item.example])
+    return Kind(LIST, convert, parse, schema, [] if item.example is NO_EXAMPLE else [item.example], is_list=True)
+
+
+def _bracketed(convert: Reader) -> Reader:
+    """The way to read, from a form, a list inside of a list: without its brackets nobody could tell which is meant."""
+    return lambda value: convert(json_value(value, LIST))
 
 
 def _as_list(value: Any, make: Any) -> List[Any]:

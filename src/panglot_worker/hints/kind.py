@@ -38,6 +38,8 @@ class Kind(NamedTuple):
     """Whether a body that is neither JSON nor a form can be its value."""
     is_array: bool = False
     """Whether it takes arrays as they are."""
+    is_list: bool = False
+    """Whether it takes a list of values of one kind."""
     may_fit: Optional[Callable[[Any], bool]] = None
     """A quick look at a JSON value: False when it surely does not fit."""
 
