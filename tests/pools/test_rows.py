@@ -289,7 +289,15 @@ def test_an_answer_in_parts_comes_from_the_last_pool(tmp_path: Path) -> None:
     script.write_text("def preprocess(r): return r['n']\ndef predict(n):\n    for i in range(n): yield i\n")
     with serving(script, "--pools", "preprocess=1") as server:
         assert server.predict({"n": 3}).text == "data: 0\n\ndata: 1\n\ndata: 2\n\n"
+    for text in (script.read_text(), "def chat(messages): return 'hello'\n"):
+        script.write_text(text)
+        done = panglot("serve", str(script), "--port", "0", "--pools", "postprocess=1")
+        assert done.returncode == 3
+        assert re.search("an answer in parts, as (predict|chat) gives, cannot be handed to another pool", done.stderr)
+        assert "fix: leave postprocess out of --pools" in done.stderr
+    script.write_text("def predict(r): return (n for n in range(2)) if r else 1\n")
     with serving(script, "--pools", "postprocess=1") as server:
+        assert server.predict({}).json() == 1
         assert server.predict({"n": 3}).status_code == 500
         server.wait_log("an answer in parts cannot be handed to another pool")
 

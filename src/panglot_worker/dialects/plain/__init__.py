@@ -82,8 +82,13 @@ class Plain(Dialect):
         return videos.with_videos(stages, self.hooks["predict_frame"], self.package.settings)
 
     def _check_pool(self) -> None:
-        """A pool for a stage the script does not have is a waste worth a word."""
-        name = self.package.pool.get("name", "")
+        """A pool for a stage the script does not have is a waste worth a word; one behind a stream cannot be."""
+        pool = self.package.pool
+        name = pool.get("name", "")
+        streams = [endpoint.name for endpoint in self.endpoints if endpoint.may_stream]
+        if pool and self.package.does("inference") and not pool["last"] and streams:
+            raise ScriptError("an answer in parts, as %s gives, cannot be handed to another pool" % streams[0],
+                              self.package.script, fix="leave postprocess out of --pools")  # fmt: skip
         if name in ("preprocess", "postprocess") and name not in self.hooks and not self.package.worker:
             self.warn("the script has no %s: its pool only reads or writes the bodies" % name)
 

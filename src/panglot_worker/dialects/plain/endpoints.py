@@ -99,6 +99,11 @@ class Endpoint:
         return inspect.isgeneratorfunction(self.function) or inspect.isasyncgenfunction(self.function)
 
     @property
+    def may_stream(self) -> bool:
+        """Whether an answer of it can be one in parts."""
+        return self.streams
+
+    @property
     def asynchronous(self) -> bool:
         """Whether several of its calls can be in progress at once."""
         return not self.batched and (is_async(self.function) or inspect.isasyncgenfunction(self.function))

@@ -45,6 +45,10 @@ class ChatEndpoint(Endpoint):
         self.form = ChatForm if path == CHAT else Form
         self.read = reading.chat if path == CHAT else reading.completion
 
+    @property
+    def may_stream(self) -> bool:
+        return True
+
     def check(self) -> None:
         """Any function whose first argument is `messages` will do; that was looked at when the script was read."""
 
