@@ -5,9 +5,6 @@ from __future__ import annotations
 import contextlib
 import json
 import re
-import shutil
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,10 +12,10 @@ import pytest
 from PIL import Image
 
 from support.browser import Browser, browsing
+from support.playground import DONE, choose_route, press, put, run, run_as_pasted, status, visit
 from support.server import ROOT, Server, serving
 
 EXAMPLES = ROOT / "examples"
-DONE = "Number(document.querySelector('.result').dataset.done ?? 0)"
 
 
 @pytest.fixture(scope="module")
@@ -48,37 +45,6 @@ def picture(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-def visit(browser: Browser, url: str) -> None:
-    browser.complaints.clear()
-    browser.open("about:blank")
-    browser.open(url)
-    browser.wait("!!document.querySelector('form.request')", 30)
-
-
-def run(browser: Browser) -> str:
-    """Run, and what is shown then."""
-    before = browser.run(DONE)
-    browser.click("form.request .primary")
-    browser.wait(f"{DONE} > {before}", 30)
-    return str(browser.run("document.querySelector('.result').innerText"))
-
-
-def status(browser: Browser) -> str:
-    return str(browser.run("document.querySelector('.facts .verdict').innerText"))
-
-
-def put(browser: Browser, selector: str, value: object) -> None:
-    """Write a value into a field in place of the one it has."""
-    where, text = json.dumps(selector), json.dumps(value if isinstance(value, str) else json.dumps(value))
-    browser.run(f"(() => {{ const one = document.querySelector({where}); one.value = ''; one.focus(); }})()")
-    browser.call("Input.insertText", text=json.loads(text))
-
-
-def press(browser: Browser, selector: str, words: str) -> None:
-    """Click the one of these elements that says so."""
-    browser.run(f"[...document.querySelectorAll('{selector}')].find((one) => one.innerText === '{words}').click()")
-
-
 # Every dialect
 
 DIALECTS = {
@@ -89,6 +55,7 @@ DIALECTS = {
     "tiinfer": ("tiinfer", "", "../modelarts/model/three.png", "digits", "3"),
     "bare": ("bare", "seven.png", "three.png", "", "probabilities"),
     "paddle": ("paddle", "demo.png", "../modelarts/model/seven.png", "class_id", "7"),
+    "triton": ("triton", "", "../bare/three.png", "DIGIT", "3"),
 }
 """Folder of the example, the file it begins with, another to drop, and a name and a value of its answer then."""
 
@@ -109,27 +76,9 @@ def test_the_example_of_a_dialect(dialect: str, browser: Browser) -> None:
         assert re.search(rf"{name}.*{value}" if name else value, shown, re.DOTALL), shown
         browser.wait("document.querySelectorAll('.timeline .bar i').length > 1")
         assert browser.run("document.querySelectorAll('.tries li img').length") == 2
-        pasted(browser, (EXAMPLES / folder / other).resolve().parent, value)
+        run_as_pasted(browser, (EXAMPLES / folder / other).resolve().parent, value)
         assert browser.complaints == []
         assert all(url.startswith((server.url, "data:", "blob:", "about:")) for url in browser.requested[-5:])
-
-
-def pasted(browser: Browser, folder: Path, expected: str) -> None:
-    """Run the code of the last request, as it stands, beside the file it names."""
-    found = {}
-    for language in ("curl", "Python", "JavaScript"):
-        press(browser, ".code-of [role=tab]", language)
-        found[language] = str(browser.run("document.querySelector('.snippet pre').textContent"))
-    programs = {
-        "curl": ["bash", "-c", found["curl"]],
-        "Python": [sys.executable, "-c", found["Python"]],
-        "JavaScript": ["node", "--input-type=module", "-e", found["JavaScript"]],
-    }
-    for language, program in programs.items():
-        if shutil.which(program[0]) is None:
-            continue
-        done = subprocess.run(program, cwd=folder, capture_output=True, text=True, timeout=60, check=False)
-        assert expected in done.stdout, (language, found[language], done.stdout, done.stderr)
 
 
 # Forms
@@ -313,6 +262,20 @@ def test_answers_that_are_files(browser: Browser, tmp_path: Path, picture: Path)
         assert "application/zip" in browser.run("document.querySelector('.result').innerText")
 
 
+def test_a_picture_is_pasted(shaping: Server, browser: Browser, picture: Path) -> None:
+    """One from the clipboard, as after copying it anywhere, wherever the cursor is; text goes where the cursor is."""
+    visit(browser, shaping.url)
+    browser.paste_picture(picture)
+    browser.wait("document.querySelector('.request .file')?.innerText.includes('image.png')")
+    run(browser)
+    assert status(browser) == "200"
+    browser.run("document.querySelector('.request input[type=text]').value = ''")
+    browser.run("document.querySelector('.request input[type=text]').focus()")
+    browser.paste_text("corners")
+    assert browser.run("document.querySelector('.request input[type=text]').value") == "corners"
+    assert browser.run("document.querySelectorAll('.request .file').length") == 1
+
+
 def test_a_picture_from_the_camera(shaping: Server, browser: Browser) -> None:
     visit(browser, shaping.url)
     press(browser, ".request .drop button", "Camera")
@@ -326,18 +289,10 @@ def test_a_picture_from_the_camera(shaping: Server, browser: Browser) -> None:
 def test_tensors_begin_with_the_inputs_of_the_model(browser: Browser) -> None:
     with serving(EXAMPLES / "bare") as server:
         visit(browser, server.url)
-        browser.run(
-            "(() => { const one = document.querySelector('.chooser select');"
-            "one.value = [...one.options].find((option) => option.text.endsWith('/infer')).value;"
-            "one.dispatchEvent(new Event('change')); })()"
-        )
+        choose_route(browser, "/infer")
         browser.wait("document.querySelector('.request textarea')?.value.includes('FP32')")
         assert "probabilities" in run(browser)
         assert status(browser) == "200"
-        press(browser, ".code-of [role=tab]", "tritonclient")
-        code = browser.run("document.querySelector('.snippet pre').textContent")
-        compile(code, "snippet.py", "exec")
-        assert 'triton.InferInput("pixels", [1,1,8,8], "FP32")' in code
 
 
 # Coming back

@@ -186,6 +186,31 @@ class Browser:
             }})()"""
         )
 
+    def paste_picture(self, path: Path) -> None:
+        """Copy a picture, as PNG, and paste it."""
+        data = base64.b64encode(path.read_bytes()).decode()
+        self._copy(
+            f"""(() => {{
+              const raw = Uint8Array.from(atob("{data}"), (character) => character.charCodeAt(0));
+              const picture = new Blob([raw], {{ type: "image/png" }});
+              return navigator.clipboard.write([new ClipboardItem({{ "image/png": picture }})]);
+            }})()"""
+        )
+
+    def paste_text(self, text: str) -> None:
+        self._copy(f"navigator.clipboard.writeText({json.dumps(text)})")
+
+    def _copy(self, expression: str) -> None:
+        """Put something into the clipboard, and press Ctrl-V."""
+        session, self._session = self._session, ""
+        self.call("Browser.grantPermissions", permissions=["clipboardReadWrite", "clipboardSanitizedWrite"])
+        self._session = session
+        self.call("Emulation.setFocusEmulationEnabled", enabled=True)
+        self.run(expression)
+        key = {"modifiers": 2, "key": "v", "code": "KeyV", "windowsVirtualKeyCode": 86}
+        self.call("Input.dispatchKeyEvent", type="rawKeyDown", commands=["paste"], **key)
+        self.call("Input.dispatchKeyEvent", type="keyUp", **key)
+
     def axe(self) -> list[str]:
         """What axe-core finds that keeps some people from using the page; skips the test where it is not installed."""
         found = importlib.util.find_spec("axe_playwright_python")

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeGuard
 
 from panglot import asking
-from panglot.asking.base import JSON, About, Ask, Base64, File, Form, Json, Whole, media_type
-from panglot.asking.samples import sample
+from panglot.asking.base import JSON, About, Ask, Base64, Body, File, Form, Json, Whole, media_type
+from panglot.asking.samples import LARGEST_JSON, sample
 from panglot.asking.try_line import example, known_example
 from panglot.errors import StartError
 from panglot.package import Package
@@ -27,8 +28,6 @@ def to_try(package: Package, about: About) -> ToTry:
     tries: list[dict[str, Any]] = []
     files: dict[str, Path] = {}
     for asked in _asks(package, about):
-        if isinstance(asked.body, Whole) and asked.body.type == JSON:
-            continue  # for command lines: the page shows what is in the file
         request = _described(asked, package.folder, files)
         if request is not None and request["body"]["kind"] not in [known["body"]["kind"] for known in tries]:
             tries.append(request)
@@ -47,10 +46,11 @@ def _asks(package: Package, about: About) -> Iterator[Ask]:
 def _described(asked: Ask, folder: Path, files: dict[str, Path]) -> dict[str, Any] | None:
     """The request as JSON; None where nobody knows what to send."""
     body: dict[str, Any]
-    if isinstance(asked.body, Json):
-        if asked.body.value is ...:
+    if isinstance(asked.body, Json) or _is_json(asked.body):
+        value = asked.body.value if isinstance(asked.body, Json) else _read(asked.body.file)
+        if value is ...:
             return None
-        body = {"kind": "json", "value": _marked(asked.body.value, folder, files)}
+        body = {"kind": "json", "value": _marked(value, folder, files)}
     elif isinstance(asked.body, Form):
         uploads = {
             name: [_named(file, folder, files) for file in ([given] if isinstance(given, File) else given)]
@@ -63,6 +63,20 @@ def _described(asked: Ask, folder: Path, files: dict[str, Path]) -> dict[str, An
     else:
         body = {"kind": "none"}
     return {"method": asked.method, "path": asked.path, "headers": dict(asked.headers), "body": body}
+
+
+def _is_json(body: Body) -> TypeGuard[Whole]:
+    """Whether a body is a file of JSON: a command line names it, a page shows what is in it."""
+    return isinstance(body, Whole) and body.type == JSON
+
+
+def _read(file: File) -> Any:
+    """The value in a file; `...` where there is none, or far too much of it."""
+    try:
+        whole = Path(str(file))
+        return json.loads(whole.read_bytes()) if whole.stat().st_size <= LARGEST_JSON else ...
+    except (OSError, ValueError):
+        return ...
 
 
 def _marked(value: Any, folder: Path, files: dict[str, Path]) -> Any:

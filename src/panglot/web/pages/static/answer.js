@@ -2,6 +2,7 @@
 
 import { h, say, tabs } from "./dom.js";
 import { familyOf, inBase64, preview } from "./media.js";
+import { Exact, isNested, parse } from "./numbers.js";
 import { overlay } from "./overlay.js";
 import { labels, shapes } from "./shapes.js";
 import { bars, rowsOf, table, tree } from "./tree.js";
@@ -41,7 +42,7 @@ const isText = (type) => !type || /^text\/|json|xml|javascript|x-www-form/.test(
 
 function parsed(text) {
   try {
-    return text.trim() ? JSON.parse(text) : undefined;
+    return text.trim() ? parse(text) : undefined;
   } catch {
     return undefined;
   }
@@ -66,9 +67,9 @@ function values(value, text, picture) {
 
 /** Whether a value is an object of a few short values, fit to be read at a glance. */
 function isFlat(value) {
-  if (value === null || typeof value !== "object" || Array.isArray(value)) return false;
+  if (!isNested(value) || Array.isArray(value)) return false;
   const all = Object.values(value);
-  return all.length > 0 && all.length <= 8 && all.every((one) => ["number", "boolean"].includes(typeof one) || (typeof one === "string" && one.length <= 200));
+  return all.length > 0 && all.length <= 8 && all.every((one) => ["number", "boolean"].includes(typeof one) || one instanceof Exact || (typeof one === "string" && one.length <= 200));
 }
 
 function facts(value) {

@@ -3,8 +3,8 @@
 import { field, isFile, json, written } from "./fields.js";
 import { DropZone } from "./dropzone.js";
 import { base64, inBase64 } from "./media.js";
-import { h, newId } from "./dom.js";
-import { resolved } from "./server.js";
+import { h } from "./dom.js";
+import { isNested, parse } from "./numbers.js";
 
 /** The editor of one way to make the body: `{element, read, write, zones}`. `read` gives a body, see `Body`. */
 export function editor(way, changed) {
@@ -65,7 +65,7 @@ function formEditor(way, changed) {
 }
 
 const parsed = (one, text) => {
-  if (one.raw || ["checkbox", "number"].includes(one.control?.type)) { try { return JSON.parse(text); } catch { return text; } }
+  if (one.raw || ["checkbox", "number"].includes(one.control?.type)) { try { return parse(text); } catch { return text; } }
   return text;
 };
 const zonesOf = (fields) => fields.map(([, one]) => one.zone).filter(Boolean);
@@ -105,7 +105,7 @@ function fieldsEditor(way, named, changed) {
     return { kind: "json", text: written(value), marks };
   }
   function write(body) {
-    fillIn(JSON.parse(body.text));
+    fillIn(parse(body.text));
     for (const [name, one] of fields) {
       if (one.zone) one.write(body.marks.filter((entry) => [JSON.parse(body.text)[name]].flat().includes(entry.mark)).map((entry) => entry.file));
     }
@@ -124,7 +124,7 @@ const holdsFile = (value) => some(value, (one) => typeof one === "string" && one
 
 function some(value, test) {
   if (test(value)) return true;
-  return value !== null && typeof value === "object" && Object.values(value).some((one) => some(one, test));
+  return isNested(value) && Object.values(value).some((one) => some(one, test));
 }
 
 function textEditor(way, changed) {
@@ -167,7 +167,7 @@ function cut(value, where, spots) {
     return mine;
   }
   if (Array.isArray(value)) return value.map((one, place) => cut(one, `${where}[${place}]`, spots));
-  if (value === null || typeof value !== "object") return value;
+  if (!isNested(value)) return value;
   return Object.fromEntries(Object.entries(value).map(([name, one]) => [name, cut(one, where ? `${where}.${name}` : name, spots)]));
 }
 
@@ -188,8 +188,14 @@ export async function encoded(body) {
   if (!body.marks.length) return { body: body.text, type: "application/json" };
   const contents = new Map();
   for (const entry of body.marks) contents.set(entry.mark, entry.prefix + await base64(entry.file));
-  const value = JSON.parse(body.text, (_, one) => (typeof one === "string" && contents.has(one) ? contents.get(one) : one));
-  return { body: JSON.stringify(value), type: "application/json" };
+  return { body: JSON.stringify(filled(parse(body.text), contents)), type: "application/json" };
+}
+
+/** The value with contents in the place of their marks. */
+function filled(value, contents) {
+  if (!isNested(value)) return contents.get(value) ?? value;
+  if (Array.isArray(value)) return value.map((one) => filled(one, contents));
+  return Object.fromEntries(Object.entries(value).map(([name, one]) => [name, filled(one, contents)]));
 }
 
 /** The first picture of a body, which answers may be drawn over. */

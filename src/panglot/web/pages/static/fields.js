@@ -2,6 +2,7 @@
 
 import { DropZone } from "./dropzone.js";
 import { h, newId, say } from "./dom.js";
+import { isNested, number as exactly, parse } from "./numbers.js";
 import { resolved } from "./server.js";
 
 const LONG = 60;
@@ -91,7 +92,7 @@ function number(schema, { name, changed }) {
   function read() {
     if (control.value === "" && !control.validity.badInput) return undefined;
     if (!control.validity.valid) throw new Error(`${name}: ${control.validationMessage}`);
-    return Number(control.value);
+    return exactly(control.value);
   }
   return { id, control, element: slider ? h("div", { class: "slider" }, slider, control) : control, read, write };
 }
@@ -121,7 +122,7 @@ export function json(schema, { name, changed }) {
   function read(quiet = false) {
     if (!control.value.trim()) return undefined;
     try {
-      return JSON.parse(control.value);
+      return parse(control.value);
     } catch (error) {
       say(wrong, error.message);
       if (quiet) return undefined;
@@ -136,7 +137,7 @@ export function json(schema, { name, changed }) {
 /** JSON with short lists and objects on one line, as a person would write it. */
 export function written(value, indent = "") {
   const line = flat(value);
-  if (line.length + indent.length <= 72 || value === null || typeof value !== "object") return line;
+  if (line.length + indent.length <= 72 || !isNested(value)) return line;
   const deeper = `${indent}  `;
   if (Array.isArray(value) && value.every((one) => typeof one === "number")) return `[\n${filled(value.map(String), deeper)}\n${indent}]`;
   const lines = Array.isArray(value)
@@ -148,7 +149,7 @@ export function written(value, indent = "") {
 
 function flat(value) {
   if (Array.isArray(value)) return `[${value.map(flat).join(", ")}]`;
-  if (value === null || typeof value !== "object") return JSON.stringify(value) ?? "null";
+  if (!isNested(value)) return JSON.stringify(value) ?? "null";
   const inside = Object.entries(value).map(([name, one]) => `${JSON.stringify(name)}: ${flat(one)}`);
   return inside.length ? `{${inside.join(", ")}}` : "{}";
 }

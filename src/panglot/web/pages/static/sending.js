@@ -1,6 +1,7 @@
 // Sending a request and reading its answer, as it comes.
 
 import { encoded } from "./body.js";
+import { parse } from "./numbers.js";
 
 /**
  * Send `{method, path, headers, body}`. `heard` is called with the answer so far, whenever there is more of it:
@@ -68,7 +69,7 @@ function line(text) {
 
 function parsed(text) {
   try {
-    return JSON.parse(text);
+    return parse(text);
   } catch {
     return text;
   }

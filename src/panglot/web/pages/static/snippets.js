@@ -1,13 +1,15 @@
 // The same request as a line of curl, and as programs. Each runs as it is pasted, beside the files it names.
 
+import { Exact, isNested, parse } from "./numbers.js";
+
 const JSON_HEADER = "Content-Type: application/json";
 
 /** `[[language, code]]` of a request to a server at `base`; with `token`, the one in PANGLOT_TOKEN. */
 export function snippets(request, base, token, streams) {
   const about = { ...request, body: written(request.body), url: base + request.path, token, streams };
   const found = [["curl", curl(about)], ["Python", python(about)], ["JavaScript", javascript(about)]];
-  const model = /^(?:\/[^/]+)*\/v2\/models\/([^/]+)(?:\/versions\/[^/]+)?\/infer$/.exec(request.path);
-  if (model && request.body.kind === "json") found.push(["tritonclient", triton(about, model[1], base)]);
+  const model = /^((?:\/[^/]+)*)\/v2\/models\/([^/]+)(?:\/versions\/([^/]+))?\/infer$/.exec(request.path);
+  if (model && request.body.kind === "json") found.push(["tritonclient", triton(about, model, base)]);
   return found;
 }
 
@@ -59,15 +61,15 @@ function python({ method, url, headers, body, token, streams }) {
   const more = [];
   if (body.kind === "json") {
     if (body.marks.length) imports.unshift("import base64");
-    more.push(`json=${literal(JSON.parse(body.text), body.marks, "    ")}`);
+    more.push(`json=${literal(exactly(body.text), body.marks, "    ")}`);
   } else if (body.kind === "file") {
     given["Content-Type"] = body.type;
     more.push(`content=open(${text(body.file.name)}, "rb").read()`);
   } else if (body.kind === "form") {
-    const files = body.entries.filter((entry) => entry.file).map(({ name, file }) => `(${text(name)}, (${text(file.name)}, open(${text(file.name)}, "rb"), ${text(file.type || "application/octet-stream")}))`);
-    const texts = body.entries.filter((entry) => !entry.file).map((entry) => `${text(entry.name)}: ${text(entry.text)}`);
-    more.push(`files=[${files.join(", ")}]`);
-    if (texts.length) more.push(`data={${texts.join(", ")}}`);
+    const parts = body.entries.map(({ name, file, text: words }) => (file
+      ? `(${text(name)}, (${text(file.name)}, open(${text(file.name)}, "rb"), ${text(file.type || "application/octet-stream")}))`
+      : `(${text(name)}, (None, ${text(words)}))`));
+    more.push(`files=[${parts.join(", ")}]`);
   }
   const lines = Object.entries(given).map(([name, value]) => `${text(name)}: ${text(value)}`);
   if (token) {
@@ -81,8 +83,16 @@ function python({ method, url, headers, body, token, streams }) {
   return `${head}answer = httpx.${method.toLowerCase()}(\n${call}\n)\nprint(answer.status_code, answer.text)`;
 }
 
+/** A number as it was written: Python knows more of them than JavaScript. */
+class Written {
+  constructor(digits) { this.digits = digits; }
+}
+
+const exactly = (json) => JSON.parse(json, (_, value, { source } = {}) => (typeof value === "number" && source ? new Written(source) : value));
+
 /** A JSON value as Python writes it. */
 function literal(value, marks, indent) {
+  if (value instanceof Written) return value.digits;
   const entry = marks.find((one) => one.mark === value);
   if (entry) return `${entry.prefix ? `${text(entry.prefix)} + ` : ""}base64.b64encode(open(${text(entry.file.name)}, "rb").read()).decode()`;
   if (value === null) return "None";
@@ -107,7 +117,8 @@ function javascript({ method, url, headers, body, token, streams }) {
   let content = "";
   if (body.kind === "json") {
     given["Content-Type"] = "application/json";
-    content = `JSON.stringify(${script(JSON.parse(body.text), body.marks)})`;
+    // JavaScript itself cannot write every number that stands in the text.
+    content = body.marks.length || isSafe(parse(body.text)) ? `JSON.stringify(${script(JSON.parse(body.text), body.marks)})` : text(body.text);
   } else if (body.kind === "file") {
     given["Content-Type"] = body.type;
     content = `await readFile(${text(body.file.name)})`;
@@ -127,6 +138,8 @@ function javascript({ method, url, headers, body, token, streams }) {
   return `${before.join("\n")}${before.length ? "\n" : ""}const answer = await fetch(${text(url)}, {\n${options.map((one) => `  ${one},`).join("\n")}\n});\n${end}`;
 }
 
+const isSafe = (value) => (isNested(value) ? Object.values(value).every(isSafe) : !(value instanceof Exact));
+
 function script(value, marks) {
   const entry = marks.find((one) => one.mark === value);
   if (entry) return `${entry.prefix ? `${text(entry.prefix)} + ` : ""}(await readFile(${text(entry.file.name)})).toString("base64")`;
@@ -137,17 +150,26 @@ function script(value, marks) {
 
 // tritonclient
 
-const TYPES = { BOOL: "bool", UINT8: "uint8", UINT16: "uint16", UINT32: "uint32", UINT64: "uint64", INT8: "int8", INT16: "int16", INT32: "int32", INT64: "int64", FP16: "float16", FP32: "float32", FP64: "float64", BYTES: "object" };
+const TYPES = { BOOL: "bool", UINT8: "uint8", UINT16: "uint16", UINT32: "uint32", UINT64: "uint64", INT8: "int8", INT16: "int16", INT32: "int32", INT64: "int64", FP16: "float16", FP32: "float32", FP64: "float64", BYTES: "object_" };
 
-function triton({ body, token }, model, base) {
-  const inputs = JSON.parse(body.text).inputs ?? [];
+function triton({ body, token }, [, start, model, version], base) {
+  const inputs = exactly(body.text).inputs ?? [];
   const lines = inputs.flatMap(({ name, shape, datatype, data }, place) => [
-    `data = np.array(${literal(data, [], "")}, dtype=np.${TYPES[datatype] === "object" ? "object_" : (TYPES[datatype] ?? "float32")}).reshape(${JSON.stringify(shape)})`,
-    `inputs.append(triton.InferInput(${text(name)}, ${JSON.stringify(shape)}, ${text(datatype)}))`,
+    `data = np.array(${literal(data, [], "")}, dtype=np.${TYPES[datatype] ?? "float32"}).reshape(${literal(shape, [], "")})`,
+    `inputs.append(triton.InferInput(${text(name)}, ${literal(shape, [], "")}, ${text(datatype)}))`,
     `inputs[${place}].set_data_from_numpy(data)`,
   ]);
-  const host = base.replace(/^https?:\/\//, "");
+  const host = base.replace(/^https?:\/\//, "") + start;
   const secure = base.startsWith("https") ? ", ssl=True" : "";
   const headers = token ? ', headers={"Authorization": f"Bearer {os.environ[\'PANGLOT_TOKEN\']}"}' : "";
-  return `${token ? "import os\n\n" : ""}import numpy as np\nimport tritonclient.http as triton\n\nclient = triton.InferenceServerClient(${text(host)}${secure})\ninputs = []\n${lines.join("\n")}\nprint(client.infer(${text(decodeURIComponent(model))}, inputs${headers}).get_response())`;
+  const named = [text(decodeURIComponent(model)), "inputs", ...(version ? [`model_version=${text(version)}`] : [])].join(", ");
+  return `${token ? "import os\n\n" : ""}import numpy as np
+import tritonclient.http as triton
+
+client = triton.InferenceServerClient(${text(host)}${secure})
+inputs = []
+${lines.join("\n")}
+answer = client.infer(${named}${headers})
+for output in answer.get_response()["outputs"]:
+    print(output["name"], answer.as_numpy(output["name"]))`;
 }

@@ -1,6 +1,7 @@
 // JSON that folds, lists of objects as tables, labels as bars.
 
 import { h } from "./dom.js";
+import { isNested } from "./numbers.js";
 import { digits } from "./words.js";
 
 const OPEN = 2;
@@ -12,11 +13,11 @@ export function tree(value) {
 }
 
 function node(value, depth) {
-  if (value === null || typeof value !== "object") return leaf(value);
+  if (!isNested(value)) return leaf(value);
   const entries = Array.isArray(value) ? value.map((one, place) => [place, one]) : Object.entries(value);
   const [open, close] = Array.isArray(value) ? "[]" : "{}";
   if (!entries.length) return h("span", {}, open + close);
-  if (Array.isArray(value) && value.length <= 16 && value.every((one) => one === null || typeof one !== "object") && JSON.stringify(value).length < 90) {
+  if (Array.isArray(value) && value.length <= 16 && value.every((one) => !isNested(one)) && JSON.stringify(value).length < 90) {
     return h("span", {}, "[", value.flatMap((one, place) => [place ? ", " : "", leaf(one)]), "]");
   }
   const shown = entries.slice(0, MOST);
@@ -35,14 +36,14 @@ function node(value, depth) {
 
 function leaf(value) {
   const text = typeof value === "string" && value.length > 2000 ? `${JSON.stringify(value.slice(0, 2000))} … ${value.length} characters` : JSON.stringify(value) ?? "null";
-  return h("span", { class: value === null ? "null" : typeof value }, text);
+  return h("span", { class: value === null ? "null" : typeof value === "object" ? "number" : typeof value }, text);
 }
 
 /** The longest list of objects in a value, if a table of it tells something; null otherwise. */
 export function rowsOf(value, depth = 0) {
-  if (value === null || typeof value !== "object" || depth > 3) return null;
+  if (!isNested(value) || depth > 3) return null;
   if (Array.isArray(value)) {
-    const flat = (one) => one && typeof one === "object" && !Array.isArray(one);
+    const flat = (one) => isNested(one) && !Array.isArray(one);
     return value.length > 0 && value.every(flat) ? value : null;
   }
   return Object.values(value).map((one) => rowsOf(one, depth + 1)).filter(Boolean).sort((one, other) => other.length - one.length)[0] ?? null;
