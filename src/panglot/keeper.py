@@ -8,16 +8,17 @@ import dataclasses
 import functools
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
-from panglot import asking, dialects, linking
+from panglot import asking, dialects
 from panglot.asking.base import About
 from panglot.asking.try_line import try_line
 from panglot.asking.trying import to_try
 from panglot.engine.engine import LocalEngine
 from panglot.errors import LoadError
 from panglot.file_changes import changes
+from panglot.linking import Links
 from panglot.metrics import Metrics
 from panglot.planning import ModelPlan, ServingPlan
 from panglot.web.access import Access
@@ -57,15 +58,17 @@ class Keeper:
         """Models that could not be loaded, by name, and why."""
         self.in_use: Callable[[Model], bool] = lambda model: False
         """Whether a request for a model is under way; from whoever has the connections."""
+        self._links = Links()
         self._shares = Shares(room) if plan.planner is not None else None
         self._places = asyncio.Semaphore(plan.settings.load_at_once)
 
     # Making
 
-    def make(self, plan: ModelPlan) -> Model:
-        """A model with an engine that has not been started. Raises StartError."""
+    def make(self, plan: ModelPlan, instead_of: Collection[str] = ()) -> Model:
+        """A model whose engine has not been started, in place of those with these full names. Raises StartError."""
         undo = contextlib.ExitStack()
-        undo.enter_context(linking.fixed_paths(plan.package, plan.settings.link_paths))
+        links = self._links.fixed_paths(plan.package, plan.settings.link_paths, full_name(plan), instead_of)
+        undo.enter_context(links)
         former = self.models.get(plan.name, plan.version)
         metrics = self.metrics if self._shares is None else former.metrics if former is not None else Metrics()
         room = self._shares.new(plan.settings) if self._shares is not None else self.room

@@ -68,7 +68,7 @@ class FolderRepository:
         async with self._locks[name]:
             try:
                 plans = await asyncio.to_thread(self._plans, name)
-                loaded = [await self._bring(plan) for plan in plans]
+                loaded = [await self._bring(plan, plans) for plan in plans]
             except StartError as error:
                 if name not in self.models.names:
                     self.keeper.failed[name] = error.sentence()
@@ -90,9 +90,11 @@ class FolderRepository:
                 )
         return plans
 
-    async def _bring(self, plan: ModelPlan) -> Model:
-        """Load a version, and have it answer in place of the one there was. Raises StartError."""
-        model = self.keeper.make(plan)
+    async def _bring(self, plan: ModelPlan, plans: list[ModelPlan]) -> Model:
+        """Load a version, one of `plans`, and have it answer in place of the one there was. Raises StartError."""
+        staying = {full_name(other) for other in plans if other is not plan}
+        former_ones = {full_name(model) for model in self.keeper.kept if model.name == plan.name}
+        model = self.keeper.make(plan, former_ones - staying)
         try:
             await self.keeper.load(model)
         except BaseException:

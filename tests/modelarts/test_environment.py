@@ -11,10 +11,11 @@ import zipfile
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 
 from support.modelarts import NODE, config, package
-from support.server import panglot, serving
+from support.server import panglot, serving, wait_until
 
 SERVICE = NODE + "\n\nclass Service(SingleNodeService):\n    pass\n"
 
@@ -190,8 +191,15 @@ class Service(SingleNodeService):
         server.process.kill()
         server.process.wait()
     assert Path("/home/mind/model").is_symlink(), "a killed server leaves its links behind"
-    with serving(tmp_path / "p", "--link-paths") as server:
-        assert server.client.post("/", json={"a": 1}).json() == ["cat", "cat", "cat"]
+    folder, env = Path(f"--models={tmp_path}"), {"PANGLOT_ADMIN_TOKEN": "control"}
+    with serving(folder, "--link-paths", "--admin", env=env) as server:
+        assert server.client.post("/models/p/", json={"a": 1}).json() == ["cat", "cat", "cat"]
+        (tmp_path / "p" / "model" / "labels.txt").write_text("dog")
+        load = f"{server.url}/v2/repository/models/p/load"
+        loaded = httpx.post(load, headers={"authorization": "Bearer control"}, timeout=60)
+        assert (loaded.status_code, loaded.text) == (200, "{}"), "the new one takes the links of the old one over"
+        wait_until(lambda: len(server.workers()) == 1)
+        assert server.client.post("/models/p/", json={"a": 1}).json() == ["dog", "dog", "dog"]
     left = [path for path in ("/home/mind/model", "/home/ma-user/infer/model") if Path(path).exists()]
     assert not left, "and the next one replaces and removes them"
     for folder in ("/home/mind", "/home/ma-user/infer", "/home/ma-user"):

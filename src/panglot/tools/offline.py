@@ -11,11 +11,12 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from panglot import dialects, linking
+from panglot import dialects
 from panglot.asking.base import Ask
 from panglot.engine.call import Call, Fault
 from panglot.engine.engine import LocalEngine, Trouble
 from panglot.errors import StartError
+from panglot.linking import Links
 from panglot.metrics import Metrics
 from panglot.package import Package
 from panglot.settings import Settings
@@ -177,7 +178,7 @@ async def offline(package: Package, settings: Settings) -> AsyncIterator[Offline
 
         settings = dataclasses.replace(settings, python=install.environment(package, settings))
     settings = dataclasses.replace(settings, dev=True)
-    with linking.fixed_paths(package, settings.link_paths):
+    with Links().fixed_paths(package, settings.link_paths):
         engine = QuietEngine(package, settings, Metrics())
         await engine.start()
         try:
