@@ -7,14 +7,18 @@ import threading
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
+import grpc
 import httpx
 import pytest
+from openapi_spec_validator import validate
 
 from panglot.web import app
 from panglot.web.contract import CONTROL as CONTROL_ACCESS
 from panglot.web.contract import INFER, PUBLIC
 from support.models import all_of, write_model
+from support.rpc import Rpc
 from support.server import Server, panglot, serving, wait_until
 from support.traffic import times
 
@@ -161,7 +165,7 @@ def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     write_model(folder / "echo")
     named = write_model(tmp_path_factory.mktemp("named") / "mine")
     env = {"PANGLOT_ADMIN_TOKEN": CONTROL, "PANGLOT_TOKEN": TOKEN}
-    with serving(named, f"--models={folder}", "--admin", env=env) as running:
+    with serving(named, f"--models={folder}", "--admin", "--grpc-port", "0", env=env) as running:
         yield running
 
 
@@ -204,6 +208,52 @@ def test_the_token_of_clients_changes_no_models(guarded: Server) -> None:
     assert guarded.client.post("/models/echo/predict", json=1, headers=CLIENT).status_code == 404
     assert change(guarded, "echo", "load").status_code == 200
     assert guarded.client.post("/models/echo/predict", json=1, headers=CLIENT).status_code == 200
+
+
+def test_models_are_loaded_and_unloaded_over_grpc(guarded: Server) -> None:
+    """By the token of whoever runs the server, and no other."""
+    rpc = Rpc(guarded, token=TOKEN)
+
+    def changed(method: str, name: str, token: str, **more: Any) -> grpc.StatusCode:
+        metadata = [("authorization", f"Bearer {token}")] if token else None
+        request = rpc.kind(f"{method}Request")(model_name=name, **more)
+        try:
+            rpc.call(method, request, metadata=metadata)
+        except grpc.RpcError as error:
+            return error.code()
+        return grpc.StatusCode.OK
+
+    def states() -> dict[str, str]:
+        return {row.name: row.state for row in rpc.call("RepositoryIndex").models}
+
+    assert states() == {"mine": "READY", "echo": "READY"}
+    for token in ("", TOKEN, "wrong"):
+        for method in ("RepositoryModelLoad", "RepositoryModelUnload"):
+            assert changed(method, "echo", token) == grpc.StatusCode.UNAUTHENTICATED
+    assert changed("RepositoryModelUnload", "echo", CONTROL) == grpc.StatusCode.OK
+    assert states() == {"mine": "READY", "echo": "UNAVAILABLE"}
+    with pytest.raises(grpc.RpcError) as caught:
+        rpc.call("ModelInfer", rpc.tensors("echo", x=[1.0]))
+    assert caught.value.code() == grpc.StatusCode.NOT_FOUND
+    assert changed("RepositoryModelLoad", "echo", CONTROL) == grpc.StatusCode.OK
+    assert rpc.call("ModelInfer", rpc.tensors("echo", x=[1.0])).model_name == "echo"
+    for name in ("nothing", "mine", "../etc"):
+        assert changed("RepositoryModelLoad", name, CONTROL) == grpc.StatusCode.INVALID_ARGUMENT
+    with pytest.raises(grpc.RpcError) as caught:
+        rpc.call("RepositoryIndex", metadata=[("authorization", f"Bearer {CONTROL}")])
+    assert caught.value.code() == grpc.StatusCode.UNAUTHENTICATED
+    rpc.close()
+
+
+def test_the_document_says_how_models_are_changed(guarded: Server) -> None:
+    document = guarded.client.get("/openapi.json", headers=CLIENT).json()
+    validate(document)
+    for what in ("load", "unload"):
+        about = document["paths"][f"/v2/repository/models/{{model}}/{what}"]
+        assert about["post"]["security"] == [{"admin": []}]
+        assert about["parameters"][0]["name"] == "model"
+    assert document["paths"]["/v2/repository/index"]["post"]["security"] == [{"token": []}]
+    assert set(document["components"]["securitySchemes"]) == {"token", "admin"}
 
 
 EXAMPLES = {"{model}": "echo", "{version}": "1", "{name}": "some"}

@@ -16,7 +16,7 @@ from panglot.engine.call import Fault
 from panglot.text import visible
 from panglot.web import v2_openapi
 from panglot.web.bodies import BINARY, JSON, answer_content, file_content, request_content
-from panglot.web.contract import ADMIN, METRICS, InferRoute, Page, neutral_error
+from panglot.web.contract import ADMIN, CONTROL, METRICS, InferRoute, Page, neutral_error
 from panglot.web.front import Front
 from panglot.web.models import Model
 from panglot.web.schemas import Definitions, Object
@@ -137,13 +137,15 @@ def _paths(front: Front, served: Sequence[tuple[str, Model]], definitions: Defin
             for operation in methods.values():
                 operation["operationId"] += f"_{len(paths)}" if model is not served[0][1] else ""
             paths.setdefault(path, methods)
+    if front.repository is not None:
+        paths |= v2_openapi.repository_paths(functools.partial(_security, front))
     for neutral in NEUTRAL:
         paths.setdefault(neutral.path, {}).setdefault("get", _get(front, neutral))
     for path in paths:
         if "{name}" in path:
             paths[path]["parameters"] = [_reference("parameters", "Name")]
         elif "{" in path:
-            name = path.partition("{")[2].rstrip("}")
+            name = path.partition("{")[2].partition("}")[0]
             paths[path]["parameters"] = [_parameters(model)["Name"] | {"name": name}]
     return paths
 
@@ -270,6 +272,8 @@ def _native_faults(front: Front, model: Model, route: InferRoute) -> Object:
 
 
 def _security(front: Front, access: str) -> Object:
+    if access == CONTROL:
+        return {"security": [{"admin": []}]}
     if not front.access.needs_token(METRICS):
         return {}
     return {"security": [{"token": []}] if front.access.needs_token(access) else []}
@@ -285,8 +289,10 @@ def _components(front: Front, model: Model, of_script: Object) -> Object:
         "parameters": _parameters(model),
         "headers": {name.replace("-", ""): about for name, about in HEADERS.items()},
     }
-    if front.access.token:
-        components["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer"}}
+    tokens = {"token": front.access.token, "admin": front.access.control_token}
+    schemes = {name: {"type": "http", "scheme": "bearer"} for name, token in tokens.items() if token}
+    if schemes:
+        components["securitySchemes"] = schemes
     return components
 
 
@@ -348,7 +354,7 @@ def _parameters(model: Model) -> Object:
             "in": "header",
             "description": "After how many milliseconds to give up with 504. "
             f"It can only shorten the server's own {model.settings.timeout:g} s.",
-            "schema": {"type": "number", "minimum": 0},
+            "schema": {"type": "integer", "minimum": 0, "maximum": 999_999_999_999},
         },
     }
 

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote
 
-from panglot.web.contract import INFER, PUBLIC
+from panglot.web.contract import CONTROL, INFER, PUBLIC
 from panglot.web.models import Model
 from panglot.web.v2_pages import PAGES
+from panglot.web.v2_repository import PAGES as REPOSITORY
 
 Object = dict[str, Any]
 TAG = {"name": "tensors", "description": "The Open Inference Protocol, which clients of Triton and KServe speak"}
@@ -42,6 +43,10 @@ PAGES_ABOUT = {
     "/stats": PageAbout("model_statistics", "What the model has done", "Statistics"),
 }
 """Pages by their path, those about a model by what follows its name."""
+CHANGES = {
+    "load": "Load a model of the server's folder, or load it anew; it answers when the new one does",
+    "unload": "Unload a model; requests that have come are answered",
+}
 ALWAYS = ("X-Request-Id", "Server-Timing")
 HEALTH = (("/v2/health/live", PUBLIC), ("/v2/health/ready", PUBLIC))
 MODEL, VERSION = "/v2/models/{model}", "/v2/models/{model}/versions/{version}"
@@ -61,6 +66,23 @@ def paths(model: Model, secured: Secured) -> Object:
         operation = _infer("infer_tensors" if start == MODEL else "infer_tensors_by_version", secured)
         operations[_placed(start, model) + "/infer"] = {"post": operation}
     return operations
+
+
+def repository_paths(secured: Secured) -> Object:
+    """The routes by which models are loaded and unloaded, on a server that does so."""
+    return {page.path: {"post": _change(page.path.rpartition("/")[2], secured)} for page in REPOSITORY}
+
+
+def _change(word: str, secured: Secured) -> Object:
+    sent = {"type": "object", "properties": {"parameters": {"type": "object", "properties": {}}}}
+    return {
+        "operationId": f"repository_{word}",
+        "tags": [TAG["name"]],
+        "summary": CHANGES[word],
+        "requestBody": {"required": False, "content": {"application/json": {"schema": sent}}},
+        "responses": {"200": _answer("It is done.", "Done"), **_failures()},
+        **secured(CONTROL),
+    }
 
 
 def _placed(path: str, model: Model) -> str:
@@ -141,12 +163,24 @@ def schemas() -> Object:
         "ModelReady": _open({"name": TEXT, "ready": {"type": "boolean", "enum": [True]}}),
         "NotModelReady": _open({"name": TEXT, "ready": {"type": "boolean", "enum": [False]}}),
         "ModelConfig": _open({"name": TEXT, "platform": TEXT, "max_batch_size": WHOLE}),
-        "Statistics": _open({"model_stats": _list({"type": "object"})}),
+        "Statistics": _open({"model_stats": _list(_statistics())}),
         "RepositoryIndex": _list(_open({"name": TEXT, "version": TEXT, "state": TEXT, "reason": TEXT})),
+        "Done": {"type": "object", "additionalProperties": False},
         "InferRequest": _open(request, "inputs"),
         "InferResponse": _open(answer, "model_name", "outputs"),
     }
 
 
-NAMES = frozenset(about.name for about in PAGES_ABOUT.values()) | {"infer_tensors", "infer_tensors_by_version"}
+def _statistics() -> Object:
+    lasted = _open({"count": WHOLE, "ns": WHOLE})
+    parts = dict.fromkeys(("compute_input", "compute_infer", "compute_output"), lasted)
+    counts = dict.fromkeys(("last_inference", "inference_count", "execution_count"), WHOLE)
+    runs = _list(_open({"batch_size": WHOLE, **parts}))
+    about = _open({"success": lasted, "fail": lasted, "queue": lasted, **parts})
+    return _open({"name": TEXT, "version": TEXT, **counts, "inference_stats": about, "batch_stats": runs})
+
+
+NAMES = frozenset(about.name for about in PAGES_ABOUT.values()) | {
+    "infer_tensors", "infer_tensors_by_version", "repository_load", "repository_unload",
+}  # fmt: skip
 """Names of operations that are taken."""
