@@ -131,8 +131,10 @@ class Door:
 
     def _answered(self, output: Any, request: Request, inner: Encode, carried: Visit) -> Answer:
         wishes, request.luggage, taken = carried
-        if taken and self.taking is not None:
-            return self.answer(wishes, self.taking.encode(output, request))
+        taking = self.taking
+        if taken and taking is not None:
+            parameters = taking.parameters(output) if taking.parameters is not None else None
+            return self.answer(wishes, taking.encode(output, request), parameters)
         return self.wrapped(wishes, inner(output, request))
 
     def wrapped(self, wishes: Wishes, answer: Answer) -> Answer:
@@ -141,12 +143,12 @@ class Door:
         warnings = [line for line in answer.headers if line.startswith("x-panglot-warning")]
         return answered._replace(headers=[*answered.headers, *warnings])
 
-    def answer(self, wishes: Wishes, tensors: List[Tensor]) -> Answer:
+    def answer(self, wishes: Wishes, tensors: List[Tensor], parameters: Optional[Dict[str, Any]] = None) -> Answer:
         """The answer with these outputs, in the form of the request."""
         tensors = chosen(tensors, wishes.wanted)
         if wishes.form != REST:
-            return Answer("application/grpc", messages.answer(wishes, tensors))
-        content_type, body, headers = rest.answer(wishes, tensors, self.nan, self.limits)
+            return Answer("application/grpc", messages.answer(wishes, tensors, parameters))
+        content_type, body, headers = rest.answer(wishes, tensors, self.nan, self.limits, parameters)
         return Answer(content_type, body, 200, headers)
 
     def parts(self, request: Request) -> Tuple[str, Callable[[Any], bytes]]:

@@ -57,8 +57,8 @@ class Request:
     """An item on its way through the stages."""
 
     __slots__ = (
-        "_head", "berth", "body", "decoded", "files", "id", "lies", "luggage", "raw_head", "record", "seconds_left",
-        "since",
+        "_head", "berth", "body", "decoded", "files", "id", "lies", "luggage", "raw_head", "record", "rows",
+        "seconds_left", "since",
     )  # fmt: skip
     record: Any
     """What `recording` keeps of the stages for whoever asked; the attribute is not there otherwise."""
@@ -70,6 +70,8 @@ class Request:
         self.files: Any = [] if self.lies else ()
         """Weak references to what a dialect has made of a body in shared memory without copying it; see `let_go`."""
         self._head: Optional[wire.Head] = None
+        self.rows = 1
+        """How many rows a dialect whose requests share runs by rows has seen in it."""
         self.luggage: Any = None
         """What a dialect notes while it decodes, for `encode`; it travels along when those are processes apart."""
         self.decoded: Optional[Tuple[Any, float]] = None
@@ -177,6 +179,8 @@ class TensorStages(NamedTuple):
     """Whether the first size of every tensor counts rows, which share runs with those of other requests."""
     takes_bodies: bool = True
     """Whether a single element of BYTES is the native body, for the `decode` of Stages."""
+    parameters: Optional[Callable[[Any], Dict[str, Any]]] = None
+    """What is told beside the outputs, of what the last stage gave: truth values, numbers and texts by name."""
 
 
 class TensorDoor(Protocol):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Dict, List, NamedTuple
+from typing import Any, Dict, List, NamedTuple, Optional
 
 from panglot_worker import wire
 from panglot_worker.errors import ClientError
@@ -157,9 +157,11 @@ def _contents(given: InputMessage, field: int) -> List[Any]:
 # Answers
 
 
-def answer(wishes: Wishes, outputs: List[Tensor]) -> wire.Buffer:
+def answer(wishes: Wishes, outputs: List[Tensor], parameters: Optional[Dict[str, Any]] = None) -> wire.Buffer:
     """A ModelInferResponse with these outputs. Their bytes are always raw: it is all that Triton's client reads."""
     head = [protobuf.text(1, wishes.model), protobuf.text(2, wishes.version), protobuf.text(3, wishes.id)]
+    if parameters:
+        head += [protobuf.message(4, _written(name, value)) for name, value in parameters.items()]
     parts: List[Any] = []
     for tensor in outputs:
         about = protobuf.text(1, tensor.name) + protobuf.text(2, tensor.datatype) + protobuf.packed(3, tensor.shape)
@@ -167,3 +169,16 @@ def answer(wishes: Wishes, outputs: List[Tensor]) -> wire.Buffer:
         raw = tensor.raw()
         parts += (protobuf.start(6, len(raw)), raw)
     return many(b"".join(head), *parts)
+
+
+def _written(name: str, value: Any) -> bytes:
+    """An entry of a map of parameters."""
+    if isinstance(value, bool):
+        written = b"\x08" + protobuf.put(value)
+    elif isinstance(value, int):
+        written = (b"\x10" if value < 1 << 63 else b"\x28") + protobuf.put(value)
+    elif isinstance(value, float):
+        written = b"\x21" + protobuf.DOUBLE.pack(value)
+    else:
+        written = protobuf.message(3, value.encode("utf-8", "replace"))
+    return protobuf.text(1, name) + protobuf.message(2, written)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import zlib
-from typing import Any, Dict, List, NamedTuple, Sequence, Tuple
+from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 from panglot_worker import wire
 from panglot_worker.bodies import jsontext
@@ -187,7 +187,9 @@ class Body(NamedTuple):
     headers: Sequence[str] = ()
 
 
-def answer(wishes: Wishes, outputs: List[Tensor], nan: str, limits: Limits) -> Body:
+def answer(
+    wishes: Wishes, outputs: List[Tensor], nan: str, limits: Limits, parameters: Optional[Dict[str, Any]] = None
+) -> Body:
     """The answer with these outputs. Raises ClientError for one that JSON cannot hold, EncodeError beyond a limit."""
     rows: List[Dict[str, Any]] = []
     parts: List[Any] = []
@@ -202,9 +204,11 @@ def answer(wishes: Wishes, outputs: List[Tensor], nan: str, limits: Limits) -> B
         else:
             row["data"] = _json_data(tensor)
         rows.append(row)
-    value = {"model_name": wishes.model, "model_version": wishes.version, "outputs": rows}
+    value: Dict[str, Any] = {"model_name": wishes.model, "model_version": wishes.version, "outputs": rows}
     if wishes.id:
         value["id"] = wishes.id
+    if parameters:
+        value["parameters"] = parameters
     text, warning = _plain_text(value), ""
     if len(text) > limits.output_bytes or not text:
         text, warning = jsontext.dumps(value, str, nan, limits.output_depth, limits.output_bytes)

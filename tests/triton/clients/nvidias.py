@@ -33,6 +33,14 @@ def both(http, grpc):
     return (by_http, by_http.InferenceServerClient(http)), (by_grpc, by_grpc.InferenceServerClient(grpc))
 
 
+def told(module, result):
+    """The parameters of a response."""
+    response = result.get_response()
+    if module is by_http:
+        return response["parameters"]
+    return {name: getattr(value, value.WhichOneof("parameter_choice")) for name, value in response.parameters.items()}
+
+
 def add_sub(*where):
     """The sum and difference, in every way; errors of one request; and what the model is said to be."""
     rows = numpy.arange(8, dtype=numpy.float32).reshape(2, 4)
@@ -40,6 +48,7 @@ def add_sub(*where):
         result = client.infer("triton_add_sub", inputs(module, INPUT0=rows, INPUT1=rows), request_id="seven")
         assert (result.as_numpy("OUTPUT0") == 2 * rows).all()
         assert (result.as_numpy("OUTPUT1") == 0 * rows).all()
+        assert told(module, result) == {"rows": 2, "half": 0.5, "last": True, "of": "é"}
         only = [module.InferRequestedOutput("OUTPUT1")]
         result = client.infer("triton_add_sub", inputs(module, INPUT0=rows, INPUT1=-rows), outputs=only)
         assert (result.as_numpy("OUTPUT1") == 2 * rows).all()

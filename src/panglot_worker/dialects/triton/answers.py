@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import json
 from typing import Any, Dict, List
 
 from panglot_worker.errors import EncodeError
@@ -11,6 +12,7 @@ from panglot_worker.v2.tensors import Tensor
 
 STATUSES = {1: 500, 2: 404, 3: 400, 4: 503, 5: 501}
 """By the code of a TritonError; any other is 400, as Triton has it."""
+SIGNED = 1 << 63
 
 
 class ModelRefusal(Exception):
@@ -39,6 +41,15 @@ def checked(response: Any) -> Any:
 def tensors(response: Any) -> List[Tensor]:
     """The outputs of a response as tensors. Raises EncodeError for what the protocol has no type for."""
     return [_tensor(output.name(), output.as_numpy()) for output in response.output_tensors()]
+
+
+def parameters(response: Any) -> Dict[str, Any]:
+    """The parameters of a response. Raises EncodeError for what the protocol has no form for."""
+    given: Dict[str, Any] = json.loads(response.parameters())
+    for name, value in given.items():
+        if not isinstance(value, (bool, int, float, str)) or (type(value) is int and not -SIGNED <= value < 2 * SIGNED):
+            raise EncodeError("the parameter %s is %.40r; they are true or false, numbers and texts" % (name, value))
+    return given
 
 
 def _tensor(name: str, array: Any) -> Tensor:

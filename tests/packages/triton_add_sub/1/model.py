@@ -36,7 +36,8 @@ class TritonPythonModel:
                 pb_utils.Tensor("OUTPUT0", out_0.astype(self.output0_dtype)),
                 pb_utils.Tensor("OUTPUT1", out_1.astype(self.output1_dtype)),
             ]
-            responses.append(pb_utils.InferenceResponse(output_tensors=tensors))
+            told = {"rows": len(out_0), "half": 0.5, "last": True, "of": "é"}
+            responses.append(pb_utils.InferenceResponse(output_tensors=tensors, parameters=told))
         return responses
 
     def finalize(self):
