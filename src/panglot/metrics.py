@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
+from panglot.runs import SharedRuns
 from panglot_worker.wire import STAGES
 
 FIRST, LAST = 6, 28
@@ -66,6 +67,9 @@ class PoolMetrics:
         self.queue_time = Histogram()
         self.run_time = Histogram()
         self.batch_size = Histogram()
+        self.runs = SharedRuns()
+        self.last_reply = 0.0
+        """When a worker last answered, by the engine's clock."""
 
 
 class Metrics:

@@ -40,14 +40,14 @@ class PoolInRow:
         )
 
     def _receive(self, request: Request) -> Any:
-        request.luggage, value = unpack(request.body)
+        request.luggage, request.rows, value = unpack(request.body)
         return value
 
     def _hand_on(self, output: Any, request: Request) -> Answer:
         if inspect.isgenerator(output):
             raise TypeError("an answer in parts cannot be handed to another pool: give postprocess no pool of its own")
         output = self.dialect.hand_on(output)
-        pieces = pack((request.luggage, output))
+        pieces = pack((request.luggage, request.rows, output))
         size = sum(map(len, pieces))
         if size >= SHARE_ABOVE and request.berth and self.dialect.port.shared.put(request.berth, pieces):
             return Answer("", wire.placed(size), 200, (), wire.PASS | wire.SHARED)

@@ -127,7 +127,7 @@ class Runner:
         if request.lies:
             value = output = None
             request.let_go()
-        self.port.reply(finished(request.id, answer, durations(marks)))
+        self.port.reply(finished(request.id, answer, durations(marks), request.rows))
 
     # A batch
 
@@ -238,7 +238,8 @@ class Runner:
         except BaseException as error:
             return self.failed_reply(request, error, stage, (*so_far, post, microseconds(now() - started) - post))
         self.sickness.alike = 0
-        return finished(request.id, answer, (*so_far, post, microseconds(now() - started) - post))
+        times = (*so_far, post, microseconds(now() - started) - post)
+        return finished(request.id, answer, times, request.rows)
 
     # Streams
 
@@ -312,11 +313,11 @@ def encoding_of_parts(dialect: Dialect, request: Request) -> Tuple[str, Callable
     return content_type, lambda part: dialect.encode_part(part, content_type)
 
 
-def finished(item_id: int, answer: Answer, times: wire.Times) -> wire.Reply:
+def finished(item_id: int, answer: Answer, times: wire.Times, rows: int = 1) -> wire.Reply:
     head = answer.content_type.encode("latin-1")
     if answer.headers:
         head = "\0".join((answer.content_type, *answer.headers)).encode("latin-1", "replace")
-    return wire.Reply(item_id, answer.status, answer.flags, times, head, answer.body)
+    return wire.Reply(item_id, answer.status, answer.flags, times, head, answer.body, rows)
 
 
 def cancelled(item_id: int) -> wire.Reply:

@@ -75,7 +75,7 @@ FETCH = 64
 
 HEADER = struct.Struct("<IBBHI")
 RUN_ROW = struct.Struct("<QfIIQQ")
-REPLY_ROW = struct.Struct("<QHBxIIIIIII")
+REPLY_ROW = struct.Struct("<QHBxIIIIIIII")
 ITEM_ID = struct.Struct("<Q")
 
 STAGES = ("decode", "preprocess", "inference", "postprocess", "encode")
@@ -210,6 +210,8 @@ class Reply(NamedTuple):
     times: Times
     head: bytes
     body: Buffer
+    rows: int = 1
+    """How many rows its item had, where rows of several items share a run."""
 
 
 NO_TIMES = (0, 0, 0, 0, 0)
@@ -265,9 +267,9 @@ def reply_frame(replies: Iterable[Reply], generation: int) -> List[Buffer]:
     bodies: List[Buffer] = []
     total = 0
     pack = REPLY_ROW.pack
-    for item_id, status, flags, times, head, body in replies:
+    for item_id, status, flags, times, head, body, of_item in replies:
         size = len(body)
-        rows.append(pack(item_id, status, flags, *times, len(head), size))
+        rows.append(pack(item_id, status, flags, *times, len(head), size, of_item))
         heads.append(head)
         if not flags & SHARED:
             # A body may be in several: `panglot_worker.many_buffers`.
@@ -335,14 +337,14 @@ def replies(payload: memoryview, count: int) -> List[Reply]:
     except struct.error as error:
         raise WireError("a REPLY frame ends inside its table: %s" % error) from None
     bodies = heads + sum(row[8] for row in rows)
-    for item_id, status, flags, t0, t1, t2, t3, t4, head_length, body_length in rows:
+    for item_id, status, flags, t0, t1, t2, t3, t4, head_length, body_length, of_item in rows:
         head = bytes(payload[heads : heads + head_length])
         heads += head_length
         if flags & SHARED:
-            result.append(Reply(item_id, status, flags, (t0, t1, t2, t3, t4), head, placed(body_length)))
+            result.append(Reply(item_id, status, flags, (t0, t1, t2, t3, t4), head, placed(body_length), of_item))
             continue
         body = payload[bodies : bodies + body_length]
-        result.append(Reply(item_id, status, flags, (t0, t1, t2, t3, t4), head, body))
+        result.append(Reply(item_id, status, flags, (t0, t1, t2, t3, t4), head, body, of_item))
         bodies += body_length
     if len(rows) != count or bodies != len(payload):
         raise WireError("a REPLY frame of %d bytes holds replies of %d bytes" % (len(payload), bodies))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 import struct
 import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,7 +18,7 @@ from panglot.web import grpc_descriptors, grpc_methods
 from panglot.web.contract import CONTROL, PUBLIC
 from panglot_worker.v2 import protobuf
 from support.rpc import REFLECTION, SERVICE, Rpc, address, reflected
-from support.server import Server, panglot, serving, wait_until
+from support.server import ROOT, Server, panglot, serving, wait_until
 
 HEALTH = "/grpc.health.v1.Health/"
 TOKEN = "secret-token"
@@ -73,6 +74,8 @@ def test_statistics_count_calls(rpc: Rpc) -> None:
     after = stats()
     assert after.inference_count == before.inference_count + 1
     assert after.inference_stats.success.ns > before.inference_stats.success.ns
+    assert (after.batch_stats[0].batch_size, after.batch_stats[0].compute_infer.count) == (1, after.execution_count)
+    assert after.last_inference > 0
     assert len(rpc.call("ModelStatistics").model_stats) == 1
 
 
@@ -330,6 +333,15 @@ def test_a_port_that_is_taken_is_said_in_one_line(server: Server) -> None:
     assert done.returncode == 3
     assert "gRPC cannot listen there" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_a_server_without_grpcio_says_what_to_install() -> None:
+    program = "import sys; sys.modules['grpc'] = None; from panglot.cli import main; main()"
+    command = [sys.executable, "-c", program, "serve", "tests/packages/tensors", "--port", "0", "--grpc-port", "0"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False, cwd=ROOT)
+    assert done.returncode == 3
+    said = "--grpc-port needs grpcio, which is not installed (fix: pip install 'panglot[grpc]')"
+    assert done.stderr.splitlines()[-1].endswith(said), done.stderr
 
 
 def test_without_the_flag_grpc_is_not_imported() -> None:

@@ -6,6 +6,7 @@ import gzip
 import json
 import struct
 import threading
+import time
 import zlib
 from collections.abc import Iterator
 from typing import Any
@@ -71,21 +72,43 @@ def test_the_server_and_its_model_are_described(server: Server) -> None:
     assert server.client.post("/v2/repository/index", content=b"[").json().keys() == {"error"}
 
 
-def test_statistics_count_every_request(server: Server) -> None:
-    def stats() -> dict[str, Any]:
-        found: dict[str, Any] = server.client.get("/v2/models/tensors/stats").json()["model_stats"][0]
-        return found
+def stats(server: Server, name: str) -> dict[str, Any]:
+    counted: dict[str, Any] = server.client.get(f"/v2/models/{name}/stats").json()["model_stats"][0]
+    return counted
 
-    before = stats()
+
+def test_statistics_count_every_request(server: Server) -> None:
+    before = stats(server, "tensors")
     infer(server, tensor("x", "FP32", [1.5]))
     server.predict({"x": 1})
     infer(server, tensor("fail", "FP32", [1.5]))
-    after = stats()
+    after = stats(server, "tensors")
     assert after["inference_count"] - before["inference_count"] == 2
-    assert after["execution_count"] - before["execution_count"] == 3
+    assert after["execution_count"] - before["execution_count"] == 2
     assert after["inference_stats"]["fail"]["count"] - before["inference_stats"]["fail"]["count"] == 1
     assert after["inference_stats"]["success"]["ns"] > before["inference_stats"]["success"]["ns"]
+    assert abs(after["last_inference"] / 1000 - time.time()) < 60
     assert server.client.get("/v2/models/stats").json()["model_stats"][0]["name"] == "tensors"
+
+
+def test_statistics_count_rows_and_the_runs_they_shared(rows: Server) -> None:
+    """As Triton has them: an inference is a row, an execution a run, and runs are told apart by their rows."""
+    before = stats(rows, "tensor_rows")
+    assert infer(rows, tensor("x", "FP32", [[1.0]] * 3, 3, 1)).status_code == 200
+    assert infer(rows, tensor("x", "FP32", [[1.0]] * 20, 20, 1)).status_code == 200
+    assert infer(rows, tensor("x", "FP32", [[1.0]], 1, 1)).status_code == 200
+    after = stats(rows, "tensor_rows")
+    assert after["inference_count"] - before["inference_count"] == 24
+    assert after["execution_count"] - before["execution_count"] == 5
+    assert after["inference_stats"]["success"]["count"] - before["inference_stats"]["success"]["count"] == 3
+    by_rows, before_by_rows = (
+        {one["batch_size"]: one["compute_infer"]["count"] for one in counted["batch_stats"]}
+        for counted in (after, before)
+    )
+    assert {size: count - before_by_rows.get(size, 0) for size, count in by_rows.items()} | {1: 1} == {
+        1: 1, 3: 1, 4: 1, 8: 2,
+    }  # fmt: skip
+    assert sum(one["compute_infer"]["count"] for one in after["batch_stats"]) == after["execution_count"]
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,8 @@ field = st.binary(max_size=40).map(lambda raw: raw.replace(b"\0", b""))
 items = st.lists(st.tuples(st.integers(0, 2**64 - 1), field, st.lists(small, max_size=3)), max_size=8)
 times = st.tuples(*[st.integers(0, 2**32 - 1)] * 5)
 reply = st.builds(
-    wire.Reply, st.integers(0, 2**64 - 1), st.integers(100, 599), st.integers(0, 3), times, field, small
+    wire.Reply, st.integers(0, 2**64 - 1), st.integers(100, 599), st.integers(0, 3), times, field, small,
+    st.integers(0, 2**32 - 1),
 )  # fmt: skip
 
 

@@ -62,7 +62,9 @@ class Pool(Dispatcher):
         """
         now, held = self.clock(), len(worker.in_flight)
         in_flight, finished, lengths = worker.in_flight, self.owner.finished, self.owner.poison.lengths
-        worker.busy_since = now
+        worker.busy_since = self.counted.last_reply = now
+        if replies and (replies[0].rows > 1 or (worker.batched and len(replies) > 1)):
+            self.counted.runs.add(replies, worker.max_batch if worker.batched else replies[0].rows)
         for reply in replies:
             if reply.flags & wire.MORE:
                 self._pass_chunk(worker, reply, now)

@@ -83,9 +83,14 @@ MESSAGES: dict[str, dict[str, tuple[str, ...]]] = {
                  "cache_miss"), 1,
             )
         ),
+        "InferBatchStatistics": (
+            "batch_size 1 uint64", "compute_input 2 StatisticDuration", "compute_infer 3 StatisticDuration",
+            "compute_output 4 StatisticDuration",
+        ),
         "ModelStatistics": (
             "name 1 string", "version 2 string", "last_inference 3 uint64", "inference_count 4 uint64",
             "execution_count 5 uint64", "inference_stats 6 InferStatistics",
+            "batch_stats 7 repeated InferBatchStatistics",
         ),
         "ModelStatisticsResponse": ("model_stats 1 repeated ModelStatistics",),
         "RepositoryIndexRequest": ("repository_name 1 string", "ready 2 bool"),

@@ -11,9 +11,8 @@ DATA_TYPES = {
     "BOOL": 1, "UINT8": 2, "UINT16": 3, "UINT32": 4, "UINT64": 5, "INT8": 6, "INT16": 7, "INT32": 8, "INT64": 9,
     "FP16": 10, "FP32": 11, "FP64": 12, "STRING": 13, "BF16": 14,
 }  # fmt: skip
-DURATIONS = (
-    "success", "fail", "queue", "compute_input", "compute_infer", "compute_output", "cache_hit", "cache_miss",
-)  # fmt: skip
+COMPUTED = ("compute_input", "compute_infer", "compute_output")
+DURATIONS = ("success", "fail", "queue", *COMPUTED, "cache_hit", "cache_miss")
 
 
 class Named(NamedTuple):
@@ -96,15 +95,22 @@ def statistics(models: list[dict[str, Any]]) -> bytes:
 
 def _statistics(about: dict[str, Any]) -> bytes:
     lasted = about["inference_stats"]
-    durations = [
-        message(field, number(1, lasted[name]["count"]) + number(2, lasted[name]["ns"]))
-        for field, name in enumerate(DURATIONS, 1)
-    ]
+    durations = [message(field, _duration(lasted[name])) for field, name in enumerate(DURATIONS, 1)]
     counts = number(3, about["last_inference"]) + number(4, about["inference_count"])
     return b"".join((
         text(1, about["name"]), text(2, about["version"]), counts, number(5, about["execution_count"]),
-        message(6, b"".join(durations)),
+        message(6, b"".join(durations)), *(message(7, _runs(runs)) for runs in about["batch_stats"]),
     ))  # fmt: skip
+
+
+def _runs(about: dict[str, Any]) -> bytes:
+    """An InferBatchStatistics."""
+    lasted = (message(field, _duration(about[name])) for field, name in enumerate(COMPUTED, 2))
+    return number(1, about["batch_size"]) + b"".join(lasted)
+
+
+def _duration(lasted: dict[str, int]) -> bytes:
+    return number(1, lasted["count"]) + number(2, lasted["ns"])
 
 
 def index(models: list[dict[str, str]]) -> bytes:

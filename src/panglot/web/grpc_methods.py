@@ -11,6 +11,7 @@ from panglot.web.contract import ADMIN, CONTROL, INFER, PUBLIC
 from panglot.web.front import Front
 from panglot.web.grpc_messages import named, number
 from panglot.web.grpc_statuses import INVALID_ARGUMENT, NOT_FOUND, UNIMPLEMENTED, RpcError, refused
+from panglot.web.v2_statistics import statistics
 
 SERVICE = "inference.GRPCInferenceService"
 HEALTH = "grpc.health.v1.Health"
@@ -55,7 +56,7 @@ def _config(front: Front, body: bytes) -> bytes:
 def _statistics(front: Front, body: bytes) -> bytes:
     name, version = named(body)
     models = [v2.find(front.models, name, version)] if name else list(front.models)
-    return grpc_messages.statistics([v2.statistics(model) for model in models])
+    return grpc_messages.statistics([statistics(model) for model in models])
 
 
 def _index(front: Front, body: bytes) -> bytes:

@@ -7,15 +7,13 @@ from typing import Any
 from panglot import __version__
 from panglot.engine import engine as states
 from panglot.engine.call import Fault
-from panglot.metrics import Histogram
 from panglot.web.models import Model, Models
-from panglot.web.v2_routes import NAME, RPC_NAMES, START
+from panglot.web.v2_routes import START
 
 SERVER = "panglot"
 EXTENSIONS = [
     "binary_tensor_data", "model_configuration", "statistics", "model_repository", "parameters",
 ]  # fmt: skip
-STAGES = ("decode", "preprocess", "inference", "postprocess", "encode")
 
 
 ANYTHING = [{"name": "input", "datatype": "BYTES", "shape": [1]}]
@@ -116,44 +114,6 @@ def _configured(tensor: dict[str, Any], rows: bool) -> dict[str, Any]:
     """A tensor without the size that counts rows."""
     kind = "STRING" if tensor["datatype"] == "BYTES" else tensor["datatype"]
     return {"name": tensor["name"], "data_type": f"TYPE_{kind}", "dims": tensor["shape"][1 if rows else 0 :]}
-
-
-def statistics(model: Model) -> dict[str, Any]:
-    """What a model has done since it was loaded, over all of its routes. Times are in nanoseconds."""
-    metrics = model.metrics
-    names = {NAME, *RPC_NAMES.values(), *(route.name for route in model.contract.routes)}
-    answered = [(status, count) for (route, status), count in metrics.requests.items() if route in names]
-    good = sum(count for status, count in answered if status == 200)
-    bad = sum(count for status, count in answered if status != 200)
-    stage = dict(zip(STAGES, metrics.stages, strict=True))
-    queue, runs = Histogram(), 0
-    for pool in metrics.pools.values():
-        queue.merge(pool.queue_time)
-        runs = max(runs, pool.batch_size.count)
-    total = sum(counted.total for route, counted in metrics.latency.items() if route in names)
-    return {
-        "name": model.name,
-        "version": model.version,
-        "last_inference": 0,
-        "inference_count": good,
-        "execution_count": runs,
-        "inference_stats": {
-            "success": _lasted(good, total),
-            "fail": _lasted(bad, 0),
-            "queue": _lasted(good, queue.total),
-            "compute_input": _lasted(good, stage["decode"].total + stage["preprocess"].total),
-            "compute_infer": _lasted(good, stage["inference"].total),
-            "compute_output": _lasted(good, stage["postprocess"].total + stage["encode"].total),
-            "cache_hit": _lasted(0, 0),
-            "cache_miss": _lasted(0, 0),
-        },
-        "batch_stats": [],
-        "memory_usage": [],
-    }
-
-
-def _lasted(count: int, microseconds: int) -> dict[str, int]:
-    return {"count": count, "ns": microseconds * 1000}
 
 
 def state(models: Models) -> str:

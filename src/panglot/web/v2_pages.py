@@ -14,6 +14,7 @@ from panglot.web import v2
 from panglot.web.contract import ADMIN, INFER, PUBLIC, Page, v2_error
 from panglot.web.front import Front
 from panglot.web.models import Model
+from panglot.web.v2_statistics import statistics
 
 
 def server(front: Front, request: Request) -> Response:
@@ -41,7 +42,7 @@ def ready(front: Front, model: Model) -> Response:
 
 
 def every_statistics(front: Front, request: Request) -> Response:
-    return _json({"model_stats": [v2.statistics(model) for model in front.models]})
+    return _json({"model_stats": [statistics(model) for model in front.models]})
 
 
 async def index(front: Front, request: Request) -> Response:
@@ -72,7 +73,7 @@ def _pages() -> tuple[Page, ...]:
             Page(start, INFER, of_model(lambda front, model: v2.metadata(front.models, model))),
             Page(f"{start}/ready", PUBLIC, of_model(ready)),
             Page(f"{start}/config", INFER, of_model(lambda front, model: v2.config(model))),
-            Page(f"{start}/stats", ADMIN, of_model(lambda front, model: {"model_stats": [v2.statistics(model)]})),
+            Page(f"{start}/stats", ADMIN, of_model(lambda front, model: {"model_stats": [statistics(model)]})),
         ]
     return (*pages, Page("/v2/repository/index", ADMIN, index, method="POST"))
 

@@ -87,7 +87,13 @@ class Bare(Dialect):
 
     def decode(self, request: Request) -> Feed:
         arrays = self.reader.decode(request.head.content_type.decode("latin-1"), request.body)
-        return Feed(arrays, self._outputs())
+        return self._counted(request, Feed(arrays, self._outputs()))
+
+    def _counted(self, request: Request, feed: Feed) -> Feed:
+        """The same, with its rows noted where requests share runs by them."""
+        if self.max_batch is not None:
+            request.rows = feed.rows
+        return feed
 
     def infer(self, feed: Feed) -> Arrays:
         return run_rows(self.model, feed, self.sliced) if self.sliced else self.model.run(feed.arrays, feed.wanted)
@@ -96,7 +102,8 @@ class Bare(Dialect):
         return run_together(self.model, feeds, self.sliced)
 
     def tensors(self) -> TensorStages:
-        return TensorTaker(self.model, self.reader).stages(rows=self.max_batch is not None)
+        taking = TensorTaker(self.model, self.reader).stages(rows=self.max_batch is not None)
+        return taking._replace(decode=lambda infer, request: self._counted(request, taking.decode(infer, request)))
 
     def encode(self, output: Arrays, request: Request) -> Answer:
         """The outputs as a JSON object by name, with the labels of those that have some."""

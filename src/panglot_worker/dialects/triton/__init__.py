@@ -126,10 +126,10 @@ class Triton(Dialect):
             names = ", ".join(tensor.name for tensor in self.configuration.inputs)
             raise ClientError("send a JSON object with %s" % names)
         arrays = {name: configured.array_of(self.configuration.wanted(name), value) for name, value in sent.items()}
-        return self._asked(arrays, {"request_id": request.head.request_id.decode("latin-1")})
+        return self._asked(request, arrays, {"request_id": request.head.request_id.decode("latin-1")})
 
-    def _asked(self, arrays: Dict[str, Any], more: Dict[str, Any]) -> Asked:
-        rows = self.configuration.check(arrays)
+    def _asked(self, visitor: Request, arrays: Dict[str, Any], more: Dict[str, Any]) -> Asked:
+        visitor.rows = rows = self.configuration.check(arrays)
         inputs = [self.utils.Tensor(name, array) for name, array in arrays.items()]
         more.setdefault("requested_output_names", [tensor.name for tensor in self.configuration.outputs])
         version = int(self.package.options["version"])
@@ -184,7 +184,7 @@ class Triton(Dialect):
         inputs, outputs = ([about.spec(tensor) for tensor in tensors] for tensors in (about.inputs, about.outputs))
         return TensorStages(
             self._decode_tensors, self._encode_tensors, inputs, outputs, platform="python", rows=about.rows > 0,
-            takes_bodies=False,
+            takes_bodies=False, parameters=answers.parameters,
         )  # fmt: skip
 
     def _decode_tensors(self, infer: Infer, request: Request) -> Asked:
@@ -196,7 +196,7 @@ class Triton(Dialect):
         more = {"request_id": infer.wishes.id, "parameters": infer.parameters}
         if wanted:
             more["requested_output_names"] = wanted
-        return self._asked({name: tensor.array() for name, tensor in infer.inputs.items()}, more)
+        return self._asked(request, {name: tensor.array() for name, tensor in infer.inputs.items()}, more)
 
     def _encode_tensors(self, response: Any, request: Request) -> List[Tensor]:
         return answers.tensors(response)
