@@ -84,6 +84,7 @@ class Metrics:
         self.released: defaultdict[str, int] = defaultdict(int)
         self.dropped: defaultdict[str, int] = defaultdict(int)
         self.restarts: defaultdict[str, int] = defaultdict(int)
+        self.scaled: defaultdict[str, int] = defaultdict(int)
         self.reruns: defaultdict[str, int] = defaultdict(int)
         self.refused: defaultdict[str, int] = defaultdict(int)
         self.fetches: defaultdict[str, int] = defaultdict(int)
@@ -104,6 +105,7 @@ class Metrics:
             ),
             ("panglot_dropped_total", "requests dropped before the script saw them", "reason", self.dropped),
             ("panglot_worker_restarts_total", "workers replaced", "reason", self.restarts),
+            ("panglot_workers_scaled_total", "workers more, or fewer, that were asked for", "direction", self.scaled),
             ("panglot_reruns_total", "items run again after a failed batch or a dead worker", "reason", self.reruns),
             ("panglot_fetches_total", "addresses in requests, by what came of fetching them", "outcome", self.fetches),
             ("panglot_connections_refused_total", "connections and requests refused by a limit", "limit", self.refused),

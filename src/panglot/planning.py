@@ -14,8 +14,8 @@ from panglot.errors import StartError
 from panglot.model_folder import FoundModel, ModelFolder
 from panglot.package import Package
 from panglot.settings import Settings, flag, resolving, table_of, variables
+from panglot.settings.declaring import SERVER
 from panglot.settings.resolving import Resolved
-from panglot.settings.table import SERVER
 from panglot.web.models import FIRST_VERSION
 
 NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}")

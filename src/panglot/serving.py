@@ -206,10 +206,12 @@ class Serving:
         default = self.models.default
         if self.plan.planner is None and default is not None:
             line, how = default.try_line(self.url), how_to(keeper.about(default))
-            StartMessage(default.name, default.package.dialect, self.url, pages, line, how).say(boxed)
+            workers = _changing(default)
+            StartMessage(default.name, default.package.dialect, self.url, pages, line, how, workers).say(boxed)
             return
         for model in self.models:
             whose = ", the default" if model is default else ""
+            whose += f", {_changing(model)} workers" if _changing(model) else ""
             where = base + self._start(model)
             log.info("%s is ready on %s (%s%s)", full_name(model), where, model.package.dialect, whose)
         first = default or self.models.get(self.models.names[0]) or next(iter(self.models))
@@ -239,3 +241,10 @@ class Serving:
         unanswered = self.web.unanswered()
         if unanswered:
             raise Unanswered(unanswered)
+
+
+def _changing(model: Model) -> str:
+    """How many workers each pool of a model has, where that changes by itself; else empty."""
+    sizes = model.engine.sizes()
+    shown = [f"{size['pool']} {size['workers']}".strip() for size in sizes]
+    return ", ".join(shown) if any("changes" in size for size in sizes) else ""

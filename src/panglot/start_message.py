@@ -27,6 +27,8 @@ class StartMessage:
     """A line of curl that works as it is pasted; empty where nobody knows one."""
     how_to: str = ""
     """What to do to have one."""
+    workers: str = ""
+    """How many there are, where that changes."""
 
     def say(self, boxed: bool) -> None:
         """Write the message: between two rules on a terminal, in lines of the log elsewhere."""
@@ -34,7 +36,8 @@ class StartMessage:
             sys.stderr.write(self.box(shutil.get_terminal_size().columns))
             sys.stderr.flush()
             return
-        log.info("%s is ready on %s (%s)", self.name, self.url, self.about)
+        workers = f", {self.workers} workers" if self.workers else ""
+        log.info("%s is ready on %s (%s%s)", self.name, self.url, self.about, workers)
         if self.line:
             log.info("try: %s", self.line)
         else:
@@ -44,7 +47,8 @@ class StartMessage:
         """The message between rules. Nothing stands beside the line of curl, so that it can be copied in one piece."""
         title = f" {self.name} is ready "
         wide = min(columns, WIDEST)
-        rows = {"address": self.url, **self.pages, "stop": "Ctrl-C"}
+        workers = {"workers": self.workers} if self.workers else {}
+        rows = {"address": self.url, **self.pages, **workers, "stop": "Ctrl-C"}
         start = max(map(len, rows))
         lines = [f"\033[32m{'─' * 2}\033[1m{title}\033[22m{'─' * (wide - len(title) - 2)}\033[0m"]
         lines += [f"  \033[2m{name:{start}}\033[0m  {value}" for name, value in rows.items()]

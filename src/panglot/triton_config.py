@@ -12,6 +12,7 @@ from panglot.model_folder import FoundModel
 from panglot.package import Package
 from panglot.pbtxt import Message
 from panglot.settings import suggestion
+from panglot.settings.counts import exactly
 
 KNOWN = frozenset({
     "name", "platform", "backend", "runtime", "version_policy", "max_batch_size", "input", "output", "batch_input",
@@ -95,7 +96,7 @@ def _instances(config: Message, path: Path) -> dict[str, Any]:
         gpus = [_index(gpu, path, group.line) for gpu in group.get("gpus", [])]
         workers += _whole(group, "count", path, 1) * max(1, len(gpus))
         devices += ["cpu"] if group.one("kind") == "KIND_CPU" else [f"cuda:{gpu}" for gpu in gpus]
-    values: dict[str, Any] = {"workers": workers} if workers else {}
+    values: dict[str, Any] = {"workers": exactly(workers)} if workers else {}
     if devices:
         values["device"] = ",".join(dict.fromkeys(devices))
     return values

@@ -9,6 +9,7 @@ import psutil
 import pytest
 
 from panglot.settings import Settings
+from panglot.settings.counts import exactly
 from panglot.tools.doctor import machine
 from support.server import panglot, serving, wait_until
 
@@ -78,12 +79,12 @@ def test_doctor_tells_whether_it_would_help(path: str, monkeypatch: pytest.Monke
     monkeypatch.setenv("PATH", path)
     monkeypatch.delenv("CUDA_MPS_PIPE_DIRECTORY", raising=False)
     assert list(machine.sharing_of_gpus(Settings(), 0)) == []
-    (found,) = machine.sharing_of_gpus(Settings(workers=4), 1)
+    (found,) = machine.sharing_of_gpus(Settings(workers=exactly(4)), 1)
     assert (found.value, found.fix) == ("not started: 4 workers share 1 GPU, and take turns on it", "serve with --mps")
-    (found,) = machine.sharing_of_gpus(Settings(workers=4, mps=True), 1)
+    (found,) = machine.sharing_of_gpus(Settings(workers=exactly(4), mps=True), 1)
     assert found.value.startswith("would be started")
-    (found,) = machine.sharing_of_gpus(Settings(workers=2, device="cuda:0,cuda:1"), 2)
+    (found,) = machine.sharing_of_gpus(Settings(workers=exactly(2), device="cuda:0,cuda:1"), 2)
     assert found.value.startswith("there;")
     monkeypatch.setenv("PATH", "/nowhere")
-    (found,) = machine.sharing_of_gpus(Settings(workers=4), 1)
+    (found,) = machine.sharing_of_gpus(Settings(workers=exactly(4)), 1)
     assert found.value.startswith("not there")

@@ -44,6 +44,9 @@ class StillEngine:
     def gauges(self) -> list[tuple[str, str, dict[str, str], float]]:
         return []
 
+    def sizes(self) -> list[dict[str, Any]]:
+        return []
+
     def workers(self) -> list[dict[str, Any]]:
         return self.rows
 

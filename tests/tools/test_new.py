@@ -14,6 +14,7 @@ import pytest
 
 from panglot import dialects
 from panglot.dialects.base import ENDING
+from panglot.settings.counts import SINGLE
 from panglot.settings.resolving import SettingsScope, read_toml
 from panglot.tools import scaffold
 from support import interpreters
@@ -82,7 +83,7 @@ def test_every_setting_in_its_panglot_toml_is_one_and_shows_its_default(tmp_path
     from panglot.settings import Settings
 
     values = read_toml(tmp_path / "panglot.toml", SettingsScope())
-    assert values.pop("workers") == 1, "0 asks the script, which asks for none"
+    assert values.pop("workers") == SINGLE, "0 asks the script, which asks for none"
     assert values == {name: getattr(Settings(), name) for name in values}
 
 

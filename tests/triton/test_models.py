@@ -18,6 +18,7 @@ import pytest
 
 from panglot import dialects
 from panglot.errors import StartError
+from panglot.settings.counts import exactly
 from support import environments
 from support.rpc import address
 from support.server import PACKAGES, ROOT, Server, panglot, serving
@@ -167,7 +168,7 @@ def test_detection(tmp_path: Path) -> None:
     for path in (PACKAGES / "triton_add_sub", PACKAGES / "triton_add_sub" / "1"):
         package = dialects.discover(path)
         assert (package.dialect, package.name) == ("triton", "triton_add_sub")
-        assert package.defaults == {"workers": 1, "device": "cpu", "max_batch": 8}
+        assert package.defaults == {"workers": exactly(1), "device": "cpu", "max_batch": 8}
         assert package.options["config"]["parameters"] == {"limit": {"string_value": "1000"}}
     (written(tmp_path) / "2").mkdir()
     (tmp_path / "2" / "model.py").write_text(MODEL)

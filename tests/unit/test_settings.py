@@ -8,6 +8,7 @@ import pytest
 
 from panglot.errors import StartError
 from panglot.settings import Settings, flag, table_of, units, variable
+from panglot.settings.counts import WorkerCount, exactly
 from panglot.settings.resolving import parse, resolve
 
 FIELDS = table_of(Settings)
@@ -17,11 +18,11 @@ def test_the_strongest_source_wins(tmp_path: Path) -> None:
     file = tmp_path / "panglot.toml"
     file.write_text('queue = 1\ntimeout = "3s"\nmax_batch = 5\nworkers = 4\n')
     environ = {"PANGLOT_QUEUE": "2", "PANGLOT_TIMEOUT": "500ms", "HOME": "/"}
-    found = resolve({"queue": 3}, environ, file, {"workers": 9, "keep_alive": 1.0})
+    found = resolve({"queue": 3}, environ, file, {"workers": exactly(9), "keep_alive": 1.0})
     assert (found.settings.queue, found.sources["queue"]) == (3, "--queue")
     assert (found.settings.timeout, found.sources["timeout"]) == (0.5, "PANGLOT_TIMEOUT")
     assert (found.settings.max_batch, found.sources["max_batch"]) == (5, "panglot.toml")
-    assert (found.settings.workers, found.sources["workers"]) == (4, "panglot.toml")
+    assert (found.settings.workers, found.sources["workers"]) == (exactly(4), "panglot.toml")
     assert (found.settings.keep_alive, found.sources["keep_alive"]) == (1.0, "the dialect")
     assert (found.settings.port, found.sources["port"]) == (8080, "default")
 
@@ -48,6 +49,10 @@ WRONG = [
     ("timeout", "10 parsecs"),
     ("max_body", "10 horses"),
     ("workers", "1.5"),
+    ("workers", "8:1"),
+    ("workers", "0:4"),
+    ("workers", "a:b"),
+    ("workers", "1:2000"),
     ("rerun", "maybe"),
     ("nan", "nothing"),
     ("max_wait_ms", "-3"),
@@ -67,8 +72,30 @@ def test_wrong_values_are_refused_everywhere(tmp_path: Path, name: str, text: st
         resolve({}, {}, file)
 
 
+def test_a_range_of_workers_is_read_everywhere(tmp_path: Path) -> None:
+    file = tmp_path / "panglot.toml"
+    file.write_text('workers = "1:8"\n\n[pools]\npreprocess = "2:4"\ninference = { workers = "1:2" }\n')
+    settings = resolve({}, {}, file).settings
+    assert settings.workers == WorkerCount(1, 8)
+    assert settings.pools["preprocess"].workers == WorkerCount(2, 4)
+    assert settings.pools["inference"].workers == WorkerCount(1, 2)
+    assert resolve({}, {"PANGLOT_WORKERS": "2:3"}).settings.workers == WorkerCount(2, 3)
+    assert parse(FIELDS["workers"], "4:4", "--workers") == exactly(4)
+    assert units.show(settings.pools, "pools") == "preprocess=2:4,inference=1:2"
+
+
 @pytest.mark.parametrize(
-    "line", ["queue = true", "queue = [1]", "queue = 1.5", "rerun = 1", "allow_host = 3", "host = 1"]
+    "line",
+    [
+        "queue = true",
+        "queue = [1]",
+        "queue = 1.5",
+        "rerun = 1",
+        "workers = 1.5",
+        "workers = true",
+        "allow_host = 3",
+        "host = 1",
+    ],
 )
 def test_wrong_types_in_a_file_are_refused(tmp_path: Path, line: str) -> None:
     file = tmp_path / "panglot.toml"

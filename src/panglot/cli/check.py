@@ -14,7 +14,7 @@ import click
 from panglot import terminal
 from panglot.cli.options import OnPackage, all_settings, of_groups, resolve_package, setting_options, warn
 from panglot.errors import StartError
-from panglot.settings.table import ACCESS, HTTP
+from panglot.settings.declaring import ACCESS, HTTP
 
 if TYPE_CHECKING:
     from panglot.tools.check.compare import Tolerance

@@ -16,6 +16,7 @@ from panglot.errors import near
 from panglot.package import Package
 from panglot.planning import ModelPlan, ServingPlan
 from panglot.settings import Settings, pools, table_of, units
+from panglot.settings.counts import SINGLE
 from panglot.settings.loopback import UNIX
 from panglot.settings.resolving import Resolved
 from panglot.tables import Column
@@ -73,7 +74,7 @@ def _model_facts(plan: ServingPlan, model: ModelPlan) -> dict[str, Any]:
         "version": model.version,
         "default": model.name == plan.default,
         "dialect": model.package.dialect,
-        "workers": model.settings.workers or 1,
+        "workers": (model.settings.workers or SINGLE).plain,
         "folder": str(model.package.folder),
         "why": list(model.package.reasons),
         "routes": [f"{route.method} {start}{route.path}" for route in contract.routes],
@@ -85,7 +86,10 @@ def gather(package: Package, resolved: Resolved) -> dict[str, Any]:
     """Everything that is known about the package, as JSON shows it."""
     contract = dialects.contract(package, resolved.settings)
     dialect = dialects.find(package.dialect)
-    values = vars(resolved.settings) | {"pools": pools.show(resolved.settings.pools)}
+    values = vars(resolved.settings) | {
+        "pools": pools.show(resolved.settings.pools),
+        "workers": resolved.settings.workers.plain,
+    }
     row = divided(resolved.settings.pools)
     return {
         "package": package.name,
@@ -98,7 +102,7 @@ def gather(package: Package, resolved: Resolved) -> dict[str, Any]:
         "why": list(package.reasons),
         "routes": [f"{route.method} {route.path}" for route in contract.routes]
         + [f"GET {page.path} ({page.access})" for page in contract.pages],
-        "pools": [f"{plan.name} x {plan.workers or 1}: {', '.join(plan.stages)}" for plan in row if plan.name],
+        "pools": [f"{plan.name} x {plan.workers or SINGLE}: {', '.join(plan.stages)}" for plan in row if plan.name],
         "config": str(package.config) if package.config else None,
         "facts": {name: list(lines) for name, lines in package.facts.items()},
         "install": [shlex.join(["pip", "install", *words]) for words in install.commands(package)],
@@ -127,7 +131,7 @@ def effective(settings: Settings) -> dict[str, str]:
     address = host if host.startswith(UNIX) else f"{host}:{settings.port}"
     facts = {
         "address": address,
-        "workers": pools.show(settings.pools) or str(settings.workers or 1),
+        "workers": pools.show(settings.pools) or str(settings.workers or SINGLE),
         "device": settings.device or "what the script chooses",
         "python": settings.python or "the one Panglot runs in",
         "timeout": units.show_seconds(settings.timeout),

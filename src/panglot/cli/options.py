@@ -18,8 +18,9 @@ from panglot.errors import StartError
 from panglot.package import Package
 from panglot.planning import ServingPlan
 from panglot.settings import Settings, flag, table_of
+from panglot.settings.counts import ANY
+from panglot.settings.declaring import SERVER
 from panglot.settings.resolving import Resolved, parse
-from panglot.settings.table import SERVER
 from panglot.settings.units import show
 from panglot.text import visible
 
@@ -43,6 +44,7 @@ METAVARS = {
     "origins": "ORIGINS",
     "str": "TEXT",
     "pools": "NAME=N,…",
+    "workers": "N|MIN:MAX",
 }
 
 
@@ -177,7 +179,7 @@ def _joined(ctx: click.Context, parameter: click.Parameter, value: tuple[str, ..
 
 def _default(value: Any, kind: str) -> str:
     """The default in brackets, with its unit; nothing where the help says enough."""
-    return "" if value in ("", (), 0, 0.0, MISSING) else " " + f"[{show(value, kind)}]".replace(" ", "\u00a0")
+    return "" if value in ("", (), 0, 0.0, ANY, MISSING) else " " + f"[{show(value, kind)}]".replace(" ", "\u00a0")
 
 
 def parse_flags(given: dict[str, Any]) -> dict[str, Any]:

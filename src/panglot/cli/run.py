@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from panglot.cli.options import OnPackage, of_groups, resolve_package, setting_options, warn
-from panglot.settings.table import ACCESS, HTTP
+from panglot.settings.declaring import ACCESS, HTTP
 
 if TYPE_CHECKING:
     from panglot.package import Package

@@ -119,6 +119,17 @@ class Dispatcher:
         """Calls that nobody works on: in the queue, and sent ahead."""
         return self.queue.length + self.ahead
 
+    def pressure(self, now: float) -> tuple[int, float]:
+        """How many calls wait for a worker of this pool, and for how many seconds the oldest has.
+
+        None do where the next pool of the row holds them back, and a batch that waits for company is not late.
+        """
+        oldest = self.queue.oldest()
+        if oldest is None or (self.next is not None and self.next.appetite(self._in_flight()) <= 0):
+            return 0, 0.0
+        since = max(oldest.arrived, oldest.dispatched) + self.settings.max_wait_ms / 1000
+        return self.waiting, max(0.0, now - since)
+
     def _in_flight(self) -> int:
         return sum(len(worker.in_flight) for worker in self.workers)
 

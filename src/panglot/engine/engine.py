@@ -80,6 +80,9 @@ class Engine(Protocol):
     def gauges(self) -> list[Gauge]:
         """Name, help, labels and value of each figure that is read when it is asked for."""
 
+    def sizes(self) -> list[dict[str, Any]]:
+        """How many workers each pool may have, is to have and has: `pool`, `workers`, `wanted`, `ready`, `changes`."""
+
     def workers(self) -> list[dict[str, Any]]:
         """The workers as the page shows them: index, state, step, pid, served, in_flight, seconds in this state."""
 
@@ -214,7 +217,7 @@ class LocalEngine:
         return next(self._ids)
 
     def workers_wanted(self) -> int:
-        return sum(pool.supervisor.wanted for pool in self.pools)
+        return sum(max(pool.supervisor.wanted, pool.supervisor.count.most) for pool in self.pools)
 
     @property
     def _first_ready(self) -> bool:
@@ -362,6 +365,9 @@ class LocalEngine:
             *gauges.of_pools(self.pools, len(self.live)),
             *gauges.of_memory(self.bodies, self.between, self._memory()),
         ]
+
+    def sizes(self) -> list[dict[str, Any]]:
+        return gauges.sizes(self.pools)
 
     def workers(self) -> list[dict[str, Any]]:
         """One entry for each worker, for the page and /status."""

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from panglot.engine.berths import Berths
 from panglot.engine.pool import Pool
+from panglot.engine.worker import READY
+from panglot.settings.counts import exactly
 
 Gauge = tuple[str, str, dict[str, str], float]
 """Name, help, labels and value."""
@@ -30,7 +33,23 @@ def of_pools(pools: Sequence[Pool], live: int) -> list[Gauge]:
             states[worker.state] = states.get(worker.state, 0) + 1
         for state, count in states.items():
             gauges.append(("panglot_workers", "workers by state", {**labels, "state": state}, count))
+    for labels, pool in labelled:
+        gauges.append(("panglot_workers_wanted", "workers there are to be", labels, pool.wanted()))
     return gauges
+
+
+def sizes(pools: Sequence[Pool]) -> list[dict[str, Any]]:
+    """How many workers each pool may have, is to have and has; and how that changed, where there is a range."""
+    return [
+        {
+            "pool": pool.plan.name,
+            "workers": (pool.supervisor.count or exactly(pool.wanted())).plain,
+            "wanted": pool.wanted(),
+            "ready": sum(worker.state == READY for worker in pool.workers),
+            **({"changes": [vars(change) for change in scaler.changes]} if scaler is not None else {}),
+        }
+        for pool, scaler in ((pool, pool.supervisor.autoscaler) for pool in pools)
+    ]
 
 
 def of_memory(bodies: Berths | None, between: Sequence[Berths], all_of_it: Sequence[Berths]) -> list[Gauge]:

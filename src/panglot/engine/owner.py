@@ -22,7 +22,7 @@ class PoolOwner(Protocol):
         """A number that no item has had before."""
 
     def workers_wanted(self) -> int:
-        """How many workers all pools together are to have."""
+        """How many workers all pools together are to have, at most."""
 
     def pool_ready(self, pool: Pool, ready: dict[str, Any]) -> None:
         """A worker of a pool is ready; `ready` is what it said."""

@@ -213,7 +213,8 @@ class Pool(Dispatcher):
         self.fetches.begin(call, uris, self._again)
 
     def _again(self, call: Call) -> None:
-        """Put a call whose addresses have been fetched at the head of the queue."""
+        """Put a call whose addresses have been fetched at the head of the queue, where it waits from now on."""
+        call.dispatched = self.clock()
         self._run_again([call])
 
     # Leaving

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from panglot.settings.counts import ANY, WorkerCount, exactly
 from panglot.settings.pools import PoolSize
 from panglot_worker.wire import STAGES
 
@@ -19,7 +20,7 @@ class PoolPlan:
     name: str = ""
     """Empty where the package has only this pool."""
     stages: tuple[str, ...] = STAGES
-    workers: int = 0
+    workers: WorkerCount = ANY
     """0: as many as the script asks for, or 1."""
     max_batch: int = 0
     """0: what the script and the settings say."""
@@ -68,7 +69,7 @@ def asked_for(pools: Sequence[Mapping[str, Any]]) -> list[PoolPlan]:
         PoolPlan(
             name=str(pool["name"]),
             stages=tuple(pool.get("stages") or MAIN),
-            workers=int(pool["workers"]),
+            workers=exactly(int(pool["workers"])),
             max_batch=int(pool.get("max_batch") or 0),
             first=place == 0,
             last=place == last,

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import logging
 from typing import Any, Protocol
 
 from panglot.engine import obituary, process
+from panglot.engine.autoscaler import Autoscaler
 from panglot.engine.call import Call
 from panglot.engine.context import EngineContext
 from panglot.engine.launcher import Launcher
@@ -15,17 +17,22 @@ from panglot.engine.owner import PoolOwner
 from panglot.engine.restarts import Pace, Restarts
 from panglot.engine.row import PoolPlan
 from panglot.engine.worker import DEAD, LOADING, READY, RETIRED, RETIRING, SICK, STARTING, Worker, WorkerOwner
+from panglot.settings.counts import ANY, SINGLE, WorkerCount
 
 log = logging.getLogger("panglot.engine")
 FRUITLESS = 5
 """Deaths in a row, without one answer between them, after which the script counts as failing."""
 RELOAD = "reload"
+SURPLUS = "fewer are needed"
 
 
 class Supervised(WorkerOwner, Protocol):
     """The pool whose workers are looked after."""
 
     plan: PoolPlan
+
+    def pressure(self, now: float) -> tuple[int, float]:
+        """How many calls wait for a worker, and for how many seconds the oldest has."""
 
     def relieve(self, worker: Worker, now: float) -> None:
         """Take from a worker that has long been busy the calls that others could run."""
@@ -51,31 +58,42 @@ class Supervisor:
         self.cures = Pace(settings.restart_delay_max, 16 * settings.restart_delay_max)
         self.launcher = Launcher(context, pool.plan, memory)
         self.workers: list[Worker] = []
-        self.wanted = self._size(None)
+        self.count = self._count()
+        """How many there may be; none given where the script is asked."""
+        self.wanted = self.count.least or 1
+        self.autoscaler = Autoscaler(self, self.count, pool.title, context) if self.count.elastic else None
         self.first_ready = False
         self.stopping = False
         self.retry_at = 0.0
         self._generation = 0
         self._tasks: set[asyncio.Task[None]] = set()
+        self._scaling: asyncio.Task[None] | None = None
         self._to_reload: list[Worker] = []
+        self._added: set[Worker] = set()
+        """Workers that were asked for because there were too few, and are not ready yet."""
 
     # Starting workers
 
-    def _size(self, asked: int | None) -> int:
-        """How many workers there are to be, when the script asks for `asked`."""
+    def _count(self) -> WorkerCount:
+        """How many workers the settings ask for."""
+        if self.settings.inline:
+            return SINGLE
         main = "inference" in self.plan.stages
-        return self.plan.workers or (self.settings.workers if main else 0) or asked or 1
+        return self.plan.workers or (self.settings.workers if main else ANY)
 
     def start(self) -> None:
         """Start the first worker; the others follow when it is ready, since it says how many are wanted."""
         self._spawn(0)
+        if self.autoscaler is not None:
+            self._scaling = asyncio.get_running_loop().create_task(self.autoscaler.run())
 
-    def _spawn(self, index: int, predecessor: Worker | None = None) -> None:
+    def _spawn(self, index: int, predecessor: Worker | None = None) -> Worker:
         self._generation += 1
         worker = Worker(self.pool, index, self._generation, self.clock)
         worker.predecessor = predecessor
         self.workers.append(worker)
         self._keep(asyncio.get_running_loop().create_task(self._start(worker)))
+        return worker
 
     def _keep(self, task: asyncio.Task[None]) -> None:
         self._tasks.add(task)
@@ -89,10 +107,14 @@ class Supervisor:
             worker.failure = {"problem": f"a worker could not be started: {error}"}
             self.on_death(worker)
 
+    def whose(self) -> dict[str, Any]:
+        """What a log line about the pool carries besides its text."""
+        about = {"package": self.package.name}
+        return {**about, "pool": self.plan.name} if self.plan.name else about
+
     def about(self, worker: Worker) -> dict[str, Any]:
         """What a log line about a worker carries besides its text."""
-        about = {"package": self.package.name, "worker": worker.index}
-        return {**about, "pool": self.plan.name} if self.plan.name else about
+        return {**self.whose(), "worker": worker.index}
 
     def on_ready(self, worker: Worker, ready: dict[str, Any]) -> None:
         """Note that a worker has loaded the script: the first says how many are wanted, a successor takes over."""
@@ -103,10 +125,11 @@ class Supervisor:
         worker.max_batch = min(most, ready["max_batch"] or most)
         if not self.first_ready:
             self.first_ready = True
-            self.wanted = self._size(ready["workers"])
+            self.wanted = self.count.least or ready["workers"] or 1
             for index in range(1, self.wanted):
                 self._spawn(index)
         self.retry_at = 0.0
+        self._added.discard(worker)
         self.hand_over(worker.index)
         if worker.predecessor is not None:
             self.restarts.answered()
@@ -126,6 +149,28 @@ class Supervisor:
         """Note that a worker uses what it keeps for its successor no more."""
         worker.holds_kept = False
         self.hand_over(worker.index)
+
+    # More workers, or fewer
+
+    def waiting(self, now: float) -> tuple[int, float]:
+        """How many calls wait for a worker of this pool, and for how many seconds the oldest has."""
+        return self.pool.pressure(now)
+
+    def present(self) -> list[Worker]:
+        """The workers that are to stay: neither successors in waiting nor on their way out."""
+        return [worker for worker in self.workers if worker.state != RETIRING and worker.predecessor is None]
+
+    def resize(self, wanted: int) -> None:
+        """Start workers, or let those end that have the least to do, once they have answered what they hold."""
+        more, self.wanted = wanted - self.wanted, wanted
+        used = {worker.index for worker in self.workers}
+        free = (index for index in itertools.count() if index not in used)
+        self._added.update([self._spawn(index) for index in itertools.islice(free, max(0, more))])
+        replaced = {worker.predecessor for worker in self.workers}
+        spare = [worker for worker in self.present() if worker.state == READY and worker not in replaced]
+        spare.sort(key=lambda worker: (len(worker.in_flight), -worker.index))
+        for worker in spare[: max(0, -more)]:
+            worker.stop(SURPLUS)
 
     # Replacing workers that still serve
 
@@ -221,11 +266,18 @@ class Supervisor:
         if worker.predecessor is not None:
             self._failed_successor(worker)
             return
+        if worker.why == SURPLUS:
+            return
         self.metrics.restarts[worker.reason] += 1
         if worker.reason != RETIRED:
             self._keep(asyncio.get_running_loop().create_task(self._report(worker, lost)))
         if self.launcher.inline is not None:
             self.owner.load_failed(obituary.load_error(worker, self.package))
+            return
+        if worker in self._added and self.autoscaler is not None:
+            self._added.remove(worker)
+            self.wanted -= 1
+            self.autoscaler.failed()
             return
         self._replace_dead(worker, culprit=bool(lost))
 
@@ -246,7 +298,7 @@ class Supervisor:
 
     def _replace_dead(self, worker: Worker, culprit: bool) -> None:
         """Start a successor of a dead worker, at once or later, unless there is one already."""
-        if any(successor.predecessor is worker for successor in self.workers) or len(self.workers) >= self.wanted:
+        if any(successor.predecessor is worker for successor in self.workers) or len(self.present()) >= self.wanted:
             for successor in self.workers:
                 if successor.predecessor is worker:
                     successor.predecessor = None
@@ -269,7 +321,7 @@ class Supervisor:
         return 0.0 if culprit or worker.reason == RETIRED else self.restarts.delay()
 
     def _respawn(self, index: int) -> None:
-        if not self.stopping and len(self.workers) < self.wanted:
+        if not self.stopping and len(self.present()) < self.wanted:
             self._spawn(index)
 
     # State
@@ -291,6 +343,8 @@ class Supervisor:
     async def stop(self, seconds: float) -> None:
         """End all workers; those that do not end in time are killed."""
         self.stopping = True
+        if self._scaling is not None:
+            self._scaling.cancel()
         for worker in list(self.workers):
             if worker.state == READY and not worker.in_flight:
                 worker.stop("")

@@ -278,6 +278,16 @@ class Worker:
         return self.window - held if held <= self.window // 2 else 0
 
     @property
+    def at_once(self) -> int:
+        """How many calls it takes together."""
+        return self.slots if self.slots > 1 else self.max_batch if self.batched else 1
+
+    @property
+    def taken(self) -> float:
+        """Which part of it is busy, from 0 to 1."""
+        return min(1.0, len(self.in_flight) / self.slots)
+
+    @property
     def sent_ahead(self) -> int:
         """How many calls of a next batch it has."""
         return max(0, len(self.in_flight) - self.batches.begun) if self.batched else 0

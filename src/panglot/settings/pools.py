@@ -7,6 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any
 
+from panglot.settings import counts
+from panglot.settings.counts import ANY, SINGLE, WorkerCount
+
 NAMES = ("preprocess", "inference", "postprocess")
 MOST = 1024
 
@@ -15,7 +18,7 @@ MOST = 1024
 class PoolSize:
     """The size of one pool; 0 and "" leave a field to the script and the settings of the whole package."""
 
-    workers: int = 0
+    workers: WorkerCount = ANY
     max_batch: int = 0
     device: str = ""
 
@@ -25,9 +28,9 @@ def parse(text: str) -> dict[str, PoolSize]:
     table: dict[str, Any] = {}
     for entry in text.split(","):
         name, equals, count = entry.partition("=")
-        if not equals or not count.strip().isdigit():
+        if not equals:
             raise ValueError("expected pools with their processes, such as preprocess=4,inference=2")
-        table[name.strip()] = int(count)
+        table[name.strip()] = count
     return from_table(table)
 
 
@@ -40,13 +43,28 @@ def _size(name: str, value: Any) -> PoolSize:
     if not isinstance(value, Mapping):
         value = {"workers": value}
     known: dict[str, type] = {field.name: type(field.default) for field in fields(PoolSize)}
+    values: dict[str, Any] = {}
     for key, given in value.items():
         expected = known[_known(key, known, f"key of {name}")]
-        if type(given) is not expected:
+        values[key] = given
+        if expected is WorkerCount:
+            values[key] = _workers(name, given)
+        elif type(given) is not expected:
             raise ValueError(f"{name}: {key} must be {'text' if expected is str else 'a whole number'}")
-        if isinstance(given, int) and not 1 <= given <= MOST:
+        elif isinstance(given, int) and not 1 <= given <= MOST:
             raise ValueError(f"{name}: {key} must be between 1 and {MOST}")
-    return PoolSize(**value)
+    return PoolSize(**values)
+
+
+def _workers(name: str, given: Any) -> WorkerCount:
+    """The processes of a pool that is asked for, so at least one. Raises ValueError."""
+    try:
+        count = counts.read(given)
+    except ValueError as error:
+        raise ValueError(f"{name}: workers: {error}") from None
+    if not count:
+        raise ValueError(f"{name}: workers must be between 1 and {MOST}")
+    return count
 
 
 def _known(word: str, known: Any, what: str) -> str:
@@ -59,4 +77,4 @@ def _known(word: str, known: Any, what: str) -> str:
 
 def show(pools: Mapping[str, PoolSize]) -> str:
     """The text that `parse` reads as these pools."""
-    return ",".join(f"{name}={size.workers or 1}" for name, size in pools.items())
+    return ",".join(f"{name}={size.workers or SINGLE}" for name, size in pools.items())

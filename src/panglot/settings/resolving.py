@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from panglot.errors import StartError
-from panglot.settings import pools, tomlfile, units, variables
+from panglot.settings import counts, pools, tomlfile, units, variables
 from panglot.settings.table import Settings, flag, suggestion, table_of, variable
 from panglot.text import brief
 
@@ -80,6 +80,8 @@ def _typed(about: Field[Any], value: Any, base: Path) -> Any:
         return check(about, units.PARSERS[kind](value))
     if isinstance(value, int | float) and kind in ("int", "float", "seconds", "size"):
         return check(about, units.exact(value) if kind in ("int", "size") else units.real(value))
+    if kind == "workers":
+        return counts.read(value)
     if isinstance(value, dict) and kind == "pools":
         return pools.from_table(value)
     if isinstance(value, list) and kind in LISTS and all(isinstance(word, str) for word in value):
@@ -100,6 +102,7 @@ def _expected(kind: str) -> str:
         "str": "text",
         "folder": "the path of a folder",
         "pools": "a table such as { preprocess = 4 }",
+        "workers": 'a whole number, or text such as "1:8"',
     }[kind]
 
 

@@ -12,51 +12,29 @@ import os
 import resource
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from panglot import decoding
 from panglot.cgroups import memory_limits
+from panglot.settings.counts import ANY, WorkerCount
+from panglot.settings.declaring import (
+    ACCESS,
+    BATCHES,
+    HTTP,
+    INPUT,
+    LOGS,
+    MODEL,
+    MODELS,
+    SERVER,
+    VIDEO,
+    WORKERS,
+    setting,
+)
 from panglot.settings.loopback import is_loopback
 from panglot.settings.pools import PoolSize
 
 MIB = 1024 * 1024
-
-
-def setting(  # noqa: PLR0913  each is one column of the table below
-    default: Any,
-    help: str,
-    kind: str,
-    *,
-    group: str = "Serving",
-    choices: tuple[str, ...] = (),
-    least: float | None = None,
-    most: float | None = None,
-    metavar: str = "",
-    short: str = "",
-    scope: str = "",
-) -> Any:
-    """A field of a settings class: its default, its help and unit, and the values it may have.
-
-    Its scope, the whole server or each model, is that of its group unless it is given.
-    """
-    about = {
-        "help": help,
-        "kind": kind,
-        "group": group,
-        "choices": choices,
-        "least": least,
-        "most": most,
-        "metavar": metavar,
-        "short": short,
-        "scope": scope or (SERVER if group in SERVER_GROUPS else MODEL),
-    }
-    if isinstance(default, dict):
-        return field(default_factory=dict, metadata=about)
-    if callable(default):
-        # Looked up on the machine when settings are made, not when this file is imported.
-        return field(default_factory=default, metadata=about)
-    return field(default=default, metadata=about)
 
 
 def _connections() -> int:
@@ -73,19 +51,6 @@ def _held() -> int:
 def _on_terminal() -> float:
     """1 where a person looks at the log, 0 where it is a file or goes to a container's log."""
     return 1.0 if sys.stderr is not None and sys.stderr.isatty() else 0.0
-
-
-HTTP = "HTTP limits"
-INPUT = "Input and output limits"
-VIDEO = "Video"
-WORKERS = "Workers"
-BATCHES = "Batches and queue"
-ACCESS = "Access"
-LOGS = "Logs"
-MODELS = "Several models"
-SERVER, MODEL = "server", "model"
-"""Whether a setting is for the whole server, or for each of its models."""
-SERVER_GROUPS = (HTTP, ACCESS, LOGS, MODELS)
 
 
 @dataclass(frozen=True)
@@ -112,9 +77,18 @@ class Settings:
     no_playground: bool = setting(False, "no page to try the model on; / shows its status", "bool", scope=SERVER)
     dev: bool = setting(False, "for development: script tracebacks on the page and in answers' headers", "bool")
 
-    workers: int = setting(
-        0, "worker processes; 0: what the script asks for, else 1", "int", group=WORKERS, least=0, most=1024
-    )
+    workers: WorkerCount = setting(
+        ANY, "worker processes; MIN:MAX: more while requests wait; 0: what the script asks for, else 1", "workers",
+        group=WORKERS,
+    )  # fmt: skip
+    scale_wait: float = setting(
+        0.5, "with MIN:MAX workers: how long requests may wait for one before there are more", "seconds",
+        group=WORKERS, least=0.01, most=3600,
+    )  # fmt: skip
+    scale_idle: float = setting(
+        60.0, "with MIN:MAX workers: one goes when fewer have been enough for so long", "seconds",
+        group=WORKERS, least=0.1, most=86400,
+    )  # fmt: skip
     pools: Mapping[str, PoolSize] = setting(
         {}, "stages in processes of their own, such as preprocess=4,inference=2,postprocess=2", "pools",
         group=WORKERS, metavar="NAME=N,…",

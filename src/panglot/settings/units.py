@@ -7,7 +7,7 @@ import os
 import re
 from collections.abc import Callable, Mapping
 
-from panglot.settings import pools
+from panglot.settings import counts, pools
 from panglot_worker.net.hosts import AddressRefused, entry
 
 SECONDS = {"": 1.0, "ms": 0.001, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
@@ -173,4 +173,5 @@ PARSERS: dict[str, Callable[[str], object]] = {
     "str": str,
     "folder": folder,
     "pools": pools.parse,
+    "workers": counts.parse,
 }

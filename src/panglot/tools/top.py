@@ -54,8 +54,8 @@ def screen(told: dict[str, Any], url: str, width: int, height: int = 0) -> Group
     """All figures, from the most to the least important; where there are so many lines, as much as they hold."""
     from rich.console import Group
 
-    parts: list[RenderableType] = [_head(told, url), "", _rates(told), "", _workers(told, width)]
-    used = 6 + _rows_of(parts)
+    parts: list[RenderableType] = [_head(told, url), "", _rates(told), "", *_sizes(told), _workers(told, width)]
+    used = 6 + len(_sizes(told)) + _rows_of(parts)
     batches = _batches(told["batches"])
     if batches:
         parts.append(batches)
@@ -114,6 +114,25 @@ def _rates(told: dict[str, Any]) -> Table:
     for name, figure, values in rows:
         table.add_row(name, figure, line(values), style="red" if name == "5xx/s" and now[FAILED] else "")
     return table
+
+
+def _sizes(told: dict[str, Any]) -> list[RenderableType]:
+    """A line for each pool whose workers become more and fewer, with the last time they did."""
+    from rich.text import Text
+
+    lines: list[RenderableType] = []
+    for size in told.get("pools", ()):
+        if "changes" in size:
+            several = len(told["about"]["models"]) > 1
+            whose = " ".join(filter(None, (size["model"] if several else "", size["pool"], "workers")))
+            last = [f"{clock(change['when'])} {change['before']} → {change['after']}: {change['why']}"
+                    for change in size["changes"][-1:]]  # fmt: skip
+            figures = f"{size['ready']} of {size['workers']}"
+            wanted = f" ({size['wanted']} wanted)" if size["wanted"] != size["ready"] else ""
+            line = Text.assemble(visible(f"{whose} {figures}{wanted}"), ("   " + "".join(last), "dim"))
+            line.no_wrap, line.overflow = True, "ellipsis"
+            lines.append(line)
+    return lines
 
 
 WORKER = (

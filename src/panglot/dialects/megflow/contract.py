@@ -36,7 +36,7 @@ def contract(package: Package, settings: Settings) -> Contract:
     if not package.options["servers"]:
         return Contract(routes=(), error=error)
     first, *others = package.options["servers"]
-    if settings.workers > 1 and any(server["type"] == "VideoServer" for server in (first, *others)):
+    if settings.workers.most > 1 and any(server["type"] == "VideoServer" for server in (first, *others)):
         raise StartError("streams belong to one worker, and there are to be several", fix="leave out --workers")
     more = tuple(Listener(int(server["port"]), _contract(server)) for server in others)
     whole = dataclasses.replace(_contract(first), listeners=more)

@@ -8,6 +8,7 @@ from typing import Any
 from panglot.dialects.triton import config as configs
 from panglot.errors import StartError
 from panglot.package import Package, config_beside
+from panglot.settings.counts import exactly
 from panglot.source import classes, functions, parse
 
 SCRIPT, CLASS = "model.py", "TritonPythonModel"
@@ -72,7 +73,7 @@ def _defaults(config: dict[str, Any]) -> dict[str, Any]:
     devices = [name for group in groups for name in _devices(group)]
     delay = config.get("dynamic_batching", {}).get("max_queue_delay_microseconds", 0)
     return {
-        **({"workers": workers} if workers else {}),
+        **({"workers": exactly(workers)} if workers else {}),
         **({"device": ",".join(dict.fromkeys(devices))} if devices else {}),
         **({"max_wait_ms": delay / 1000} if delay else {}),
         **({"max_batch": config["max_batch_size"]} if config.get("max_batch_size") else {}),

@@ -142,7 +142,7 @@ def sharing_of_gpus(settings: Settings, cards: int) -> Iterator[Finding]:
     if not cards:
         return
     named = len({word.strip() for word in settings.device.split(",") if word.strip().startswith("cuda")})
-    workers = max(settings.workers, 1)
+    workers = max(settings.workers.most, 1)
     shares = workers > (named or 1)
     if mps.elsewhere():
         yield Finding(MACHINE, "MPS", "runs already; workers that share a GPU use it side by side")

@@ -47,6 +47,7 @@ const trouble = h("p", { class: "sheet lost", role: "alert", hidden: true }, "Th
 const workers = listing("Workers", ["Worker", "State", "Process", "Served", "In flight", "CPU", "Memory", "GPU", "Since"], "No worker is running.");
 const errors = listing("What went wrong", ["What", "Kind", "Count", "Last"], "Nothing since the server started.");
 const deaths = listing("Restarts", ["When", "Why"], "No worker was restarted.");
+const sizes = listing("More and fewer workers", ["When", "Workers", "Why"], "Their number has not changed yet.");
 const batches = listing("Batch sizes", ["Items", "Batches", "Share"], "No batch was run yet.");
 const requests = listing("Requests", ["Time", "Request", "Route", "Status", "Total", "Stages"], "None yet.");
 
@@ -87,6 +88,7 @@ function draw(fresh, anew) {
   for (const chart of charts) chart.draw(known.history);
   drawWorkers();
   drawErrors();
+  drawSizes();
   drawDeaths();
   drawBatches();
   drawRequests(fresh, anew);
@@ -133,7 +135,21 @@ function drawWorkers() {
     ["number", (worker) => (worker.gpu ? bytes(worker.gpu) : "–")],
     ["number", (worker) => duration(worker.seconds)],
   ]));
-  say(workers.note, ` and the server itself: ${share(known.front.cpu)}, ${bytes(known.front.memory)}`);
+  const ranges = known.pools.filter((size) => size.changes).map((size) => `${[titled(size), size.ready].join(" ").trim()} of ${size.workers}, `);
+  say(workers.note, ` ${ranges.join("")}and the server itself: ${share(known.front.cpu)}, ${bytes(known.front.memory)}`);
+}
+
+const titled = (entry) => [known.about.models.length > 1 ? entry.model : "", entry.pool].join(" ").trim();
+
+function drawSizes() {
+  sizes.element.hidden = !known.pools.some((size) => size.changes);
+  const changes = known.pools.flatMap((size) => (size.changes ?? []).map((change) => ({ ...change, whose: titled(size) })));
+  changes.sort((first, second) => second.when - first.when);
+  keep(sizes, changes, (change) => `${change.whose} ${change.when}`, () => rowOf([
+    ["", (change) => clock(change.when)],
+    ["", (change) => `${change.whose} ${change.before} → ${change.after}`.trim()],
+    ["message", (change) => change.why],
+  ]));
 }
 
 function drawErrors() {
@@ -231,6 +247,6 @@ byId("main").replaceChildren(
     h("div", { class: "headline" }, h("h1", {}, "Status"), h("dl", { class: "figures" }, Object.entries(figures).map(([name, value]) => h("div", {}, h("dt", {}, name), value))), reload),
     h("div", { class: "charts" }, charts.map((chart) => chart.element)),
     errors.element,
-    h("div", { class: "two" }, workers.element, h("div", {}, deaths.element, batches.element)),
+    h("div", { class: "two" }, workers.element, h("div", {}, sizes.element, deaths.element, batches.element)),
     requests.element));
 feed(told);
