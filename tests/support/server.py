@@ -53,6 +53,7 @@ class Server:
             if largest_file
             else None,
         )
+        self._heard = threading.Condition()
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()
         found = self.wait_log(LISTENING, 20)
@@ -63,8 +64,15 @@ class Server:
     def _read(self) -> None:
         assert self.process.stderr is not None
         for line in self.process.stderr:
-            self.lines.append(line.rstrip("\n"))
+            with self._heard:
+                self.lines.append(line.rstrip("\n"))
+                self._heard.notify_all()
             self.log_is_read.wait()
+
+    def _wait_line(self, known: int) -> None:
+        """Wait for a line beyond those known, but not for long: the server may have ended."""
+        with self._heard:
+            self._heard.wait_for(lambda: len(self.lines) > known, 0.1)
 
     def new_client(self) -> httpx.Client:
         return httpx.Client(base_url=self.url, timeout=30, verify=False)
@@ -80,6 +88,7 @@ class Server:
         """Wait until the log, from the given line on, holds the pattern."""
         deadline = time.monotonic() + seconds
         while time.monotonic() < deadline:
+            known = len(self.lines)
             found = re.search(pattern, self.log_after(after))
             if found is not None:
                 return found
@@ -89,7 +98,7 @@ class Server:
                 if found is not None:
                     return found
                 break
-            time.sleep(0.01)
+            self._wait_line(known)
         raise AssertionError(f"{pattern!r} not in the log within {seconds} s:\n{self.log}")
 
     def wait_ready(self, seconds: float = 30) -> Server:
@@ -194,10 +203,13 @@ def panglot(
 
 
 def wait_until(condition: Any, seconds: float = 10, message: Any = lambda: "it did not happen in time") -> None:
+    """Wait for something that is asked for often at first, and then less and less so: asking has its price too."""
     deadline = time.monotonic() + seconds
+    pause = 0.005
     while time.monotonic() < deadline:
         with contextlib.suppress(httpx.HTTPError):
             if condition():
                 return
-        time.sleep(0.02)
+        time.sleep(pause)
+        pause = min(1.3 * pause, 0.05)
     raise AssertionError(message())
