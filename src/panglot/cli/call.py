@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from panglot.cli.options import TakesInputs
+from panglot.cli.options import TakesInputs, chosen_form
 from panglot.errors import StartError
 
 if TYPE_CHECKING:
@@ -35,9 +35,7 @@ def call(url: str, inputs: tuple[str, ...], form: str | None, as_json: bool, con
     is busy or restarts is waited for. The token is that in PANGLOT_TOKEN. The exit code is 1 when an input failed.
     """
     client = _client(url, given)
-    if as_json and form not in (None, "jsonl"):
-        raise click.UsageError(f"--json and --format {form} do not go together")
-    kind = "jsonl" if as_json else form or ("table" if sys.stdout.isatty() else "jsonl")
+    kind = chosen_form(form, as_json) or ("table" if sys.stdout.isatty() else "jsonl")
     with client:
         sys.exit(_call(client, _inputs(client, inputs), concurrency, kind))
 

@@ -218,6 +218,13 @@ def plan_server(words: Sequence[str], given: dict[str, Any], arguments: tuple[st
     return plan
 
 
+def chosen_form(form: str | None, as_json: bool) -> str | None:
+    """What --format says, or --json, which is short for one of its values."""
+    if as_json and form not in (None, "jsonl"):
+        raise click.UsageError(f"--json and --format {form} do not go together")
+    return "jsonl" if as_json else form
+
+
 def warn(warnings: Iterable[str]) -> None:
     """Say them on stderr, for a command that keeps no log."""
     for warning in warnings:

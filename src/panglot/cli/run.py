@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from panglot.cli.options import OnPackage, of_groups, resolve_package, setting_options, warn
+from panglot.cli.options import OnPackage, chosen_form, of_groups, resolve_package, setting_options, warn
 from panglot.settings.declaring import ACCESS, HTTP
 
 if TYPE_CHECKING:
@@ -40,10 +40,7 @@ def run(path: str, inputs: tuple[str, ...], arguments: tuple[str, ...], save: Pa
     Without an INPUT the package's own example is run: example(), request.json, or the platform's. An input that fails
     is reported and the rest go on; the exit code is 1 then. Ctrl-C keeps what is done.
     """
-    if given.pop("as_json"):
-        if given["form"] not in (None, "jsonl"):
-            raise click.UsageError(f"--json and --format {given['form']} do not go together")
-        given["form"] = "jsonl"
+    given["form"] = chosen_form(given["form"], given.pop("as_json"))
     own = {name: given.pop(name) for name in ("form", "repeat", "warmup", "concurrency", "field")}
     from panglot import log
     from panglot.tools.inputs import gather

@@ -84,9 +84,9 @@ def _shown(front: Front, request: Request) -> Model | None:
 
 
 OF_MODEL = "/models/{model}"
+"""The path of a model's own page, which its other paths begin with."""
 MOST_PATHS = 8
 """How many paths are told someone who asks for another."""
-"""The path of a model's own page, which its other paths begin with."""
 
 ROUTES = (
     Page("/v2/health/live", PUBLIC, live),
