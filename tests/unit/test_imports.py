@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import ast
+import functools
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -37,43 +37,45 @@ def module_name(path: Path) -> str:
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
-def imports(path: Path) -> Iterator[str]:
+@functools.cache
+def imports(path: Path) -> tuple[str, ...]:
     """Absolute names a file imports, anywhere in it."""
+    names: list[str] = []
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
+            names += (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
             assert node.level == 0, f"{path}: relative import"
-            yield node.module or ""
-            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+            names += (node.module or "", *(f"{node.module}.{alias.name}" for alias in node.names))
+    return tuple(names)
 
 
 def belongs(name: str, package: str) -> bool:
     return name == package or name.startswith(package + ".")
 
 
-@pytest.mark.parametrize("path", WORKER, ids=module_name)
-def test_worker_imports_only_the_standard_library_and_itself(path: Path) -> None:
-    for name in imports(path):
-        top = name.partition(".")[0]
-        assert top in sys.stdlib_module_names | {"panglot_worker"} | OPTIONAL_IN_WORKER, f"{path} imports {name}"
+def test_worker_imports_only_the_standard_library_and_itself() -> None:
+    for path in WORKER:
+        for name in imports(path):
+            top = name.partition(".")[0]
+            assert top in sys.stdlib_module_names | {"panglot_worker"} | OPTIONAL_IN_WORKER, f"{path} imports {name}"
 
 
-@pytest.mark.parametrize("path", WORKER, ids=module_name)
-def test_worker_is_valid_syntax_for_python_3_8(path: Path) -> None:
-    ast.parse(path.read_text(), filename=str(path), feature_version=(3, 8))
+def test_worker_is_valid_syntax_for_python_3_8() -> None:
+    for path in WORKER:
+        ast.parse(path.read_text(), filename=str(path), feature_version=(3, 8))
 
 
 FACE = SOURCE / "panglot" / "__init__.py"
 """What scripts import where Panglot is installed; it lends them the worker's names, when they are first used."""
 
 
-@pytest.mark.parametrize("path", [path for path in FRONT if path.name != "inline.py" and path != FACE], ids=module_name)
-def test_front_uses_only_what_it_shares_with_the_worker(path: Path) -> None:
-    for name in imports(path):
-        if belongs(name, "panglot_worker"):
-            shared = any(belongs(name, part) for part in SHARED)
-            assert name == "panglot_worker" or shared, f"{path} imports {name}"
+def test_front_uses_only_what_it_shares_with_the_worker() -> None:
+    for path in [path for path in FRONT if path.name != "inline.py" and path != FACE]:
+        for name in imports(path):
+            if belongs(name, "panglot_worker"):
+                shared = any(belongs(name, part) for part in SHARED)
+                assert name == "panglot_worker" or shared, f"{path} imports {name}"
 
 
 @pytest.mark.parametrize("part", SHARED)
@@ -88,12 +90,12 @@ ARRAYS = "panglot.tools.arrays"
 """The one module that may import numpy and pickle, for `check` and `run --save`; its docstring says why."""
 
 
-@pytest.mark.parametrize("path", FRONT, ids=module_name)
-def test_front_never_imports_frameworks_or_image_libraries(path: Path) -> None:
-    forbidden = {"numpy", "PIL", "cv2", "torch", "tensorflow", "paddle", "onnxruntime", "pickle"}
-    if module_name(path) == ARRAYS:
-        forbidden -= {"numpy", "pickle"}
-    assert not forbidden & {name.partition(".")[0] for name in imports(path)}
+def test_front_never_imports_frameworks_or_image_libraries() -> None:
+    for path in FRONT:
+        forbidden = {"numpy", "PIL", "cv2", "torch", "tensorflow", "paddle", "onnxruntime", "pickle"}
+        if module_name(path) == ARRAYS:
+            forbidden -= {"numpy", "pickle"}
+        assert not forbidden & {name.partition(".")[0] for name in imports(path)}, path
 
 
 def test_only_tools_reach_the_module_of_arrays() -> None:
@@ -112,17 +114,17 @@ def test_a_server_never_loads_numpy() -> None:
     assert not {"numpy", ARRAYS} & loaded
 
 
-@pytest.mark.parametrize("path", [path for path in FRONT if "web" in parts(path)], ids=module_name)
-def test_web_reaches_the_engine_only_through_its_interface(path: Path) -> None:
-    doors = ("panglot.engine.engine", "panglot.engine.call")
-    for name in imports(path):
-        if belongs(name, "panglot.engine"):
-            assert name == "panglot.engine" or any(belongs(name, door) for door in doors), f"{path} imports {name}"
+def test_web_reaches_the_engine_only_through_its_interface() -> None:
+    for path in [path for path in FRONT if "web" in parts(path)]:
+        doors = ("panglot.engine.engine", "panglot.engine.call")
+        for name in imports(path):
+            if belongs(name, "panglot.engine"):
+                assert name == "panglot.engine" or any(belongs(name, door) for door in doors), f"{path} imports {name}"
 
 
-@pytest.mark.parametrize("path", [path for path in FRONT if "engine" in parts(path)], ids=module_name)
-def test_engine_knows_nothing_of_the_web(path: Path) -> None:
-    assert not any(belongs(name, "panglot.web") for name in imports(path))
+def test_engine_knows_nothing_of_the_web() -> None:
+    for path in [path for path in FRONT if "engine" in parts(path)]:
+        assert not any(belongs(name, "panglot.web") for name in imports(path)), path
 
 
 def dialects(folder: Path) -> list[Path]:
@@ -237,12 +239,12 @@ def test_no_pickle_outside_the_handoff() -> None:
             assert "pickle" not in {name.partition(".")[0] for name in imports(path)}, path
 
 
-@pytest.mark.parametrize("path", [*FRONT, *WORKER], ids=module_name)
-def test_no_method_is_rebound_at_run_time(path: Path) -> None:
+def test_no_method_is_rebound_at_run_time() -> None:
     """`load` returns the stages, and whoever changes one makes a copy; nobody asks which function a method is."""
-    text = path.read_text()
-    assert "method-assign" not in text
-    assert "__func__" not in text
+    for path in [*FRONT, *WORKER]:
+        text = path.read_text()
+        assert "method-assign" not in text, path
+        assert "__func__" not in text, path
 
 
 DIALECTS = sorted(path.name for path in dialects(SOURCE / "panglot/dialects"))
@@ -260,9 +262,9 @@ def is_generic(path: Path) -> bool:
     return not any(part in DIALECTS for part in parts(path)) and "graphs" not in parts(path)
 
 
-@pytest.mark.parametrize("path", [path for path in [*FRONT, *WORKER] if is_generic(path)], ids=module_name)
-def test_nothing_generic_names_a_dialect(path: Path) -> None:
-    for number, line in enumerate(path.read_text().splitlines(), 1):
-        named = {word.lower() for word in WORDS.findall(line)} - ({"paddle"} if path.name in FRAMEWORK else set())
-        assert not named, f"{path}:{number}: {line.strip()}"
-        assert not QUOTED.search(line), f"{path}:{number}: {line.strip()}"
+def test_nothing_generic_names_a_dialect() -> None:
+    for path in filter(is_generic, [*FRONT, *WORKER]):
+        for number, line in enumerate(path.read_text().splitlines(), 1):
+            named = {word.lower() for word in WORDS.findall(line)} - ({"paddle"} if path.name in FRAMEWORK else set())
+            assert not named, f"{path}:{number}: {line.strip()}"
+            assert not QUOTED.search(line), f"{path}:{number}: {line.strip()}"
