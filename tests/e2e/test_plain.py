@@ -70,7 +70,7 @@ def test_async_scripts_overlap_in_one_worker() -> None:
         started = time.monotonic()
         answers: list[int] = []
         threads = [
-            threading.Thread(target=lambda n=number: answers.append(server.predict({"id": n, "sleep": 0.5}).json()))
+            threading.Thread(target=lambda n=number: answers.append(server.predict({"id": n, "sleep": 1}).json()))
             for number in range(10)
         ]
         for thread in threads:
@@ -78,7 +78,7 @@ def test_async_scripts_overlap_in_one_worker() -> None:
         for thread in threads:
             thread.join()
         assert sorted(answers) == list(range(10))
-        assert time.monotonic() - started < 4, "ten half-second sleeps must overlap"
+        assert time.monotonic() - started < 9, "ten sleeps of a second must overlap"
 
 
 def events(text: str) -> list[object]:
@@ -99,9 +99,9 @@ def test_a_generator_streams_events_or_json_lines() -> None:
 def test_a_stream_arrives_while_it_is_made() -> None:
     with serving("stream") as server:
         started = time.monotonic()
-        with server.client.stream("POST", "/predict", json={"count": 20, "pause": 0.1}) as answer:
+        with server.client.stream("POST", "/predict", json={"count": 30, "pause": 0.3}) as answer:
             next(answer.iter_lines())
-            assert time.monotonic() - started < 1.5
+            assert time.monotonic() - started < 8
 
 
 def test_a_stream_that_fails_before_its_first_part_is_a_500() -> None:
@@ -242,13 +242,13 @@ def test_a_body_over_the_limit_is_refused_before_it_is_read() -> None:
 
 
 def test_a_client_may_lower_its_deadline_but_not_raise_it() -> None:
-    with serving("asynchronous", "--timeout", "1") as server:
+    with serving("asynchronous", "--timeout", "3") as server:
         started = time.monotonic()
-        answer = server.predict({"id": 1, "sleep": 5}, headers={"x-timeout-ms": "100"})
+        answer = server.predict({"id": 1, "sleep": 30}, headers={"x-timeout-ms": "100"})
         assert answer.status_code == 504
         assert answer.json()["error"]["code"] == "timeout"
-        assert time.monotonic() - started < 0.9
-        assert server.predict({"id": 1, "sleep": 5}, headers={"x-timeout-ms": "60000"}).status_code == 504
+        assert time.monotonic() - started < 2.9
+        assert server.predict({"id": 1, "sleep": 30}, headers={"x-timeout-ms": "60000"}).status_code == 504
 
 
 def test_a_full_queue_says_when_to_come_back() -> None:

@@ -10,8 +10,13 @@ import time
 import pytest
 
 from support.load import Busy
-from support.server import serving
+from support.server import Server, serving, wait_until
 from support.traffic import rounds, send
+
+
+def is_busy(server: Server) -> bool:
+    """Whether a request is accepted and not yet answered."""
+    return server.metric("panglot_requests_in_progress") == 1
 
 
 @pytest.mark.parametrize("chance", rounds(2), ids=lambda chance: "seeded")
@@ -29,8 +34,8 @@ def test_f63_no_accepted_request_is_lost(chance: random.Random) -> None:
 
 def test_readiness_turns_at_once_and_answers_say_close() -> None:
     with serving("life_echo") as server:
-        slow = send(server, {"id": 1, "sleep": 1.5})
-        time.sleep(0.3)
+        slow = send(server, {"id": 1, "sleep": 2.5})
+        wait_until(lambda: is_busy(server))
         with socket.create_connection(("127.0.0.1", server.port)) as kept:
             server.process.send_signal(signal.SIGTERM)
             server.wait_log("stopping; 1 request")
@@ -48,7 +53,7 @@ def test_readiness_turns_at_once_and_answers_say_close() -> None:
 def test_a_request_beyond_the_drain_time_is_counted_and_the_exit_code_is_1() -> None:
     with serving("life_echo", "--drain", "0.5s") as server:
         slow = send(server, {"id": 1, "sleep": 30})
-        time.sleep(0.3)
+        wait_until(lambda: is_busy(server))
         began = time.monotonic()
         assert server.stop() == 1
         assert time.monotonic() - began < 10
@@ -59,7 +64,7 @@ def test_a_request_beyond_the_drain_time_is_counted_and_the_exit_code_is_1() -> 
 def test_f66_the_second_signal_ends_at_once() -> None:
     with serving("life_echo", "--drain", "60s") as server:
         send(server, {"id": 1, "sleep": 60})
-        time.sleep(0.3)
+        wait_until(lambda: is_busy(server))
         server.process.send_signal(signal.SIGINT)
         server.wait_log("stopping")
         began = time.monotonic()
@@ -74,7 +79,7 @@ def test_f64_an_upload_under_way_is_finished() -> None:
             b"POST /predict HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n"
         )
         upload.sendall(head % len(body) + body[:4])
-        time.sleep(0.3)
+        wait_until(lambda: server.metric("panglot_held_bytes") > 0)
         server.process.send_signal(signal.SIGTERM)
         server.wait_log("stopping; 1 request")
         upload.sendall(body[4:])
@@ -90,7 +95,7 @@ def test_f64_an_upload_that_never_ends_is_counted() -> None:
         socket.create_connection(("127.0.0.1", server.port)) as upload,
     ):
         upload.sendall(b"POST /predict HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\nxx")
-        time.sleep(0.3)
+        wait_until(lambda: server.metric("panglot_held_bytes") > 0)
         assert server.stop() == 1
         assert "1 accepted request was not answered" in server.log
 

@@ -30,14 +30,16 @@ def is_well(server: Server, before: Before, normal: Any, expected: Any) -> None:
     """Alive at once, ready soon, twenty normal requests right, nothing more held than before."""
     started = time.monotonic()
     assert server.client.get("/v2/health/live").status_code == 200
-    assert time.monotonic() - started < 1, "liveness took a second"
-    wait_until(lambda: server.ready() == 200, 10, lambda: f"not ready again:\n{server.log}")
+    assert time.monotonic() - started < 5, "liveness took seconds"
+    wait_until(lambda: server.ready() == 200, message=lambda: f"not ready again:\n{server.log}")
     for _ in range(20):
         answer = server.predict(normal)
         assert answer.status_code == 200, answer.text
         assert answer.json() == expected
-    wait_until(lambda: len(server.workers()) == before.workers, 10, lambda: "worker count differs")
-    wait_until(lambda: measure(server).fds <= before.fds + 1, 5, lambda: f"fds: {before.fds} -> {measure(server).fds}")
+    wait_until(lambda: len(server.workers()) == before.workers, message=lambda: "worker count differs")
+    wait_until(
+        lambda: measure(server).fds <= before.fds + 1, message=lambda: f"fds: {before.fds} -> {measure(server).fds}"
+    )
     now = measure(server)
     assert now.threads <= before.threads, f"threads: {before.threads} -> {now.threads}"
     assert now.memory - before.memory < 32 * 1024 * 1024, f"memory grew by {now.memory - before.memory} bytes"

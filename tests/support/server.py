@@ -56,7 +56,7 @@ class Server:
         self._heard = threading.Condition()
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()
-        found = self.wait_log(LISTENING, 20)
+        found = self.wait_log(LISTENING, 60)
         self.port = int(found[2])
         self.url = f"{found[1]}://127.0.0.1:{self.port}"
         self.client = self.new_client()
@@ -84,7 +84,7 @@ class Server:
     def log_after(self, line: int) -> str:
         return "\n".join(self.lines[line:])
 
-    def wait_log(self, pattern: str | re.Pattern[str], seconds: float = 10, after: int = 0) -> re.Match[str]:
+    def wait_log(self, pattern: str | re.Pattern[str], seconds: float = 30, after: int = 0) -> re.Match[str]:
         """Wait until the log, from the given line on, holds the pattern."""
         deadline = time.monotonic() + seconds
         while time.monotonic() < deadline:
@@ -101,7 +101,7 @@ class Server:
             self._wait_line(known)
         raise AssertionError(f"{pattern!r} not in the log within {seconds} s:\n{self.log}")
 
-    def wait_ready(self, seconds: float = 30) -> Server:
+    def wait_ready(self, seconds: float = 90) -> Server:
         def is_ready() -> bool:
             assert self.process.poll() is None, f"ended instead of getting ready:\n{self.log}"
             return self.ready() == 200
@@ -181,12 +181,12 @@ def serving(
         server.client.close()
         if server.process.poll() is None:
             server.stop()
-    _, alive = psutil.wait_procs(family, timeout=5)
+    _, alive = psutil.wait_procs(family, timeout=15)
     assert not alive, f"left behind: {alive}"
 
 
 def panglot(
-    *arguments: str, env: dict[str, str] | None = None, seconds: float = 60
+    *arguments: str, env: dict[str, str] | None = None, seconds: float = 110
 ) -> subprocess.CompletedProcess[str]:
     """Run the command line to its end."""
     environment = {key: value for key, value in os.environ.items() if not key.startswith("PANGLOT_")}
@@ -202,7 +202,7 @@ def panglot(
     )
 
 
-def wait_until(condition: Any, seconds: float = 10, message: Any = lambda: "it did not happen in time") -> None:
+def wait_until(condition: Any, seconds: float = 30, message: Any = lambda: "it did not happen in time") -> None:
     """Wait for something that is asked for often at first, and then less and less so: asking has its price too."""
     deadline = time.monotonic() + seconds
     pause = 0.005

@@ -36,9 +36,9 @@ def mode(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Non
 
 @contextmanager
 def soon() -> Iterator[None]:
-    start = time.monotonic()
+    start = time.process_time()
     yield
-    assert time.monotonic() - start < 5
+    assert time.process_time() - start < 5
 
 
 def plain(value: Any) -> Any:

@@ -39,9 +39,9 @@ def mode(request: pytest.FixtureRequest) -> Iterator[None]:
 
 @contextmanager
 def soon() -> Iterator[None]:
-    start = time.monotonic()
+    start = time.process_time()
     yield
-    assert time.monotonic() - start < 5
+    assert time.process_time() - start < 5
 
 
 def refuse(value: Any) -> Any:

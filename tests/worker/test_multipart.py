@@ -20,9 +20,9 @@ MIB = 1 << 20
 
 @contextmanager
 def soon() -> Iterator[None]:
-    start = time.monotonic()
+    start = time.process_time()
     yield
-    assert time.monotonic() - start < 5
+    assert time.process_time() - start < 5
 
 
 def build(*parts: tuple[bytes, bytes], boundary: bytes = b"B") -> bytes:
