@@ -184,6 +184,9 @@ def test_shapes_are_drawn_over_the_picture(shaping: Server, browser: Browser, pi
     run(browser)
     browser.wait("!!document.querySelector('.stage rect')")
     assert browser.run("document.querySelector('.stage rect').getAttribute('width')") == "16"
+    browser.resize(360, 740, phone=True)
+    browser.wait("document.querySelector('.stage').getBoundingClientRect().right < 360")
+    browser.resize(1280, 900)
     for kind, shown in (("labels", ".bars li"), ("table", ".result table tbody tr")):
         put(browser, ".request input[type=text]", kind)
         run(browser)

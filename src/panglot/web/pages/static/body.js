@@ -17,7 +17,7 @@ export function editor(way, changed) {
 // One file
 
 function fileEditor(way, changed) {
-  const accept = way.type === "application/octet-stream" ? "" : (way.type ?? "").replace(/\/.*/, (rest) => (/^(image|audio|video)/.test(way.type) ? "/*" : rest));
+  const accept = (way.type ?? "").replace(/\/.*/, (rest) => (/^(image|audio|video)/.test(way.type) ? "/*" : rest));
   const zone = new DropZone({ label: "the body", accept, changed });
   const write = (body) => { if (body.file) zone.set([body.file]); };
   function read() {
@@ -40,7 +40,8 @@ function formEditor(way, changed) {
     required: required.includes(name), changed, accept: way.encoding?.[name]?.contentType ?? "",
   })]);
   for (const [name, value] of Object.entries(way.fields ?? {})) {
-    if (value !== "...") fields.find(([known]) => known === name)?.[1].write(value);
+    const known = fields.find(([other]) => other === name)?.[1];
+    if (known && value !== "...") known.write(parsed(known, value));
   }
   function read() {
     const entries = [];

@@ -5,9 +5,13 @@ import { picture } from "./camera.js";
 import { preview } from "./media.js";
 import { bytes } from "./words.js";
 
+/** Types that say nothing: every file is of one of them. */
+const ANY = ["application/octet-stream", "*/*"];
+
 /** A field for files. `files()` are those it holds; `changed` is called when they change. */
 export class DropZone {
-  constructor({ label, accept = "", multiple = false, changed = () => {} }) {
+  constructor({ label, accept: wanted = "", multiple = false, changed = () => {} }) {
+    const accept = ANY.includes(wanted) ? "" : wanted;
     this.label = label;
     this.multiple = multiple;
     this.changed = changed;
@@ -17,7 +21,7 @@ export class DropZone {
       onchange: () => { this.add(this.input.files); this.input.value = ""; },
     });
     this.list = h("div", { class: "held" });
-    const pictures = !accept || accept.startsWith("image/") || accept === "*/*";
+    const pictures = !accept || accept.startsWith("image/");
     const camera = pictures && navigator.mediaDevices?.getUserMedia
       ? h("button", { type: "button", class: "small", onclick: () => this.photograph() }, "Camera") : null;
     this.message = h("span", { class: "hint" }, "Drop or paste ", multiple ? "files" : "a file", " here");

@@ -62,7 +62,7 @@ function choice(schema, { required, changed }) {
   const control = h("select", { id, onchange: changed },
     required ? null : h("option", { value: "" }, "–"),
     options.map((one, place) => h("option", { value: place + 1 }, String(one))));
-  const write = (value) => { control.value = options.indexOf(value) + 1 || (required ? 1 : ""); };
+  const write = (value) => { control.value = options.findIndex((one) => one === value || String(one) === value) + 1 || (required ? 1 : ""); };
   write(schema.default);
   return { id, control, element: control, write, read: () => (control.value ? options[control.value - 1] : undefined) };
 }
