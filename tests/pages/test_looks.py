@@ -97,6 +97,38 @@ def test_everything_is_reached_by_the_keyboard(server: Server, browser: Browser)
         assert words in reached, reached
 
 
+def tab_to(browser: Browser, selector: str, most: int = 60) -> None:
+    """Press Tab until such an element has the focus."""
+    for _ in range(most):
+        browser.press("Tab")
+        if browser.run(f"document.activeElement.matches('{selector}')"):
+            return
+    raise AssertionError(f"{selector} is not reached")
+
+
+def test_a_request_and_its_row_by_the_keyboard_alone(server: Server, browser: Browser) -> None:
+    browser.resize(1280, 900)
+    browser.open(server.url)
+    browser.wait(READY["/"])
+    tab_to(browser, ".request textarea")
+    browser.press("Enter", control=True)
+    browser.wait("!!document.querySelector('.facts')")
+    tab_to(browser, ".result [role=tab][aria-selected=true]")
+    shown = browser.run("document.querySelector('.result [role=tabpanel]').innerText")
+    browser.press("ArrowRight")
+    assert browser.run("document.activeElement.matches('.result [role=tab][aria-selected=true]')")
+    assert browser.run("document.querySelector('.result [role=tabpanel]').innerText") != shown
+    tab_to(browser, ".code-of summary")
+    browser.press("Enter")
+    browser.wait("!document.querySelector('.code-of').open")
+    browser.open(server.url + "/status")
+    browser.wait(READY["/status"])
+    tab_to(browser, "tr[data-id] button")
+    for is_open in ("true", "false"):
+        browser.press("Enter")
+        browser.wait(f"document.activeElement.getAttribute('aria-expanded') === '{is_open}'")
+
+
 def test_videos_in_a_browser(videos: Server, browser: Browser, tmp_path: Path) -> None:
     """Started by path, with what nodes drew and what they said; an upload; one that cannot be; kept with the reason."""
     browser.resize(1280, 900)

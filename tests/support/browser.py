@@ -42,6 +42,7 @@ LAUNCH = (
     "import os, sys; os.dup2(int(sys.argv[1]), 3); os.dup2(int(sys.argv[2]), 4); os.execv(sys.argv[3], sys.argv[3:])"
 )
 """Chromium reads commands from descriptor 3 and writes to 4."""
+CODES = {"Enter": 13, "Tab": 9, "ArrowRight": 39}
 
 
 class Browser:
@@ -169,9 +170,10 @@ class Browser:
 
     def press(self, key: str, *, control: bool = False) -> None:
         """Press and release a key that is known by its name, such as Enter."""
-        about = {"key": key, "code": key, "windowsVirtualKeyCode": {"Enter": 13, "Tab": 9}.get(key, 0)}
-        for kind in ("rawKeyDown", "keyUp"):
-            self.call("Input.dispatchKeyEvent", type=kind, modifiers=2 if control else 0, **about)
+        about = {"key": key, "code": key, "windowsVirtualKeyCode": CODES.get(key, 0)}
+        down = {"type": "keyDown", "text": "\r"} if key == "Enter" and not control else {"type": "rawKeyDown"}
+        for kind in (down, {"type": "keyUp"}):
+            self.call("Input.dispatchKeyEvent", modifiers=2 if control else 0, **kind, **about)
 
     def drop(self, selector: str, path: Path, media_type: str) -> None:
         """Drop a file onto an element, as from a window of the desktop."""
