@@ -86,10 +86,11 @@ $(VENV)/.documented: pyproject.toml $(VENV)/.served
 	@touch $@
 
 docs: $(VENV)/.documented
+	$(BIN)/python docs/site/reference.py
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build -q
 
 pictures: $(VENV)/.tested
 	$(BIN)/python docs/pictures/take.py
 
 clean:
-	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .fuzz benchmarks/.venv-mosec src/*.egg-info
+	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .fuzz benchmarks/.venv-* src/*.egg-info

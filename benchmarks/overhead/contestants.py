@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
+import dataclasses
 import shlex
-import subprocess
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 from load import LENGTHS
+from peers import MOSEC, PEERS, UnavailableError, install
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 PACKAGES = HERE / "packages"
-MOSEC_VENV = HERE.parent / ".venv-mosec"
-
-
-class UnavailableError(Exception):
-    """This contestant cannot run here; the text says why."""
 
 
 @dataclass(frozen=True)
@@ -55,7 +52,7 @@ def contestants(panglot: tuple[str, ...]) -> list[Contestant]:
 
     def mosec_on(name: str, scenario: str, *flags: str) -> Contestant:
         address = ("--address", "127.0.0.1", "--port", "{port}", "--log-level", "error")
-        command = (str(MOSEC_VENV / "bin" / "python"), str(HERE / "mosec_echo.py"), *flags, *address)
+        command = (str(MOSEC.environment / "bin" / "python"), str(HERE / "mosec_echo.py"), *flags, *address)
         return Contestant(name, scenario, command, "/inference")
 
     lengths = [
@@ -81,43 +78,30 @@ def contestants(panglot: tuple[str, ...]) -> list[Contestant]:
         panglot_on("panglot-raw", "raw", "echo_raw"),
         mosec_on("mosec-raw", "raw", "--batch", "1", "--raw"),
         *lengths,
+        *of_peers(floor, panglot_on),
+    ]
+
+
+def of_peers(floor: tuple[str, ...], panglot_on: Callable[[str, str, str], Contestant]) -> list[Contestant]:
+    """Other servers; those that want tensors or lists of lists beside the floor and Panglot with the same bodies."""
+    tensors = panglot_on("panglot-tensor", "tensor", "echo_batch")
+    path = "/v2/models/echo_batch/infer"
+    return [
+        Contestant("floor-listed", "listed", floor, "/"),
+        Contestant("floor-tensor", "tensor", floor, "/"),
+        dataclasses.replace(tensors, path=path),
+        *(Contestant(peer.name, peer.scenario, peer.command, peer.path) for peer in PEERS),
     ]
 
 
 def prepare(contestant: Contestant) -> None:
-    """See that what the contestant needs is there; mosec gets its own venv on first use.
+    """See that what the contestant needs is there; every peer gets its own environment on first use.
 
     Raises UnavailableError.
     """
-    if contestant.name.startswith("mosec"):
-        _prepare_mosec()
+    for peer in (MOSEC, *PEERS):
+        if contestant.name.startswith(peer.name):
+            install(peer, str(python_folder() / "python"))
     program = Path(contestant.command[0])
     if program.is_absolute() and not program.exists():
         raise UnavailableError(f"{program} does not exist")
-
-
-def _prepare_mosec() -> None:
-    installed = MOSEC_VENV / "installed"
-    if installed.exists():
-        return
-    print(f"installing mosec in {MOSEC_VENV} ...", file=sys.stderr, flush=True)
-    pip = [
-        str(MOSEC_VENV / "bin" / "python"),
-        "-m",
-        "pip",
-        "--disable-pip-version-check",
-        "install",
-        "--quiet",
-    ]
-    steps = [
-        [str(python_folder() / "python"), "-m", "venv", "--clear", str(MOSEC_VENV)],
-        [*pip, "mosec", "orjson"],
-    ]
-    try:
-        for step in steps:
-            subprocess.run(step, capture_output=True, text=True, timeout=300, check=True)
-    except subprocess.CalledProcessError as error:
-        raise UnavailableError(f"mosec could not be installed: {error.stderr.strip()[-400:]}") from error
-    except (OSError, subprocess.TimeoutExpired) as error:
-        raise UnavailableError(f"mosec could not be installed: {error}") from error
-    installed.touch()

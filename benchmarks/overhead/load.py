@@ -8,6 +8,7 @@ import re
 import subprocess
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 SCRIPT = Path(__file__).with_name("post.lua")
 OCTETS = "application/octet-stream"
@@ -37,7 +38,7 @@ class Scenario:
         if self.content_type != "application/json":
             return answer == self.body
         try:
-            return bool(json.loads(answer) == json.loads(self.body))
+            return numbers(json.loads(answer)) == numbers(json.loads(self.body))
         except ValueError:
             return False
 
@@ -54,11 +55,25 @@ class Load:
     socket_errors: int
 
 
+def numbers(value: Any) -> list[float]:
+    """The floats in an answer, wherever they are."""
+    if isinstance(value, dict):
+        value = list(value.values())
+    if isinstance(value, list):
+        return [number for inner in value for number in numbers(inner)]
+    return [value] if isinstance(value, float) else []
+
+
 def scenarios() -> dict[str, Scenario]:
     """The same bodies in every run."""
     source = random.Random(64)
     floats = json.dumps([round(source.uniform(-1.0, 1.0), 6) for _ in range(64)]).encode()
     json_body = Scenario("json", "64 floats as JSON", floats, "application/json")
+    # Numbers that are the same in 32 bits.
+    halves = [index / 64 - 0.3125 for index in range(64)]
+    listed = Scenario("listed", "64 floats in a list", json.dumps({"items": [halves]}).encode(), "application/json")
+    tensor = {"name": "x", "shape": [1, 64], "datatype": "FP32", "data": halves}
+    tensors = Scenario("tensor", "64 floats as a tensor", json.dumps({"inputs": [tensor]}).encode(), "application/json")
     raw_body = Scenario("raw", "150 kB raw body", source.randbytes(150_000), OCTETS)
     lengths = [
         Scenario(
@@ -66,7 +81,7 @@ def scenarios() -> dict[str, Scenario]:
         )
         for title, size in LENGTHS.items()
     ]
-    return {scenario.name: scenario for scenario in (json_body, raw_body, *lengths)}
+    return {scenario.name: scenario for scenario in (json_body, listed, tensors, raw_body, *lengths)}
 
 
 def run_wrk(url: str, body: Path, content_type: str, connections: int, seconds: int) -> Load:

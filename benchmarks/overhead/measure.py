@@ -14,7 +14,7 @@ from contestants import Contestant, UnavailableError
 from load import LoadError, Scenario, run_wrk
 from processes import CpuMeter, resident_mb, running, tree
 
-START_SECONDS = 30.0
+START_SECONDS = 90.0
 WARM_UP_SECONDS = 1
 REST_SECONDS = 2.0
 

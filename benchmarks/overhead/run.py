@@ -21,8 +21,11 @@ from budgets import Verdict, verdicts
 from contestants import Contestant, UnavailableError, contestants, panglot_command, prepare
 from load import scenarios
 from measure import Idle, Sample, measure, measure_help, measure_idle
+from peers import PEERS
 
 AT_REST = ("idle", "help")
+OTHERS = (*(peer.name for peer in PEERS), "floor-listed", "floor-tensor", "panglot-tensor")
+"""Who is measured only when asked for."""
 
 
 def whole(text: str) -> int:
@@ -38,12 +41,14 @@ def parse_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--seconds", type=whole, default=3, help="length of one measurement (default 3)")
     parser.add_argument("--connections", type=whole, default=64, help="open connections (default 64)")
     parser.add_argument("--only", metavar="NAME,...", help="measure only these: contestants, idle, help")
+    parser.add_argument("--peers", action="store_true", help="also LitServe, BentoML, MLServer, PyTriton, Ray Serve")
     parser.add_argument("--json", metavar="FILE", type=Path, help="write every figure of every round")
     parser.add_argument("--strict", action="store_true", help="exit 1 when a budget is missed")
     parser.add_argument("--panglot", metavar="COMMAND", help="the panglot to measure (default: beside Python)")
     options = parser.parse_args(arguments)
     known = [contestant.name for contestant in contestants(("panglot",))] + list(AT_REST)
-    options.only = options.only.split(",") if options.only else known
+    usual = [name for name in known if name not in OTHERS or options.peers]
+    options.only = options.only.split(",") if options.only else usual
     unknown = [name for name in options.only if name not in known]
     if unknown:
         parser.error(f"unknown: {', '.join(unknown)} (known: {', '.join(known)})")

@@ -32,9 +32,9 @@ REFUSED = 22
 def test_a_page_from_its_top_to_its_end(name: str, tmp_path: Path) -> None:
     folder, aside = tmp_path / "reader", tmp_path / "aside"
     folder.mkdir()
-    if "examples/" in TEXTS[name]:
-        ignored = shutil.ignore_patterns("__pycache__")
-        shutil.copytree(ROOT / "examples", folder / "examples", ignore=ignored)
+    for brought in ("examples", "benchmarks/batching"):
+        if f"{brought}/" in TEXTS[name]:
+            shutil.copytree(ROOT / brought, folder / brought, ignore=shutil.ignore_patterns("__pycache__"))
     pages.keep(BLOCKS[name], aside)
     todo = pages.steps(BLOCKS[name], aside)
     for step, ran in zip(todo, run_lines([step.line for step in todo], folder, tmp_path / "lines.sh"), strict=True):

@@ -1,0 +1,207 @@
+"""What the source says of itself, read as syntax trees: codes of failures, series of /metrics, events."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+ROOT = Path(__file__).resolve().parents[2]
+SOURCE = ROOT / "src"
+FAULTS = ("Fault", "Problem", "Rejected")
+"""Calls that begin with a status, a code and a message."""
+CALLER = "client"
+"""Where a code has no status: the caller's own."""
+SERIES = re.compile(r"panglot_[a-z_]+")
+NAMED_EVENTS = ("_event", "_tell", "named", "mark")
+"""Functions whose arguments hold the name of a server-sent event."""
+
+
+class Failure(NamedTuple):
+    """A failure that the source words."""
+
+    code: str
+    status: str
+    message: str
+
+
+class Series(NamedTuple):
+    """A series of /metrics."""
+
+    name: str
+    kind: str
+    about: str
+    file: str
+
+
+def trees() -> Iterator[tuple[str, ast.Module]]:
+    for path in sorted(SOURCE.rglob("*.py")):
+        if "platform" not in path.parts:
+            yield str(path.relative_to(SOURCE)), ast.parse(path.read_text())
+
+
+# Failures
+
+
+def failures() -> list[Failure]:
+    """Every code with a status and a message, sorted."""
+    every: set[Failure] = set()
+    for _, tree in trees():
+        names = _constants(tree)
+        for call in (node for node in ast.walk(tree) if isinstance(node, ast.Call)):
+            every |= set(_failures_of(call, names))
+    return sorted(every)
+
+
+def _failures_of(call: ast.Call, names: dict[str, str]) -> Iterator[Failure]:
+    name = getattr(call.func, "id", getattr(call.func, "attr", ""))
+    words = [_text(argument, names) for argument in call.args]
+    if name in FAULTS and len(words) >= 3 and words[1]:
+        yield Failure(words[1], words[0] or "4xx", words[2])
+    if name in ("ClientError", "__init__") and len(words) == 3 and words[1].isdigit() and words[2]:
+        yield Failure(words[2], words[1], words[0])
+    code = next((_text(keyword.value, names) for keyword in call.keywords if keyword.arg == "code"), "")
+    if name == "CallError" and code and not any(keyword.arg == "status" for keyword in call.keywords):
+        yield Failure(code, CALLER, words[0])
+
+
+def _constants(tree: ast.Module) -> dict[str, str]:
+    """The texts that the constants of a module stand for."""
+    return {
+        target.id: node.value.value
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
+        for target in node.targets
+        if isinstance(target, ast.Name) and target.id.isupper()
+    }
+
+
+def _text(node: ast.expr, names: dict[str, str]) -> str:
+    """A text as written, with dots for what is put in."""
+    if isinstance(node, ast.Constant):
+        return str(node.value)
+    if isinstance(node, ast.JoinedStr):
+        return "".join(_text(part, names) if isinstance(part, ast.Constant) else "…" for part in node.values)
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mod):
+        return re.sub(r"%[sdr]", "…", _text(node.left, names))
+    return names.get(node.id, "") if isinstance(node, ast.Name) else ""
+
+
+# Starts that fail
+
+
+class StartFailure(NamedTuple):
+    """What is said when a start fails: the problem, and how to mend it."""
+
+    part: str
+    problem: str
+    fix: str
+
+
+def start_failures() -> list[StartFailure]:
+    """Every one whose words stand in the source, by the part of it that says them."""
+    every: set[StartFailure] = set()
+    for file, tree in trees():
+        for call in (node for node in ast.walk(tree) if isinstance(node, ast.Call)):
+            if getattr(call.func, "id", "") in ("StartError", "LoadError", "ScriptError") and call.args:
+                problem = _text(call.args[0], _constants(tree))
+                fix = next((_text(word.value, {}) for word in call.keywords if word.arg == "fix"), "")
+                if len(problem.replace("…", "").split()) > 1:
+                    every.add(StartFailure(_part(file), problem, fix))
+    return sorted(every)
+
+
+def _part(file: str) -> str:
+    """Whose failure it is: a dialect's by its name, else that of a folder."""
+    parts = file.split("/")
+    if "dialects" in parts[1:2] and len(parts) > 3:
+        return f"dialect {parts[2]}"
+    return {"tools": "tools", "cli": "command line", "settings": "settings", "web": "address and access"}.get(
+        parts[1], "packages"
+    )
+
+
+# Series
+
+
+def series() -> list[Series]:
+    """Every series with its kind and what it counts, sorted by name."""
+    every: dict[str, Series] = {}
+    for file, tree in trees():
+        for name, about, kind in _pairs(tree):
+            every.setdefault(name, Series(name, kind or _kind(name), about, file))
+    return sorted(every.values())
+
+
+def _pairs(tree: ast.Module) -> Iterator[tuple[str, str, str]]:
+    """Names of series with what stands behind each: in a tuple, in a dict, or in a call of `heading`."""
+    for function in ast.walk(tree):
+        if isinstance(function, ast.Dict):
+            for key, value in zip(function.keys, function.values, strict=True):
+                if key is not None:
+                    yield from _pair([key, value], {})
+        elif isinstance(function, ast.FunctionDef | ast.Module):
+            yield from _in_order(function)
+
+
+def _in_order(function: ast.FunctionDef | ast.Module) -> Iterator[tuple[str, str, str]]:
+    names: dict[str, str] = {}
+    nodes = [node for node in ast.walk(function) if hasattr(node, "lineno")]
+    for node in sorted(nodes, key=lambda node: (node.lineno, not isinstance(node, ast.Assign))):
+        if (
+            isinstance(node, ast.Assign)
+            and isinstance(node.value, ast.Constant)
+            and isinstance(node.targets[0], ast.Name)
+        ):
+            names[node.targets[0].id] = str(node.value.value)
+        elif isinstance(node, ast.Tuple):
+            yield from _pair(node.elts, names)
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "heading":
+            yield from _pair(node.args, names)
+
+
+def _pair(nodes: list[ast.expr], names: dict[str, str]) -> Iterator[tuple[str, str, str]]:
+    words = [_text(node, names) for node in nodes[:3]]
+    if len(words) >= 2 and SERIES.fullmatch(words[0]) and " " in words[1]:
+        yield words[0], words[1], words[2] if len(words) > 2 and words[2] in ("counter", "gauge", "histogram") else ""
+
+
+def _kind(name: str) -> str:
+    return "counter" if name.endswith("_total") else "gauge"
+
+
+# Events
+
+
+def worker_events() -> list[str]:
+    """The types of EVENT frames that workers send."""
+    types = set()
+    for file, tree in trees():
+        if file.startswith("panglot_worker/"):
+            for node in ast.walk(tree):
+                if isinstance(node, ast.Dict):
+                    types |= {
+                        value.value
+                        for key, value in zip(node.keys, node.values, strict=True)
+                        if isinstance(key, ast.Constant) and key.value == "type" and isinstance(value, ast.Constant)
+                    }
+    return sorted(kind for kind in types if isinstance(kind, str) and f'"{kind}"' in _read("panglot/engine"))
+
+
+def sent_events() -> list[str]:
+    """The names of server-sent events: those of the status page, and those of streams of videos."""
+    names = set()
+    for file, tree in trees():
+        if file.startswith(("panglot/web/pages", "panglot_worker/dialects/megflow")):
+            for call in (node for node in ast.walk(tree) if isinstance(node, ast.Call)):
+                name = getattr(call.func, "attr", getattr(call.func, "id", ""))
+                if name in NAMED_EVENTS:
+                    words = [argument.value for argument in call.args if isinstance(argument, ast.Constant)]
+                    names |= {word for word in words if isinstance(word, str) and word.isidentifier()}
+    return sorted(names)
+
+
+def _read(folder: str) -> str:
+    return "\n".join(path.read_text() for path in sorted((SOURCE / folder).glob("*.py")))

@@ -1,0 +1,48 @@
+"""What the reference says is what the code says, and every failure it can word is explained in Troubleshooting."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+
+import pytest
+
+from support.server import ROOT, serving
+
+SITE = ROOT / "docs" / "site"
+TROUBLESHOOTING = ROOT / "docs" / "troubleshooting.md"
+QUOTED = re.compile(r"^\| ([^|]*`[^|]*) \|", re.MULTILINE)
+SOURCE = " ".join(path.read_text() for path in sorted((ROOT / "src").rglob("*.py")))
+
+
+def told(expression: str) -> list[str]:
+    """What docs/site/facts.py says, in a process of its own."""
+    program = f"import facts; print(*({expression}), sep='\\n')"
+    done = subprocess.run([sys.executable, "-c", program], cwd=SITE, capture_output=True, text=True, check=True)
+    return done.stdout.splitlines()
+
+
+@pytest.mark.parametrize("page", ["troubleshooting.md", "reference/errors.md"])
+def test_every_code_is_explained(page: str) -> None:
+    text = (ROOT / "docs" / page).read_text()
+    codes = set(told("failure.code for failure in facts.failures()"))
+    assert len(codes) > 40
+    assert not [code for code in codes if f"`{code}`" not in text]
+
+
+def test_lines_that_are_quoted_are_said() -> None:
+    """What Troubleshooting shows as the line of a start that failed stands in the source."""
+    text = TROUBLESHOOTING.read_text().partition("## Starts that fail")[2].partition("\n## ")[0]
+    quoted = [line for cell in QUOTED.findall(text) for line in re.findall(r"`([^`]+)`", cell)]
+    assert len(quoted) > 12
+    pieces = {piece.strip() for line in quoted for piece in line.split("...")} - {"", "error:", "'"}
+    assert not [piece for piece in pieces if not re.search(re.escape(piece).replace("'", "['\\\\]*"), SOURCE)]
+
+
+def test_every_series_that_a_server_shows_is_on_the_page() -> None:
+    page = (ROOT / "docs" / "reference" / "metrics.md").read_text()
+    with serving("stages", "--pools", "preprocess=1") as server:
+        shown = re.findall(r"^# HELP (\S+)", server.client.get("/metrics").text, re.MULTILINE)
+    assert len(shown) > 20
+    assert not [name for name in shown if f"`{name}`" not in page]
