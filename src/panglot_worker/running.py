@@ -68,7 +68,8 @@ class Runner:
     def _wanted(self, requests: List[Request]) -> List[Request]:
         """A batch that has waited here, without those that were called back or that nobody waits for any more."""
         self.port.poll()
-        gone = self.port.cancelled.intersection(request.id for request in requests)
+        cancelled_ids = self.port.cancelled
+        gone = cancelled_ids.intersection(request.id for request in requests) if cancelled_ids else ()
         if not gone:
             return requests
         self.port.cancelled -= gone

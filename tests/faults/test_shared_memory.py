@@ -90,16 +90,19 @@ def shared_files(pid: int) -> int:
     return found
 
 
-@pytest.mark.parametrize("flags", [("--workers", "2"), ("--workers", "2", "--pools", "preprocess=1,inference=2")])
+@pytest.mark.parametrize(
+    "flags", [(), ("--pools", "preprocess=1,inference=2"), ("--max-batch", "2")], ids=["one pool", "a row", "ahead"]
+)
 def test_nothing_is_mixed_up_or_left_when_workers_die(flags: tuple[str, ...], tmp_path: Path) -> None:
     package = tmp_path / "landing"
     package.mkdir()
     (package / "script.py").write_text((Path(__file__).parents[1] / "packages/landing/script.py").read_text())
-    with serving(str(package), *flags, *QUICK, "--reload") as server:
+    with serving(str(package), "--workers", "2", *QUICK, "--reload", *flags) as server:
         server.package = package  # type: ignore[attr-defined]
-        wait_until(lambda: len(server.workers()) >= 2)
+        wanted = 3 if "--pools" in flags else 2
+        wait_until(lambda: server.ready() == 200 and len(server.workers()) == wanted, 20)
         before = shared_files(server.process.pid), psutil.Process(server.process.pid).num_fds()
-        clients = [Clients(server, seed, times(150, 25_000)) for seed in range(4)]
+        clients = [Clients(server, seed, times(60, 10_000)) for seed in range(10)]
         for client in clients:
             client.start()
         chance = random.Random(7)
@@ -108,7 +111,7 @@ def test_nothing_is_mixed_up_or_left_when_workers_die(flags: tuple[str, ...], tm
             harm(server, chance)
         assert [wrong for client in clients for wrong in client.wrong] == []
         assert sum(client.right for client in clients) > sum(client.failed for client in clients)
-        wait_until(lambda: server.ready() == 200 and len(server.workers()) >= 2, 20)
+        wait_until(lambda: server.ready() == 200 and len(server.workers()) == wanted, 20)
         for _ in range(20):
             assert server.predict({"check": 1}).json()["wrong"] == []
         for name in ("panglot_held_bytes", "panglot_requests_in_progress", "panglot_shared_bodies"):

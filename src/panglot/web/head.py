@@ -171,18 +171,18 @@ class RequestHead:
             "query_string": query,
         }
 
-    def for_worker(self, request_id: bytes, route: bytes, path: bytes, query: bytes) -> bytes:
-        """What the worker is told: the fields of `panglot_worker.wire.Head`."""
+    def for_worker(self, route: bytes, path: bytes, query: bytes) -> bytes:
+        """What the worker is told behind the request's id: the fields of `panglot_worker.wire.Head`."""
         if b"\0" in path:
             path = path.replace(b"\0", b"")
-        fields = (request_id, route, self.content_type, self.accept, path, query, b"", self.trace)
+        fields = (b"", route, self.content_type, self.accept, path, query, b"", self.trace)
         return b"\0".join((*fields, self.last_event_id) if self.last_event_id else fields)
 
-    def for_tensors(self, request_id: bytes, target: TensorTarget, client: bytes = b"", headers: bytes = b"") -> bytes:
+    def for_tensors(self, target: TensorTarget, client: bytes = b"", headers: bytes = b"") -> bytes:
         """The same for a request with tensors: it comes as if on the model's own route."""
         first = dict(reversed(self.headers))
         length, accepted = first.get(b"inference-header-content-length", b""), first.get(b"accept-encoding", b"")
-        own = (request_id, target.route, b"", self.accept, target.path, b"", b"", self.trace, b"", client, headers)
+        own = (b"", target.route, b"", self.accept, target.path, b"", b"", self.trace, b"", client, headers)
         return b"\0".join((*own, REST, target.model, target.version, length, self.encoding, accepted))
 
     def the_rest(self, client: tuple[str, int] | None) -> tuple[bytes, bytes]:

@@ -126,7 +126,8 @@ class HttpConnection(Reading):
         destination = front.paths.find(entry.route.method.encode(), path)
         if raw and destination is not None and destination.route is entry.route:
             self.heads_kept += 1
-            self.same = SameHead(raw, len(data), head, destination, front.paths, path, query)
+            told = self._told(destination, path, query)
+            self.same = SameHead(raw, len(data), head, destination, front.paths, told)
 
     def take_again(self, same: SameHead, data: bytes) -> None:
         """Make the exchange of a request whose head has been parsed before, and have it answered."""
@@ -138,7 +139,7 @@ class HttpConnection(Reading):
         self.count += 1
         self.head, self.begun = same.head, True
         self.last_data = self.since = now = monotonic()
-        exchange = self._exchange(same.destination, same.path, same.query)
+        exchange = self._exchange(same.destination, same.told)
         exchange.size, exchange.arrived = len(body), now
         exchange.deadline = now + same.head.timeout(exchange.model.settings.timeout)
         if body:
@@ -208,13 +209,13 @@ class HttpConnection(Reading):
         if destination is None:
             self._begin_other(method, path, query, keep_alive and not self.reserved)
             return
-        exchange = self._exchange(destination, path, query)
+        exchange = self._exchange(destination, self._told(destination, path, query))
         exchange.keep_alive, exchange.minor = keep_alive, minor
         self.entry = exchange
         self._admit(exchange)
 
-    def _exchange(self, destination: Destination, path: bytes, query: bytes) -> Exchange:
-        """The exchange of a request whose head is complete."""
+    def _exchange(self, destination: Destination, told: bytes) -> Exchange:
+        """The exchange of a request whose head is complete; `told` is what `_told` makes of it."""
         head, contract = self.head, destination.model.contract
         exchange = Exchange(self, self.front, destination, self.since)
         exchange.request_id = head.request_id(self.front, contract.id_header)
@@ -223,16 +224,16 @@ class HttpConnection(Reading):
             exchange.lines = self.front.origins.lines(head.origin)
         if contract.id_header:
             exchange.lines += b"%s: %s\r\n" % (contract.id_header, exchange.request_id)
-        exchange.head = self._told(exchange.request_id, destination, path, query)
+        exchange.head = exchange.request_id + told
         return exchange
 
-    def _told(self, request_id: bytes, destination: Destination, path: bytes, query: bytes) -> bytes:
-        """What the worker is told of the request being read, besides its body."""
+    def _told(self, destination: Destination, path: bytes, query: bytes) -> bytes:
+        """What the worker is told of the request being read, besides its id and its body."""
         head = self.head
         more = head.the_rest(self.client) if destination.route.whole_head else None
         if destination.tensors is not None:
-            return head.for_tensors(request_id, destination.tensors, *(more or ()))
-        told = head.for_worker(request_id, destination.told, path[destination.cut :] or b"/", query)
+            return head.for_tensors(destination.tensors, *(more or ()))
+        told = head.for_worker(destination.told, path[destination.cut :] or b"/", query)
         return b"\0".join((told, *(() if head.last_event_id else (b"",)), *more)) if more else told
 
     def _check_version(self) -> int:

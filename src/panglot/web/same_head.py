@@ -24,8 +24,8 @@ class SameHead(NamedTuple):
     destination: Destination
     paths: Paths
     """The routes that were in force."""
-    path: bytes
-    query: bytes
+    told: bytes
+    """What the worker is told of it, behind the request's id."""
 
 
 def raw_head(data: bytes, body: int) -> bytes:

@@ -30,7 +30,8 @@ OCTETS = "application/octet-stream"
 
 _bytes = bytes
 JSON_HAS = (str, int, float, dict, list, tuple)
-_ALWAYS_JSON = frozenset((dict, list, str, int, float, bool, type(None)))
+ALWAYS_JSON = frozenset((dict, list, str, int, float, bool, type(None)))
+"""Types whose values are answered as JSON, whatever they hold."""
 _DEFAULT = Limits()
 _BLANK = b" \t\r\n"
 _SCALAR_START = frozenset(b'"-0123456789tfn')
@@ -226,14 +227,19 @@ def encode(value: Any, accept: str = "", limits: Limits = _DEFAULT, nan: str = "
 
     Raises EncodeError for anything else, for cycles, and beyond the limits for output.
     """
-    if type(value) not in _ALWAYS_JSON:
+    if type(value) not in ALWAYS_JSON:
         raw = _raw(value, accept)
         if raw is not None:
             if len(raw.body) > limits.output_bytes:
                 raise EncodeError(f"it is larger than {limits.output_bytes} bytes")
             return raw
-    body, warning = jsontext.dumps(value, convert, nan, limits.output_depth, limits.output_bytes)
+    body, warning = encode_json(value, limits, nan)
     return Encoded(JSON, body, warning)
+
+
+def encode_json(value: Any, limits: Limits, nan: str) -> Tuple[bytes, str]:
+    """The text that `encode` gives for what is no raw body, such as a value of the types ALWAYS_JSON; its warning."""
+    return jsontext.dumps(value, convert, nan, limits.output_depth, limits.output_bytes)
 
 
 def _raw(value: Any, accept: str) -> Encoded | None:

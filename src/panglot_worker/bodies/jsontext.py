@@ -197,7 +197,7 @@ def dumps(value: Any, convert: Callable[[Any], Any], nan: str, depth: int, size:
     Infinity become: "null" (with a warning), "platform" (bare NaN, as the json module writes it) or "error".
     Raises EncodeError, with the path of the culprit, for what JSON cannot hold and beyond `depth` or `size`.
     """
-    if orjson is not None and _rough_size(value) < _LARGE:
+    if orjson is not None and (type(value) in _SCALARS or _rough_size(value) < _LARGE):
         text = _fast_dumps(value, convert, depth)
         if text is not None and len(text) <= size:
             return text, ""

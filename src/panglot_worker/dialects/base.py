@@ -97,6 +97,12 @@ class Request:
         return self._head
 
     @property
+    def content_type(self) -> str:
+        """The Content-Type, of which nearly every decode wants to know nothing but that."""
+        raw = self.raw_head.split(b"\0", 3)[2] if self._head is None else self._head.content_type
+        return raw.decode("latin-1")
+
+    @property
     def visits(self) -> bool:
         """Whether it came with tensors, by the Open Inference Protocol."""
         return self.raw_head.count(b"\0") >= wire.NATIVE_FIELDS

@@ -31,7 +31,7 @@ class Bodies(NamedTuple):
 
     def decode(self, request: Request) -> Any:
         kept = request.files if request.lies else None
-        return codec.decode(request.head.content_type.decode("latin-1"), request.body, self.limits, kept)
+        return codec.decode(request.content_type, request.body, self.limits, kept)
 
     def by_hints(self, arguments: Arguments) -> Callable[[Request], Any]:
         """How the requests of a function with hints are read."""
@@ -45,6 +45,9 @@ class Bodies(NamedTuple):
 
     def encode(self, output: Any, request: Request) -> Answer:
         """The answer for what the script returned. Raises EncodeError."""
+        if type(output) in codec.ALWAYS_JSON:
+            body, warning = codec.encode_json(output, self.limits, self.nan)
+            return Answer(codec.JSON, body, 200, ("x-panglot-warning: " + warning,) if warning else ())
         if isinstance(output, (Response, File)):
             response = output if isinstance(output, Response) else Response(output)
             return self._encode_response(response, request)
