@@ -21,9 +21,11 @@ class SimulatedWorker:
 
     def __init__(self) -> None:
         self.batches = ahead.BatchProgress()
-        self.max_batch = LIMIT
         self.running: list[Call] = []
         self.next: list[Call] = []
+
+    def most_of(self, lane: str) -> int:
+        return LIMIT
 
     @property
     def sent_ahead(self) -> int:
@@ -96,7 +98,7 @@ class Simulation:
             if batch:
                 self.begin(worker, batch, now, self.trip)
         wanting = ahead.wanting(self.workers) if self.sends_ahead and all(one.running for one in self.workers) else []
-        while wanting and ahead.is_enough(self.queue, LIMIT, 1 << 60, len(wanting)):
+        while wanting and ahead.is_enough(self.queue, self.workers[wanting[0]], 1 << 60, len(wanting)):
             self.workers[wanting.pop(0)].next = self.queue.take(Policy(LIMIT, 1 << 60), now, share=MANY)[0]
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from support.server import Server, serving, wait_until
-from support.traffic import Answer, Gate, answers, send
+from support.traffic import Answer, Gate, answers, on_a_thread, send
 from support.wire import Wire
 
 FLAGS = ("--max-batch", "2", "--restart-delay", "0.05", "--restart-delay-max", "0.1", "--poison-deaths", "0")
@@ -142,3 +142,49 @@ def test_without_it_nothing_goes_ahead(flags: tuple[str, ...], tmp_path: Path) -
         assert sent_ahead(server) == 0
         gate.open()
         assert [answer.status for answer in answers(server, [*plugs, *sent])] == [200] * (6 + wanted)
+
+
+ROUTES = """
+import os, time
+from panglot import route
+
+class Model:
+    @route("/a", batch=2)
+    def a(self, items):
+        return self.told("a", items)
+
+    @route("/b", batch=3)
+    def b(self, items):
+        return self.told("b", items)
+
+    def told(self, name, items):
+        print("route", name, *[item["id"] for item in items], flush=True)
+        for item in items:
+            while item.get("gate") and not os.path.exists(item["gate"]):
+                time.sleep(0.005)
+        return [item["id"] for item in items]
+"""
+
+
+def test_each_route_has_batches_of_its_own_that_go_ahead(tmp_path: Path) -> None:
+    (tmp_path / "model.py").write_text(ROUTES)
+    with serving(tmp_path) as server:
+        gate = Gate(tmp_path / "gate")
+        sent: list[Future[Answer]] = []
+
+        def ask(route: str, id: int, waiting: int, **more: str) -> None:
+            body = {"id": id, **more}
+            sent.append(on_a_thread(lambda: Answer(200, {}, server.client.post(route, json=body).content, 0)))
+            wait_until(lambda: server.metric("panglot_queue_length") == waiting)
+
+        ask("/a", 0, 0, gate=str(gate))
+        server.wait_log("route a 0")
+        for number, (route, id) in enumerate([("/b", 1), ("/a", 2), ("/b", 3), ("/a", 4)], 1):
+            ask(route, id, number)
+        assert sent_ahead(server) == 0, "of the route that has waited longest, there is no full batch"
+        ask("/b", 5, 5)
+        wait_until(lambda: sent_ahead(server) == 3)
+        gate.open()
+        assert [answer.json() for answer in answers(server, sent)] == [0, 1, 2, 3, 4, 5]
+        server.wait_log("route a 2 4")
+        assert re.findall(r"route (.*)", server.log) == ["a 0", "b 1 3 5", "a 2 4"]

@@ -52,7 +52,9 @@ class Busy(Protocol):
     """A worker, as far as it matters here."""
 
     batches: BatchProgress
-    max_batch: int
+
+    def most_of(self, lane: str) -> int:
+        """The most calls of a lane in one batch."""
 
     @property
     def sent_ahead(self) -> int:
@@ -68,12 +70,15 @@ def wanting(workers: Sequence[Busy]) -> list[int]:
     return sorted(places, key=lambda place: workers[place].batches.since)
 
 
-def is_enough(queue: Queue, batch: int, batch_bytes: int, wanting: int) -> bool:
-    """Whether a full batch waits for each of the workers that have none."""
+def is_enough(queue: Queue, worker: Busy, batch_bytes: int, wanting: int) -> bool:
+    """Whether a full batch, of calls in the lane of the oldest, waits for each of the workers that have none."""
     first = queue.oldest()
     if first is None or first.alone:
         return False
-    return queue.length >= batch * wanting or queue.bytes >= batch_bytes * wanting
+    calls, size = worker.most_of(first.lane) * wanting, batch_bytes * wanting
+    if queue.length < calls and queue.bytes < size:
+        return False
+    return queue.has_alike(first.lane, calls, size)
 
 
 def to_call_back(workers: Sequence[Busy], now: float) -> int:

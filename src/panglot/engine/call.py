@@ -122,6 +122,14 @@ class Call:
             self.pieces = [bytes(self.berth.view[: self.size])]
             self.leave_berth()
 
+    def go_aboard(self, berth: Berth) -> None:
+        """Have the body in shared memory, which is large enough for it."""
+        at = 0
+        for piece in self.pieces:
+            berth.view[at : at + len(piece)] = piece
+            at += len(piece)
+        self.pieces, self.berth = (), berth
+
     def leave_berth(self) -> None:
         """Let go of the shared memory the body lies in, if there is some. Workers may hold on to it."""
         if self.berth is not None:

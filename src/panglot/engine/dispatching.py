@@ -93,7 +93,7 @@ class Dispatcher:
         wanting = ahead.wanting(self.workers)
         while wanting:
             worker = self.workers[wanting[0]]
-            if not ahead.is_enough(self.queue, worker.max_batch, self.settings.max_batch_bytes, len(wanting)):
+            if not ahead.is_enough(self.queue, worker, self.settings.max_batch_bytes, len(wanting)):
                 return
             self._feed(worker, worker.max_batch, MANY, now)
             wanting.pop(0)
@@ -147,7 +147,7 @@ class Dispatcher:
         if first is not None and first.alone and not worker.lives():
             return
         if worker.lanes and worker.batched and first is not None:
-            most = min(most, worker.lanes.get(first.lane) or most)
+            most = min(most, worker.most_of(first.lane))
             wait = wait if most > 1 else 0.0
         policy = Policy(most, self.settings.max_batch_bytes, wait, worker.batched)
         batch, reason, again = self.queue.take(policy, now, idle=not worker.in_flight, share=share)

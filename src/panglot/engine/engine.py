@@ -28,6 +28,8 @@ from panglot_worker.wire import LONGEST_MESSAGE, LONGEST_TRACEBACK, clipped
 
 LOADING, READY, BACK_OFF, DRAINING = "loading", "ready", "back-off", "draining"
 TROUBLES = 20
+LONGEST_COPY = 8 << 20
+"""Bytes of a body that are copied in one go, in a few milliseconds."""
 HANDED = 64
 """Results that may be between two pools of a row in shared memory."""
 
@@ -117,6 +119,7 @@ class LocalEngine:
         """Pools that a row has replaced; their workers are ending."""
         wanted = settings.share_from > 0
         self.bodies = berths.create(settings.max_held, settings.max_body, "for bodies") if wanted else None
+        self._share_from = settings.share_from if self.bodies is not None else math.inf
         self.between: list[Berths] = []
         """The shared memory between the pools of a row."""
         self._build(row.divided({} if settings.inline else settings.pools))
@@ -268,9 +271,17 @@ class LocalEngine:
             self.metrics.dropped["queue_full"] += 1
             return Fault(503, "queue_full", "too many requests are waiting; try again later", self._retry_after())
         self.live.add(call)
+        if call.size >= self._share_from and call.berth is None:
+            self._take_aboard(call)
         if call.deadline < self._next_deadline:
             self._arm(call.deadline)
         return None
+
+    def _take_aboard(self, call: Call) -> None:
+        """Put a body that came in pieces where the workers see it, unless copying it would keep others waiting."""
+        berth = self.berth(call.size) if call.size <= LONGEST_COPY else None
+        if berth is not None:
+            call.go_aboard(berth)
 
     def _closed(self) -> Fault | None:
         """Why no call can be taken now, if so."""

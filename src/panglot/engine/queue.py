@@ -80,6 +80,16 @@ class Queue:
             calls.popleft()
         return calls[0] if calls else None
 
+    def has_alike(self, lane: str, calls: int, size: int) -> bool:
+        """Whether so many calls of a lane wait, or so many bytes of them."""
+        for call in self._calls:
+            if call.lane == lane and call.state == QUEUED:
+                calls -= 1
+                size -= call.size
+                if calls <= 0 or size <= 0:
+                    return True
+        return False
+
     def take(
         self, policy: Policy, now: float, *, idle: bool = True, share: int = MANY
     ) -> tuple[list[Call], str, float]:

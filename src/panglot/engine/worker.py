@@ -277,6 +277,10 @@ class Worker:
             return 0
         return self.window - held if held <= self.window // 2 else 0
 
+    def most_of(self, lane: str) -> int:
+        """The most calls of a lane in one batch."""
+        return self.lanes.get(lane) or self.max_batch
+
     @property
     def at_once(self) -> int:
         """How many calls it takes together."""
@@ -294,14 +298,7 @@ class Worker:
 
     def may_have_more(self) -> bool:
         """Whether it runs a batch, has no next one, and could be given that."""
-        if (
-            not self.batched
-            or self.lanes
-            or self.state != READY
-            or self.paused
-            or self.reason == HUNG
-            or self.slots > 1
-        ):
+        if not self.batched or self.state != READY or self.paused or self.reason == HUNG or self.slots > 1:
             return False
         first = next(iter(self.in_flight.values()), None)
         return first is not None and not first.alone and not first.chunks and not self.sent_ahead

@@ -40,14 +40,19 @@ class Arguments:
         self.text = _only(field for field in fields.fields.values() if field.kind.exact is str)
         """The parameter that a body of plain text goes to."""
 
-    def of_request(self, content_type: str, body: Body, query: bytes, limits: Limits) -> Dict[str, Any]:
-        """The arguments that a request gives, by name. Raises ClientError: 422 with all that does not fit."""
+    def of_request(
+        self, content_type: str, body: Body, query: bytes, limits: Limits, kept: Optional[List[Any]] = None
+    ) -> Dict[str, Any]:
+        """The arguments that a request gives, by name; for `kept` see `codec.decode`.
+
+        Raises ClientError: 422 with all that does not fit.
+        """
         self.patience.renew(len(body) + len(query))
         try:
             asked = codec.query_fields(query, limits) if query else NOTHING
             if not len(body):
                 return self._of_fields({}, asked)
-            value, is_form = codec.decode_noting_form(content_type, body, limits)
+            value, is_form = codec.decode_noting_form(content_type, body, limits, kept)
             if is_form:
                 return self._of_fields(value, asked)
             return self.of_value(value, asked)

@@ -38,8 +38,8 @@ class Bodies(NamedTuple):
         read, limits = arguments.of_request, self.limits
 
         def decode(request: Request) -> Any:
-            head = request.head
-            return read(head.content_type.decode("latin-1"), request.body, head.query, limits)
+            kept = request.files if request.lies else None
+            return read(request.content_type, request.body, request.head.query, limits, kept)
 
         return decode
 
