@@ -15,7 +15,6 @@ from typing import Any
 import cv2
 import numpy as np
 import pytest
-import torch
 
 from support.evals import ask, data_uri, package, result, single
 from support.server import ROOT, panglot, serving
@@ -147,6 +146,8 @@ class Features(torch.nn.Module):
 
 def test_a_feature_extractor_on_pytorch(tmp_path: Path) -> None:
     """Packed big-endian floats in the body, the same as PyTorch gives here."""
+    import torch
+
     torch.manual_seed(0)
     own: dict[str, Any] = {}
     exec(NET, own)

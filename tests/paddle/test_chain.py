@@ -134,6 +134,12 @@ def test_the_template(template: Path) -> None:
         answer = server.predict(content=(template / "images" / "demo.png").read_bytes())
         assert answer.json()["class_id"] == 2, "the sky is blue"
         assert "images/demo.png" in server.log, "the line to try sends the picture that is there"
+    if SOAK:
+        check_by_themselves(template)
+
+
+def check_by_themselves(template: Path) -> None:
+    """The scripts without a server, which their README also runs, and that both engines agree."""
     python("predict.py", cwd=template, shims=True)
     text = python("infer.py", "--model-dir", "inference", "--benchmark", "True", cwd=template, shims=True)
     assert text.rstrip().splitlines()[-1].startswith("image: ./images/demo.png, class_id: 2 (blue)")
