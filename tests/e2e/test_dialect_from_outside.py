@@ -12,6 +12,7 @@ from pathlib import Path
 import httpx
 import pytest
 
+from support import environments
 from support.server import PACKAGES, ROOT, Server
 
 ACME = ROOT / "tests" / "distributions" / "acme"
@@ -28,15 +29,14 @@ def python(tmp_path_factory: pytest.TempPathFactory) -> Path:
         shutil.copytree(source, copy, ignore=shutil.ignore_patterns(".*", "*.egg-info", "build", "tests"))
         command = [sys.executable, "-m", "pip", "wheel", "-q", "--no-deps", "--no-build-isolation", "-w", str(folder)]
         subprocess.run([*command, str(copy)], check=True, capture_output=True)
-    subprocess.run([sys.executable, "-m", "venv", str(folder / "venv")], check=True)
-    fresh = folder / "venv" / "bin" / "python"
+    fresh = environments.fresh(folder / "venv")
     wheels = [str(wheel) for wheel in folder.glob("*.whl")]
     assert len(wheels) == 2
-    subprocess.run([str(fresh), "-m", "pip", "install", "-q", "--no-deps", *wheels], check=True, capture_output=True)
+    environments.install(fresh, "--no-deps", *wheels)
     installed = next((folder / "venv" / "lib").iterdir()) / "site-packages"
     ours = next(Path(entry) for entry in sys.path if (Path(entry) / "uvicorn").is_dir())
     (installed / "zz_behind.pth").write_text(BEHIND.format(folder=str(ours)))
-    return fresh
+    return Path(fresh)
 
 
 def run(python: Path, *arguments: str, code: int = 0) -> subprocess.CompletedProcess[str]:

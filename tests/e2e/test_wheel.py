@@ -11,21 +11,20 @@ from pathlib import Path
 import httpx
 import pytest
 
+from support import environments
 from support.server import PACKAGES, ROOT
 
 
 @pytest.mark.timeout(400)
 def test_a_wheel_installed_alone_serves_a_package(tmp_path: Path) -> None:
     subprocess.run(
-        [sys.executable, "-m", "build", "--wheel", "--outdir", str(tmp_path), str(ROOT)],
+        [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", str(tmp_path), str(ROOT)],
         check=True,
         capture_output=True,
     )
     wheel = next(tmp_path.glob("panglot-*.whl"))
     environment = tmp_path / "venv"
-    subprocess.run([sys.executable, "-m", "venv", str(environment)], check=True)
-    python = environment / "bin" / "python"
-    subprocess.run([str(python), "-m", "pip", "install", "-q", str(wheel)], check=True, capture_output=True)
+    environments.install(environments.fresh(environment), str(wheel))
     assert subprocess.run([str(environment / "bin" / "panglot"), "--version"], capture_output=True, text=True).stdout
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))

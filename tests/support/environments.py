@@ -6,9 +6,25 @@ import fcntl
 import os
 import subprocess
 import sys
+import venv
 from pathlib import Path
 
 HOME = Path(os.environ.get("PANGLOT_TEST_CACHE", Path.home() / ".cache" / "panglot-tests"))
+
+INSTALL = ("install", "-q", "--disable-pip-version-check")
+
+
+def fresh(folder: Path) -> str:
+    """The interpreter of an environment like ours with nothing in it, not even pip, which takes seconds to install."""
+    venv.create(folder, clear=True, with_pip=False)
+    return str(folder / "bin" / "python")
+
+
+def install(python: str, *packages: str) -> None:
+    """Install into the environment of an interpreter of our version, by our own pip."""
+    command = [sys.executable, "-m", "pip", "--python", python, *INSTALL, *packages]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
 
 
 def python_with(name: str, *packages: str, base: str = sys.executable) -> str:
@@ -18,8 +34,10 @@ def python_with(name: str, *packages: str, base: str = sys.executable) -> str:
     with (folder / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not (folder / "whole").exists():
-            subprocess.run([base, "-m", "venv", "--clear", folder / "venv"], check=True)
-            pip = [folder / "venv" / "bin" / "python", "-m", "pip", "install", "-q", "--disable-pip-version-check"]
-            subprocess.run([*pip, *packages], check=True)
+            if base == sys.executable:
+                install(fresh(folder / "venv"), *packages)
+            else:
+                subprocess.run([base, "-m", "venv", "--clear", folder / "venv"], check=True)
+                subprocess.run([folder / "venv" / "bin" / "python", "-m", "pip", *INSTALL, *packages], check=True)
             (folder / "whole").touch()
     return str(folder / "venv" / "bin" / "python")

@@ -6,8 +6,9 @@ import functools
 import importlib.util
 import shutil
 import subprocess
-import venv
 from pathlib import Path
+
+from support import environments
 
 OLDEST = (3, 8)
 NEWEST = (3, 20)
@@ -31,8 +32,7 @@ def found() -> dict[str, str]:
 
 def bare(folder: Path) -> str:
     """An interpreter like ours, but with the standard library alone."""
-    venv.create(folder, with_pip=False)
-    return str(folder / "bin" / "python")
+    return environments.fresh(folder)
 
 
 def with_only(folder: Path, *packages: str) -> str:

@@ -22,6 +22,7 @@ from typing import Any
 import httpx
 import psutil
 
+from support import environments
 from support.server import PACKAGES, ROOT, wait_until
 
 ORIGINAL = ROOT / ".cache" / "tiinfer-original"
@@ -185,8 +186,7 @@ def original() -> Path:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not complete.exists() or complete.read_text() != wanted:
             shutil.rmtree(ORIGINAL, ignore_errors=True)
-            subprocess.run([sys.executable, "-m", "venv", str(ORIGINAL)], check=True)
-            subprocess.run([str(python), "-m", "pip", "install", "-q", *VERSIONS], check=True, capture_output=True)
+            environments.install(environments.fresh(ORIGINAL), *VERSIONS)
             complete.write_text(wanted)
     return python
 

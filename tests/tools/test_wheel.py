@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from panglot.tools import wheel
+from support import environments
 from support.server import PACKAGES, ROOT
 
 
@@ -38,7 +39,20 @@ def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def built(source: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The wheel that setuptools makes."""
     folder = tmp_path_factory.mktemp("built")
-    run([sys.executable, "-m", "pip", "wheel", "-q", "--no-deps", "-w", str(folder), str(source)])
+    run(
+        [
+            sys.executable,
+            "-m",
+            "pip",
+            "wheel",
+            "-q",
+            "--no-deps",
+            "--no-build-isolation",
+            "-w",
+            str(folder),
+            str(source),
+        ]
+    )
     return next(folder.glob("*.whl"))
 
 
@@ -87,12 +101,10 @@ PACKAGE = "import sys; from panglot.tools import wheel; sys.stdout.buffer.write(
 @pytest.mark.parametrize("way", ["built", "editable", "bare"])
 def test_wherever_panglot_runs_from(way: str, source: Path, built: Path, ours: Path, tmp_path: Path) -> None:
     """Installed from the wheel of a build, installed as editable, and from sources on the path."""
-    environment = tmp_path / "venv"
-    run([sys.executable, "-m", "venv", str(environment)])
-    python = str(environment / "bin" / "python")
+    python = environments.fresh(tmp_path / "venv")
     given = {"built": [str(built)], "editable": ["-e", str(source)], "bare": []}[way]
     if given:
-        run([python, "-m", "pip", "install", "-q", "--no-deps", *given])
+        environments.install(python, "--no-deps", *given)
     path = str(source / "src") if way == "bare" else ""
     (tmp_path / "made.whl").write_bytes(
         subprocess.run([python, "-c", PACKAGE], capture_output=True, check=True, env={"PYTHONPATH": path}).stdout
