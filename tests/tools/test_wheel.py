@@ -39,20 +39,8 @@ def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def built(source: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The wheel that setuptools makes."""
     folder = tmp_path_factory.mktemp("built")
-    run(
-        [
-            sys.executable,
-            "-m",
-            "pip",
-            "wheel",
-            "-q",
-            "--no-deps",
-            "--no-build-isolation",
-            "-w",
-            str(folder),
-            str(source),
-        ]
-    )
+    command = [sys.executable, "-m", "pip", "wheel", "-q", "--no-deps", "--no-build-isolation", "-w", str(folder)]
+    run([*command, str(source)])
     return next(folder.glob("*.whl"))
 
 
