@@ -244,14 +244,14 @@ def is_drained(desk: Desk, gate: Gate) -> None:
 
 
 def is_closed(server: Server) -> bool:
-    """Whether new connections are refused; for a moment before that, nobody answers them."""
+    """Whether new connections are refused; for a moment before that the kernel takes them, and nobody answers."""
     try:
         socket.create_connection(("127.0.0.1", server.port), 0.2).close()
-    except TimeoutError:
-        return False
     except ConnectionRefusedError:
         return True
-    raise AssertionError("a server that stops took a connection")
+    except TimeoutError:
+        pass
+    return False
 
 
 def not_ready(state: str) -> Form:
