@@ -20,6 +20,7 @@ PACKAGE = HERE / "packages" / "sleeper"
 WAITS = (0, 10, 40, 100)
 MOST = 32 / (0.040 + 0.001 * 32)
 LOADS = (0.02, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 0.9, 0.95)
+LABELLED = (0.05, 0.2, 0.4, 0.6, 0.8, 0.95)
 COLOURS = ("#3949ab", "#00897b", "#fb8c00", "#e53935")
 WIDE, HIGH, LEFT, BELOW = 720, 360, 60, 50
 MOST_MS = 160.0
@@ -63,6 +64,7 @@ def svg(figures: Figures) -> str:
     parts += [
         f'<text x="{place:.0f}" y="{HIGH - BELOW + 20}" text-anchor="middle">{load:.0%}</text>'
         for place, load in zip(x, LOADS, strict=True)
+        if load in LABELLED
     ]
     parts.append(f'<text x="{(LEFT + right) / 2:.0f}" y="{HIGH - 8}" text-anchor="middle">load</text>')
     parts.append(f'<text x="{LEFT}" y="14">mean latency, ms</text>')

@@ -40,7 +40,7 @@ MOSEC = Peer("mosec", ("mosec", "orjson"), "json", "/inference")
 PEERS = (
     Peer("litserve", ("litserve",), "json", "/predict"),
     Peer("bentoml", ("bentoml",), "listed", "/predict"),
-    Peer("mlserver", ("mlserver",), "tensor", "/v2/models/echo/infer"),
+    Peer("mlserver", ("mlserver", "uvloop<0.22"), "tensor", "/v2/models/echo/infer"),
     Peer("pytriton", ("nvidia-pytriton",), "tensor", "/v2/models/echo/infer"),
     Peer("ray-serve", ("ray[serve]",), "json", "/"),
 )

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from support.browser import browsing
 from support.server import ROOT
 
 BUILD = [sys.executable, "-m", "mkdocs", "build", "--quiet", "--config-file", str(ROOT / "mkdocs.yml")]
@@ -36,6 +37,15 @@ def test_pages_load_nothing_from_elsewhere(site: Path) -> None:
     assert not [page for page in pages if LOADS.search(page.read_text())]
 
 
-def test_it_can_be_searched_from_files(site: Path) -> None:
-    assert (site / "search" / "search_index.js").is_file()
-    assert "IFrameWorker" in (site / "assets" / "search.js").read_text()
+def test_it_can_be_read_and_searched_from_files(site: Path) -> None:
+    """On a phone, in the dark, without a server and without a network."""
+    with browsing() as browser:
+        browser.resize(390, 844, phone=True, dark=True)
+        browser.open(f"{site.as_uri()}/reference/settings.html")
+        assert browser.run("document.body.dataset.mdColorScheme") == "slate"
+        assert browser.run("document.documentElement.scrollWidth") <= 390
+        browser.type(".md-search__input", "poisonous")
+        browser.run("document.querySelector('.md-search__input').dispatchEvent(new KeyboardEvent('keyup', {key: 's'}))")
+        browser.wait("!!document.querySelector('.md-search-result__item')", seconds=60)
+        assert not browser.complaints
+        assert {url.partition(":")[0] for url in browser.requested} <= {"file", "data", "about"}
