@@ -11,7 +11,7 @@ import pytest
 
 from panglot_worker import wire
 from panglot_worker.dialects.base import Answer, Request, Stages
-from panglot_worker.intake import Intake
+from panglot_worker.intake import LARGE, Intake
 from panglot_worker.port import FrontGone, Port
 from support.server import wait_until
 
@@ -96,6 +96,13 @@ def test_items_that_are_no_batch_are_left_alone(line: Line) -> None:
             wait_until(lambda: line.port.pending)
         assert [request.decoded for request in intake.requests(intake.next())] == [None] * len(bodies)
     assert not line.threads
+
+
+def test_large_bodies_are_left_to_their_turn(line: Line) -> None:
+    """Reading JSON of that size turns garbage collection off: a script that runs meanwhile would notice."""
+    intake = Intake(line.port, line.stages(decodes_ahead=True))
+    threading.Thread(target=line.send, args=(b"a", bytes(LARGE + 1))).start()
+    assert [request.decoded is not None for request in taken(line, intake, 1)] == [True, False]
 
 
 def test_each_route_has_its_own_say(line: Line) -> None:
