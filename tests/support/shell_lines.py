@@ -29,18 +29,29 @@ panglot() {
 }
 stop() { if [ -n "${servers[$1]}" ]; then kill -TERM ${servers[$1]}; wait ${servers[$1]}; unset "servers[$1]"; fi; }
 stop_all() { for port in "${!servers[@]}"; do stop $port; done; }
+is_ready() {
+  local said=$(grep -om1 "is ready on [^ ]*" "$logs/$1" | cut -d/ -f1-3)
+  case "$said" in
+    *" http"*) command curl -ksf -o /dev/null "${said##* }/v2/health/ready" ;;
+    *) [ -n "$said" ] ;;
+  esac
+}
 start() {
   stop $1
+  : > "$logs/$1"
   eval "exec $2" > "$logs/$1" 2>&1 &
   servers[$1]=$!
   for _ in $(seq 600); do
-    if grep -q "is ready on" "$logs/$1"; then cat "$logs/$1"; return 0; fi
+    if is_ready $1; then cat "$logs/$1"; return 0; fi
     kill -0 ${servers[$1]} 2> /dev/null || break
     sleep 0.1
   done
+  kill -TERM ${servers[$1]} 2> /dev/null
+  wait ${servers[$1]}
+  local code=$?
   cat "$logs/$1"
   unset "servers[$1]"
-  return 1
+  return $code
 }
 """
 PORT = re.compile(r"--(?:http_)?port[ =](\d+)")
