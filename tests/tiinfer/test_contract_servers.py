@@ -60,7 +60,7 @@ def test_2_3_shutting_down() -> None:
         for server in pair:
             codes, slow = stopping(server)
             assert codes == {"/": Heard(503, "gracefully shutting down"), "POST": codes["/"]}
-            assert slow == Heard(200, {"op": "sleep", "seconds": 1.6})
+            assert slow == Heard(200, {"op": "sleep", "seconds": 3})
 
 
 def stopping(server: Served) -> tuple[dict[str, Heard], Heard]:
@@ -68,7 +68,7 @@ def stopping(server: Served) -> tuple[dict[str, Heard], Heard]:
     slow: list[Heard] = []
     thread = threading.Thread(
         target=lambda: slow.append(
-            heard(httpx.post(server.url("/inference"), json={"op": "sleep", "seconds": 1.6}, timeout=30))
+            heard(httpx.post(server.url("/inference"), json={"op": "sleep", "seconds": 3}, timeout=30))
         )
     )
     with httpx.Client(base_url=server.url(), timeout=10) as get_client, httpx.Client(base_url=server.url()) as poster:
