@@ -85,7 +85,7 @@ def test_sklearn(trees: Path) -> None:
             assert list(answer) == ["predict", "predict_proba"]
             assert answer["predict"] == [0, 2]
             assert [len(row) for row in answer["predict_proba"]] == [3, 3]
-        assert "loading a pickle runs whatever code is in it" in server.log
+        server.wait_log("loading a pickle runs whatever code is in it")
         assert server.predict([[1, 2, 3]]).status_code == 400
     with serving(trees / "words.pkl") as server:
         assert server.predict(["good", "bad day"]).json()["predict"] == ["good", "bad"]

@@ -84,7 +84,7 @@ def test_a_worker_that_has_served_enough_is_replaced(package: Path) -> None:
             time.sleep(0.5)
         assert clients.lost == []
         assert set(clients.statuses) == {200}
-        assert "has served" in server.log
+        server.wait_log("has served")
 
 
 def test_a_worker_that_has_grown_is_replaced(tmp_path: Path) -> None:

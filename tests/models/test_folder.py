@@ -54,8 +54,8 @@ def test_the_newest_version_answers_unless_another_is_asked_for(tmp_path: Path) 
         large = b"[" + b"1," * 70 + b"1]"
         assert server.client.post("/models/echo/versions/2/predict", content=large).status_code == 413
         assert server.client.post("/models/echo/predict", content=large).status_code == 200
-        assert "keep_alive in" in server.log
-        assert "is for the whole server and has no effect here" in server.log
+        server.wait_log("keep_alive in")
+        server.wait_log("is for the whole server and has no effect here")
 
 
 def test_a_model_that_fails_ends_the_server_or_is_left_out(tmp_path: Path) -> None:

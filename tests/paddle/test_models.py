@@ -49,7 +49,7 @@ def test_a_new_model_under_an_old_name(copied: Path, pictures: list[Path]) -> No
     """Paddle itself dies of this with SIGSEGV."""
     (copied / "inference.json").rename(copied / "inference.pdmodel")
     with serving(ALEXNET, "--", "--model-dir", str(copied)) as server:
-        assert "is a model of Paddle 3 under an old name" in server.log
+        server.wait_log("is a model of Paddle 3 under an old name")
         assert close(server.predict(content=pictures[2].read_bytes()).json(), predicted(pictures[2])[0])
 
 
@@ -100,7 +100,7 @@ def test_a_gpu_that_paddle_has_not(alexnet: Path, pictures: list[Path]) -> None:
     assert "--device cpu" in line
     assert "paddlepaddle-gpu" in line
     with serving(ALEXNET, "--device", "cpu", "--", "--model-dir", str(alexnet), "--use-gpu", "True") as server:
-        assert "the script asks for a GPU; --device cpu gives it the CPU" in server.log
+        server.wait_log("the script asks for a GPU; --device cpu gives it the CPU")
         assert close(server.predict(content=pictures[2].read_bytes()).json(), predicted(pictures[2])[0])
 
 

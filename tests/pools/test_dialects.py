@@ -87,7 +87,7 @@ def test_the_platforms_counts_start_pools(tmp_path: Path) -> None:
         assert (got["n"], got["batch"]) == (20, 1)
         assert [got[name][1] for name in ("pre", "inference", "post")] == [False, True, False]
         assert len({got[name][0] for name in ("pre", "inference", "post")}) == 3
-        assert "preprocess x 2" in server.log
+        server.wait_log("preprocess x 2")
 
 
 def test_a_count_set_by_the_script(tmp_path: Path) -> None:

@@ -32,7 +32,7 @@ def test_without_a_root_nothing_is_opened_on_loopback(tmp_path: Path, token: str
         assert statuses == {400}
         assert len(words) == 1
         assert refusals(server, [there, str(tmp_path / "missing.mp4")]) == {(400, words.pop())}
-        assert "for a line to try here:" in server.log, "no line that would be refused"
+        server.wait_log("for a line to try here:")  # no line that would be refused
         assert "/start/" not in server.log
 
 
@@ -53,7 +53,7 @@ def test_a_root_in_the_file_of_settings_begins_at_that_file(tmp_path: Path) -> N
     create("megflow", folder, kind="video")
     assert 'uri_root = "."' in (folder / "panglot.toml").read_text()
     with serving(folder) as server:
-        assert "/start/clip.mp4" in server.log
+        server.wait_log("/start/clip.mp4")
         assert ended(server, start(server, "clip.mp4"))["state"] == "finished"
         assert begin(server, "/etc/passwd").status_code == 400
 

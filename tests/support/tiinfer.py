@@ -68,7 +68,7 @@ class Served:
             self.lines.append(line.rstrip("\n"))
 
     def _url(self) -> str:
-        wait_until(lambda: LISTENING.search(self.log), 20, lambda: self.log)
+        wait_until(lambda: LISTENING.search(self.log), 60, lambda: self.log)
         found = LISTENING.search(self.log)
         assert found is not None
         return f"http://127.0.0.1:{found['port']}"
@@ -77,7 +77,7 @@ class Served:
     def log(self) -> str:
         return "\n".join(self.lines)
 
-    def wait_log(self, pattern: str, seconds: float = 10) -> re.Match[str]:
+    def wait_log(self, pattern: str, seconds: float = 30) -> re.Match[str]:
         wait_until(lambda: re.search(pattern, self.log), seconds, lambda: f"{pattern!r} not in the log:\n{self.log}")
         found = re.search(pattern, self.log)
         assert found is not None
