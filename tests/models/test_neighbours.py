@@ -60,7 +60,7 @@ def test_a_crash_loop_leaves_the_others_as_quick_as_they_were(server: Server, tm
         try:
             wait_until(lambda: server.metric("panglot_worker_restarts_total", model="dying") >= 2, 30)
             taken: dict[Server, list[float]] = {alone: [], server: []}
-            for number in range(times(400, 4000)):
+            for number in range(times(200, 4000)):
                 for one, seconds in taken.items():
                     began = time.perf_counter()
                     answer = one.client.post("/models/quick/predict", json=number)
