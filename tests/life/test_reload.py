@@ -63,8 +63,7 @@ def test_f31_a_broken_version_leaves_the_old_one_serving(package: Path, broken: 
 def test_a_changed_file_is_loaded_with_reload(package: Path) -> None:
     with serving(package, "--reload") as server:
         assert version(server) == 1
-        time.sleep(0.5)
-        set_version(package, 2)
+        server.change(lambda: set_version(package, 2))
         wait_until(lambda: version(server) == 2, 20, lambda: server.log)
         server.wait_log("changed: model.py")
 

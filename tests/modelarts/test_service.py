@@ -114,7 +114,7 @@ def test_requests_wait_while_a_new_version_loads(tmp_path: Path) -> None:
 
         thread = threading.Thread(target=ask)
         thread.start()
-        package(tmp_path, script.replace("one", "two"))
+        server.change(lambda: package(tmp_path, script.replace("one", "two")))
         wait_until(lambda: "two" in answers, 15, lambda: server.log)
         done.set()
         thread.join()

@@ -11,7 +11,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -100,6 +100,18 @@ class Server:
                 break
             self._wait_line(known)
         raise AssertionError(f"{pattern!r} not in the log within {seconds} s:\n{self.log}")
+
+    def change(self, write: Callable[[], object]) -> None:
+        """Change a file of a package until `--reload` notices: watching begins some time after the server is ready."""
+        mark = len(self.lines)
+
+        def is_noticed() -> bool:
+            write()
+            with contextlib.suppress(AssertionError):
+                return bool(self.wait_log(r"changed: .*; loading \S+ anew", 2, after=mark))
+            return False
+
+        wait_until(is_noticed)
 
     def wait_ready(self, seconds: float = 90) -> Server:
         def is_ready() -> bool:
