@@ -18,8 +18,9 @@ from typing import Any
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
-sys.path[:0] = [str(ROOT / "tests")]
+sys.path[:0] = [str(ROOT / "tests"), str(HERE)]
 
+import monitoring  # noqa: E402
 import numpy as np  # noqa: E402
 from PIL import Image  # noqa: E402
 
@@ -180,12 +181,19 @@ def photograph_streams(browser: Browser, server: Server) -> None:
         server.client.post(f"/stop/{stream['id']}")
 
 
+def take_prometheus(browser: Browser) -> None:
+    with tempfile.TemporaryDirectory() as place:
+        package = Path(shutil.copytree(DIGITS, Path(place, "digits")))
+        monitoring.take(browser, package, HERE / "prometheus.png")
+
+
 PICTURES: dict[str, Callable[[Browser], None]] = {
     "playground": take_playground,
     "boxes": take_boxes,
     "status": take_status,
     "login": take_login,
     "api": take_api,
+    "prometheus": take_prometheus,
     "terminals": take_terminals,
     "bench": take_bench,
     "video": take_video,

@@ -1,4 +1,4 @@
-"""The lines of the page on tools that are not run with the page, because they need Paddle or somebody who types."""
+"""The lines of the pages on tools that are not run with the page, because they need Paddle or somebody who types."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ def ran(lines: list[str], folder: Path, temporary: Path) -> list[Ran]:
 
 
 def test_the_tools(tmp_path: Path) -> None:
-    lines = typed((ROOT / "docs" / "reference" / "tools.md").read_text())
+    pages = ROOT / "docs" / "reference"
+    lines = typed((pages / "measuring.md").read_text() + (pages / "tools.md").read_text())
     check, export, shims = (
         line for line in lines if line.startswith(("panglot check", "panglot export", "PYTHONPATH"))
     )

@@ -33,6 +33,7 @@ def test_nothing_is_broken_at_80_columns(name: str) -> None:
 
 
 def test_the_documents_show_them() -> None:
-    text = (goldens.ROOT / "docs" / "reference" / "tools.md").read_text()
+    pages = goldens.ROOT / "docs" / "reference"
+    text = (pages / "tools.md").read_text() + (pages / "measuring.md").read_text()
     for name in goldens.SCENES:
         assert f"pictures/terminal/{name}-80.svg" in text

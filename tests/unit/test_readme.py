@@ -22,7 +22,7 @@ def test_it_names_every_extra_and_no_other() -> None:
 
 def test_it_names_the_wheel_of_this_version() -> None:
     assert f"pip install dist/{wheel.NAME}" in INSTALLATION
-    assert wheel.NAME in (ROOT / "docs" / "reference" / "tools.md").read_text()
+    assert wheel.NAME in (ROOT / "docs" / "reference" / "containers.md").read_text()
     assert f"panglot-{__version__}" in wheel.NAME
 
 
