@@ -1,0 +1,35 @@
+"""A translated page is no older than its original, and has the same commands."""
+
+from __future__ import annotations
+
+import pytest
+
+from support import pages
+from support.server import ROOT
+from support.translations import Translation, fingerprint, translations
+
+WANTED = {
+    "README.md",
+    "docs/install.md",
+    "docs/first-five-minutes.md",
+    "docs/troubleshooting.md",
+    *(f"docs/coming-from/{name}.md" for name in ("tiinfer", "modelarts", "evals", "paddle", "megflow")),
+}
+
+
+def test_what_is_translated() -> None:
+    assert {page.original for page in translations()} == WANTED
+
+
+@pytest.mark.parametrize("page", translations(), ids=lambda page: page.original)
+def test_a_translation_follows_its_original(page: Translation) -> None:
+    original = (ROOT / page.original).read_text()
+    now = fingerprint(original)
+    assert page.fingerprint == now, (
+        f"{page.original} has changed since it was translated: bring {page.path} up to date, then write hash: {now}"
+    )
+    assert blocks(page.path.read_text()) == blocks(original)
+
+
+def blocks(text: str) -> list[tuple[str, str, tuple[str, ...], str]]:
+    return [(block.language, block.title, block.marks, block.text) for block in pages.blocks(text)]
