@@ -16,11 +16,14 @@ from panglot.asking.base import About
 from panglot.asking.try_line import try_line
 from panglot.asking.trying import to_try
 from panglot.engine.engine import LocalEngine
+from panglot.engine.ray import needs
+from panglot.engine.ray.cluster import Cluster
 from panglot.errors import LoadError
 from panglot.file_changes import changes
 from panglot.linking import Links
 from panglot.metrics import Metrics
 from panglot.planning import ModelPlan, ServingPlan
+from panglot.settings import Settings
 from panglot.web.access import Access
 from panglot.web.contract import Listener
 from panglot.web.models import FIRST_VERSION, Model, Models
@@ -59,6 +62,7 @@ class Keeper:
         self.in_use: Callable[[Model], bool] = lambda model: False
         """Whether a request for a model is under way; from whoever has the connections."""
         self._links = Links()
+        self.cluster = Cluster(plan.settings) if plan.settings.ray else None
         self._shares = Shares(room) if plan.planner is not None else None
         self._places = asyncio.Semaphore(plan.settings.load_at_once)
 
@@ -66,15 +70,18 @@ class Keeper:
 
     def make(self, plan: ModelPlan, instead_of: Collection[str] = ()) -> Model:
         """A model whose engine has not been started, in place of those with these full names. Raises StartError."""
+        if self.cluster is not None:
+            needs.check(plan.package, plan.settings)
         undo = contextlib.ExitStack()
         links = self._links.fixed_paths(plan.package, plan.settings.link_paths, full_name(plan), instead_of)
         undo.enter_context(links)
         former = self.models.get(plan.name, plan.version)
         metrics = self.metrics if self._shares is None else former.metrics if former is not None else Metrics()
         room = self._shares.new(plan.settings) if self._shares is not None else self.room
-        engine = LocalEngine(plan.package, plan.settings, metrics)
-        contract = dialects.contract(plan.package, plan.settings)
-        model = Model(plan.name, plan.version, plan.package, plan.settings, engine, metrics, contract, room)
+        settings = plan.settings if self.cluster is None else on_nodes(plan.settings)
+        engine = LocalEngine(plan.package, settings, metrics, cluster=self.cluster)
+        contract = dialects.contract(plan.package, settings)
+        model = Model(plan.name, plan.version, plan.package, settings, engine, metrics, contract, room)
         equip(model, bool(self.rules.token))
         self.engines.append(engine)
         engine.kin = self.engines
@@ -87,6 +94,8 @@ class Keeper:
         async with self._places:
             if self._shares is not None:
                 log.info("loading %s", full_name(model))
+            if self.cluster is not None:
+                await self.cluster.start()
             await kept.engine.start()
             await kept.engine.ready.wait()
         if kept.engine.failed is not None:
@@ -154,6 +163,8 @@ class Keeper:
 
     async def close(self) -> None:
         await asyncio.gather(*(self.stop(model) for model in list(self.kept)))
+        if self.cluster is not None:
+            await self.cluster.close()
 
     # Letting go
 
@@ -178,6 +189,11 @@ class Keeper:
         if self._shares is not None and isinstance(model.room, Share):
             self._shares.give_back(model.room)
         kept.undo.close()
+
+
+def on_nodes(settings: Settings) -> Settings:
+    """The settings of a model whose workers are on other machines: no memory can be shared with them."""
+    return dataclasses.replace(settings, share_from=0, handoff_slot=0)
 
 
 def full_name(model: Model | ModelPlan) -> str:

@@ -17,6 +17,7 @@ from panglot import devices, dialects, keeper, mps
 from panglot import journal as journals
 from panglot import log as logs
 from panglot.asking.try_line import how_to
+from panglot.engine.ray import needs
 from panglot.errors import Unanswered
 from panglot.journal import Journal
 from panglot.keeper import Keeper, full_name
@@ -40,6 +41,9 @@ def serve(plan: ServingPlan) -> None:
     journal = journals.begin(settings.log_queue)
     journal.on_room = logs.missing_lines
     logs.configure(settings.log_format, settings.log_level)
+    for model in plan.models:
+        if model.settings.ray:
+            needs.check(model.package, model.settings)
     _tell_problems(plan)
     rules = access.establish(settings)
     tls = access.tls_context(settings)

@@ -23,6 +23,8 @@ FRONT = sorted((SOURCE / "panglot").rglob("*.py"))
 WORKER = [path for path in sorted((SOURCE / "panglot_worker").rglob("*.py")) if "platform" not in parts(path)]
 SHARED = (
     "panglot_worker.loader",
+    "panglot_worker.node.handshake",
+    "panglot_worker.node.listing",
     "panglot_worker.wire",
     "panglot_worker.graphs",
     "panglot_worker.net",
@@ -92,7 +94,7 @@ ARRAYS = "panglot.tools.arrays"
 
 def test_front_never_imports_frameworks_or_image_libraries() -> None:
     for path in FRONT:
-        forbidden = {"numpy", "PIL", "cv2", "torch", "tensorflow", "paddle", "onnxruntime", "pickle"}
+        forbidden = {"numpy", "PIL", "cv2", "torch", "tensorflow", "paddle", "onnxruntime", "pickle", "ray"}
         if module_name(path) == ARRAYS:
             forbidden -= {"numpy", "pickle"}
         assert not forbidden & {name.partition(".")[0] for name in imports(path)}, path

@@ -45,6 +45,8 @@ METAVARS = {
     "str": "TEXT",
     "pools": "NAME=N,…",
     "workers": "N|MIN:MAX",
+    "amounts": "NAME=N,…",
+    "ports": "A-B",
 }
 
 
@@ -196,7 +198,7 @@ def resolve_package(path: str, given: dict[str, Any], arguments: tuple[str, ...]
     """The package at a path, with arguments for its script, and its settings. Raises StartError."""
     flags = parse_flags(given)
     package, resolved = planning.package_at(Path(path), flags, os.environ, arguments)
-    if resolved.settings.python:
+    if resolved.settings.python and not resolved.settings.ray:
         check_interpreter(resolved.settings.python)
     return package, resolved
 
@@ -213,7 +215,7 @@ def plan_server(words: Sequence[str], given: dict[str, Any], arguments: tuple[st
     if not words and planner.folder is None:
         raise click.UsageError("Missing argument 'PATH' (fix: name a package, or --models DIR)")
     plan = planner.server_plan(words)
-    for python in {model.settings.python for model in plan.models if model.settings.python}:
+    for python in {model.settings.python for model in plan.models if model.settings.python and not model.settings.ray}:
         check_interpreter(python)
     return plan
 

@@ -57,6 +57,7 @@ class Call:
         "kind",
         "lane",
         "length",
+        "moves",
         "pieces",
         "place",
         "queued_us",
@@ -90,6 +91,8 @@ class Call:
         self.lane = ""
         """What it has in common with the calls it may share a batch with."""
         self.retried = 0
+        self.moves = 0
+        """How often the machine that ran it was lost."""
         self.chunks = 0
         """How many chunks of a streamed answer have been sent."""
         self.worker = 0

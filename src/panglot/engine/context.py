@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from panglot.engine.ray.cluster import Cluster
 from panglot.metrics import Metrics
 from panglot.package import Package
 from panglot.settings import Settings
@@ -19,3 +20,5 @@ class EngineContext:
     settings: Settings
     metrics: Metrics
     clock: Callable[[], float] = time.monotonic
+    cluster: Cluster | None = None
+    """Where the workers are; None: on this machine."""

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from panglot.engine import berths, family, gauges, row
+from panglot.engine import berths, family, fates, gauges, row
 from panglot.engine.berths import Berth, Berths
 from panglot.engine.call import DONE, QUEUED, RUNNING, Call, Fault
 from panglot.engine.context import EngineContext
@@ -20,6 +20,7 @@ from panglot.engine.gauges import Gauge
 from panglot.engine.lending import PoolMemory
 from panglot.engine.poison import Poison
 from panglot.engine.pool import Pool
+from panglot.engine.ray.cluster import Cluster
 from panglot.errors import LoadError
 from panglot.metrics import Metrics
 from panglot.package import Package
@@ -90,7 +91,7 @@ class Engine(Protocol):
 
 
 class LocalEngine:
-    """The engine whose workers are processes of this machine."""
+    """The engine whose workers are processes of this machine, or of a cluster's nodes."""
 
     def __init__(
         self,
@@ -98,8 +99,9 @@ class LocalEngine:
         settings: Settings,
         metrics: Metrics,
         clock: Callable[[], float] = time.monotonic,
+        cluster: Cluster | None = None,
     ) -> None:
-        self.context = EngineContext(package, settings, metrics, clock)
+        self.context = EngineContext(package, settings, metrics, clock, cluster)
         self.package = package
         self.settings = settings
         self.metrics = metrics
@@ -190,8 +192,10 @@ class LocalEngine:
             self._done_at_tick = self._done
 
     def started(self) -> set[int]:
-        """The processes that their worker's record waits for."""
-        return {worker.pid for pool in (*self.pools, *self._former) for worker in pool.workers}
+        """The processes that somebody waits for: a worker's record, or the cluster for its driver."""
+        cluster = self.context.cluster
+        own = {worker.child for pool in (*self.pools, *self._former) for worker in pool.workers}
+        return own if cluster is None else own | {cluster.pid}
 
     def reload(self) -> None:
         """Load the script anew while the old one serves on. Before the first ready there is nothing to replace."""
@@ -357,6 +361,10 @@ class LocalEngine:
         else:
             self.pools[call.place].forget(call)
         self.finished(call)
+        outage = self.pools[call.place].supervisor.outage if queued else ""
+        if outage:
+            call.fail(fates.no_place(outage))
+            return
         where = "while waiting for a worker" if waited else "while the script was running"
         call.fail(Fault(504, "timeout", f"not answered in time: the deadline passed {where}"))
 
@@ -382,19 +390,4 @@ class LocalEngine:
 
     def workers(self) -> list[dict[str, Any]]:
         """One entry for each worker, for the page and /status."""
-        now = self.clock()
-        return [
-            {
-                "pool": pool.plan.name,
-                "index": worker.index,
-                "state": worker.state,
-                "step": worker.step,
-                "pid": worker.pid,
-                "served": worker.served,
-                "in_flight": len(worker.in_flight),
-                "seconds": now - worker.since,
-                "report": worker.report,
-            }
-            for pool in self.pools
-            for worker in sorted(pool.workers, key=lambda worker: worker.index)
-        ]
+        return gauges.workers(self.pools, self.clock())

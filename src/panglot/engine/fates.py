@@ -8,7 +8,17 @@ from dataclasses import dataclass
 from panglot.engine.call import RUNNING, Call, Fault
 
 CRASHED = Fault(500, "worker_died", "the script's process died on this request; the server's log says how")
+LOST_PLACE = Fault(503, "place_lost", "the machine that ran this request was lost; try again", 1)
+RETRY_PLACE = 5
+"""Seconds after which a client may ask again, when no machine can be had for a worker."""
+MOVES = 3
+"""How often a call goes on elsewhere when the machine that ran it is lost."""
 OVERRAN = Fault(504, "timeout", "the script did not answer in time")
+
+
+def no_place(outage: str) -> Fault:
+    """The fault of a call that waited to its deadline while no machine could be had."""
+    return Fault(503, "no_place", f"there is no worker to run this: {outage}", RETRY_PLACE)
 
 
 @dataclass(frozen=True)
@@ -44,3 +54,22 @@ def judge(lost: Sequence[Call], suspects: int, rerun: bool) -> Fates:
             suspected += 1
             again.append(call)
     return Fates(again, guilty, suspected)
+
+
+def move(lost: Sequence[Call], running: int, rerun: bool) -> Fates:
+    """Sort the calls of a worker that was lost with its machine, the first `running` of which had begun.
+
+    Nobody is suspected: they run again as they were, a few times at most. A stream that has begun cannot.
+    """
+    again: list[Call] = []
+    guilty: list[Call] = []
+    for position, call in enumerate(lost):
+        if call.state != RUNNING:
+            continue
+        begun = position < running
+        if call.chunks or (begun and (not rerun or call.moves >= MOVES)):
+            guilty.append(call)
+        else:
+            call.moves += begun
+            again.append(call)
+    return Fates(again, guilty, 0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
@@ -35,6 +36,13 @@ def of_pools(pools: Sequence[Pool], live: int) -> list[Gauge]:
             gauges.append(("panglot_workers", "workers by state", {**labels, "state": state}, count))
     for labels, pool in labelled:
         gauges.append(("panglot_workers_wanted", "workers there are to be", labels, pool.wanted()))
+    for labels, pool in labelled:
+        for state, count in pool.supervisor.launcher.places().items():
+            gauges.append(("panglot_places", "places on nodes by state", {**labels, "state": state}, count))
+    for labels, pool in labelled:
+        nodes = Counter(worker.node for worker in pool.workers if worker.node)
+        for node, count in sorted(nodes.items()):
+            gauges.append(("panglot_node_workers", "workers by node", {**labels, "node": node}, count))
     return gauges
 
 
@@ -63,3 +71,23 @@ def of_memory(bodies: Berths | None, between: Sequence[Berths], all_of_it: Seque
     held = sum(shared.bytes for shared in all_of_it)
     gauges.append(("panglot_shared_memory_bytes", "memory shared with the workers", {}, held))
     return gauges
+
+
+def workers(pools: Sequence[Pool], now: float) -> list[dict[str, Any]]:
+    """One entry for each worker, for the page and /status."""
+    return [
+        {
+            "pool": pool.plan.name,
+            "index": worker.index,
+            "state": worker.state,
+            "step": worker.step,
+            "pid": worker.pid,
+            "node": worker.node,
+            "served": worker.served,
+            "in_flight": len(worker.in_flight),
+            "seconds": now - worker.since,
+            "report": worker.report,
+        }
+        for pool in pools
+        for worker in sorted(pool.workers, key=lambda worker: worker.index)
+    ]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import socket
+from collections.abc import Callable
 from typing import Any
 
 from panglot.engine import berths, process
@@ -17,6 +18,7 @@ from panglot.engine.output import ScriptOutput
 from panglot.engine.row import PoolPlan
 from panglot.engine.scratch import Scratch
 from panglot.engine.worker import Worker
+from panglot.engine.worker_owner import WorkerOwner
 
 script_log = logging.getLogger("panglot.script")
 
@@ -37,6 +39,19 @@ class Launcher:
         """Families of dead workers whose control groups cannot be removed yet."""
         self.inline: socket.socket | None = None
         """The socket to a script that runs in this process (`--inline`), when there is one."""
+
+    def record(self, owner: WorkerOwner, index: int, generation: int, clock: Callable[[], float]) -> Worker:
+        """The front's record of a worker that is to be launched."""
+        return Worker(owner, index, generation, clock)
+
+    @property
+    def outage(self) -> str:
+        """Why no worker can be launched now, through no fault of the package; empty: one can."""
+        return ""
+
+    def places(self) -> dict[str, int]:
+        """How many places on other machines there are, by state."""
+        return {}
 
     async def launch(self, worker: Worker, workers: int) -> None:
         """Start a worker, one of `workers` on this machine. Raises OSError when the process cannot be started."""

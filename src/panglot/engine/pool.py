@@ -17,7 +17,7 @@ from panglot.engine.lending import PoolMemory
 from panglot.engine.owner import PoolOwner
 from panglot.engine.row import PoolPlan
 from panglot.engine.supervisor import Supervisor
-from panglot.engine.worker import HUNG, RETIRED, SICK, Worker
+from panglot.engine.worker import HUNG, LOST, RETIRED, SICK, Worker
 from panglot_worker import wire
 
 
@@ -252,6 +252,9 @@ class Pool(Dispatcher):
         """Give each call a dead worker held its fate."""
         running = len(lost) if worker.slots > 1 else worker.batches.begun if worker.batched else 1
         self.count_ahead()
+        if worker.reason == LOST:
+            self._move(fates.move(lost, running, self.settings.rerun))
+            return
         # One that retires has finished what it began, unless it runs several calls at once, or is sick.
         spared = worker.reason == RETIRED and (worker.slots == 1 or self.settings.rerun)
         spared = spared or (worker.reason == SICK and not worker.batched and worker.slots == 1)
@@ -262,6 +265,13 @@ class Pool(Dispatcher):
         worker.berths.let_go_of_all()
         for call in verdict.guilty:
             self._conclude(call, fates.OVERRAN if worker.reason == HUNG else fates.CRASHED)
+        self._run_again(verdict.again)
+
+    def _move(self, verdict: fates.Fates) -> None:
+        """Have the calls of a machine that was lost run elsewhere, where they can."""
+        self.metrics.reruns["place_lost"] += len(verdict.again)
+        for call in verdict.guilty:
+            self._conclude(call, fates.LOST_PLACE)
         self._run_again(verdict.again)
 
     def _suspect(self, call: Call) -> None:

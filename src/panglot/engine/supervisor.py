@@ -7,16 +7,16 @@ import itertools
 import logging
 from typing import Any, Protocol
 
-from panglot.engine import obituary, process
+from panglot.engine import launching, obituary
 from panglot.engine.autoscaler import Autoscaler
 from panglot.engine.call import Call
 from panglot.engine.context import EngineContext
-from panglot.engine.launcher import Launcher
 from panglot.engine.lending import PoolMemory
 from panglot.engine.owner import PoolOwner
 from panglot.engine.restarts import Pace, Restarts
 from panglot.engine.row import PoolPlan
-from panglot.engine.worker import DEAD, LOADING, READY, RETIRED, RETIRING, SICK, STARTING, Worker, WorkerOwner
+from panglot.engine.worker import DEAD, LOADING, LOST, READY, RETIRED, RETIRING, SICK, STARTING, Worker
+from panglot.engine.worker_owner import WorkerOwner
 from panglot.settings.counts import ANY, SINGLE, WorkerCount
 
 log = logging.getLogger("panglot.engine")
@@ -56,7 +56,7 @@ class Supervisor:
         self.restarts = Restarts(settings.restart_delay, settings.restart_delay_max)
         self.broken_devices = Pace(settings.restart_delay, settings.restart_delay_max)
         self.cures = Pace(settings.restart_delay_max, 16 * settings.restart_delay_max)
-        self.launcher = Launcher(context, pool.plan, memory)
+        self.launcher = launching.launcher(context, pool.plan, memory)
         self.workers: list[Worker] = []
         self.count = self._count()
         """How many there may be; none given where the script is asked."""
@@ -89,7 +89,7 @@ class Supervisor:
 
     def _spawn(self, index: int, predecessor: Worker | None = None) -> Worker:
         self._generation += 1
-        worker = Worker(self.pool, index, self._generation, self.clock)
+        worker = self.launcher.record(self.pool, index, self._generation, self.clock)
         worker.predecessor = predecessor
         self.workers.append(worker)
         self._keep(asyncio.get_running_loop().create_task(self._start(worker)))
@@ -104,7 +104,8 @@ class Supervisor:
             await self.launcher.launch(worker, self.owner.workers_wanted())
         except OSError as error:
             worker.state = DEAD
-            worker.failure = {"problem": f"a worker could not be started: {error}"}
+            problem = f"a worker could not be started: {error}"
+            worker.failure = {"problem": problem, "fix": getattr(error, "fix", "")}
             self.on_death(worker)
 
     def whose(self) -> dict[str, Any]:
@@ -119,8 +120,9 @@ class Supervisor:
     def on_ready(self, worker: Worker, ready: dict[str, Any]) -> None:
         """Note that a worker has loaded the script: the first says how many are wanted, a successor takes over."""
         seconds, python = ready["seconds"], worker.info.get("python", "?")
-        message = "%s ready after %.1f s (pid %d, Python %s)"
-        log.info(message, worker, seconds, worker.pid, python, extra=self.about(worker))
+        message = "%s ready after %.1f s (%spid %d, Python %s)"
+        where = f"node {worker.node}, " if worker.node else ""
+        log.info(message, worker, seconds, where, worker.pid, python, extra=self.about(worker))
         most = self.plan.max_batch or self.settings.max_batch
         worker.max_batch = min(most, ready["max_batch"] or most)
         if not self.first_ready:
@@ -239,7 +241,7 @@ class Supervisor:
         settings = self.settings
         if settings.worker_max_requests and worker.served >= settings.worker_max_requests:
             self.replace(worker, f"it has served {worker.served} requests")
-        elif settings.worker_memory and (held := process.memory(worker.pid)) > settings.worker_memory:
+        elif settings.worker_memory and (held := worker.memory()) > settings.worker_memory:
             self.replace(worker, f"it holds {held // 1048576} MiB of memory")
 
     def _oldest(self, worker: Worker) -> float:
@@ -257,7 +259,7 @@ class Supervisor:
         self.hand_over(worker.index)
         lost = list(worker.in_flight.values())
         worker.in_flight.clear()
-        if not self.first_ready and not self.stopping:
+        if not self.first_ready and not self.stopping and (worker.reason != LOST or worker.failure is not None):
             self.owner.load_failed(obituary.load_error(worker, self.package))
             return
         self.pool.sort_out(worker, lost)
@@ -318,7 +320,8 @@ class Supervisor:
             wait = self.broken_devices.wait(now)
             self.broken_devices.done(now)
             return wait
-        return 0.0 if culprit or worker.reason == RETIRED else self.restarts.delay()
+        blameless = culprit or worker.reason == RETIRED or (worker.reason == LOST and worker.loaded)
+        return 0.0 if blameless else self.restarts.delay()
 
     def _respawn(self, index: int) -> None:
         if not self.stopping and len(self.present()) < self.wanted:
@@ -334,6 +337,11 @@ class Supervisor:
     def backing_off(self) -> bool:
         """Whether nothing can run, and nothing is being started yet."""
         return not self.workers and self.retry_at > self.clock()
+
+    @property
+    def outage(self) -> str:
+        """Why there is no worker, and none can be launched, through no fault of the script; empty: that is not so."""
+        return "" if self.is_ready else self.launcher.outage
 
     @property
     def failing(self) -> bool:

@@ -10,9 +10,9 @@ import select
 import signal
 import socket
 import subprocess
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from panglot import cgroups
 from panglot.engine import process
@@ -22,12 +22,13 @@ from panglot.engine.call import RUNNING, Call
 from panglot.engine.family import MARK, Family
 from panglot.engine.link import Link
 from panglot.engine.output import ScriptOutput
+from panglot.engine.worker_owner import WorkerOwner
 from panglot_worker import wire
 
 STARTING, LOADING, READY, RETIRING, DEAD = "starting", "loading", "ready", "retiring", "dead"
-DIED, HUNG, RETIRED, SICK = "died", "hung", "retired", "sick"
-"""Why a worker ends: by itself, killed by us because it took too long, replaced on purpose, or because it says that
-nothing can succeed in it any more."""
+DIED, HUNG, RETIRED, SICK, LOST = "died", "hung", "retired", "sick", "lost"
+"""Why a worker ends: by itself, killed by us because it took too long, replaced on purpose, because it says that
+nothing can succeed in it any more, or with the machine it was on."""
 
 KILL_AFTER = 2.0
 STUCK = 0.005
@@ -36,33 +37,6 @@ LINGER = 0.5
 LAST_LINES = 12
 
 log = logging.getLogger("panglot.worker")
-
-
-class WorkerOwner(Protocol):
-    """Who is told what a worker says: its pool."""
-
-    title: str
-    """What its workers are called in the log."""
-    max_reply: int
-    """The most bytes of one reply."""
-    large: int
-    """A frame of replies with more bytes may hold one for which there should have been shared memory."""
-
-    def on_ready(self, worker: Worker, ready: dict[str, Any]) -> None: ...
-
-    def on_replies(self, worker: Worker, replies: list[wire.Reply]) -> None: ...
-
-    def on_large(self, replies: list[wire.Reply]) -> None: ...
-
-    def on_event(self, worker: Worker, event: dict[str, Any]) -> None: ...
-
-    def on_free(self, worker: Worker, items: Iterable[int]) -> None: ...
-
-    def on_metrics(self, deltas: dict[str, float]) -> None: ...
-
-    def on_death(self, worker: Worker) -> None: ...
-
-    def schedule_pump(self) -> None: ...
 
 
 Lend = Callable[["Worker", Call], int]
@@ -106,7 +80,8 @@ class Worker:
         self.served = 0
         self.reason = DIED
         self.why = ""
-        self.paused = False
+        self.paused = self.loaded = False
+        """Whether it reads too slowly for more; whether it has been ready."""
         self.sick = False
         """Whether it has said that nothing can succeed in it any more."""
         self.popen: subprocess.Popen[bytes] | None = None
@@ -123,6 +98,24 @@ class Worker:
     @property
     def pid(self) -> int:
         return self.popen.pid if self.popen else 0
+
+    @property
+    def child(self) -> int:
+        """The process, where it is a child of this one; else 0."""
+        return self.pid
+
+    @property
+    def node(self) -> str:
+        """The machine of a cluster it is on; empty: this one."""
+        return ""
+
+    @property
+    def returncode(self) -> int | None:
+        return self.popen.returncode if self.popen else None
+
+    def memory(self) -> int:
+        """Bytes of memory that it alone holds."""
+        return process.memory(self.pid)
 
     def lives(self) -> bool:
         """Whether the process lives, as the kernel knows. The news of a death may still be on its way to us, and a call
@@ -210,7 +203,7 @@ class Worker:
 
     def _ready(self, value: dict[str, Any]) -> None:
         self.batched, self.slots = bool(value["batched"]), int(value["slots"])
-        self.lanes = value.get("lanes") or {}
+        self.lanes, self.loaded = value.get("lanes") or {}, True
         self.state, self.step, self.since = READY, "", self.clock()
         self.owner.on_ready(self, value)
 
@@ -369,8 +362,7 @@ class Worker:
     @property
     def ended_itself(self) -> bool:
         """Whether the call it ran may be why the worker died."""
-        code = self.popen.returncode if self.popen else None
-        return self.reason == DIED and not self.link.doubt and process.ended_itself(code)
+        return self.reason == DIED and not self.link.doubt and process.ended_itself(self.returncode)
 
     def cause(self) -> str:
         """Why the worker died, in words."""
@@ -378,10 +370,10 @@ class Worker:
             return f"is replaced: {self.why}" if self.sick else self.why
         if self.link.doubt:
             return f"broke the protocol: {self.link.doubt}"
-        code = self.popen.returncode if self.popen else None
-        if code == -signal.SIGKILL and cgroups.out_of_memory_kills() > self._out_of_memory_before:
+        killed = self.popen is not None and self.returncode == -signal.SIGKILL
+        if killed and cgroups.out_of_memory_kills() > self._out_of_memory_before:
             return "was killed by the kernel: out of memory"
-        return process.cause(code)
+        return process.cause(self.returncode)
 
     async def last_words(self) -> str:
         """The end of the worker's output, once that has been read."""

@@ -12,10 +12,11 @@ WORKERS = "Workers"
 BATCHES = "Batches and queue"
 ACCESS = "Access"
 LOGS = "Logs"
+RAY = "Ray"
 MODELS = "Several models"
 SERVER, MODEL = "server", "model"
 """Whether a setting is for the whole server, or for each of its models."""
-SERVER_GROUPS = (HTTP, ACCESS, LOGS, MODELS)
+SERVER_GROUPS = (HTTP, ACCESS, LOGS, MODELS, RAY)
 
 
 def setting(  # noqa: PLR0913  each is one column of the table below

@@ -17,6 +17,10 @@ from panglot.text import brief
 
 LISTS = ("words", "hosts", "origins")
 """Kinds of settings that hold several texts."""
+IN_RAY = {
+    "address": "ray", "place": "place", "python": "ray_python", "keeper_ports": "keeper_ports", "files": "ray_files",
+}  # fmt: skip
+"""The keys of the table `[ray]` of a panglot.toml, and the settings they are."""
 
 
 @dataclass(frozen=True)
@@ -53,7 +57,7 @@ def read_toml(path: Path, scope: SettingsScope) -> dict[str, Any]:
     file = tomlfile.read(path)
     table = table_of(scope.settings)
     values = {}
-    for key, value in file.table.items():
+    for key, value in _flat(file).items():
         if key in scope.tables or (scope.lenient and key in scope.others):
             continue
         scope.refuse(key, f"'{key}'", str(path), file.line(key))
@@ -64,6 +68,18 @@ def read_toml(path: Path, scope: SettingsScope) -> dict[str, Any]:
         except ValueError as error:
             raise file.error(f"{key} = {brief(repr(value), 100)}: {error}", key) from None
     return values
+
+
+def _flat(file: tomlfile.TomlFile) -> dict[str, Any]:
+    """The keys of the file, those of the table `[ray]` under the names that they have as flags. Raises StartError."""
+    inner = file.table.get("ray")
+    if not isinstance(inner, dict):
+        return file.table
+    for key in inner:
+        if key not in IN_RAY:
+            raise file.error(f"unknown key '{key}' in [ray]", "ray", key, fix=suggestion(key, IN_RAY))
+    outer = {key: value for key, value in file.table.items() if key != "ray"}
+    return {**outer, **{IN_RAY[key]: value for key, value in inner.items()}}
 
 
 def _typed(about: Field[Any], value: Any, base: Path) -> Any:
@@ -84,6 +100,8 @@ def _typed(about: Field[Any], value: Any, base: Path) -> Any:
         return counts.read(value)
     if isinstance(value, dict) and kind == "pools":
         return pools.from_table(value)
+    if isinstance(value, dict) and kind == "amounts":
+        return units.amounts_of(value)
     if isinstance(value, list) and kind in LISTS and all(isinstance(word, str) for word in value):
         return units.PARSERS[kind](",".join(value))
     raise ValueError(f"expected {_expected(kind)}")
@@ -101,6 +119,8 @@ def _expected(kind: str) -> str:
         "origins": "a list of origins",
         "str": "text",
         "folder": "the path of a folder",
+        "amounts": "a table such as { cpu = 1, gpu = 1 }",
+        "ports": 'two ports such as "20000-20099"',
         "pools": "a table such as { preprocess = 4 }",
         "workers": 'a whole number, or text such as "1:8"',
     }[kind]

@@ -8,15 +8,12 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
-import os
-import resource
-import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from panglot import decoding
-from panglot.cgroups import memory_limits
+from panglot.settings import machine
 from panglot.settings.counts import ANY, WorkerCount
 from panglot.settings.declaring import (
     ACCESS,
@@ -26,6 +23,7 @@ from panglot.settings.declaring import (
     LOGS,
     MODEL,
     MODELS,
+    RAY,
     SERVER,
     VIDEO,
     WORKERS,
@@ -35,22 +33,6 @@ from panglot.settings.loopback import is_loopback
 from panglot.settings.pools import PoolSize
 
 MIB = 1024 * 1024
-
-
-def _connections() -> int:
-    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-    return min(1024, int(soft * 0.6)) if soft > 0 else 1024
-
-
-def _held() -> int:
-    """A quarter of the memory this process may use, at most 4 GiB."""
-    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    return min(min([memory, *memory_limits()]) // 4, 4096 * MIB)
-
-
-def _on_terminal() -> float:
-    """1 where a person looks at the log, 0 where it is a file or goes to a container's log."""
-    return 1.0 if sys.stderr is not None and sys.stderr.isatty() else 0.0
 
 
 @dataclass(frozen=True)
@@ -178,7 +160,7 @@ class Settings:
 
     max_body: int = setting(64 * MIB, "largest request body; beyond it 413", "size", group=HTTP, least=0, scope=MODEL)
     max_held: int = setting(
-        _held,
+        machine.held,
         "bytes of bodies, and of answers not yet read, held at once; then 503 [a quarter of memory, at most 4 GiB]",
         "size",
         group=HTTP,
@@ -195,8 +177,9 @@ class Settings:
         group=HTTP, least=0,
     )  # fmt: skip
     max_connections: int = setting(
-        _connections, "connections at once; then the longest idle is closed, or 503 [1024, or 60 % of the open files]",
-        "int", group=HTTP, least=1,
+        machine.connections,
+        "connections at once; then the longest idle is closed, or 503 [1024, or 60 % of the open files]", "int",
+        group=HTTP, least=1,
     )  # fmt: skip
     max_requests_per_connection: int = setting(
         1000, "requests on one connection before it is closed", "int", group=HTTP, least=1
@@ -265,6 +248,27 @@ class Settings:
     stream_results: int = setting(1000, "results of a stream that are kept", "int", group=VIDEO, least=1)
     max_streams: int = setting(64, "streams at once; beyond it 503", "int", group=VIDEO, least=1, most=4096)
 
+    ray: str = setting(
+        "", "workers on a Ray cluster: auto, HOST:6379 or ray://HOST:10001; with panglot[ray]", "str", group=RAY,
+        metavar="ADDRESS",
+    )  # fmt: skip
+    place: Mapping[str, float] = setting(
+        {}, "what each worker needs of a node, such as cpu=1,gpu=1 or a resource's own name [cpu=1]", "amounts",
+        group=RAY, metavar="NAME=N,…", scope=MODEL,
+    )  # fmt: skip
+    ray_python: str = setting(
+        "", "interpreter on this machine with the cluster's Ray; default: the one Panglot runs in", "str", group=RAY,
+        metavar="PATH",
+    )  # fmt: skip
+    ray_files: str = setting(
+        "send", "send: the package travels to the nodes; shared: it has the same path there", "str", group=RAY,
+        choices=("send", "shared"), scope=MODEL,
+    )  # fmt: skip
+    keeper_ports: tuple[int, ...] = setting(
+        (), "ports that the nodes listen on for this server, such as 20000-20099; default: any", "ports", group=RAY,
+        metavar="A-B",
+    )  # fmt: skip
+
     models: str = setting(
         "", "folder of models to serve: NAME or NAME/VERSION in it is a package", "folder", group=MODELS, metavar="DIR"
     )
@@ -305,8 +309,8 @@ class Settings:
         "info", "least important log line to show", "str", group=LOGS, choices=("debug", "info", "warning", "error")
     )
     access_log: float = setting(
-        _on_terminal, "share of the requests to log, from 0 (none) to 1 (all) [1 on a terminal, else 0]", "float",
-        group=LOGS, least=0, most=1,
+        machine.on_terminal, "share of the requests to log, from 0 (none) to 1 (all) [1 on a terminal, else 0]",
+        "float", group=LOGS, least=0, most=1,
     )  # fmt: skip
     otel_endpoint: str = setting(
         "", "OpenTelemetry collector (OTLP over HTTP) that gets a span per request", "str", group=LOGS, metavar="URL"

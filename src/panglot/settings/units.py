@@ -124,6 +124,39 @@ def _origin(word: str) -> str:
     return match["start"] if match["port"] == usual else word
 
 
+def ports(text: str) -> tuple[int, ...]:
+    """A range of ports such as 20000-20099; empty text is none. Raises ValueError."""
+    if not text:
+        return ()
+    first, dash, last = text.partition("-")
+    if not (first.strip().isdigit() and (last if dash else first).strip().isdigit()):
+        raise ValueError("expected two ports such as 20000-20099")
+    low, high = int(first), int(last if dash else first)
+    if not 0 < low <= high < 65536:
+        raise ValueError("expected two ports between 1 and 65535, the lower one first")
+    return low, high
+
+
+def amounts(text: str) -> dict[str, float]:
+    """Resources of a machine with their amounts, such as cpu=1,gpu=0.5. Raises ValueError."""
+    pairs = [word.partition("=")[::2] for word in words(text)]
+    return amounts_of({name.strip(): number(amount) if amount else None for name, amount in pairs})
+
+
+def amounts_of(table: Mapping[str, object]) -> dict[str, float]:
+    """The same, from a table. Raises ValueError."""
+    result = {}
+    for name, amount in table.items():
+        if not name or isinstance(amount, bool) or not isinstance(amount, int | float) or not 0 <= amount < 1e6:
+            raise ValueError("expected resources with their amounts, such as cpu=1,gpu=1")
+        if name.lower() in ("cpu", "gpu"):
+            name = name.lower()
+        if amount > 1 and amount != int(amount) and name != "memory":
+            raise ValueError(f"{name}={amount:g}: above 1, amounts are whole numbers")
+        result[name] = float(amount)
+    return result
+
+
 def folder(text: str) -> str:
     """The full path of a folder; empty text stays empty. Raises ValueError when there is no such folder."""
     if not text:
@@ -156,6 +189,10 @@ def show(value: object, kind: str) -> str:
         return "yes" if value else "no"
     if isinstance(value, float):
         return f"{value:g}"
+    if kind == "amounts" and isinstance(value, Mapping):
+        return ", ".join(f"{name}={amount:g}" for name, amount in value.items()) or "-"
+    if kind == "ports":
+        return f"{value[0]}-{value[1]}" if isinstance(value, tuple) and value else "-"
     if isinstance(value, Mapping):
         return pools.show(value) or "-"
     return ", ".join(map(str, value)) or "-" if isinstance(value, tuple) else str(value) or "-"
@@ -174,4 +211,6 @@ PARSERS: dict[str, Callable[[str], object]] = {
     "folder": folder,
     "pools": pools.parse,
     "workers": counts.parse,
+    "amounts": amounts,
+    "ports": ports,
 }

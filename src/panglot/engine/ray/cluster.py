@@ -1,0 +1,224 @@
+"""The Ray driver beside the front, and the places it has found. One for each server."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import itertools
+import json
+import logging
+import os
+import secrets
+import sys
+from collections import deque
+from typing import Any
+
+from panglot.engine import process
+from panglot.engine.ray.needs import told
+from panglot.engine.ray.place import NodePlace
+from panglot.errors import StartError
+from panglot.settings import Settings
+from panglot_worker import loader
+
+log = logging.getLogger("panglot.ray")
+DRIVER = loader.code("panglot_worker.node.driver", "main")
+CONNECT = 60.0
+"""Seconds that the driver may take to connect to the cluster."""
+FIRST_PAUSE, LONGEST_PAUSE = 0.5, 5.0
+"""Seconds before a driver that ended is started again."""
+LINE = 1 << 20
+WORDS = 30
+
+
+class Cluster:
+    """Finds places for workers. The driver may end, and is started again; places go on without it."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.address = settings.ray
+        self.python = settings.ray_python or sys.executable
+        self.ports = settings.keeper_ports or (0, 0)
+        self.secret = secrets.token_bytes(32)
+        self.server = secrets.token_hex(6)
+        self.places: dict[int, NodePlace] = {}
+        self.outage = ""
+        """Why no place can be had now; empty while the cluster is there."""
+        self._numbers = itertools.count(1)
+        self._process: asyncio.subprocess.Process | None = None
+        self._running: asyncio.Task[None] | None = None
+        self._connected: asyncio.Future[None] | None = None
+        self._words: deque[str] = deque(maxlen=WORDS)
+        """The last that the driver has written, for when it ends."""
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    @property
+    def pid(self) -> int:
+        """The process of the driver; 0 where there is none."""
+        return self._process.pid if self._process is not None else 0
+
+    async def start(self) -> None:
+        """Connect to the cluster, unless that is done or under way. Raises StartError."""
+        if self._connected is None:
+            self._connected = asyncio.get_running_loop().create_future()
+            self._running = asyncio.get_running_loop().create_task(self._run())
+        await asyncio.shield(self._connected)
+
+    async def close(self) -> None:
+        """End all places and the driver."""
+        if self._running is not None:
+            self._running.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await self._running
+        for place in list(self.places.values()):
+            place.leave()
+        await self._end_driver()
+
+    # Places
+
+    def ask(self, needs: dict[str, float]) -> NodePlace:
+        """A place for one worker; it is ready once there is one."""
+        place = NodePlace(self, next(self._numbers), needs)
+        self.places[place.number] = place
+        self._ask(place)
+        return place
+
+    def _ask(self, place: NodePlace) -> None:
+        self._say({"do": "place", "id": place.number, "needs": place.needs})
+
+    def forget(self, place: NodePlace) -> None:
+        self.places.pop(place.number, None)
+
+    def release(self, place: NodePlace) -> None:
+        self._say({"do": "release", "id": place.number})
+
+    def _say(self, value: dict[str, Any]) -> None:
+        if self._process is not None and self._process.stdin is not None and not self.outage:
+            self._process.stdin.write(json.dumps(value).encode() + b"\n")
+
+    # The driver
+
+    async def _run(self) -> None:
+        """Keep a driver running. The first that cannot connect ends the server; later ones are tried again."""
+        pause = FIRST_PAUSE
+        while True:
+            self.outage = "the driver is connecting to the cluster"
+            try:
+                await self._start_driver()
+                if await self._listen():
+                    pause = FIRST_PAUSE
+            except TimeoutError:
+                self._fail(StartError(f"--ray {self.address}: the cluster did not answer within {CONNECT:g} s"))
+            except OSError as error:
+                self._fail(StartError(f"--ray-python {self.python} cannot be started: {error.strerror or error}"))
+            await self._end_driver()
+            self.outage = "the Ray cluster cannot be reached"
+            self._fail(StartError(f"the driver of Ray ended at once: {' '.join(self._words)[-500:]}"))
+            log.error("the driver of Ray ended: it is started again in %g s", pause)
+            await asyncio.sleep(pause)
+            pause = min(2 * pause, LONGEST_PAUSE)
+
+    async def _start_driver(self) -> None:
+        """Start the process, and say how to connect. Raises OSError."""
+        environment = {name: value for name, value in os.environ.items() if not name.startswith("PANGLOT_")}
+        self._process = await asyncio.create_subprocess_exec(
+            self.python, "-u", "-c", DRIVER, process.worker_folder(),
+            stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
+            env=environment, limit=LINE, start_new_session=True,
+        )  # fmt: skip
+        assert self._process.stdin is not None
+        first = {"address": self.address, "secret": self.secret.hex(), "ports": self.ports, "server": self.server}
+        self._process.stdin.write(json.dumps(first).encode() + b"\n")
+        self._keep(self._read_words(self._process))
+
+    async def _end_driver(self) -> None:
+        driver, self._process = self._process, None
+        if driver is not None:
+            with contextlib.suppress(ProcessLookupError):
+                driver.kill()
+            await driver.wait()
+
+    def _keep(self, coroutine: Any) -> None:
+        task = asyncio.get_running_loop().create_task(coroutine)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _read_words(self, driver: asyncio.subprocess.Process) -> None:
+        assert driver.stderr is not None
+        with contextlib.suppress(ValueError):
+            while line := await driver.stderr.readline():
+                text = line.decode("utf-8", "replace").rstrip()
+                self._words.append(text)
+                log.debug("ray: %s", text)
+
+    async def _listen(self) -> bool:
+        """Hear what the driver says until it ends. Whether it had connected."""
+        driver, connected = self._process, False
+        assert driver is not None
+        assert driver.stdout is not None
+        while line := await asyncio.wait_for(driver.stdout.readline(), None if connected else CONNECT):
+            said = json.loads(line)
+            if said["is"] == "connected":
+                connected = True
+                self._on_connected(said)
+            elif said["is"] == "failed":
+                self._fail(refusal(self.address, self.python, said))
+                log.error("the Ray cluster cannot be reached: %s", first_line(said["why"]))
+            else:
+                self._hear(said)
+        return connected
+
+    def _on_connected(self, said: dict[str, Any]) -> None:
+        """Note that the cluster is there, and ask for all places that nobody has found yet."""
+        self.outage = ""
+        log.info("connected to Ray %s at %s, %d node(s)", said["ray"], self.address, len(said["nodes"]))
+        if self._connected is not None and not self._connected.done():
+            if not said["token"]:
+                log.warning("the Ray cluster has no token authentication: whoever reaches it can run code on its nodes "
+                            "(RAY_AUTH_MODE=token, where it is started and here)")  # fmt: skip
+            self._connected.set_result(None)
+        for place in list(self.places.values()):
+            if not place.about:
+                self._ask(place)
+
+    def _hear(self, said: dict[str, Any]) -> None:
+        place = self.places.get(said["id"])
+        if place is None:
+            return
+        if said["is"] == "placed":
+            self._keep(place.open(said))
+        elif said["is"] == "waiting":
+            log.warning("no node has %s free; waiting. The cluster has %s", told(place.needs), shown(said["nodes"]))
+        else:
+            place.lose(first_line(said["why"]))
+
+    def _fail(self, error: StartError) -> None:
+        if self._connected is not None and not self._connected.done():
+            self._connected.set_exception(error)
+
+
+def first_line(text: str) -> str:
+    return text.strip().splitlines()[0] if text.strip() else "no reason was given"
+
+
+def shown(nodes: list[dict[str, Any]]) -> str:
+    """The nodes of a cluster, with what of interest each has."""
+    hidden = ("node:", "object_store_memory", "memory", "accelerator_type:")
+    lines = []
+    for node in nodes:
+        resources = {name: amount for name, amount in node["resources"].items() if not name.startswith(hidden)}
+        lines.append(f"{node['address']} ({', '.join(f'{name} {amount:g}' for name, amount in resources.items())})")
+    return ", ".join(lines) or "no node"
+
+
+def refusal(address: str, python: str, said: dict[str, Any]) -> StartError:
+    """Why the driver could not connect, with what to do about it."""
+    if said["kind"] == "ModuleNotFoundError":
+        fix = "pip install 'panglot[ray]', or --ray-python of an interpreter that has the cluster's Ray"
+        return StartError(f"--ray: {python} has no Ray ({first_line(said['why'])})", fix=fix)
+    fixes = {
+        "RuntimeError": "--ray-python of an interpreter with the cluster's versions of Python and Ray",
+        "ConnectionError": "is it the address of a head, such as HOST:6379 or ray://HOST:10001? Where the cluster has "
+        "a token: RAY_AUTH_MODE=token, and the token in RAY_AUTH_TOKEN or RAY_AUTH_TOKEN_PATH",
+        "AuthenticationError": "RAY_AUTH_MODE=token, and the cluster's token in RAY_AUTH_TOKEN or RAY_AUTH_TOKEN_PATH",
+    }
+    why = " ".join(said["why"].split())
+    return StartError(f"--ray {address}: {why[:600]}", fix=fixes.get(said["kind"], ""))

@@ -1,0 +1,151 @@
+"""Starting workers on the nodes of a cluster: a place, the package there, then the process."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from panglot.engine import process
+from panglot.engine.context import EngineContext
+from panglot.engine.kept_memory import KeptMemory
+from panglot.engine.launcher import Launcher
+from panglot.engine.lending import PoolMemory
+from panglot.engine.ray.cluster import Cluster
+from panglot.engine.ray.files import Luggage
+from panglot.engine.ray.place import STATES, NodePlace, PlaceLost
+from panglot.engine.ray.worker import NodeWorker
+from panglot.engine.row import PoolPlan
+from panglot.engine.scratch import Scratch
+from panglot.engine.worker import Worker
+from panglot.engine.worker_owner import WorkerOwner
+
+log = logging.getLogger("panglot.ray")
+KEPT = 10.0
+"""Seconds that a place without a worker is kept for the next."""
+
+
+class NodeLauncher(Launcher):
+    """Starts the workers of one pool on nodes. A worker's successor gets its place."""
+
+    def __init__(self, context: EngineContext, plan: PoolPlan, memory: PoolMemory, cluster: Cluster) -> None:
+        super().__init__(context, plan, memory)
+        # Folders to run in are made on the nodes, and memory that outlives a worker would have to lie there.
+        self.scratch, self.kept = Scratch({}), KeptMemory(0)
+        self.cluster = cluster
+        self.luggage = Luggage()
+        self.free: list[NodePlace] = []
+        self._places: set[NodePlace] = set()
+
+    def record(self, owner: WorkerOwner, index: int, generation: int, clock: Callable[[], float]) -> Worker:
+        return NodeWorker(owner, index, generation, clock)
+
+    @property
+    def outage(self) -> str:
+        return self.cluster.outage
+
+    async def launch(self, worker: Worker, workers: int) -> None:
+        """Start a worker at a place. Raises OSError when there is none, or the process cannot be started there."""
+        assert isinstance(worker, NodeWorker)
+        place = worker.place = self._place_for(worker)
+        worker.step = "waiting for a place"
+        place.tenants[worker.generation] = worker
+        try:
+            await place.ready
+            worker.since = self.clock()
+            await self._start(worker, place)
+        except (ValueError, TimeoutError) as error:
+            raise PlaceLost(f"{place}: {error or 'its keeper does not answer'}") from None
+        except ConnectionError as error:
+            # The keeper goes on, if it lives: a place is lost when its control connection is.
+            raise PlaceLost(f"{place}: {error}") from None
+
+    def _place_for(self, worker: NodeWorker) -> NodePlace:
+        """The place of its predecessor, else one that is free, else a new one."""
+        old = worker.predecessor
+        if isinstance(old, NodeWorker) and old.place is not None and not old.place.is_lost:
+            return old.place
+        self.free = [place for place in self.free if not place.is_lost]
+        if self.free:
+            return self.free.pop()
+        place = self.cluster.ask(dict(self.settings.place) or {"cpu": 1.0})
+        self._places = {place, *(known for known in self._places if not known.is_lost)}
+        return place
+
+    def places(self) -> dict[str, int]:
+        states = dict.fromkeys(STATES, 0)
+        for place in self._places:
+            if not place.is_lost:
+                states[place.state] += 1
+        return states
+
+    async def _start(self, worker: NodeWorker, place: NodePlace) -> None:
+        """Have our code and the package on the node, then start the process there."""
+        worker.step = "sending the package"
+        package = self.package
+        code = await self.luggage.send(Path(process.worker_folder()), place)
+        moved = {process.worker_folder(): code}
+        if package.worker_half is not None:
+            moved[str(package.worker_half)] = await self.luggage.send(package.worker_half, place)
+        if self.settings.ray_files != "shared":
+            moved[str(package.folder)] = await self.luggage.send(package.folder, place)
+        worker.step, worker.folders = "starting", {path: here for here, path in moved.items()}
+        run = f"{os.getpid()}-{place.number}-{worker.generation}"
+        about = there(self._about(worker), moved)
+        if package.run_links:
+            about["run_folder"] = f"{place.about['runs']}/{place.about['pid']}-{run}"
+        environment = process.environment(
+            package.environment, threads=max(1, int(place.needs.get("cpu", 1))), device="",
+            pixels=self.settings.max_pixels,
+        )  # fmt: skip
+        launch = {
+            "generation": worker.generation,
+            "worker": code,
+            "folder": moved.get(str(package.folder), str(package.folder)),
+            "python": self.settings.python,
+            "environment": there(environment, moved),
+            "links": there({name: str(target) for name, target in package.run_links.items()}, moved),
+            "run": run,
+        }
+        await worker.start_at(launch, {"package": about}, self._output(worker))
+
+    def clean_up(self, worker: Worker) -> None:
+        """Take a dead worker from its place; the place is kept for its successor for a while."""
+        assert isinstance(worker, NodeWorker)
+        if worker.failure is not None:
+            worker.failure = there(worker.failure, worker.folders)
+        place = worker.place
+        if place is None or place.is_lost:
+            return
+        place.tenants.pop(worker.generation, None)
+        if not place.tenants and place not in self.free:
+            self.free.append(place)
+            asyncio.get_running_loop().call_later(KEPT, self._let_go, place)
+
+    def _let_go(self, place: NodePlace) -> None:
+        if place in self.free:
+            self.free.remove(place)
+            place.leave()
+
+    def close(self) -> None:
+        """Give back all places that are free."""
+        super().close()
+        for place in self.free:
+            place.leave()
+        self.free.clear()
+
+
+def there(value: Any, moved: dict[str, str]) -> Any:
+    """A value as a node needs it: paths in folders that were sent lead to where those lie there."""
+    if isinstance(value, dict):
+        return {key: there(inner, moved) for key, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [there(inner, moved) for inner in value]
+    if isinstance(value, str):
+        for here, path in moved.items():
+            if value == here or value.startswith(here + os.sep):
+                return path + value[len(here) :]
+    return value

@@ -1,0 +1,33 @@
+"""What a worker needs of a node, and what of a package cannot be had on one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from panglot.errors import StartError
+from panglot.package import Package
+from panglot.settings import Settings
+
+
+def check(package: Package, settings: Settings) -> None:
+    """Raise StartError for what does not go together with --ray."""
+    refused = {
+        "--inline runs the script in this process": (settings.inline, "leave out --inline or --ray"),
+        "Ray assigns devices, so --device has no meaning": (settings.device, "use --place gpu=1"),
+        "--mps is for the GPUs of this machine": (settings.mps, "start MPS on the nodes, and use --place gpu=0.5"),
+        "--link-paths makes links on this machine only": (settings.link_paths, "make the links on the nodes"),
+        "--install would install on this machine": (settings.install, "--python, a path on the nodes"),
+        "a pool with a device of its own: Ray assigns devices": (
+            any(pool.device for pool in settings.pools.values()),
+            "use --place gpu=1",
+        ),
+        "this package serves nothing, it runs to its end": (package.runs_to_its_end, "leave out --ray"),
+    }
+    for problem, (given, fix) in refused.items():
+        if given:
+            raise StartError(f"--ray: {problem}", fix=fix)
+
+
+def told(needs: Mapping[str, float]) -> str:
+    """The text that --place takes for these needs."""
+    return ",".join(f"{name}={amount:g}" for name, amount in needs.items())

@@ -1,0 +1,183 @@
+"""A place: a keeper on some node, and with it a reserved share of that node."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import logging
+import socket
+from typing import Any, Protocol
+
+import panglot_worker.node.handshake as handshake
+
+log = logging.getLogger("panglot.ray")
+CONNECT = 5.0
+"""Seconds that a connection to a keeper may take, and each answer of its handshake."""
+STATES = WAITING, FREE, USED = ("waiting", "free", "used")
+ANSWER = 60.0
+"""Seconds that a keeper may take to start a worker."""
+
+
+class PlaceLost(OSError):
+    """A place that cannot be had, or has gone."""
+
+    def __init__(self, why: str, fix: str = "") -> None:
+        super().__init__(why)
+        self.fix = fix
+
+
+class Tenant(Protocol):
+    """A worker at a place."""
+
+    generation: int
+
+    def on_exit(self, code: int | None) -> None:
+        """The process has ended."""
+
+    def on_memory(self, held: int) -> None:
+        """The process holds so many bytes."""
+
+    def on_place_lost(self, why: str) -> None:
+        """The place has gone, and whatever ran there."""
+
+
+class PlaceOwner(Protocol):
+    """Who asked for the place: the cluster."""
+
+    secret: bytes
+
+    def forget(self, place: NodePlace) -> None:
+        """A place is no more."""
+
+    def release(self, place: NodePlace) -> None:
+        """Nobody waits for a place any more."""
+
+
+class NodePlace:
+    """One keeper, from the wish for it to its end."""
+
+    def __init__(self, owner: PlaceOwner, number: int, needs: dict[str, float]) -> None:
+        self.owner = owner
+        self.number = number
+        self.needs = needs
+        self.ready: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self.ready.add_done_callback(lambda future: future.cancelled() or future.exception())
+        self.about: dict[str, Any] = {}
+        self.tenants: dict[int, Tenant] = {}
+        self.is_lost = False
+        self._control: asyncio.StreamWriter | None = None
+        self._listening: asyncio.Task[None] | None = None
+
+    def __str__(self) -> str:
+        return f"place {self.number}" + (f" on node {self.node}" if self.about else "")
+
+    @property
+    def node(self) -> str:
+        """The node it is on, as people know it: its address."""
+        return str(self.about.get("address", ""))
+
+    @property
+    def state(self) -> str:
+        """What a place that is not lost is good for now."""
+        if not self.ready.done():
+            return WAITING
+        return USED if self.tenants else FREE
+
+    # Beginning
+
+    async def open(self, about: dict[str, Any]) -> None:
+        """Open the control connection to the keeper that was placed, or be lost."""
+        self.about = about
+        try:
+            sock = await self.connect({"role": "control"})
+            reader, self._control = await asyncio.open_connection(sock=sock)
+        except (OSError, ValueError) as error:
+            where = f"{about['address']}:{about['port']}"
+            what = "no answer" if isinstance(error, TimeoutError) else error
+            self.lose(
+                f"its keeper at {where} cannot be reached from here ({what})",
+                "let this machine connect to the nodes; --keeper-ports A-B says which ports",
+            )
+            return
+        self._listening = asyncio.get_running_loop().create_task(self._listen(reader))
+        log.info("%s (%s) is ours: keeper pid %s", self, about.get("host", "?"), about.get("pid", "?"))
+        if not self.ready.done():
+            self.ready.set_result(None)
+
+    async def connect(self, said: dict[str, Any]) -> socket.socket:
+        """A connection to the keeper, proven on both sides, for what `said` says. Raises OSError, ValueError."""
+        loop = asyncio.get_running_loop()
+        address = str(self.about["address"])
+        sock = socket.socket(socket.AF_INET6 if ":" in address else socket.AF_INET)
+        try:
+            sock.setblocking(False)
+            handshake.tune(sock)
+            await asyncio.wait_for(loop.sock_connect(sock, (address, int(self.about["port"]))), CONNECT)
+            key = await asyncio.wait_for(handshake.as_front(sock, self.owner.secret), CONNECT)
+            await loop.sock_sendall(sock, handshake.message(said, key))
+            if said["role"] != "files":
+                answer = await asyncio.wait_for(handshake.receive(sock), ANSWER)
+                if "problem" in answer:
+                    raise PlaceLost(str(answer["problem"]))
+        except BaseException:
+            sock.close()
+            raise
+        return sock
+
+    # What the keeper says
+
+    async def _listen(self, reader: asyncio.StreamReader) -> None:
+        with contextlib.suppress(OSError, ValueError):
+            while line := await reader.readline():
+                self._hear(json.loads(line))
+        self.lose("the connection to its keeper ended")
+
+    def _hear(self, said: dict[str, Any]) -> None:
+        tenant = self.tenants.get(int(said["generation"]))
+        if tenant is None:
+            return
+        if said["is"] == "exit":
+            tenant.on_exit(int(said["code"]))
+        elif said["is"] == "memory":
+            tenant.on_memory(int(said["bytes"]))
+
+    def signal(self, generation: int, number: int) -> None:
+        """Have the keeper signal one of its workers."""
+        if self._control is not None:
+            said = {"do": "signal", "generation": generation, "number": number}
+            self._control.write(json.dumps(said).encode() + b"\n")
+
+    # Ending
+
+    def lose(self, why: str, fix: str = "") -> None:
+        """Note that the place has gone. Whoever waits for it or works there is told; the first reason counts."""
+        if self.is_lost:
+            return
+        self.is_lost = True
+        if self.ready.done():
+            log.warning("%s was lost: %s", self, why)
+        else:
+            self.ready.set_exception(PlaceLost(why, fix))
+        self._close()
+        for tenant in list(self.tenants.values()):
+            tenant.on_place_lost(why)
+        self.tenants.clear()
+
+    def leave(self) -> None:
+        """Give the place back. The keeper ends when its control connection does."""
+        if not self.is_lost:
+            self.is_lost = True
+            if not self.ready.done():
+                self.ready.set_exception(PlaceLost("the place is not wanted any more"))
+            self.owner.release(self)
+            self._close()
+
+    def _close(self) -> None:
+        self.owner.forget(self)
+        if self._listening is not None and self._listening is not asyncio.current_task():
+            self._listening.cancel()
+        if self._control is not None:
+            # What was being sent is of no use to anyone: the keeper is to notice at once.
+            self._control.transport.abort()
+            self._control = None

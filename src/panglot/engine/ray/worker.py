@@ -1,0 +1,120 @@
+"""A worker on a node, as the front knows it."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from typing import Any
+
+from panglot.engine import process
+from panglot.engine.output import ScriptOutput
+from panglot.engine.ray.place import NodePlace
+from panglot.engine.worker import HUNG, KILL_AFTER, LINGER, LOST, Worker
+
+DOUBT = 0.2
+"""Seconds to wait whether the place goes too, when a worker was killed by nobody knows whom."""
+UNHEARD = 5.0
+"""Seconds after which a worker that hung up without a word of its keeper is lost."""
+
+
+class NodeWorker(Worker):
+    """Its process is a child of a keeper on some node; its socket leads there."""
+
+    place: NodePlace | None = None
+    memory_held = 0
+    folders: dict[str, str] = {}
+    """Where the folders lie that were sent: there, and here."""
+    code: int | None = None
+
+    @property
+    def pid(self) -> int:
+        return int(self.info.get("pid", 0))
+
+    @property
+    def child(self) -> int:
+        return 0
+
+    @property
+    def node(self) -> str:
+        return self.place.node if self.place is not None else ""
+
+    @property
+    def returncode(self) -> int | None:
+        return self.code
+
+    def memory(self) -> int:
+        return self.memory_held
+
+    def lives(self) -> bool:
+        return not (self._exited or self._link_lost)
+
+    async def start_at(self, launch: dict[str, Any], hello: dict[str, Any], output: ScriptOutput) -> None:
+        """Start the process at its place and say hello. Raises OSError or ValueError."""
+        assert self.place is not None
+        loop = asyncio.get_running_loop()
+        printed = await self.place.connect({"role": "output", "generation": self.generation})
+        await loop.create_connection(lambda: output, sock=printed)
+        self.output = output
+        data = await self.place.connect({"role": "data", "launch": launch})
+        await loop.create_connection(lambda: self.link, sock=data)
+        self._greet(hello)
+
+    # Ending
+
+    def kill(self, why: str) -> None:
+        """End a worker that hangs: abort first, for the stack traces it writes, then for good."""
+        if self.place is None or not self.place.ready.done() or self.reason == HUNG:
+            return
+        self.reason, self.why = HUNG, why
+        self.place.signal(self.generation, signal.SIGCONT)
+        self.place.signal(self.generation, signal.SIGABRT)
+        asyncio.get_running_loop().call_later(KILL_AFTER, self.destroy)
+
+    def destroy(self) -> None:
+        """Have the keeper kill the process group; without a place yet, want none any more."""
+        if self.place is None or self._exited:
+            return
+        if self.place.ready.done():
+            self.place.signal(self.generation, signal.SIGKILL)
+        else:
+            self.place.leave()
+
+    def on_exit(self, code: int | None) -> None:
+        """Note that the process has ended. One that was killed from elsewhere may go with all of its node: wait."""
+        self.code = code
+        wait = not process.ended_itself(code) and self.reason != HUNG
+        asyncio.get_running_loop().call_later(DOUBT if wait else 0.0, self._ended)
+
+    def _ended(self) -> None:
+        if self._exited:
+            return
+        self._exited = True
+        if self._link_lost:
+            self._dead()
+        else:
+            asyncio.get_running_loop().call_later(LINGER, self.link.close)
+
+    def on_memory(self, held: int) -> None:
+        self.memory_held = held
+
+    def on_place_lost(self, why: str) -> None:
+        """Note that the process is out of reach, whether it has ended or not."""
+        if self._exited and self._link_lost:
+            return
+        self.reason, self.why, self._exited = LOST, f"was lost with its place: {why}", True
+        if self._link_lost:
+            self._dead()
+        else:
+            self.link.close()
+
+    def on_lost(self) -> None:
+        self._link_lost = True
+        if self._exited:
+            self._dead()
+        else:
+            self.destroy()
+            asyncio.get_running_loop().call_later(UNHEARD, self._unheard)
+
+    def _unheard(self) -> None:
+        if not self._exited and self.place is not None:
+            self.place.lose("its keeper does not answer")

@@ -1,0 +1,132 @@
+"""A worker's process on a node, as its keeper knows it."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import secrets
+import signal
+import socket
+import subprocess
+import sys
+import threading
+from typing import Any, Callable, Dict, Mapping
+
+from panglot_worker import loader
+
+MARK = "_PANGLOT_WORKER"
+OURS = ("RAY_", "PANGLOT_", "SPT_NOENV")
+ROUNDS = 10
+"""How often we look again for processes that were started while the others were being killed."""
+PIECE = 65536
+
+
+def environment(base: Mapping[str, str], given: Mapping[str, str]) -> Dict[str, str]:
+    """The environment of a script on a node: the node's own without what Ray put there, and what the front gives."""
+    kept = {name: value for name, value in base.items() if not name.startswith(OURS)}
+    if kept.get("PYTHONBREAKPOINT", "").startswith("ray."):
+        del kept["PYTHONBREAKPOINT"]
+    return {**kept, **given}
+
+
+class Child:
+    """A process that was started here. It owns its socket to the front; this record knows when it ends."""
+
+    def __init__(
+        self,
+        launch: Dict[str, Any],
+        data: socket.socket,
+        output: socket.socket,
+        ended: Callable[[Child, int], None],
+    ) -> None:
+        """Start the process, on a thread that lives as long as the keeper. Raises OSError."""
+        self.generation = int(launch["generation"])
+        self.run_folder = ""
+        self.mark = secrets.token_hex(8)
+        self._ended = ended
+        life_read, self._life = os.pipe()
+        printed, print_end = os.pipe()
+        python = str(launch["python"] or sys.executable)
+        code = loader.code("panglot_worker.loop", "start")
+        try:
+            self.process = subprocess.Popen(
+                [python, "-u", "-c", code, str(launch["worker"]), str(data.fileno()), str(life_read)],
+                cwd=str(launch["folder"]),
+                env={**environment(os.environ, launch["environment"]), MARK: self.mark},
+                stdin=subprocess.DEVNULL,
+                stdout=print_end,
+                stderr=print_end,
+                pass_fds=(data.fileno(), life_read),
+                start_new_session=True,
+            )
+        except BaseException:
+            os.close(self._life)
+            os.close(printed)
+            raise
+        finally:
+            os.close(life_read)
+            os.close(print_end)
+        self._pidfd = os.pidfd_open(self.process.pid)
+        asyncio.get_running_loop().add_reader(self._pidfd, self._on_exit)
+        self._relay = threading.Thread(target=relay, args=(printed, output), daemon=True)
+        self._relay.start()
+
+    def signal(self, number: int) -> None:
+        """Signal the process; where it is to be killed, its whole group."""
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            if number == signal.SIGKILL:
+                os.killpg(self.process.pid, number)
+            else:
+                os.kill(self.process.pid, number)
+
+    def _on_exit(self) -> None:
+        asyncio.get_running_loop().remove_reader(self._pidfd)
+        os.close(self._pidfd)
+        self.end()
+        self._ended(self, self.process.wait())
+
+    def end(self) -> None:
+        """Kill the process and whatever it has started, wherever that hides."""
+        self.signal(signal.SIGKILL)
+        for _ in range(ROUNDS):
+            left = [pid for pid in processes() if pid != self.process.pid and is_marked(pid, self.mark)]
+            for pid in left:
+                with contextlib.suppress(ProcessLookupError, PermissionError):
+                    os.kill(pid, signal.SIGKILL)
+            if not left:
+                break
+        if self._life >= 0:
+            os.close(self._life)
+            self._life = -1
+
+    def memory(self) -> int:
+        """Resident bytes without those shared with others; 0 when the process has gone."""
+        with contextlib.suppress(OSError, ValueError), open("/proc/%d/status" % self.process.pid) as file:
+            sizes = {line.partition(":")[0]: line.split()[1] for line in file if line.startswith(("VmRSS", "RssShmem"))}
+            return (int(sizes.get("VmRSS", 0)) - int(sizes.get("RssShmem", 0))) * 1024
+        return 0
+
+
+def relay(printed: int, output: socket.socket) -> None:
+    """Pass on what a worker prints until all that could print have ended. Waits for a slow reader, as a pipe does."""
+    with contextlib.suppress(OSError):
+        while True:
+            data = os.read(printed, PIECE)
+            if not data:
+                break
+            output.sendall(data)
+    os.close(printed)
+    output.close()
+
+
+def processes() -> Any:
+    return (int(name) for name in os.listdir("/proc") if name.isdigit())
+
+
+def is_marked(pid: int, mark: str) -> bool:
+    try:
+        with open("/proc/%d/environ" % pid, "rb") as file:
+            return ("%s=%s" % (MARK, mark)).encode() in file.read().split(b"\0")
+    except OSError:
+        return False

@@ -1,0 +1,163 @@
+"""The Ray driver: a process of its own beside the front, in an interpreter that has the cluster's Ray.
+
+Ray ends a driver whose cluster has gone; the front must outlive that. They speak JSON lines. The front says first
+`{"address", "secret", "ports", "server"}`, then `{"do": "place", "id", "needs"}` and `{"do": "release", "id"}`. This
+process says `connected` or `failed`, then of each place that it is `placed` (where its keeper listens), `waiting`, or
+`lost` (why).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import ctypes
+import importlib
+import json
+import logging
+import os
+import signal
+import socket
+import sys
+from typing import Any, Dict
+
+PR_SET_PDEATHSIG = 1
+BY_VALUE = ("loader", "node.handshake", "node.listing", "node.shelf", "node.child", "node.keeper")
+"""Our modules that nodes do not have."""
+PATIENCE = 10.0
+"""Seconds after which a place that is not to be had is spoken of."""
+REACH = 5.0
+"""Seconds that a connection to the head may take."""
+LONGEST = 2000
+"""Characters of a reason that are passed on."""
+
+
+def main() -> None:
+    """Connect to the cluster, and do what the front says until it goes."""
+    with contextlib.suppress(OSError, AttributeError):
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+    out = os.fdopen(os.dup(1), "w", 1)
+    # Whatever Ray prints is for the log.
+    os.dup2(2, 1)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+    def tell(**value: Any) -> None:
+        out.write(json.dumps(value) + "\n")
+
+    first = json.loads(sys.stdin.readline())
+    try:
+        ray = connect(first["address"])
+    except BaseException as error:
+        why = str(error).strip() or repr(error)
+        tell(**{"is": "failed", "kind": type(error).__name__, "why": why[:LONGEST]})
+        os._exit(1)
+    tell(**{"is": "connected", "ray": ray.__version__, "token": has_token(), "nodes": nodes(ray)})
+    asyncio.run(Driver(ray, first, tell).run())
+    os._exit(0)
+
+
+def connect(address: str) -> Any:
+    """The module `ray`, connected. Raises what it raises, and ConnectionError where nobody listens at the address."""
+    ray = importlib.import_module("ray")
+    check_reach(address)
+    ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR, namespace="panglot")
+    return ray
+
+
+def check_reach(address: str) -> None:
+    """Raise ConnectionError where nobody listens at an address. Ray itself would try for minutes."""
+    host, _, port = address.partition("://")[2 if "://" in address else 0].rpartition(":")
+    if host and port.isdigit():
+        try:
+            socket.create_connection((host.strip("[]"), int(port)), REACH).close()
+        except OSError as error:
+            raise ConnectionError("nothing answers there (%s)" % error) from None
+
+
+def has_token() -> bool:
+    """Whether this process proves to the cluster who it is."""
+    return os.environ.get("RAY_AUTH_MODE", "").lower() == "token"
+
+
+def nodes(ray: Any) -> Any:
+    return [
+        {"address": node["NodeManagerAddress"], "resources": node["Resources"]} for node in ray.nodes() if node["Alive"]
+    ]
+
+
+class Driver:
+    """Asks Ray for places, and tells what becomes of them."""
+
+    def __init__(self, ray: Any, first: Dict[str, Any], tell: Any) -> None:
+        self.ray = ray
+        self.secret = bytes.fromhex(first["secret"])
+        self.ports = tuple(first["ports"])
+        self.server = first["server"]
+        self.tell = tell
+        self.actors: Dict[int, Any] = {}
+        cloudpickle = importlib.import_module("ray.cloudpickle")
+        for name in BY_VALUE:
+            cloudpickle.register_pickle_by_value(importlib.import_module("panglot_worker." + name))
+        keeper = importlib.import_module("panglot_worker.node.keeper")
+        self.keeper = ray.remote(placed_class(keeper.NodeKeeper))
+
+    async def run(self) -> None:
+        """Read what the front says until it goes."""
+        loop = asyncio.get_running_loop()
+        tasks = set()
+        while True:
+            line = await loop.run_in_executor(None, sys.stdin.readline)
+            if not line:
+                return
+            said = json.loads(line)
+            if said["do"] == "place":
+                task = loop.create_task(self._place(int(said["id"]), said["needs"]))
+                tasks.add(task)
+                task.add_done_callback(tasks.discard)
+            elif said["id"] in self.actors:
+                with contextlib.suppress(Exception):
+                    self.ray.kill(self.actors.pop(said["id"]))
+
+    async def _place(self, number: int, needs: Dict[str, Any]) -> None:
+        """Have a keeper made, tell where it is, and wait for its end."""
+        try:
+            actor = self.actors[number] = self._asked(number, needs)
+            opening = asyncio.ensure_future(wait_for(actor.begin.remote()))
+            waited, _ = await asyncio.wait({opening}, timeout=PATIENCE)
+            if not waited:
+                self.tell(**{"is": "waiting", "id": number, "nodes": nodes(self.ray)})
+            self.tell(**{"is": "placed", "id": number, **await opening})
+            await wait_for(actor.until_gone.remote())
+        except Exception as error:
+            why = str(error).strip() or repr(error)
+            self.tell(**{"is": "lost", "id": number, "kind": type(error).__name__, "why": why[:LONGEST]})
+        self.actors.pop(number, None)
+
+    def _asked(self, number: int, needs: Dict[str, Any]) -> Any:
+        return self.keeper.options(
+            num_cpus=needs.get("cpu", 0),
+            num_gpus=needs.get("gpu", 0),
+            resources={name: amount for name, amount in needs.items() if name not in ("cpu", "gpu", "memory")},
+            memory=needs.get("memory") or None,
+            max_restarts=0,
+            max_task_retries=0,
+            max_concurrency=8,
+            lifetime="detached",
+            name="panglot-%s-%d" % (self.server, number),
+            scheduling_strategy="SPREAD",
+        ).remote(self.secret, self.ports)
+
+
+async def wait_for(reference: Any) -> Any:
+    return await reference
+
+
+def placed_class(keeper: Any) -> Any:
+    """The keeper as Ray's actor, which knows the node it is on."""
+
+    class PlacedKeeper(keeper):  # type: ignore[misc]
+        async def begin(self) -> Any:
+            ray = importlib.import_module("ray")
+            node = ray.get_runtime_context().get_node_id()
+            return {**await self.open(ray.util.get_node_ip_address(), node[:8]), "gpus": ray.get_gpu_ids()}
+
+    return PlacedKeeper

@@ -1,0 +1,210 @@
+"""The keeper: a small actor on a node that starts workers there and gives each a socket of its own to the front.
+
+Ray sends it by value, so nothing is installed on the nodes. The front opens connections to it, proves that it knows the
+secret of the server, and says what each is for: `control` (JSON lines; its end is the end of everything here), `files`
+(a package travels), `output` (what a worker prints), `data` (calls; it becomes the worker's own socket).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import os
+import socket
+import time
+from typing import Any, Dict, Optional, Tuple
+
+from panglot_worker.node.child import Child
+from panglot_worker.node.handshake import PATIENCE, as_keeper, message, receive, tune
+from panglot_worker.node.shelf import SILENCE, Shelf
+
+ALONE = 30.0
+"""Seconds without a control connection after which a keeper ends."""
+STRANGERS = 64
+"""Connections that may be proving who they are at the same time."""
+LOOK = 1.0
+"""Seconds between two looks at the memory of workers."""
+
+
+class NodeKeeper:
+    """One place on a node. All of it runs on the actor's event loop, but for the transfer of files."""
+
+    def __init__(self, secret: bytes, ports: Tuple[int, int]) -> None:
+        self.secret = secret
+        self.ports = ports
+        self.children: Dict[int, Child] = {}
+        self.outputs: Dict[int, socket.socket] = {}
+        self.control: Optional[asyncio.StreamWriter] = None
+        self.shelf: Optional[Shelf] = None
+        self.strangers = 0
+        self.tasks: Any = set()
+
+    async def open(self, address: str, node: str) -> Dict[str, Any]:
+        """Listen on the node, and say where. Raises OSError when no port is free."""
+        loop = asyncio.get_running_loop()
+        self.gone = loop.create_future()
+        listener = listen(address, self.ports)
+        self.shelf = await loop.run_in_executor(None, Shelf)
+        self._keep(self._accept(listener))
+        self._keep(self._look_after())
+        loop.call_later(ALONE, self._leave_if_alone)
+        loop.run_in_executor(None, self.shelf.sweep, time.time())
+        return {
+            "address": address,
+            "port": listener.getsockname()[1],
+            "node": node,
+            "host": socket.gethostname(),
+            "pid": os.getpid(),
+            "runs": os.path.join(self.shelf.base, "runs"),
+        }
+
+    async def until_gone(self) -> None:
+        """Pend as long as this lives: by it the driver learns of the actor's death, and why."""
+        await self.gone
+
+    def _keep(self, coroutine: Any) -> None:
+        task = asyncio.get_running_loop().create_task(coroutine)
+        self.tasks.add(task)
+        task.add_done_callback(self.tasks.discard)
+
+    def _leave_if_alone(self) -> None:
+        if self.control is None:
+            os._exit(0)
+
+    # Connections
+
+    async def _accept(self, listener: socket.socket) -> None:
+        """Take connections. Beyond the limit, whoever has not proven anything yet is not waited for."""
+        while True:
+            conn, _ = await asyncio.get_running_loop().sock_accept(listener)
+            if self.strangers >= STRANGERS:
+                conn.close()
+                continue
+            self._keep(self._greet(conn))
+
+    async def _greet(self, conn: socket.socket) -> None:
+        """Have a connection prove who it is, and give it to what it is for."""
+        conn.setblocking(False)
+        self.strangers += 1
+        try:
+            tune(conn)
+            said = await asyncio.wait_for(self._introduced(conn), PATIENCE)
+        except (OSError, ValueError, asyncio.TimeoutError):
+            conn.close()
+            return
+        finally:
+            self.strangers -= 1
+        role = said.get("role")
+        try:
+            if role == "control":
+                await self._obey(conn)
+            elif role == "files":
+                await asyncio.get_running_loop().run_in_executor(None, self._receive, conn, said)
+            elif role == "output":
+                self.outputs[int(said["generation"])] = conn
+                await self._answer(conn, {})
+            else:
+                await self._start(conn, said["launch"])
+        except OSError:
+            conn.close()
+
+    async def _introduced(self, conn: socket.socket) -> Dict[str, Any]:
+        key = await as_keeper(conn, self.secret)
+        return await receive(conn, key)
+
+    async def _answer(self, conn: socket.socket, value: Dict[str, Any]) -> None:
+        await asyncio.get_running_loop().sock_sendall(conn, message(value))
+
+    def _receive(self, conn: socket.socket, said: Dict[str, Any]) -> None:
+        assert self.shelf is not None
+        conn.settimeout(SILENCE)
+        try:
+            answer = {"path": self.shelf.receive(conn, said)}
+        except (OSError, ValueError, TypeError) as error:
+            answer = {"problem": "the package could not be kept on this node: %s" % error}
+        with contextlib.suppress(OSError):
+            conn.sendall(message(answer))
+        conn.close()
+
+    # Workers
+
+    async def _start(self, conn: socket.socket, launch: Dict[str, Any]) -> None:
+        """Start a worker whose socket this connection is. The front says nothing on it before it has our answer."""
+        assert self.shelf is not None
+        output = self.outputs.pop(int(launch["generation"]))
+        output.setblocking(True)
+        os.set_blocking(conn.fileno(), True)
+        run_folder = ""
+        try:
+            if launch["links"]:
+                run_folder = self.shelf.run_folder(str(launch["run"]), launch["links"])
+            child = Child(launch, conn, output, self._on_end)
+        except OSError as error:
+            output.close()
+            self.shelf.remove_run(run_folder)
+            conn.setblocking(False)
+            await self._answer(conn, {"problem": "%s cannot be started there: %s" % (launch["python"], error)})
+            conn.close()
+            return
+        child.run_folder = run_folder
+        self.children[child.generation] = child
+        conn.sendall(message({}))
+        conn.close()
+
+    def _on_end(self, child: Child, code: int) -> None:
+        self.children.pop(child.generation, None)
+        self.tell({"is": "exit", "generation": child.generation, "code": code})
+        if child.run_folder and self.shelf is not None:
+            self.shelf.remove_run(child.run_folder)
+
+    async def _look_after(self) -> None:
+        """Tell the front how much memory each worker holds."""
+        while True:
+            await asyncio.sleep(LOOK)
+            for child in list(self.children.values()):
+                self.tell({"is": "memory", "generation": child.generation, "bytes": child.memory()})
+
+    # Control
+
+    def tell(self, value: Dict[str, Any]) -> None:
+        if self.control is not None:
+            self.control.write(json.dumps(value).encode() + b"\n")
+
+    async def _obey(self, conn: socket.socket) -> None:
+        """Do what the front says until it goes, and end everything then: nothing here is of use to anyone else."""
+        await self._answer(conn, {})
+        reader, self.control = await asyncio.open_connection(sock=conn)
+        with contextlib.suppress(OSError, ValueError):
+            while True:
+                line = await reader.readline()
+                if not line:
+                    break
+                said = json.loads(line.decode())
+                child = self.children.get(int(said["generation"]))
+                if child is not None and said["do"] == "signal":
+                    child.signal(int(said["number"]))
+        for child in list(self.children.values()):
+            child.end()
+            if child.run_folder and self.shelf is not None:
+                self.shelf.remove_run(child.run_folder)
+        os._exit(0)
+
+
+def listen(address: str, ports: Tuple[int, int]) -> socket.socket:
+    """A listener on the node's address, at the first port of the range that is free. Raises OSError."""
+    first, last = ports
+    for port in range(first, last + 1):
+        try:
+            listener = socket.create_server((address, port), family=family_of(address))
+        except OSError:
+            if port == last:
+                raise
+            continue
+        listener.setblocking(False)
+        return listener
+    raise OSError("there is no port between %d and %d" % ports)
+
+
+def family_of(address: str) -> int:
+    return socket.AF_INET6 if ":" in address else socket.AF_INET

@@ -1,0 +1,197 @@
+"""The files of packages on a node: each kept once by its digest, and put together to folders by links.
+
+A front names a folder by the digest of its list of files. What the shelf has already is not sent again: the second
+worker on a node, or the next version of a package with the same weights, costs nothing. Files have a fixed time of
+modification, so that what a script has changed in place is noticed and sent anew.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import hashlib
+import os
+import re
+import shutil
+import socket
+import stat
+import tempfile
+from typing import Any, Dict, Iterator, List
+
+from panglot_worker.node.handshake import message, receive_blocking
+from panglot_worker.node.listing import ListedFile, name_of, read
+
+UNCHANGED = 946684800
+"""The time of modification that all files here have."""
+KEPT = 3600.0
+"""Seconds that a folder is kept after its last use."""
+PIECE = 1 << 20
+SILENCE = 60.0
+"""Seconds without a byte after which a transfer is given up."""
+DIGEST = re.compile("[0-9a-f]{64}")
+
+
+def root() -> str:
+    """The folder of the shelf on this node; only its user can read it."""
+    base = os.path.join(tempfile.gettempdir(), "panglot-node-%d" % os.getuid())
+    for folder in (base, os.path.join(base, "files"), os.path.join(base, "folders"), os.path.join(base, "runs")):
+        with contextlib.suppress(FileExistsError):
+            os.mkdir(folder, 0o700)
+    about = os.stat(base, follow_symlinks=False)
+    if about.st_uid != os.getuid() or about.st_mode & 0o077:
+        raise OSError("%s belongs to somebody else, or others can read it" % base)
+    return base
+
+
+class Shelf:
+    """What this node has of packages. A folder in use is locked, and so is not swept away."""
+
+    def __init__(self) -> None:
+        self.base = root()
+        self._locks: Dict[str, int] = {}
+
+    def receive(self, sock: socket.socket, said: Dict[str, Any]) -> str:
+        """Take over the files of a folder that are not here, and return the folder's path.
+
+        Raises OSError when they cannot be had or kept, ValueError when they are not what they should be.
+        """
+        entries, name = read(receive_blocking(sock)["files"]), str(said["folder"])
+        if name_of(entries) != name:
+            raise ValueError("the list of files is not the one that was announced")
+        self._hold(name)
+        # Other keepers of this node may want the same files now: one of them has them sent.
+        with self._alone(name):
+            folder = os.path.join(self.base, "folders", name, os.path.basename(str(said["title"])) or "package")
+            missing = [] if self._is_whole(folder, entries) else self._missing(entries)
+            sock.sendall(message({"missing": missing}))
+            for place in missing:
+                self._take(sock, entries[place])
+            if not self._is_whole(folder, entries):
+                self._put_together(folder, entries)
+        return folder
+
+    def _hold(self, name: str) -> None:
+        if name not in self._locks:
+            lock = os.open(os.path.join(self.base, "folders", name + ".used"), os.O_CREAT | os.O_RDWR, 0o600)
+            fcntl.flock(lock, fcntl.LOCK_SH)
+            os.utime(lock)
+            self._locks[name] = lock
+
+    @contextlib.contextmanager
+    def _alone(self, name: str) -> Iterator[None]:
+        with open(os.path.join(self.base, "folders", name + ".lock"), "w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            yield
+
+    def _file(self, entry: ListedFile) -> str:
+        if not DIGEST.fullmatch(entry.digest):
+            raise ValueError("'%s' is no digest" % entry.digest[:80])
+        return os.path.join(self.base, "files", "%s-%o" % (entry.digest, entry.mode & 0o777))
+
+    def _missing(self, entries: List[ListedFile]) -> List[int]:
+        """Where in the list the files are that the shelf has not, each of them once."""
+        files = {self._file(entry): place for place, entry in enumerate(entries) if not entry.is_folder}
+        return [place for path, place in files.items() if not _is_unchanged(path, entries[place].size)]
+
+    def _take(self, sock: socket.socket, entry: ListedFile) -> None:
+        """Read one file from the socket, and keep it if it has the right digest."""
+        checked, left = hashlib.sha256(), entry.size
+        handle, path = tempfile.mkstemp(dir=os.path.join(self.base, "runs"))
+        try:
+            with os.fdopen(handle, "wb") as file:
+                while left:
+                    piece = sock.recv(min(left, PIECE))
+                    if not piece:
+                        raise ConnectionResetError("the front hung up")
+                    checked.update(piece)
+                    file.write(piece)
+                    left -= len(piece)
+            if checked.hexdigest() != entry.digest:
+                raise ValueError("%s was changed on its way here, or while it was sent" % entry.path)
+            os.chmod(path, entry.mode & 0o777)
+            os.utime(path, (UNCHANGED, UNCHANGED))
+            os.replace(path, self._file(entry))
+        finally:
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(path)
+
+    def _is_whole(self, folder: str, entries: List[ListedFile]) -> bool:
+        """Whether a folder has all its files, as they were sent."""
+        return os.path.isdir(folder) and all(
+            entry.is_folder or _is_unchanged(os.path.join(folder, entry.path), entry.size) for entry in entries
+        )
+
+    def _put_together(self, folder: str, entries: List[ListedFile]) -> None:
+        """Make the folder of links to files. One that a script has changed is put aside first."""
+        making = tempfile.mkdtemp(dir=os.path.join(self.base, "runs"))
+        for entry in entries:
+            target = os.path.normpath(os.path.join(making, entry.path))
+            if not target.startswith(making + os.sep):
+                raise ValueError("'%s' leads out of its folder" % entry.path)
+            os.makedirs(target if entry.is_folder else os.path.dirname(target), exist_ok=True)
+            if not entry.is_folder:
+                os.link(self._file(entry), target)
+        os.makedirs(os.path.dirname(folder), exist_ok=True)
+        if os.path.isdir(folder):
+            os.rename(folder, making + "-changed")
+        os.rename(making, folder)
+
+    def run_folder(self, name: str, links: Dict[str, str]) -> str:
+        """Make a private folder with links in it, for a worker to run in."""
+        folder = os.path.join(self.base, "runs", "%d-%s" % (os.getpid(), name))
+        os.mkdir(folder)
+        for inside, target in links.items():
+            link = os.path.join(folder, inside)
+            os.makedirs(os.path.dirname(link), exist_ok=True)
+            os.symlink(target, link)
+        return folder
+
+    def remove_run(self, folder: str) -> None:
+        shutil.rmtree(folder, ignore_errors=True)
+
+    def close(self) -> None:
+        """Let go of all folders."""
+        while self._locks:
+            os.close(self._locks.popitem()[1])
+
+    def sweep(self, now: float) -> None:
+        """Remove folders that nobody has used for a while, then the files that no folder has."""
+        folders = os.path.join(self.base, "folders")
+        for name in os.listdir(folders):
+            if name.endswith(".used") and name[: -len(".used")] not in self._locks:
+                with contextlib.suppress(OSError):
+                    _remove_unused(os.path.join(folders, name), now)
+        for inner in ("files", "runs"):
+            for name in os.listdir(os.path.join(self.base, inner)):
+                with contextlib.suppress(OSError):
+                    _remove_left(os.path.join(self.base, inner, name), now)
+
+
+def _is_unchanged(path: str, size: int) -> bool:
+    try:
+        about = os.stat(path, follow_symlinks=False)
+    except OSError:
+        return False
+    return about.st_size == size and about.st_mtime == UNCHANGED
+
+
+def _remove_unused(mark: str, now: float) -> None:
+    with open(mark, "r+") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        if now - os.stat(mark).st_mtime > KEPT:
+            shutil.rmtree(mark[: -len(".used")], ignore_errors=True)
+            os.unlink(mark)
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(mark[: -len(".used")] + ".lock")
+
+
+def _remove_left(path: str, now: float) -> None:
+    """Remove a file that no folder has a link to, or what a killed keeper was making or running in."""
+    about = os.stat(path, follow_symlinks=False)
+    pid = os.path.basename(path).partition("-")[0]
+    if now - about.st_ctime <= KEPT or (pid.isdigit() and os.path.exists("/proc/" + pid)):
+        return
+    if stat.S_ISDIR(about.st_mode):
+        shutil.rmtree(path, ignore_errors=True)
+    elif about.st_nlink == 1:
+        os.unlink(path)

@@ -1,0 +1,127 @@
+"""A package on the nodes of a cluster is served as on this machine."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import shutil
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+
+from support.ray_cluster import RayCluster
+from support.server import PACKAGES, Server, serving, wait_until
+from support.traffic import ask_all
+
+pytestmark = pytest.mark.timeout(400)
+
+
+@contextlib.contextmanager
+def on_nodes(cluster: RayCluster, path: Path | str = "on_nodes", *flags: str) -> Iterator[Server]:
+    with serving(path, *cluster.flags, *flags, ready=False) as server:
+        yield server.wait_ready(120)
+
+
+@pytest.fixture(scope="module")
+def shared(cluster: RayCluster) -> Iterator[Server]:
+    """A server with two workers, for tests that do it no harm."""
+    with cluster.network.entered(), on_nodes(cluster, "on_nodes", "--workers", "2") as server:
+        wait_until(lambda: server.metric("panglot_workers", state="ready") == 2, 60)
+        yield server
+
+
+def test_calls_are_answered_by_workers_on_both_nodes(inside: RayCluster, shared: Server) -> None:
+    asked = [{"id": number, "text": "猫" * number, "sleep": 0.01} for number in range(40)]
+    answers = ask_all(shared, asked, 60)
+    assert [answer.json()["id"] for answer in answers] == list(range(40))
+    assert [answer.json()["text"] for answer in answers] == ["猫" * number for number in range(40)]
+    assert len({answer.json()["pid"] for answer in answers}) == 2
+    assert set(re.findall(r"ready after .*\(node (\S+),", shared.log)) == {
+        inside.network.address(2), inside.network.address(3)
+    }  # fmt: skip
+
+
+def test_a_script_sees_its_package_and_nothing_of_ray(inside: RayCluster, shared: Server) -> None:
+    where = shared.predict({"do": "where"}).json()
+    assert where["folder"] == "on_nodes"
+    assert where["words"] == "words of the package"
+    assert "words.txt" in where["files"]
+    assert Path(where["path"]) != PACKAGES / "on_nodes"
+    assert not [name for name in where["environment"] if name.startswith(("RAY_", "PANGLOT_"))]
+    assert "PYTHONBREAKPOINT" not in where["environment"]
+    assert where["node"] in (inside.node(2), inside.node(3))
+
+
+def test_what_a_script_prints_and_raises_is_in_the_log(inside: RayCluster, shared: Server) -> None:
+    shared.wait_log(r"on_nodes/0 \| loaded words of the package")
+    assert shared.predict({"do": "print", "text": "a line from afar"}).status_code == 200
+    shared.wait_log(r"on_nodes/\d \| a line from afar")
+    before = len(shared.lines)
+    assert shared.predict({"do": "nothing"}).status_code == 500
+    shared.wait_log("it does not know how to nothing", after=before)
+    shared.wait_log(r"model\.py\", line \d+, in predict", after=before)
+
+
+def test_large_bodies_and_answers_travel_by_the_socket(inside: RayCluster, shared: Server) -> None:
+    text = "large " * 500_000
+    assert shared.predict({"text": text}).json()["text"] == text
+
+
+def test_what_a_worker_started_ends_with_it(inside: RayCluster, shared: Server) -> None:
+    """And the worker comes back at its place."""
+    child = shared.predict({"do": "child"}).json()
+    assert psutil.pid_exists(child)
+    for _ in range(2):
+        assert shared.predict({"do": "kill", "signal": "SIGSEGV"}).status_code == 500
+        wait_until(lambda: shared.metric("panglot_workers", state="ready") == 2, 60)
+        if not psutil.pid_exists(child):
+            break
+    wait_until(lambda: not psutil.pid_exists(child))
+    assert len(re.findall(r"place \d+ on node \S+ \(.*\) is ours", shared.log)) == 2
+
+
+def test_a_stranger_on_the_keepers_port_learns_and_changes_nothing(inside: RayCluster, shared: Server) -> None:
+    keepers = [pid for pid in inside.processes() if "NodeKeeper" in name_of(pid) or "PlacedKeeper" in name_of(pid)]
+    assert len(keepers) == 2
+    address = next(
+        connection.laddr for connection in psutil.Process(keepers[0]).net_connections("tcp")
+        if connection.status == psutil.CONN_LISTEN and connection.laddr.ip == inside.network.address(
+            2 if inside.node(2) in Path(f"/proc/{keepers[0]}/environ").read_text() else 3
+        )
+    )  # fmt: skip
+    for said in (b"", b"GET / HTTP/1.1\r\n\r\n", b"\0" * 64, b"\xff" * 4096):
+        with socket.create_connection(address, timeout=20) as stranger:
+            stranger.sendall(said)
+            stranger.shutdown(socket.SHUT_WR)
+            heard = b""
+            with contextlib.suppress(ConnectionError):
+                while piece := stranger.recv(4096):
+                    heard += piece
+            assert len(heard) <= 32
+    assert shared.predict({"id": 1}).json()["id"] == 1
+
+
+def name_of(pid: int) -> str:
+    with contextlib.suppress(psutil.Error):
+        return " ".join(psutil.Process(pid).cmdline())
+    return ""
+
+
+def test_a_changed_package_is_sent_as_far_as_it_changed(inside: RayCluster, tmp_path: Path) -> None:
+    """The successor runs at the place of its predecessor, with the new files."""
+    package = tmp_path / "on_nodes"
+    shutil.copytree(PACKAGES / "on_nodes", package)
+    (package / "weights.bin").write_bytes(b"w" * 3_000_000)
+    with on_nodes(inside, package, "--reload") as server:
+        before = server.predict({"do": "where"}).json()
+        (package / "words.txt").write_text("other words")
+        wait_until(lambda: server.predict({"do": "where"}).json()["words"] == "other words", 60)
+        after = server.predict({"do": "where"}).json()
+        assert after["node"] == before["node"]
+        assert after["path"] != before["path"]
+        weights = [Path(where["path"], "weights.bin").stat().st_ino for where in (before, after)]
+        assert weights[0] == weights[1], "the same file under both folders"
+    assert server.process.returncode == 0

@@ -1,0 +1,178 @@
+"""A Ray cluster of real processes: a head and nodes, in a network of their own where the machine allows that."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import secrets
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from support.environments import python_with
+from support.namespace import WAYS
+from support.server import wait_until
+
+VERSION = "2.60.0"
+CLONE_NEWNET = 0x40000000
+MARK = "TEST_RAY_NODE"
+"""The variable that all processes of a node have, with its name."""
+MEMORY = "80000000"
+ATTEMPTS = 5
+PORTS = (
+    "node-manager-port", "object-manager-port", "dashboard-agent-listen-port", "dashboard-agent-grpc-port",
+    "runtime-env-agent-port", "metrics-export-port", "min-worker-port",
+)  # fmt: skip
+
+
+def ray_python() -> str:
+    return python_with(f"ray-{VERSION}", f"ray[client]=={VERSION}")
+
+
+class Network:
+    """A network namespace that a process of ours holds open. Ray listens on every interface it finds."""
+
+    def __init__(self) -> None:
+        self.holder: subprocess.Popen[bytes] | None = None
+        if not shutil.which("unshare") or not shutil.which("ip") or os.geteuid() != 0:
+            return
+        addresses = "; ".join(f"ip addr add 10.9.0.{number}/32 dev lo" for number in range(1, 10))
+        script = f"ip link set lo up; {addresses}; echo up; exec sleep 3600"
+        holder = subprocess.Popen(["unshare", *WAYS[0], "sh", "-c", script], stdout=subprocess.PIPE)
+        assert holder.stdout is not None
+        if holder.stdout.readline() == b"up\n":
+            self.holder = holder
+        else:
+            holder.wait()
+            holder.stdout.close()
+
+    def address(self, number: int) -> str:
+        return f"10.9.0.{number}" if self.holder is not None else own_address()
+
+    @contextlib.contextmanager
+    def entered(self) -> Iterator[None]:
+        """Have this thread, and whatever it starts, in the namespace."""
+        if self.holder is None:
+            yield
+            return
+        with open("/proc/thread-self/ns/net") as before, open(f"/proc/{self.holder.pid}/ns/net") as inside:
+            _enter(inside.fileno())
+            try:
+                yield
+            finally:
+                _enter(before.fileno())
+
+    def close(self) -> None:
+        if self.holder is not None:
+            self.holder.kill()
+            self.holder.wait()
+            assert self.holder.stdout is not None
+            self.holder.stdout.close()
+
+
+def _enter(namespace: int) -> None:
+    library = ctypes.CDLL(None, use_errno=True)
+    if library.setns(namespace, CLONE_NEWNET):
+        raise OSError(ctypes.get_errno(), "this thread cannot enter a network namespace")
+
+
+def own_address() -> str:
+    """The address other machines know this one by; nothing is sent."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock, contextlib.suppress(OSError):
+        sock.connect(("10.255.255.255", 1))
+        return str(sock.getsockname()[0])
+    return "127.0.0.1"
+
+
+class RayCluster:
+    """A head without room for workers, and nodes. Whoever uses it is inside `network`."""
+
+    def __init__(self, cpus: Sequence[int] = (2, 2)) -> None:
+        self.python = ray_python()
+        self.name = secrets.token_hex(4)
+        self.network = Network()
+        self.folder = tempfile.mkdtemp(prefix="pr-", dir="/tmp")
+        self.environment = {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": secrets.token_hex(32)}
+        """What whoever connects to it needs."""
+        self.address = f"{self.network.address(1)}:6399"
+        try:
+            with self.network.entered():
+                self.start_head()
+                for number, count in enumerate(cpus, 2):
+                    self.start(number, count)
+        except BaseException:
+            self.close()
+            raise
+
+    def start_head(self) -> None:
+        self._started(1, "--head", "--port", "6399", "--include-dashboard", "false", "--num-cpus", "0",
+                      "--ray-client-server-port", "10001")  # fmt: skip
+
+    def start(self, number: int, cpus: int) -> None:
+        """Start a node, and wait for it."""
+        self._started(number, "--address", self.address, "--num-cpus", str(cpus))
+
+    def _started(self, number: int, *arguments: str) -> None:
+        """Ray gives up a node whose parts take fifteen seconds to find each other, as they may beside other tests."""
+        for _ in range(ATTEMPTS):
+            if self._run(number, *arguments).wait(100) == 0:
+                return
+            self.kill(number)
+        raise AssertionError(self.log(number))
+
+    def log(self, number: int) -> str:
+        return Path(self.folder, f"start-{number}.log").read_text()
+
+    @property
+    def flags(self) -> tuple[str, ...]:
+        return "--ray", self.address, "--ray-python", self.python
+
+    def _run(self, number: int, *arguments: str) -> subprocess.Popen[bytes]:
+        environment = {name: text for name, text in os.environ.items() if not name.startswith(("RAY_", "PANGLOT_"))}
+        base = 20000 + 200 * number
+        environment |= {**self.environment, MARK: f"{self.name}-{number}"}
+        command = [str(Path(self.python).parent / "ray"), "start", *arguments]
+        command += ["--node-ip-address", self.network.address(number), "--disable-usage-stats"]
+        # Beside each other, nodes would choose the same ports.
+        command += [f"--{name}={base + place}" for place, name in enumerate(PORTS)]
+        command += [f"--max-worker-port={base + 199}"]
+        # In one folder, nodes that start at the same time would take the same names.
+        command += ["--temp-dir", f"{self.folder}/{number}"]
+        with open(f"{self.folder}/start-{number}.log", "ab") as log:
+            return subprocess.Popen([*command, "--object-store-memory", MEMORY], env=environment, stdout=log,
+                                    stderr=log, stdin=subprocess.DEVNULL)  # fmt: skip
+
+    def node(self, number: int) -> str:
+        """What processes of a node find in their environment."""
+        return f"{self.name}-{number}"
+
+    def processes(self, number: int | None = None) -> list[int]:
+        """All processes of a node, or of the cluster, whoever started them."""
+        wanted = f"{MARK}={self.name}-{'' if number is None else number}".encode()
+        pids = []
+        for name in os.listdir("/proc"):
+            with contextlib.suppress(OSError):
+                if name.isdigit() and wanted in Path("/proc", name, "environ").read_bytes():
+                    pids.append(int(name))
+        return pids
+
+    def kill(self, number: int | None = None) -> None:
+        """End a node, or all, at once and without a word."""
+        for _ in range(20):
+            pids = self.processes(number)
+            for pid in pids:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+            if not pids:
+                return
+        wait_until(lambda: not self.processes(number))
+
+    def close(self) -> None:
+        self.kill()
+        self.network.close()
+        shutil.rmtree(self.folder, ignore_errors=True)
