@@ -125,7 +125,8 @@ class Keeper:
         except LoadError as error:
             if not self.plan.settings.partial or len(self.models) == 1:
                 raise
-            log.error("%s is not served: %s\n%s", full_name(model), error.sentence(), error.traceback.rstrip())
+            about = {"package": model.name, "traceback": error.traceback.rstrip()}
+            log.error("%s is not served: %s", full_name(model), error.sentence(), extra=about)
             self.failed[model.name] = error.sentence()
             self.models.remove(model)
             await self.stop(model)

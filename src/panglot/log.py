@@ -40,8 +40,9 @@ class Human(logging.Formatter):
         if record.name == "panglot.script":
             who = f"{who}/{getattr(record, 'worker', '?')} |"
         text = f"{who} {level}{record.getMessage()}" if who else f"{level}{record.getMessage()}"
-        if record.exc_info:
-            text += "\n" + self.formatException(record.exc_info)
+        stack = traceback_of(self, record)
+        if stack:
+            text += "\n" + stack
         # Lines of a script's or a client's making must not look like lines of this log.
         text = visible(text, LAYOUT).replace("\n", CONTINUED)
         if not self.colour:
@@ -49,6 +50,11 @@ class Human(logging.Formatter):
         tint = "31" if record.levelno >= logging.ERROR else "33" if record.levelno >= logging.WARNING else ""
         shown = f"\033[{tint}m{text}\033[0m" if tint else text
         return f"\033[2m{clock}\033[0m {shown}"
+
+
+def traceback_of(formatter: logging.Formatter, record: logging.LogRecord) -> str:
+    """The traceback that came with a record: of an exception of ours, or, as text, of a script's."""
+    return formatter.formatException(record.exc_info) if record.exc_info else str(getattr(record, "traceback", ""))
 
 
 def rfc3339(when: float) -> str:
@@ -67,9 +73,10 @@ class JsonLines(logging.Formatter):
             "source": record.name.removeprefix("panglot."),
             "message": visible(record.getMessage(), LAYOUT),
         }
-        value.update({name: getattr(record, name) for name in EXTRA if hasattr(record, name)})
-        if record.exc_info:
-            value["traceback"] = visible(self.formatException(record.exc_info), LAYOUT)
+        value.update({name: getattr(record, name) for name in EXTRA if getattr(record, name, "") != ""})
+        stack = traceback_of(self, record)
+        if stack:
+            value["traceback"] = visible(stack, LAYOUT)
         return json.dumps(value, ensure_ascii=False)
 
 

@@ -16,8 +16,13 @@ from support.traffic import SOAK, times
 
 EXAMPLES = ROOT / "examples"
 REQUEST = json.loads((EXAMPLES / "tiinfer" / "request.json").read_text())
+TENSORS = json.loads((EXAMPLES / "triton" / "request.json").read_text())
 Right = Callable[[Any], Any]
 CASES: dict[str, tuple[dict[Any, Any], Right]] = {
+    "bare": (
+        {EXAMPLES / "bare" / "seven.png": 7, EXAMPLES / "bare" / "three.png": 3},
+        lambda answer: max(range(10), key=lambda digit: float(answer["probabilities"][0][digit])),
+    ),
     "digits": (
         {EXAMPLES / "digits" / "seven.png": 7, EXAMPLES / "digits" / "three.png": 3},
         lambda answer: answer["digit"],
@@ -36,11 +41,13 @@ CASES: dict[str, tuple[dict[Any, Any], Right]] = {
     ),
     "paddle": ({EXAMPLES / "paddle" / "images" / "demo.png": 3}, lambda answer: answer["class_id"]),
     "tiinfer": ({json.dumps(REQUEST): 7}, lambda answer: answer["digits"][0]),
+    "triton": ({json.dumps(TENSORS): 7}, lambda answer: answer["DIGIT"][0][0]),
 }
 
 
-@pytest.mark.parametrize("name", CASES if SOAK else ["digits", "evals", "megflow/digits", "tiinfer"])
-def test_every_example_through_a_kill_and_a_restart(name: str) -> None:
+@pytest.mark.parametrize("name", CASES if SOAK else ["bare", "digits", "evals", "megflow/digits", "tiinfer", "triton"])
+def test_every_example_through_kills_and_a_restart(name: str) -> None:
+    """A worker dies, the server is killed with calls on their way, and a worker of its successor dies."""
     expected, right = CASES[name]
     inputs = [entry for _ in range(times(60, 2000) // len(expected)) for entry in expected]
     wanted = [expected[entry] for entry in inputs]
@@ -53,8 +60,11 @@ def test_every_example_through_a_kill_and_a_restart(name: str) -> None:
                 server.workers()[0].kill()
             if len(answers) == 30:
                 again = restarted(server, EXAMPLES / name)
+            if len(answers) == 45:
+                again.workers()[0].kill()
         try:
-            assert answers == wanted
+            assert answers == wanted, "one for each input, in their order"
+            assert again.metric("panglot_worker_restarts_total") == 1
         finally:
             assert again.stop() == 0
 

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 
@@ -29,6 +30,33 @@ def test_json_lines_carry_package_worker_and_request() -> None:
     assert all(re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", line["time"]) for line in lines)
     assert {"time", "level", "source", "message"} <= set.intersection(*(set(line) for line in lines))
     assert "inference" in access["stages"] or "decode" in access["stages"]
+
+
+def test_json_lines_of_a_failure_have_its_traceback_apart() -> None:
+    """The message is one line for a list of messages; which request, which worker and why are fields."""
+    with serving("results", "--log-format", "json") as server:
+        server.predict({"kind": "raise"}, headers={"x-request-id": "job-2"})
+        server.wait_log("secret detail")
+        server.stop()
+        (line,) = [line for line in map(json.loads, server.lines) if line["level"] == "error"]
+    assert (line["package"], line["worker"], line["request_id"]) == ("results", 0, "job-2")
+    assert line["message"] == "request job-2: the script failed on this request; the server's log says why"
+    assert line["traceback"].startswith("Traceback (most recent call last):\n")
+    assert line["traceback"].endswith("RuntimeError: secret detail")
+
+
+def test_json_lines_of_a_batch_that_failed(tmp_path: Path) -> None:
+    (tmp_path / "model.py").write_text(
+        "import time\n\ndef predict_batch(items):\n    time.sleep(0.2)\n"
+        "    return [1 // (len(items) == 1) for _ in items]\n"
+    )
+    with serving(tmp_path, "--log-format", "json") as server, ThreadPoolExecutor(8) as people:
+        list(people.map(server.predict, [1] * 8))
+        server.wait_log("was run item by item")
+        server.stop()
+        lines = [line for line in map(json.loads, server.lines) if "item by item" in line["message"]]
+    assert all("\n" not in line["message"] for line in lines)
+    assert any("ZeroDivisionError" in line.get("traceback", "") for line in lines), lines
 
 
 def test_the_access_log_is_off_by_default_and_sampled_by_flag() -> None:

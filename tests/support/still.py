@@ -38,7 +38,7 @@ class StillEngine:
     def hold(self, call: Call, held: bool) -> bool:
         return False
 
-    def trouble(self, request_id: str, message: str, traceback: str) -> None:
+    def trouble(self, request_id: str, message: str, traceback: str, worker: int | None = None) -> None:
         self.troubles.append(Trouble(0.0, request_id, message, traceback))
 
     def gauges(self) -> list[tuple[str, str, dict[str, str], float]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import http.server
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -178,6 +179,9 @@ def test_tensorflow_sample_is_right(
         refused = server.ask({"images": ["!!!!"]})
         assert (refused.status, refused.body["error"]) == (200, "preprocess failed")
         assert "decode" in refused.body["message"].lower(), "the error's own text"
+        bars = [line for line in server.log.splitlines() if "/step" in line]
+    assert len(bars) == len(questions), "Keras redraws its bar; the log has each once"
+    assert all(line.count("1/1") == 1 and not re.search(r"[\r\b\x1b]", line) for line in bars), bars
 
 
 def test_a_saved_model_without_tf_keras_fails_naming_the_pip_line(trained: dict[str, Path], tmp_path: Path) -> None:

@@ -25,7 +25,7 @@ OWN = ("host", "port", "inline", "reload", "timeout", "log_format", "log_level",
 
 @click.command(cls=OnPackage)
 @click.argument("target", metavar="PATH_OR_URL")
-@click.argument("inputs", nargs=-1, metavar="INPUT...")
+@click.argument("inputs", nargs=-1, metavar="[INPUT...]")
 @click.option("--concurrency", default="", metavar="N,...", help="requests under way at any time [1,4,16]")
 @click.option("--rate", default="", metavar="R,...", help="requests begun per second, whether or not it keeps up")
 @click.option("--duration", type=click.FloatRange(0.2), default=10.0, metavar="SECONDS", help="of each load [10]")

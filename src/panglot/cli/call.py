@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @click.command(cls=TakesInputs)
 @click.argument("url")
-@click.argument("inputs", nargs=-1, metavar="INPUT...")
+@click.argument("inputs", nargs=-1, metavar="[INPUT...]")
 @click.option("--format", "form", type=click.Choice(["table", "jsonl", "csv"]), help="how answers are printed [table]")
 @click.option("--json", "as_json", is_flag=True, help="one JSON object per answer, as --format jsonl")
 @click.option("--concurrency", type=click.IntRange(1), default=8, metavar="N", help="inputs under way at once [8]")

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from panglot import terminal
-from panglot.cli.options import OnPackage, all_settings, of_groups, resolve_package, setting_options, warn
+from panglot.cli.options import PER_INPUT, OnPackage, all_settings, of_groups, resolve_package, setting_options, warn
 from panglot.errors import StartError
 from panglot.settings.declaring import ACCESS, HTTP
 
@@ -37,8 +37,10 @@ OWN = ("host", "port", "inline", "reload", "dev")
 @click.option("--field", default="", metavar="NAME", help="the field files go to, where a package does not say")
 @click.option("--against-dialect", default="", metavar="TEXT", help="the dialect of OTHER")
 @click.option("--against-python", default="", metavar="TEXT", help="the interpreter of OTHER")
-@click.option("--json", "as_json", is_flag=True, help="print one JSON object")
-@lambda function: setting_options(function, (*OWN, *of_groups(HTTP, ACCESS)), ())
+@click.option(
+    "--json", "as_json", is_flag=True, help="print JSON: an object for two files, else a list of one for each input"
+)
+@lambda function: setting_options(function, (*OWN, *of_groups(HTTP, ACCESS)), (), PER_INPUT)
 def check(words: tuple[str, ...], against: str | None, arguments: tuple[str, ...], **given: Any) -> None:
     """Compare two saved results, or a package with another one stage by stage.
 

@@ -8,7 +8,17 @@ from pathlib import Path
 import click
 
 
-@click.command()
+class New(click.Command):
+    """Its help ends with the dialects that have a template."""
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        from panglot.tools.scaffold import templated
+
+        formatter.write_paragraph()
+        formatter.write_text(f"DIALECT is one of {', '.join(templated())}.")
+
+
+@click.command(cls=New)
 @click.argument("dialect")
 @click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
 @click.option("--force", is_flag=True, help="write into a folder that is not empty, replacing files of the same name")

@@ -26,6 +26,8 @@ from panglot.text import visible
 
 WITHOUT = "settings_without_options"
 """The attribute of a callback that holds the names of settings it takes no options for."""
+WORDS = "words_of_settings"
+"""The attribute of a callback that holds its own words for settings which mean something else to it."""
 SHOWN = "shown_groups"
 """The attribute of a callback that holds the groups of settings its help shows; all, where it has none."""
 COMMON = ("host", "port", "workers", "device", "python", "max_batch", "timeout", "reload", "dev", "log_level")
@@ -33,6 +35,8 @@ COMMON = ("host", "port", "workers", "device", "python", "max_batch", "timeout",
 COMMON_HEADING = "Common settings"
 RANGE = re.compile(r"\s+\[[^\[\]]*x?[<>]=?[^\[\]]*\]$")
 """What click adds to the help of a number with bounds."""
+PER_INPUT = {"timeout": "an input that has no answer by then has failed"}
+"""What a timeout means to who has no server."""
 NEGATIVE = re.compile(r"-\d+(\.\d+)?([eE][-+]?\d+)?")
 METAVARS = {
     "seconds": "TIME",
@@ -51,11 +55,24 @@ METAVARS = {
 
 
 class TakesInputs(click.Command):
-    """A command whose arguments may be JSON, negative numbers among it, which are no options."""
+    """A command whose arguments may be JSON, negative numbers among it, which are no options.
+
+    Its help says what an option is for; what it cannot be is said to who gives that.
+    """
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         # A space in front of it is nothing to JSON or to an option that takes a number, and no dash to click.
         return super().parse_args(ctx, [f" {word}" if NEGATIVE.fullmatch(word) else word for word in args])
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Options"):
+            formatter.write_dl(list(self.help_records(ctx).values()))
+
+    def help_records(self, ctx: click.Context) -> dict[str, tuple[str, str]]:
+        """The lines of the help, by the names of their options."""
+        options = {str(option.name): option for option in self.get_params(ctx) if isinstance(option, click.Option)}
+        records = {name: option.get_help_record(ctx) for name, option in options.items()}
+        return {name: (record[0], RANGE.sub("", record[1])) for name, record in records.items() if record is not None}
 
 
 class Grouped(TakesInputs):
@@ -68,11 +85,10 @@ class Grouped(TakesInputs):
     def setting_options(self) -> list[click.Parameter]:
         """One option per setting, if the callback wants them: see `setting_options` below."""
         without = getattr(self.callback, WITHOUT, None)
-        return (
-            []
-            if without is None
-            else [_option(name, about) for name, about in all_settings().items() if name not in without]
-        )
+        words = getattr(self.callback, WORDS, {})
+        if without is None:
+            return []
+        return [_option(name, about, words.get(name)) for name, about in all_settings().items() if name not in without]
 
     def get_params(self, ctx: click.Context) -> list[click.Parameter]:
         own = super().get_params(ctx)
@@ -93,9 +109,7 @@ class Grouped(TakesInputs):
     def _by_group(self, ctx: click.Context) -> dict[str, list[tuple[str, str]]]:
         """The lines of help under their headings: the command's own options, common settings, groups, dialects."""
         table = table_of(Settings)
-        options = {option.name: option for option in self.get_params(ctx) if isinstance(option, click.Option)}
-        records = {name: (record[0], RANGE.sub("", record[1])) for name, option in options.items()
-                   if (record := option.get_help_record(ctx)) is not None}  # fmt: skip
+        records = self.help_records(ctx)
         of_dialects = {name: list(dialects.own_settings(owner)) for name, owner in dialects.known().items()}
         theirs = {setting for names in of_dialects.values() for setting in names}
         groups: dict[str, list[tuple[str, str]]] = {"Options": []}
@@ -141,13 +155,16 @@ def all_settings() -> dict[str, Field[Any]]:
 
 
 def setting_options(
-    function: Callable[..., Any], without: Collection[str] = (), shown: Collection[str] | None = None
-) -> Callable[..., Any]:
+    function: Callable[..., Any], without: Collection[str] = (), shown: Collection[str] | None = None,
+    words: Mapping[str, str] | None = None,
+) -> Callable[..., Any]:  # fmt: skip
     """Give a command of the class `Grouped` one option per setting, except those it has options of its own for.
 
-    Its help shows the common ones and the groups `shown`; all groups, where that is None.
+    Its help shows the common ones and the groups `shown`; all groups, where that is None. `words` are those of its help
+    for settings that mean something else to it.
     """
     setattr(function, WITHOUT, frozenset(without))
+    setattr(function, WORDS, words or {})
     if shown is not None:
         setattr(function, SHOWN, tuple(shown))
     return function
@@ -158,7 +175,7 @@ def of_groups(*groups: str) -> tuple[str, ...]:
     return tuple(name for name, about in table_of(Settings).items() if about.metadata["group"] in groups)
 
 
-def _option(name: str, about: Field[Any]) -> click.Option:
+def _option(name: str, about: Field[Any], words: str | None = None) -> click.Option:
     column = about.metadata
     if column["kind"] == "bool":
         words = f"{flag(name)}/--no-{name.replace('_', '-')}" if about.default else flag(name)
@@ -168,7 +185,7 @@ def _option(name: str, about: Field[Any]) -> click.Option:
     return click.Option(
         [*filter(None, (column["short"], flag(name))), name],
         metavar=metavar,
-        help=column["help"] + _default(about.default, column["kind"]),
+        help=(words or column["help"]) + _default(about.default, column["kind"]),
         multiple=several,
         callback=_joined if several else None,
     )

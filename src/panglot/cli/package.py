@@ -8,13 +8,15 @@ from typing import Any
 
 import click
 
+from panglot.cli.options import TakesInputs
 
-@click.command()
+
+@click.command(cls=TakesInputs)
 @click.argument("path")
 @click.option("--output", default="", metavar="DIR", help="where to write; default: deploy in the package's folder")
 @click.option("--base-image", default="", metavar="IMAGE", help="image with Python 3.11 or newer [python:3.11-slim]")
 @click.option("--entrypoint", default="", metavar="COMMAND", help="what the container runs [panglot serve /package]")
-@click.option("--port", type=click.IntRange(1, 65535), default=None, help="port to listen on [panglot.toml's, or 8080]")
+@click.option("--port", type=click.IntRange(1, 65535), metavar="N", help="port to listen on [panglot.toml's, or 8080]")
 @click.option("--name", default="", metavar="NAME", help="name of image, service and Deployment [the package's]")
 @click.option("--requirements", default="", metavar="FILE", help="what to install [requirements.txt of the package]")
 @click.option("--kubernetes", is_flag=True, help="also a Deployment with all it needs, KEDA's and Prometheus' objects")

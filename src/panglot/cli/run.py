@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from panglot.cli.options import OnPackage, chosen_form, of_groups, resolve_package, setting_options, warn
+from panglot.cli.options import PER_INPUT, OnPackage, chosen_form, of_groups, resolve_package, setting_options, warn
 from panglot.settings.declaring import ACCESS, HTTP
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ OWN = ("host", "port", "inline", "reload", "dev")
 
 @click.command(cls=OnPackage)
 @click.argument("path")
-@click.argument("inputs", nargs=-1, metavar="INPUT...")
+@click.argument("inputs", nargs=-1, metavar="[INPUT...]")
 @click.option("--format", "form", type=click.Choice(["table", "jsonl", "csv"]), help="how results are printed [table]")
 @click.option("--json", "as_json", is_flag=True, help="one JSON object per result, as --format jsonl")
 @click.option("--repeat", type=click.IntRange(1), default=1, metavar="N", help="run each input N times [1]")
@@ -33,7 +33,7 @@ OWN = ("host", "port", "inline", "reload", "dev")
 @click.option("--concurrency", type=click.IntRange(1), default=1, metavar="N", help="inputs in work at once [1]")
 @click.option("--save", type=click.Path(path_type=Path), metavar="OUT.npy", help="save the results as arrays by name")
 @click.option("--field", default="", metavar="NAME", help="the field files go to, where the package does not say")
-@lambda function: setting_options(function, (*OWN, *of_groups(HTTP, ACCESS)), ())
+@lambda function: setting_options(function, (*OWN, *of_groups(HTTP, ACCESS)), (), PER_INPUT)
 def run(path: str, inputs: tuple[str, ...], arguments: tuple[str, ...], save: Path | None, **given: Any) -> None:
     """Run the package at PATH on each INPUT, without a server: files, folders, globs, JSON, lines of JSON, or -.
 

@@ -70,7 +70,7 @@ class Engine(Protocol):
     def hold(self, call: Call, held: bool) -> bool:
         """Pause or resume the stream that answers a call; False when it cannot be paused without pausing others."""
 
-    def trouble(self, request_id: str, message: str, traceback: str) -> None:
+    def trouble(self, request_id: str, message: str, traceback: str, worker: int | None = None) -> None:
         """Note a script's failure in the log and for the page."""
 
     def reload(self) -> None:
@@ -249,11 +249,16 @@ class LocalEngine:
         for pool in self.pools:
             pool.refuse_poison()
 
-    def trouble(self, request_id: str, message: str, traceback: str) -> None:
+    def trouble(self, request_id: str, message: str, traceback: str, worker: int | None = None) -> None:
         message, traceback = clipped(message, LONGEST_MESSAGE), clipped(traceback, LONGEST_TRACEBACK)
         self.troubles.append(Trouble(time.time(), request_id, message, traceback))
         whose = f"request {request_id}: " if request_id else ""
-        log.error("%s%s\n%s", whose, message, traceback.rstrip(), extra={"package": self.package.name})
+        about: dict[str, Any] = {
+            "package": self.package.name,
+            "request_id": request_id,
+            "traceback": traceback.rstrip(),
+        }
+        log.error("%s%s", whose, message, extra=about | ({} if worker is None else {"worker": worker}))
 
     def remember(self, message: str, more: str) -> None:
         self.troubles.append(

@@ -26,13 +26,12 @@ def note(worker: Worker, event: dict[str, Any], metrics: Metrics, about: dict[st
         log.warning("%s is replaced: %s", worker, worker.why, extra=about)
     elif kind == "batch_split":
         metrics.reruns["batch_failed"] += int(event["items"])
-        message = "a batch of %d failed (%s) and was run item by item: %d failed alone%s"
-        error = "\n" + event["error"] if event["error"] else ""
-        log.warning(message, event["items"], event["message"], event["failed"], error, extra=about)
+        message = "a batch of %d failed (%s) and was run item by item: %d failed alone"
+        told = {**about, "traceback": event["error"]}
+        log.warning(message, event["items"], event["message"], event["failed"], extra=told)
     elif kind == "report":
         worker.report = event["report"]
     elif kind == "note":
         log.info("%s", event["message"], extra=about)
     elif kind == "warning":
-        text = event.get("traceback", "")
-        log.warning("%s%s", event["message"], f"\n{text}" if text else "", extra=about)
+        log.warning("%s", event["message"], extra={**about, "traceback": event.get("traceback", "")})

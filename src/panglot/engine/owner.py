@@ -33,7 +33,7 @@ class PoolOwner(Protocol):
     def finished(self, call: Call) -> None:
         """A call has its answer and leaves the engine."""
 
-    def trouble(self, request_id: str, message: str, traceback: str) -> None:
+    def trouble(self, request_id: str, message: str, traceback: str, worker: int | None = None) -> None:
         """Note a script's failure in the log and for the page."""
 
     def remember(self, message: str, more: str) -> None:

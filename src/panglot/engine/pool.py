@@ -181,7 +181,8 @@ class Pool(Dispatcher):
         if event.get("type") == "failure":
             call = worker.in_flight.get(int(event.get("item", 0)))
             request_id = call.request_id.decode("latin-1") if call else ""
-            self.owner.trouble(request_id, str(event.get("message", "")), str(event.get("traceback", "")))
+            message, traceback = str(event.get("message", "")), str(event.get("traceback", ""))
+            self.owner.trouble(request_id, message, traceback, worker.index)
         elif event.get("type") == "sick" and not event["certain"]:
             self.supervisor.cure(worker, str(event["message"]))
         elif event.get("type") == "let_go":

@@ -293,8 +293,8 @@ class Supervisor:
         old = worker.predecessor
         self._to_reload.clear()
         self.metrics.restarts["failed_reload"] += 1
-        log.error("the new worker failed, the old one serves on: %s\n%s", error.sentence(), error.traceback.rstrip(),
-                  extra=self.about(worker))  # fmt: skip
+        about = {**self.about(worker), "traceback": error.traceback.rstrip()}
+        log.error("the new worker failed, the old one serves on: %s", error.sentence(), extra=about)
         if old is not None:
             old.served = 0
 

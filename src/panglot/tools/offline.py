@@ -65,7 +65,7 @@ class OfflineReply:
 class QuietEngine(LocalEngine):
     """An engine that keeps failures for the results, and does not log them."""
 
-    def trouble(self, request_id: str, message: str, traceback: str) -> None:
+    def trouble(self, request_id: str, message: str, traceback: str, worker: int | None = None) -> None:
         self.troubles.append(Trouble(time.time(), request_id, message, traceback))
 
 

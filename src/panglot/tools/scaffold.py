@@ -31,6 +31,11 @@ def create(dialect: str, folder: Path, force: bool = False, kind: str = "") -> T
     return template
 
 
+def templated() -> list[str]:
+    """The dialects that have a template."""
+    return [name for name, dialect in dialects.known().items() if dialect.has("templates")]
+
+
 def find(dialect: str, kind: str = "") -> tuple[Template, Path]:
     """A template of a dialect, and the folder of its files. Raises StartError when there is none."""
     owner = dialects.find(dialect)

@@ -7,7 +7,7 @@ import logging
 import time
 from collections.abc import Sequence
 from http import HTTPStatus
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from panglot.engine.call import Berth, Call, Fault, Step
 from panglot.web.contract import Words
@@ -175,13 +175,18 @@ class Exchange(Call):
         problem = json.loads(bytes(reply.body))
         extra = b""
         if problem["traceback"]:
-            self.model.engine.trouble(self.request_id.decode("latin-1"), problem["message"], problem["traceback"])
+            self._note(problem)
             if self.model.settings.dev:
                 last = problem["traceback"].strip().rpartition("\n")[2]
                 extra = b"x-panglot-error: " + _header_text(last) + b"\r\n"
         fault = Fault(reply.status, problem["code"], problem["message"], details=problem.get("details"))
         status, content_type, body = self.model.words(self.route, fault, self.request_id)
         self._send(status, content_type, body, reply.times, extra)
+
+    def _note(self, problem: dict[str, Any]) -> None:
+        """Tell the log and the page of a failure of the script."""
+        request_id = self.request_id.decode("latin-1")
+        self.model.engine.trouble(request_id, problem["message"], problem["traceback"], self.worker)
 
     def _send(
         self,
@@ -248,7 +253,7 @@ class Exchange(Call):
         if reply.flags & wire.ERROR:
             problem = json.loads(bytes(reply.body))
             if problem["traceback"]:
-                self.model.engine.trouble(self.request_id.decode("latin-1"), problem["message"], problem["traceback"])
+                self._note(problem)
             self._break_off()
             return
         if len(reply.body):

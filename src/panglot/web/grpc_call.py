@@ -59,7 +59,7 @@ class RpcCall(Call):
         problem = json.loads(bytes(reply.body))
         if problem["traceback"]:
             request_id = self.request_id.decode("latin-1")
-            self.model.engine.trouble(request_id, problem["message"], problem["traceback"])
+            self.model.engine.trouble(request_id, problem["message"], problem["traceback"], self.worker)
         self._end(reply.status, reply.times)
         self.told(status_of(reply.status), problem["message"], b"", False)
 
