@@ -61,8 +61,15 @@ class TakesInputs(click.Command):
     """
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        # A space in front of it is nothing to JSON or to an option that takes a number, and no dash to click.
-        return super().parse_args(ctx, [f" {word}" if NEGATIVE.fullmatch(word) else word for word in args])
+        """Parse the words; a number that no option takes is an argument."""
+        options = [option for option in self.get_params(ctx) if isinstance(option, click.Option)]
+        with_value = {name for option in options if not option.is_flag for name in option.opts}
+        pairs = zip(["", *args], args, strict=False)
+        # A space in front of it is nothing to JSON, and no dash to click.
+        shielded = [
+            f" {word}" if NEGATIVE.fullmatch(word) and before not in with_value else word for before, word in pairs
+        ]
+        return super().parse_args(ctx, shielded)
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Options"):

@@ -250,6 +250,7 @@ class LocalEngine:
             pool.refuse_poison()
 
     def trouble(self, request_id: str, message: str, traceback: str, worker: int | None = None) -> None:
+        """Note a script's failure in the log and for the page, cut where it is too long."""
         message, traceback = clipped(message, LONGEST_MESSAGE), clipped(traceback, LONGEST_TRACEBACK)
         self.troubles.append(Trouble(time.time(), request_id, message, traceback))
         whose = f"request {request_id}: " if request_id else ""
