@@ -8,6 +8,7 @@ from typing import Any
 
 MOST = 1024
 COUNT = re.compile(r"\s*([0-9]{1,9})\s*(?::\s*([0-9]{1,9})\s*)?")
+NEGATIVE = re.compile(r"\s*-[0-9]+\s*")
 EXPECTED = "expected a whole number such as 4, or MIN:MAX such as 1:8"
 
 
@@ -47,7 +48,7 @@ def parse(text: str) -> WorkerCount:
     """The count that a text such as `4` or `1:8` means. Raises ValueError."""
     match = COUNT.fullmatch(text)
     if match is None:
-        raise ValueError(EXPECTED)
+        raise ValueError("must be at least 0" if NEGATIVE.fullmatch(text) else EXPECTED)
     least = int(match[1])
     most = int(match[2] or least)
     if most > MOST or least > MOST:
