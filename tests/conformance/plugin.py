@@ -42,8 +42,9 @@ class Keeper:
                 self.outcomes.setdefault(report.nodeid.partition("[")[0], set()).add(report.outcome)
 
     def pytest_sessionfinish(self) -> None:
-        if self.outcomes and self.config.cache is not None:
-            kept = self.config.cache.get(table.RESULTS, {})
+        cache = getattr(self.config, "cache", None)
+        if self.outcomes and cache is not None:
+            kept = cache.get(table.RESULTS, {})
             for test, outcomes in self.outcomes.items():
                 kept[test] = next(ORDER[outcome] for outcome in ORDER if outcome in outcomes)
-            self.config.cache.set(table.RESULTS, kept)
+            cache.set(table.RESULTS, kept)
