@@ -109,6 +109,26 @@ def test_a_pod_may_do_little(pod: Any) -> None:
     assert secrets == {"PANGLOT_TOKEN": "token", "PANGLOT_METRICS_TOKEN": "metrics"}
 
 
+@pytest.mark.parametrize(
+    ("given", "requests", "limits"),
+    [
+        ("workers = 3", {"cpu": "1500m", "memory": "1536Mi"}, {"memory": "6Gi"}),
+        ('workers = "1:4"', {"cpu": "500m", "memory": "512Mi"}, {"memory": "8Gi"}),
+        ('[pools]\npreprocess = "1:2"\ninference = 2', {"cpu": "1500m", "memory": "1536Mi"}, {"memory": "8Gi"}),
+    ],
+)
+def test_a_pod_has_room_for_its_workers(tmp_path: Path, given: str, requests: Any, limits: Any) -> None:
+    """Also for those that come when requests wait, before the autoscaler of pods knows of it."""
+    (tmp_path / "model.py").write_text("def predict(value):\n    return value\n")
+    (tmp_path / "panglot.toml").write_text(given + "\n")
+    done = panglot("package", str(tmp_path), "--kubernetes", "--kserve", "--name", "x")
+    assert done.returncode == 0, done.stderr
+    pod = parts(tmp_path / "deploy" / "kubernetes.yaml")["Deployment"]["spec"]["template"]["spec"]
+    runtime = parts(tmp_path / "deploy" / "kserve.yaml")["ServingRuntime"]["spec"]
+    for container in (pod["containers"][0], runtime["containers"][0]):
+        assert container["resources"] == {"requests": requests, "limits": limits}
+
+
 def test_metrics_that_scaling_asks_for_exist(deploy: Path) -> None:
     scaler = parts(deploy / "kubernetes.yaml")["HorizontalPodAutoscaler"]
     name = scaler["spec"]["metrics"][0]["pods"]["metric"]["name"]

@@ -21,6 +21,7 @@ from panglot.cli.options import TakesInputs
 @click.option("--requirements", default="", metavar="FILE", help="what to install [requirements.txt of the package]")
 @click.option("--kubernetes", is_flag=True, help="also a Deployment with all it needs, KEDA's and Prometheus' objects")
 @click.option("--kserve", is_flag=True, help="also a ServingRuntime and an InferenceService")
+@click.option("--kuberay", is_flag=True, help="also a RayCluster for the workers and a Deployment of the server")
 @click.option("--monitoring", is_flag=True, help="also alert rules for Prometheus and a dashboard for Grafana")
 @click.option("--dialect", default="", metavar="NAME", help="say what the package is instead of detecting it")
 @click.option("--json", "as_json", is_flag=True, help="print one JSON object")

@@ -18,9 +18,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from panglot import __version__
+from panglot.engine.row import divided
 from panglot.errors import StartError, near
 from panglot.package import Package
 from panglot.settings import Settings
+from panglot.settings.counts import SINGLE, WorkerCount
 from panglot.tools import wheel
 
 TEMPLATES = Path(__file__).parent / "templates" / "container"
@@ -30,6 +32,11 @@ ALWAYS = {
     IGNORE: "what stays out of it",
     COMPOSE: "docker compose",
 }
+KUBERAY = "kuberay"
+RAY_VERSION = "2.60.0"
+"""The version of Ray in images that are nodes of a RayCluster too: the one that was tested."""
+LONGEST_RAY = 37
+"""Letters of a name to which KubeRay can add -ray-head-svc without cutting it."""
 ON_REQUEST = {
     "kubernetes": {
         "kubernetes.yaml": "a Deployment, its Service, autoscaler, disruption budget and network policy",
@@ -37,6 +44,7 @@ ON_REQUEST = {
         "prometheus-operator.yaml": "a ServiceMonitor",
     },
     "kserve": {"kserve.yaml": "a ServingRuntime and an InferenceService"},
+    KUBERAY: {"kuberay.yaml": "a RayCluster with token authentication, and a Deployment of the server before it"},
     "monitoring": {"alerts.yaml": "alert rules for Prometheus", "dashboard.json": "a dashboard for Grafana"},
 }
 """Files for clusters and for monitoring, by the option that asks for them."""
@@ -46,6 +54,8 @@ BASE_IMAGE = "python:3.11-slim"
 INSIDE = "/package"
 SPARE = 15
 """Seconds between the end of the server's drain time and being killed."""
+FIND_RAY = 'RUN ["ln", "-s", "/opt/panglot/bin/ray", "/usr/local/bin/ray"]\n'
+"""For KubeRay, which starts Ray by a shell that may have forgotten our PATH."""
 PRESTOP = 8
 """Seconds for which a pod that is told to stop still gets new connections: 191 of 192 were refused without them."""
 
@@ -186,13 +196,17 @@ def _values(package: Package, settings: Settings, choices: Choices, folder: Path
         "wheel": _checked(wheel_file.name, re.compile(r"[0-9A-Za-z.+_-]+"), "the version"),
         "copy_wheel": json.dumps([_relative(wheel_file, package.root, "--output"), "/tmp/"]),
         "extras": "[otel]" if settings.otel_endpoint else "",
-        "name": _name(package, choices.name),
+        "name": _name(package, choices),
         "base_image": _checked(choices.base_image or BASE_IMAGE, IMAGE, "--base-image", "such as python:3.11-slim"),
         "entrypoint": _entrypoint(package, choices),
         "health_command": json.dumps(["python", "-c", HEALTH]),
         "port": str(port),
         "own_python": " PANGLOT_PYTHON=" if settings.python else "",
         "copy_requirements": f"COPY {json.dumps([requirements, '/tmp/requirements.txt'])}\n" if requirements else "",
+        "install_ray": f' "ray[default,client]=={RAY_VERSION}"' if KUBERAY in choices.wanted else "",
+        "find_ray": FIND_RAY if KUBERAY in choices.wanted else "",
+        "ray_version": RAY_VERSION,
+        "workers_on_ray": str(settings.workers or WorkerCount(1, 4)),
         "install_requirements": " -r /tmp/requirements.txt" if requirements else "",
         "dockerfile_path": shlex.quote(f"{own}/{DOCKERFILE}"),
         "ignored_output": _ignored(own, wheel_file.name),
@@ -203,9 +217,17 @@ def _values(package: Package, settings: Settings, choices: Choices, folder: Path
         "grace": str(math.ceil(settings.drain) + SPARE),
         "grace_in_pod": str(PRESTOP + math.ceil(settings.drain) + SPARE),
         "prestop": str(PRESTOP),
+        **_resources(settings),
         "start_period": str(math.ceil(settings.load_timeout)),
         "startup_failures": str(math.ceil((settings.load_timeout + SPARE) / 2)),
     }
+
+
+def _resources(settings: Settings) -> dict[str, str]:
+    """What a pod asks for, a guess for each worker: for those that are always there, and at most for the most."""
+    pools = [plan.workers or settings.workers or SINGLE for plan in divided(settings.pools)]
+    least, most = sum(count.least for count in pools), sum(count.most for count in pools)
+    return {"cpu": f"{500 * least}m", "memory": f"{512 * least}Mi", "memory_limit": f"{2 * most}Gi"}
 
 
 def _checked(value: str, shape: re.Pattern[str], option: str, fix: str = "") -> str:
@@ -229,9 +251,21 @@ def _ignored(own: str, wheel_name: str) -> str:
     )
 
 
-def _name(package: Package, given: str) -> str:
-    if given:
-        return _checked(given, NAME, "--name", "use up to 50 small letters, digits and -, a letter first")
+def _name(package: Package, choices: Choices) -> str:
+    """The name of everything that is written, given or made of the package's."""
+    name = _given_name(choices.name) if choices.name else _made_name(package)
+    if KUBERAY in choices.wanted and len(name) > LONGEST_RAY:
+        raise StartError(
+            f"the name {name} is too long for KubeRay", fix=f"give a --name of {LONGEST_RAY} letters at most"
+        )
+    return name
+
+
+def _given_name(given: str) -> str:
+    return _checked(given, NAME, "--name", "use up to 50 small letters, digits and -, a letter first")
+
+
+def _made_name(package: Package) -> str:
     plain = unicodedata.normalize("NFKD", package.name).encode("ascii", "ignore").decode().lower()
     name = re.sub(r"[^a-z0-9]+", "-", plain).strip("-")[:50].strip("-") or "model"
     return name if name[0].isalpha() else f"model-{name}"[:50].strip("-")
