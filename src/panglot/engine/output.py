@@ -95,8 +95,9 @@ class ScriptOutput(asyncio.Protocol):
                 return
             self._emit(line)
         if b"\r" in self._rest and b"\n" not in self._rest:
-            # A progress bar: what it wrote over is of no interest any more.
-            self._rest = b"\r" + self._rest.rstrip(b"\r").rpartition(b"\r")[2]
+            # A progress bar: what it wrote over is of no interest any more. What comes next may write over the last.
+            again = b"\r" if self._rest.endswith(b"\r") else b""
+            self._rest = b"\r" + self._rest.rstrip(b"\r").rpartition(b"\r")[2] + again
         if len(self._rest) > self._longest and b"\n" not in self._rest:
             if self._afford(len(self._rest)):
                 self._emit(self._rest)
