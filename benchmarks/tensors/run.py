@@ -51,6 +51,7 @@ CASES = (
     Case("REST binary 64 floats, predict", SMALL, "binary", "whole", "uvicorn echo, binary 64 floats"),
     Case("uvicorn echo, 600 kB", LARGE, "binary"),
     Case("REST binary 600 kB, predict", LARGE, "binary", "whole", "uvicorn echo, 600 kB"),
+    Case("grpc.aio echo, 64 floats", SMALL, "grpc", against="uvicorn echo, binary 64 floats"),
     Case("gRPC 64 floats, predict", SMALL, "grpc", "whole", "uvicorn echo, binary 64 floats"),
     Case("gRPC 600 kB, predict", LARGE, "grpc", "whole", "uvicorn echo, 600 kB"),
 )
@@ -72,6 +73,8 @@ def body_of(case: Case) -> tuple[bytes, int]:
 
 
 def command(case: Case, port: int, grpc_port: int) -> list[str]:
+    if not case.model and case.form == "grpc":
+        return [sys.executable, str(HERE / "grpc_echo.py"), str(grpc_port), "aio"]
     if not case.model:
         return [sys.executable, str(HERE.parent / "overhead" / "floor.py"), str(port)]
     package = HERE / "packages" / f"{case.model}.py"
@@ -123,7 +126,7 @@ async def load_grpc(body: bytes, port: int, seconds: int) -> int:
     async def ask(at: int) -> None:
         nonlocal done
         while time.monotonic() < until:
-            await calls[at % len(calls)](body)
+            await calls[at % len(calls)](body, wait_for_ready=True)
             done += 1
 
     await asyncio.gather(*(ask(at) for at in range(CONNECTIONS)))
@@ -136,7 +139,8 @@ def measured(case: Case, seconds: int, scratch: Path) -> float:
     """CPU microseconds of the server's whole process tree per request."""
     port, grpc_port = free_port(), free_port()
     with running(command(case, port, grpc_port), scratch / "log", scratch) as process:
-        await_port(port, "/v2/health/ready" if case.model else "/")
+        if case.model or case.form != "grpc":
+            await_port(port, "/v2/health/ready" if case.model else "/")
         load(case, port, grpc_port, scratch, 1)
         meter = CpuMeter(process.pid)
         count = load(case, port, grpc_port, scratch, seconds)

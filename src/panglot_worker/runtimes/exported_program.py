@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from typing import Any, List
 
 from panglot_worker.runtimes.base import FREE, ModelFile, ModelTensor
@@ -21,12 +22,20 @@ class ExportedProgram(TorchModule):
             said = " ".join(str(error).split())[:300]
             raise file.error("torch cannot load it as an exported program: %s" % said,
                              "save it by torch.export.save(torch.export.export(...), ...)") from None  # fmt: skip
-        self.module = program.module().to(self.device)
+        self.module = self._moved(program).module().to(self.device)
         self.positional = len(program.call_spec.in_spec.child(0).children())
         self.inputs = self._described(program)
         self.look_at_outputs()
         if not self.outputs:
             raise file.error("it does not run with inputs of the shapes it was exported for")
+
+    def _moved(self, program: Any) -> Any:
+        """The program for the device it runs on: what it was exported on is written down in it, node by node."""
+        try:
+            passes = importlib.import_module("torch.export.passes")
+        except ModuleNotFoundError:
+            return program
+        return passes.move_to_device_pass(program, self.device) if self.file.wants_cuda else program
 
     def _described(self, program: Any) -> List[ModelTensor]:
         values = {node.name: node.meta["val"] for node in program.graph.nodes if node.op == "placeholder"}
