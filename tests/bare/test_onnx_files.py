@@ -35,7 +35,7 @@ def tensors(model: ModelRuntime) -> list[tuple[str, str, Any]]:
         (model_files.two_inputs, [("a", "FP32", [-1, 2]), ("b", "FP32", [-1, 2]), ("sum", "FP32", [-1, 2])]),
         (model_files.rankless, [("x", "FP32", None), ("y", "FP32", None)]),
         (model_files.texts, [("x", "BYTES", [-1]), ("y", "BYTES", [-1])]),
-        (model_files.zipmap, [("x", "FP32", [-1, 4]), ("label", "INT64", [-1]), ("probability", "FP32", [-1, -1])]),
+        (model_files.zipmap, [("x", "FP32", [-1, 4]), ("label", "INT64", [-1]), ("probability", "FP32", [-1, 3])]),
     ],
 )
 def test_what_a_model_takes_is_read_from_its_file(make: Make, expected: Any, tmp_path: Path) -> None:

@@ -157,6 +157,19 @@ def test_labels_texts_and_sequences(folder: Path) -> None:
         expected = model_files.expected([[1, 0, 0, 0]])[0].tolist()
         assert given == pytest.approx(dict(zip(("no", "yes", "?"), expected, strict=True)))
         assert answer["label"] == [expected.index(max(expected))]
+        about = server.client.get("/v2/models/zipmap").json()["outputs"]
+        assert {tensor["name"]: (tensor["datatype"], tensor["shape"]) for tensor in about} == {
+            "label": ("INT64", [-1]), "probability": ("FP32", [-1, 3]), "probability.labels": ("BYTES", [3]),
+        }  # fmt: skip
+        config = server.client.get("/v2/models/zipmap/config").json()
+        rows = config["max_batch_size"] > 0
+        dims = {tensor["name"]: tensor["dims"] for tensor in config["output"]}
+        assert (dims["probability"], dims["probability.labels"]) == ([3] if rows else [-1, 3], [3])
+        asked = {"name": "x", "datatype": "FP32", "shape": [2, 4], "data": [1, 0, 0, 0, 0, 1, 0, 0]}
+        outputs = server.client.post("/v2/models/zipmap/infer", json={"inputs": [asked]}).json()["outputs"]
+        answered = {tensor["name"]: tensor for tensor in outputs}
+        assert (answered["probability"]["datatype"], answered["probability"]["shape"]) == ("FP32", [2, 3])
+        assert answered["probability.labels"]["data"] == ["?", "no", "yes"]
         assert "(columns: ?, no, yes)" in server.client.get("/openapi.json").json()["info"]["description"]
     with serving(model_files.sequence(folder / "sequence.onnx")) as server:
         assert server.predict([[1, 2], [3, 4]]).json() == {"parts": [[[1], [3]], [[2], [4]]]}

@@ -111,9 +111,10 @@ def config(model: Model) -> dict[str, Any]:
 
 
 def _configured(tensor: dict[str, Any], rows: bool) -> dict[str, Any]:
-    """A tensor without the size that counts rows."""
+    """A tensor without the size that counts rows; one that has none, such as labels of columns, stays whole."""
     kind = "STRING" if tensor["datatype"] == "BYTES" else tensor["datatype"]
-    return {"name": tensor["name"], "data_type": f"TYPE_{kind}", "dims": tensor["shape"][1 if rows else 0 :]}
+    counts = rows and tensor["shape"][:1] == [-1]
+    return {"name": tensor["name"], "data_type": f"TYPE_{kind}", "dims": tensor["shape"][1 if counts else 0 :]}
 
 
 def state(models: Models) -> str:

@@ -6,7 +6,7 @@ import re
 from typing import Any, Dict, List, Optional, Sequence
 
 from panglot_worker.errors import ClientError
-from panglot_worker.runtimes import onnx_file
+from panglot_worker.runtimes import onnx_file, probing
 from panglot_worker.runtimes.base import FREE, NUMPY, Arrays, ModelFile, ModelRuntime, ModelTensor
 
 TYPES = {
@@ -41,6 +41,8 @@ class OnnxSession(ModelRuntime):
         shrunk = "cpu:0;gpu:0" if CUDA in self.session.get_providers() else "cpu:0"
         # What one large run took is given back; it would stay with this worker otherwise.
         self.options.add_run_config_entry("memory.enable_memory_arena_shrinkage", shrunk)
+        if self.labelled:
+            self.outputs = self._with_columns()
 
     # Loading
 
@@ -86,6 +88,12 @@ class OnnxSession(ModelRuntime):
         if sequence:
             return ModelTensor(node.name, TYPES[known[1]], None, sequence=True)
         return ModelTensor(node.name, TYPES[known[1]], _shape(node.shape))
+
+    def _with_columns(self) -> List[ModelTensor]:
+        """The outputs, with the number of columns of those that have labels: only a run says which these are."""
+        probing.first_that_runs(self)
+        known = {name: [FREE, len(labels)] for name, labels in self._labels.items()}
+        return [spec._replace(shape=known[spec.name]) if spec.name in known else spec for spec in self.outputs]
 
     # Running
 

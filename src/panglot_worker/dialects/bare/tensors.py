@@ -29,7 +29,10 @@ class TensorTaker(NamedTuple):
     def stages(self, rows: bool) -> TensorStages:
         """What the door needs; `rows`: whether requests share runs."""
         given = [_spec(spec) for spec in self.model.outputs]
-        labels = [TensorSpec(name + LABELS, "BYTES", (FREE,)) for name in sorted(self.model.labelled)]
+        labels = [
+            TensorSpec(name + LABELS, "BYTES", (len(self.model.labels(name)) or FREE,))
+            for name in sorted(self.model.labelled)
+        ]
         return TensorStages(
             self.decode, self.encode, [_spec(spec) for spec in self.model.inputs], [*given, *labels],
             platform=self.model.platform, rows=rows, takes_bodies=False,
