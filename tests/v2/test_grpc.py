@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import socket
 import struct
 import subprocess
 import sys
@@ -300,6 +301,32 @@ def test_every_call_keeps_its_declared_access() -> None:
             == grpc.StatusCode.UNAUTHENTICATED
         )
         rpc.close()
+
+
+def test_connections_are_limited_as_those_of_http() -> None:
+    """One too many is closed; when another goes there is room again. Connections that say nothing are closed too."""
+    with serving("tensors", "--grpc-port", "0", "--max-connections", "3", "--header-timeout", "1") as server:
+        where = address(server)
+        channels = [grpc.insecure_channel(where, [("grpc.use_local_subchannel_pool", 1)]) for _ in range(4)]
+
+        def live(channel: grpc.Channel, wait: bool) -> bool:
+            call = channel.unary_unary(f"/{SERVICE}/ServerLive")
+            try:
+                return bool(call(b"", timeout=20, wait_for_ready=wait) == b"\x08\x01")
+            except grpc.RpcError as error:
+                return bool(error.code() != grpc.StatusCode.UNAVAILABLE)
+
+        assert [live(channel, wait=True) for channel in channels[:3]] == [True] * 3
+        assert not live(channels[3], wait=False)
+        channels[0].close()
+        assert live(channels[3], wait=True)
+        channels[1].close()
+        silent = socket.create_connection(("127.0.0.1", int(where.rpartition(":")[2])), timeout=30)
+        while silent.recv(4096):
+            pass
+        silent.close()
+        for channel in channels:
+            channel.close()
 
 
 def test_tls_is_that_of_http(tmp_path: Path) -> None:

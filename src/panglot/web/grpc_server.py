@@ -32,6 +32,8 @@ log = logging.getLogger("panglot.web")
 CODES = {code.value[0]: code for code in grpc.StatusCode}
 MOST_STREAMS = 1024
 """Calls at once on one connection."""
+IDLE = 300.0
+"""Seconds after which a connection without calls is closed; clients of gRPC make another when they need it."""
 WATCH_EVERY = 0.5
 LAST_WORDS = 1.0
 """Seconds that answers are given to leave, once all calls are answered."""
@@ -51,13 +53,7 @@ class GrpcServer:
     async def start(self) -> None:
         """Listen. Raises StartError."""
         settings = self.settings
-        options = [
-            ("grpc.max_receive_message_length", self.front.room.largest_body),
-            ("grpc.max_send_message_length", -1),
-            ("grpc.max_concurrent_streams", MOST_STREAMS),
-            ("grpc.so_reuseport", 0),
-        ]
-        server = grpc.aio.server(options=options)
+        server = grpc.aio.server(options=self._options())
         server.add_generic_rpc_handlers((Calls(self),))
         host = f"[{settings.host}]" if ":" in settings.host.strip("[]") else settings.host
         try:
@@ -68,6 +64,20 @@ class GrpcServer:
         self._server = server
         await server.start()
         log.info("listening on %s too, for gRPC", self.url)
+
+    def _options(self) -> list[tuple[str, int]]:
+        """The limits of HTTP, as grpcio words them. It has no way to close the connection that is idle longest."""
+        settings = self.settings
+        return [
+            ("grpc.max_receive_message_length", self.front.room.largest_body),
+            ("grpc.max_send_message_length", -1),
+            ("grpc.max_concurrent_streams", MOST_STREAMS),
+            ("grpc.max_allowed_incoming_connections", settings.max_connections),
+            ("grpc.server_handshake_timeout_ms", int(settings.header_timeout * 1000)),
+            ("grpc.max_connection_idle_ms", int(max(IDLE, settings.keep_alive) * 1000)),
+            ("grpc.keepalive_time_ms", int(settings.peer_timeout * 1000)),
+            ("grpc.so_reuseport", 0),
+        ]
 
     def _listen(self, server: grpc.aio.Server, address: str) -> int:
         settings = self.settings
