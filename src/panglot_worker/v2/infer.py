@@ -44,6 +44,8 @@ class Infer(NamedTuple):
 def gathered(inputs: List[Tensor]) -> Dict[str, Tensor]:
     """The inputs by name. Raises ClientError when there are none, or two of a name."""
     by_name = {tensor.name: tensor for tensor in inputs}
+    if len(inputs) == 1:
+        return by_name
     if len(by_name) != len(inputs):
         twice = next(
             tensor.name for at, tensor in enumerate(inputs) if tensor.name in {two.name for two in inputs[:at]}

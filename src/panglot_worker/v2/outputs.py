@@ -123,7 +123,7 @@ def _of_scalars(name: str, shape: Shape, flat: List[Any]) -> Optional[Tensor]:
 def stacked(rows: List[List[Tensor]]) -> Optional[List[Tensor]]:
     """One tensor of each name from those of several rows, with the rows as first axis; None where they differ."""
     if len(rows) == 1:
-        return [tensor._replace(shape=(1, *tensor.shape)) for tensor in rows[0]]
+        return [Tensor(name, datatype, (1, *shape), data) for name, datatype, shape, data in rows[0]]
     names = [[(tensor.name, tensor.datatype, tensor.shape) for tensor in row] for row in rows]
     if not rows or any(tensor != names[0] for tensor in names):
         return None
