@@ -387,6 +387,8 @@ def serve(dialect: Dialect, stages: Stages, port: Port, rerun: bool) -> str:
         kind, flags, _, _ = frame
         if kind == wire.RUN:
             runner.run(intake.requests(frame), flags)
+            del frame  # So that a large body is not kept until the next frame comes.
+            current.running.clear()
             port.tell_free()
             if runner.broken:
                 return runner.broken
