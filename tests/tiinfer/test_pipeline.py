@@ -162,13 +162,13 @@ def test_a_script_that_ends_the_process_costs_one_worker(tmp_path: Path) -> None
 def test_parts_arrive_while_the_script_still_works(tmp_path: Path) -> None:
     folder, gate = write(tmp_path / "own", workers(TWO_PARTS, W="num=1")), tmp_path / "gate"
     with (
-        ours(folder, "--timeout", "700") as server,
+        ours(folder, "--timeout", "2000") as server,
         httpx.stream("POST", server.url("/inference"), json={"gate": str(gate)}, timeout=20) as response,
     ):
         assert response.headers["content-type"] == "text/event-stream"
         parts = response.iter_lines()
         assert next(parts) == "data: one"
-        time.sleep(1)
+        time.sleep(2.2)
         gate.touch()
         assert [line for line in parts if line] == ["data: two"], "a stream that has begun has no deadline"
 
