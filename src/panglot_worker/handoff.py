@@ -11,18 +11,28 @@ the berth is the reader's.
 from __future__ import annotations
 
 import copyreg
+import hashlib
+import hmac
 import importlib
 import io
 import pickle
 import struct
 import sys
-from typing import Any, List
+from typing import Any, List, Sequence
 
 from panglot_worker import wire
 
 SHARE_ABOVE = 65536
 ALIGN = 64
 LENGTH = struct.Struct("<Q")
+
+
+STAGES = ("preprocess", "inference", "postprocess")
+SEAL = hashlib.sha256().digest_size
+
+
+class NotSealed(Exception):
+    """A result that no worker of this server wrote for this request: it must not be unpickled."""
 
 
 class CannotHandOver(Exception):
@@ -37,6 +47,28 @@ def pack(value: Any) -> List[wire.Buffer]:
     for piece in [memoryview(table), *buffers]:
         pieces += [piece, bytes(_aligned(len(piece)) - len(piece))]
     return pieces
+
+
+def seal(key: bytes, border: str, head: bytes, pieces: Sequence[wire.Buffer]) -> bytes:
+    """What goes before a result that travels between machines: its proof, for this request and this border of pools."""
+    checked = hmac.new(key, b"%s %d " % (border.encode(), len(head)) + head, hashlib.sha256)
+    for piece in pieces:
+        checked.update(piece)
+    return checked.digest().ljust(ALIGN, b"\0")
+
+
+def opened(key: bytes, border: str, head: bytes, body: wire.Buffer) -> memoryview:
+    """The result behind its proof. Raises NotSealed."""
+    view = memoryview(body)
+    rest = view[ALIGN:]
+    if not hmac.compare_digest(bytes(view[:ALIGN]), seal(key, border, head, [rest])):
+        raise NotSealed("what came from the pool before was not written by a worker of this server")
+    return rest
+
+
+def border_before(stages: Sequence[str]) -> str:
+    """The stage whose results a pool with these stages takes over."""
+    return STAGES[STAGES.index(stages[0]) - 1]
 
 
 def unpack(body: wire.Buffer) -> Any:

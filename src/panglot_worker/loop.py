@@ -29,12 +29,16 @@ F_SETSIG = 10
 PR_SET_PDEATHSIG = 1
 
 
-def start(socket_fd: str, life_fd: str) -> None:
-    """Entry point of a worker process, from its command line."""
-    main(int(socket_fd), int(life_fd))
+def start(socket_fd: str, life_fd: str, key_fd: str = "") -> None:
+    """Entry point of a worker process, from its command line. Where it is on a node, a pipe holds a key for it."""
+    key = b""
+    if key_fd:
+        with os.fdopen(int(key_fd), "rb") as pipe:
+            key = pipe.read()
+    main(int(socket_fd), int(life_fd), key)
 
 
-def main(socket_fd: int, life_fd: int) -> None:
+def main(socket_fd: int, life_fd: int, row_key: bytes = b"") -> None:
     """Live a worker's life. `socket_fd` leads to the front; `life_fd` is a pipe that tells of the front's death."""
     whole_lines.install()
     die_with_front(life_fd)
@@ -44,7 +48,9 @@ def main(socket_fd: int, life_fd: int) -> None:
     be_expendable()
     sock = socket.socket(fileno=socket_fd)
     try:
-        code = work(Port(sock))
+        port = Port(sock)
+        port.row_key = row_key
+        code = work(port)
     except (FrontGone, ConnectionError):
         code = 0
     whole_lines.finish()

@@ -46,6 +46,8 @@ class Port:
         self.max_body = self.max_handed = wire.MAX_FRAME - wire.MAX_HEAD
         """The most bytes of an answer, and of a result for the next pool."""
         self.shared = SharedMemory()
+        self.row_key = b""
+        """The key of results between pools, where those travel between machines."""
         self._rest = b""
         self._send_lock = threading.Lock()
 

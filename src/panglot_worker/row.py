@@ -8,7 +8,7 @@ from typing import Any, Dict
 from panglot_worker import wire
 from panglot_worker.dialects.base import Answer, Dialect, Request, Stages
 from panglot_worker.errors import ScriptError
-from panglot_worker.handoff import SHARE_ABOVE, pack, unpack
+from panglot_worker.handoff import SHARE_ABOVE, border_before, opened, pack, seal, unpack
 
 
 class PoolInRow:
@@ -40,7 +40,10 @@ class PoolInRow:
         )
 
     def _receive(self, request: Request) -> Any:
-        request.luggage, request.rows, value = unpack(request.body)
+        body, key = request.body, self.dialect.port.row_key
+        if key:
+            body = opened(key, border_before(self.pool["stages"]), bytes(request.raw_head), body)
+        request.luggage, request.rows, value = unpack(body)
         return value
 
     def _hand_on(self, output: Any, request: Request) -> Answer:
@@ -48,6 +51,9 @@ class PoolInRow:
             raise TypeError("an answer in parts cannot be handed to another pool: give postprocess no pool of its own")
         output = self.dialect.hand_on(output)
         pieces = pack((request.luggage, request.rows, output))
+        key = self.dialect.port.row_key
+        if key:
+            pieces.insert(0, seal(key, self.pool["stages"][-1], bytes(request.raw_head), pieces))
         size = sum(map(len, pieces))
         if size >= SHARE_ABOVE and request.berth and self.dialect.port.shared.put(request.berth, pieces):
             return Answer("", wire.placed(size), 200, (), wire.PASS | wire.SHARED)

@@ -125,3 +125,16 @@ def test_a_changed_package_is_sent_as_far_as_it_changed(inside: RayCluster, tmp_
         weights = [Path(where["path"], "weights.bin").stat().st_ino for where in (before, after)]
         assert weights[0] == weights[1], "the same file under both folders"
     assert server.process.returncode == 0
+
+
+def test_a_row_of_pools_goes_over_nodes(inside: RayCluster, tmp_path: Path) -> None:
+    """Results between pools travel by sockets, sealed."""
+    (tmp_path / "model.py").write_text(
+        "import os\n"
+        "def preprocess(r): return {'n': r['n'], 'bytes': b'x' * 100_000, 'first': os.getpid()}\n"
+        "def predict(v): return (v['n'] + 1, len(v['bytes']), v['first'] != os.getpid())\n"
+        "def postprocess(v): return list(v)\n"
+    )
+    with on_nodes(inside, tmp_path, "--pools", "preprocess=1,inference=1") as server:
+        answers = ask_all(server, [{"n": number} for number in range(20)], 60)
+        assert [answer.json() for answer in answers] == [[number + 1, 100_000, True] for number in range(20)]

@@ -16,7 +16,7 @@ import time
 from typing import Any, Dict, Optional, Tuple
 
 from panglot_worker.node.child import Child
-from panglot_worker.node.handshake import PATIENCE, as_keeper, message, receive, tune
+from panglot_worker.node.handshake import PATIENCE, as_keeper, message, proof, receive, tune
 from panglot_worker.node.shelf import SILENCE, Shelf
 
 ALONE = 30.0
@@ -139,7 +139,7 @@ class NodeKeeper:
         try:
             if launch["links"]:
                 run_folder = self.shelf.run_folder(str(launch["run"]), launch["links"])
-            child = Child(launch, conn, output, self._on_end)
+            child = Child(launch, conn, output, proof(self.secret, b"rows"), self._on_end)
         except OSError as error:
             output.close()
             self.shelf.remove_run(run_folder)
