@@ -21,12 +21,14 @@ from support.terminal import Shown, in_terminal
 
 EXAMPLES = ROOT / "examples"
 RIGHT = {
+    "bare": '"probabilities":',
     "digits": '"digit":7',
     "evals": '"class":"seven"',
     "megflow/digits": '"digit": ?7',
     "modelarts": r'"digits": \[7\]',
     "paddle": '"class_id":3',
     "tiinfer": r'"digits":\[7\]',
+    "triton": r'"DIGIT":\[\[7\]\]',
 }
 
 
