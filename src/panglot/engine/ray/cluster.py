@@ -42,6 +42,10 @@ class Cluster:
         self.places: dict[int, NodePlace] = {}
         self.outage = ""
         """Why no place can be had now; empty while the cluster is there."""
+        self.version = ""
+        self.nodes = 0
+        self.has_token = False
+        """What the driver said when it had connected."""
         self._numbers = itertools.count(1)
         self._process: asyncio.subprocess.Process | None = None
         self._running: asyncio.Task[None] | None = None
@@ -169,6 +173,7 @@ class Cluster:
     def _on_connected(self, said: dict[str, Any]) -> None:
         """Note that the cluster is there, and ask for all places that nobody has found yet."""
         self.outage = ""
+        self.version, self.nodes, self.has_token = said["ray"], len(said["nodes"]), bool(said["token"])
         log.info("connected to Ray %s at %s, %d node(s)", said["ray"], self.address, len(said["nodes"]))
         if self._connected is not None and not self._connected.done():
             if not said["token"]:

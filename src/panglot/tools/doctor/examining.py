@@ -19,12 +19,12 @@ from panglot.errors import StartError
 from panglot.package import Package
 from panglot.settings import Settings, table_of, variables
 from panglot.settings.resolving import resolve
-from panglot.tools.doctor import environment, machine, selftest
+from panglot.tools.doctor import environment, machine, nodes, selftest
 from panglot.tools.doctor.finding import PROBLEM, WARNING, Finding
 
 FRONT, PACKAGE = "panglot", "package"
 LIBRARIES = ("uvicorn", "uvloop", "httptools", "orjson", "starlette", "watchfiles")
-SECTIONS = (FRONT, machine.MACHINE, machine.ADDRESS, environment.WORKER, PACKAGE, selftest.SECTION)
+SECTIONS = (FRONT, machine.MACHINE, machine.ADDRESS, nodes.CLUSTER, environment.WORKER, PACKAGE, selftest.SECTION)
 LOG_LINES = 40
 
 Say = Callable[[str], None]
@@ -72,8 +72,13 @@ def examine(
     servable = not report.problems
     say("looking at the machine")
     report.findings += machine.examine(settings)
-    say("looking at the worker's interpreter")
-    servable = _worker(settings.python, package, report) and servable
+    if settings.ray:
+        say(f"asking the cluster at {settings.ray} for a place")
+        report.findings += nodes.examine(settings)
+        servable = servable and not report.problems
+    else:
+        say("looking at the worker's interpreter")
+        servable = _worker(settings.python, package, report) and servable
     if path and package and servable:
         say(f"serving {package.name} for a moment")
         _self_test(path, package, settings, given, environ, report)

@@ -1,0 +1,62 @@
+"""The Ray cluster that --ray names: whether it can be reached, and how long it takes to get a place there."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+
+from panglot.engine.ray.cluster import Cluster
+from panglot.engine.ray.needs import told
+from panglot.errors import StartError
+from panglot.settings import Settings
+from panglot.tools.doctor.finding import PROBLEM, WARNING, Finding
+
+CLUSTER = "cluster"
+PATIENCE = 60.0
+"""Seconds after which a place that cannot be had is a problem."""
+TOKEN = "RAY_AUTH_MODE=token, where the cluster is started and here"
+
+
+def examine(settings: Settings) -> list[Finding]:
+    """Connect to the cluster, and take a place there for a moment. Nothing where the settings name none."""
+    if not settings.ray:
+        return []
+    log = logging.getLogger("panglot.ray")
+    before, log.disabled = log.disabled, True
+    try:
+        return asyncio.run(_examine(settings))
+    finally:
+        log.disabled = before
+
+
+async def _examine(settings: Settings) -> list[Finding]:
+    cluster = Cluster(settings)
+    findings = []
+    try:
+        began = time.monotonic()
+        await cluster.start()
+        about = f"Ray {cluster.version} at {settings.ray}, {cluster.nodes} node(s)"
+        findings.append(Finding(CLUSTER, "connected", f"{about}, after {time.monotonic() - began:.1f} s"))
+        if not cluster.has_token:
+            findings.append(Finding(CLUSTER, "token", "whoever reaches it can run code on its nodes", WARNING, TOKEN))
+        findings.append(await _placed(cluster, dict(settings.place) or {"cpu": 1.0}))
+    except StartError as error:
+        findings.append(Finding(CLUSTER, "connected", error.problem, PROBLEM, error.fix))
+    finally:
+        await cluster.close()
+    return findings
+
+
+async def _placed(cluster: Cluster, needs: dict[str, float]) -> Finding:
+    """Whether a place can be had, and its keeper be reached from here."""
+    began, place = time.monotonic(), cluster.ask(needs)
+    try:
+        await asyncio.wait_for(asyncio.shield(place.ready), PATIENCE)
+    except TimeoutError:
+        fix = "add nodes, or ask for less with --place"
+        return Finding(CLUSTER, "place", f"no node has {told(needs)} free", PROBLEM, fix)
+    except OSError as error:
+        return Finding(CLUSTER, "place", str(error), PROBLEM, getattr(error, "fix", ""))
+    where = f"{told(needs)} on node {place.node}, port {place.about['port']}"
+    return Finding(CLUSTER, "place", f"{where}, after {time.monotonic() - began:.1f} s")
