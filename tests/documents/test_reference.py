@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
 import sys
@@ -21,6 +22,15 @@ def told(expression: str) -> list[str]:
     program = f"import facts; print(*({expression}), sep='\\n')"
     done = subprocess.run([sys.executable, "-c", program], cwd=SITE, capture_output=True, text=True, check=True)
     return done.stdout.splitlines()
+
+
+def test_pages_that_come_from_the_code_are_fresh() -> None:
+    program = "import json, reference; print(json.dumps(reference.pages()))"
+    done = subprocess.run([sys.executable, "-c", program], cwd=SITE, capture_output=True, text=True, check=True)
+    pages: dict[str, str] = json.loads(done.stdout)
+    assert len(pages) >= 7
+    stale = [name for name, text in pages.items() if (ROOT / "docs" / "reference" / name).read_text() != text]
+    assert not stale, "`make docs` writes them anew"
 
 
 @pytest.mark.parametrize("page", ["troubleshooting.md", "reference/errors.md"])
