@@ -68,6 +68,7 @@ def test_what_a_script_prints_and_raises_is_in_the_log(inside: RayCluster, share
 def test_large_bodies_and_answers_travel_by_the_socket(inside: RayCluster, shared: Server) -> None:
     text = "large " * 500_000
     assert shared.predict({"text": text}).json()["text"] == text
+    shared.wait_log("no memory can be shared with nodes")
 
 
 def test_what_a_worker_started_ends_with_it(inside: RayCluster, shared: Server) -> None:

@@ -179,6 +179,7 @@ class Cluster:
             if not said["token"]:
                 log.warning("the Ray cluster has no token authentication: whoever reaches it can run code on its nodes "
                             "(RAY_AUTH_MODE=token, where it is started and here)")  # fmt: skip
+            log.info("large bodies and answers travel by sockets too: no memory can be shared with nodes")
             self._connected.set_result(None)
         for place in list(self.places.values()):
             if not place.about:
