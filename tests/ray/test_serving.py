@@ -75,8 +75,8 @@ def test_what_a_worker_started_ends_with_it(inside: RayCluster, shared: Server) 
     """And the worker comes back at its place."""
     child = shared.predict({"do": "child"}).json()
     assert psutil.pid_exists(child)
-    for _ in range(2):
-        assert shared.predict({"do": "kill", "signal": "SIGSEGV"}).status_code == 500
+    for turn in range(4):
+        assert shared.predict({"do": "kill", "signal": "SIGSEGV", "turn": turn}).status_code == 500
         wait_until(lambda: shared.metric("panglot_workers", state="ready") == 2, 60)
         if not psutil.pid_exists(child):
             break
