@@ -62,6 +62,7 @@ def test_137_the_log_shows_every_character(server: Server) -> None:
     assert unseen(server.log) == []
     assert "Logging error" not in server.log
     said = "\n".join(messages(server))
+    assert unseen(said) == []
     assert "\\x1b[31mred\\x1b[0m\\x1b]0;title\\x07" in said
     assert "\\u202egnp.exe" in said
 
@@ -70,7 +71,8 @@ def messages(server: Server) -> list[str]:
     """What the log says; of a log in JSON every line must be an object."""
     if not server.lines[0].startswith("{"):
         return server.lines
-    return [json.loads(line)["message"] for line in server.lines]
+    lines = [json.loads(line) for line in server.lines]
+    return [text for line in lines for text in (line["message"], line.get("traceback", ""))]
 
 
 def test_137_a_load_that_fails_shows_every_character(tmp_path: Path) -> None:

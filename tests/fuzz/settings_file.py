@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 from fuzz.told import one_line
@@ -12,6 +12,7 @@ from panglot import dialects
 from panglot.dialects.evals.detect import detect
 from panglot.errors import StartError
 from panglot.settings import Settings, resolving, table_of
+from panglot.settings.counts import WorkerCount
 
 EVAL = """
 def create_net(configs):
@@ -24,7 +25,8 @@ def net_inference(model, reqs):
 PLAIN, EVALS = dialects.scope("plain"), dialects.scope("evals")
 TYPES: dict[str, type | tuple[type, ...]] = {
     "int": int, "size": int, "float": (int, float), "seconds": (int, float), "bool": bool, "str": str, "folder": str,
-    "words": tuple, "hosts": tuple, "origins": tuple, "pools": dict,
+    "words": tuple, "hosts": tuple, "origins": tuple, "pools": dict, "workers": WorkerCount,
+    "amounts": Mapping, "ports": tuple,
 }  # fmt: skip
 
 WORDS = [
@@ -37,6 +39,8 @@ WORDS = [
     b'timeout = "30s"\n',
     b'[evals]\nbatch_size = 4\nmodel_files = { a = "b" }\n',
     b"[pools]\npreprocess = 2\n",
+    b'workers = "1:8"\n',
+    b'[ray]\naddress = "auto"\nplace = { cpu = 1 }\nkeeper_ports = "1-2"\n',
 ]
 
 

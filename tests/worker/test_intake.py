@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import socket
 import threading
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -13,7 +14,6 @@ from panglot_worker import wire
 from panglot_worker.dialects.base import Answer, Request, Stages
 from panglot_worker.intake import LARGE, Intake
 from panglot_worker.port import FrontGone, Port
-from support.server import wait_until
 
 
 class Line:
@@ -50,6 +50,14 @@ def line() -> Iterator[Line]:
     yield line
     line.front.close()
     line.port.sock.close()
+
+
+def wait_until(condition: Callable[[], object], seconds: float = 30) -> None:
+    """Not that of support.server: these tests run on every Python, beside the standard library."""
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, "it did not happen in time"
+        time.sleep(0.005)
 
 
 def taken(line: Line, intake: Intake, count: int) -> list[Request]:
