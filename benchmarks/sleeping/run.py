@@ -89,8 +89,8 @@ def served(case: Case, seconds: int, command: tuple[str, ...], connections: int,
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--seconds", type=int, default=4)
+    parser.add_argument("--rounds", type=int, default=1)
+    parser.add_argument("--seconds", type=int, default=20, help="of load; its first answers are a call late")
     parser.add_argument("--touch", action="store_true", help="the script reads every byte too")
     parser.add_argument("--panglot", help="the panglot to measure (default: beside Python)")
     parser.add_argument("flags", nargs="*", help="further flags of panglot serve")

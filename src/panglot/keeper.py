@@ -22,11 +22,12 @@ from panglot.errors import LoadError
 from panglot.file_changes import changes
 from panglot.linking import Links
 from panglot.metrics import Metrics
+from panglot.model_folder import FIRST_VERSION
 from panglot.planning import ModelPlan, ServingPlan
 from panglot.settings import Settings
 from panglot.web.access import Access
 from panglot.web.contract import Listener
-from panglot.web.models import FIRST_VERSION, Model, Models
+from panglot.web.models import Model, Models
 from panglot.web.room import Room
 from panglot.web.shares import Share, Shares
 

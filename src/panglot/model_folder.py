@@ -7,9 +7,15 @@ from typing import NamedTuple
 
 from panglot.errors import StartError
 from panglot.settings import suggestion
-from panglot.web.models import FIRST_VERSION, age
 
 CONFIG = "config.pbtxt"
+FIRST_VERSION = "1"
+"""The version of a model that names none."""
+
+
+def age(version: str) -> tuple[int, str]:
+    """What versions are sorted by: numbers by their value, and before all other words."""
+    return (int(version), "") if version.isdigit() else (1 << 63, version)
 
 
 class FoundModel(NamedTuple):

@@ -11,12 +11,11 @@ from typing import Any
 
 from panglot import dialects, triton_config
 from panglot.errors import StartError
-from panglot.model_folder import FoundModel, ModelFolder
+from panglot.model_folder import FIRST_VERSION, FoundModel, ModelFolder
 from panglot.package import Package
 from panglot.settings import Settings, flag, resolving, table_of, variables
 from panglot.settings.declaring import SERVER
 from panglot.settings.resolving import Resolved
-from panglot.web.models import FIRST_VERSION
 
 NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}")
 RESERVED = ("v2", "models", "stats", "metrics", "docs", "status")

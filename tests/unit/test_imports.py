@@ -229,6 +229,11 @@ def test_the_command_line_starts_without_the_server() -> None:
     assert not heavy & loaded_by("import panglot.cli.commands")
 
 
+def test_help_loads_nothing_that_serves() -> None:
+    heavy = {"asyncio", "starlette", "panglot.engine.engine", "panglot.web.models"}
+    assert not heavy & loaded_by("from panglot.cli.commands import panglot; panglot(['--help'], standalone_mode=False)")
+
+
 def test_importing_the_worker_does_nothing() -> None:
     heavy = {"asyncio", "numpy", "PIL", "cv2"}
     assert not heavy & loaded_by("import panglot_worker.loop")

@@ -12,14 +12,13 @@ from typing import Any, Protocol
 from panglot.engine.call import Fault
 from panglot.engine.engine import Engine
 from panglot.metrics import Metrics
+from panglot.model_folder import age
 from panglot.package import Package
 from panglot.settings import Settings
 from panglot.web.contract import Contract, InferRoute, Words, neutral_error
 from panglot.web.room import Bytes
 
 log = logging.getLogger("panglot")
-FIRST_VERSION = "1"
-"""The version of a model that names none."""
 
 
 def _no_line(base: str, start: str = "") -> str:
@@ -151,8 +150,3 @@ class Models:
 def only(model: Model) -> Models:
     """The models of a server that has one, which is its default."""
     return Models(model, default=model.name)
-
-
-def age(version: str) -> tuple[int, str]:
-    """What versions are sorted by: numbers by their value, and before all other words."""
-    return (int(version), "") if version.isdigit() else (1 << 63, version)
