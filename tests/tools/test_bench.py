@@ -420,6 +420,15 @@ def test_wrong_uses_are_told_in_one_line(words: tuple[str, ...], said: str) -> N
     assert said in done.stderr.splitlines()[-1]
 
 
+def test_times_are_those_of_settings() -> None:
+    for given, said in (("x", "such as 30, 30s, 500ms or 2m"), ("100ms", "at least 0.2 s"), ("3y", "no unit of time")):
+        done = panglot("bench", str(ECHO), "{}", "--duration", given)
+        assert done.returncode == 3
+        assert said in done.stderr.splitlines()[-1]
+    done = panglot("bench", str(ECHO), "{}", "--duration", "300ms", "--warmup", "0s", "--timeout", "1m", "--json")
+    assert done.returncode == 0, done.stderr
+
+
 def test_somebody_without_patience_gets_what_there_is(echo: Server) -> None:
     words = [sys.executable, "-m", "panglot", "bench", echo.url, "{}", "--concurrency", "1,2", "--duration", "1.5"]
     process = subprocess.Popen(

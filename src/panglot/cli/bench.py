@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from panglot import terminal
+from panglot.cli.durations import duration
 from panglot.cli.options import OnPackage, resolve_package, setting_options, warn
 from panglot.errors import StartError
 
@@ -28,8 +29,8 @@ OWN = ("host", "port", "inline", "reload", "timeout", "log_format", "log_level",
 @click.argument("inputs", nargs=-1, metavar="[INPUT...]")
 @click.option("--concurrency", default="", metavar="N,...", help="requests under way at any time [1,4,16]")
 @click.option("--rate", default="", metavar="R,...", help="requests begun per second, whether or not it keeps up")
-@click.option("--duration", type=click.FloatRange(0.2), default=10.0, metavar="SECONDS", help="of each load [10]")
-@click.option("--warmup", type=click.FloatRange(0.0), default=1.0, metavar="SECONDS", help="before each load [1]")
+@click.option("--duration", type=duration(0.2), default=10.0, metavar="SECONDS", help="of each load [10]")
+@click.option("--warmup", type=duration(0.0), default=1.0, metavar="SECONDS", help="before each load [1]")
 @click.option("--even", is_flag=True, help="requests of a rate at even distances, not by chance")
 @click.option("--check", is_flag=True, help="compare every answer with the first one to its input")
 @click.option("--json", "as_json", is_flag=True, help="print all figures as one JSON object")
@@ -40,7 +41,7 @@ OWN = ("host", "port", "inline", "reload", "timeout", "log_format", "log_level",
     "--auto-log/--no-auto-log", "auto_log", default=None,
     help="print the block in the form of AutoLog [for packages of its chain]",
 )  # fmt: skip
-@click.option("--timeout", type=click.FloatRange(0.1), default=60.0, metavar="SECONDS", help="per request [60]")
+@click.option("--timeout", type=duration(0.1), default=60.0, metavar="SECONDS", help="per request [60]")
 @click.option("--connections", type=click.IntRange(1), default=512, metavar="N", help="the most a rate may use [512]")
 @click.option("--field", default="", metavar="NAME", help="the field files go to, where the package does not say")
 @lambda function: setting_options(function, OWN, ())

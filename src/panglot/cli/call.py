@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from panglot.cli.durations import duration
 from panglot.cli.options import TakesInputs, chosen_form
 from panglot.errors import StartError
 
@@ -23,8 +24,8 @@ if TYPE_CHECKING:
 @click.option("--format", "form", type=click.Choice(["table", "jsonl", "csv"]), help="how answers are printed [table]")
 @click.option("--json", "as_json", is_flag=True, help="one JSON object per answer, as --format jsonl")
 @click.option("--concurrency", type=click.IntRange(1), default=8, metavar="N", help="inputs under way at once [8]")
-@click.option("--timeout", type=click.FloatRange(0.1), default=60.0, metavar="SECONDS", help="per input [60]")
-@click.option("--wait", type=click.FloatRange(0.0), default=5.0, metavar="SECONDS", help="for a server to listen [5]")
+@click.option("--timeout", type=duration(0.1), default=60.0, metavar="SECONDS", help="per input [60]")
+@click.option("--wait", type=duration(0.0), default=5.0, metavar="SECONDS", help="for a server to listen [5]")
 @click.option("--retry", is_flag=True, help="send again what a lost connection may have run already")
 @click.option("--dialect", default="", metavar="NAME", help="the server's, where it does not say")
 @click.option("--field", default="", metavar="NAME", help="the field files go to, where the server does not say")

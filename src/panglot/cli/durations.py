@@ -1,0 +1,24 @@
+"""Times on the command line: seconds, or with a unit, as settings have them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import click
+
+from panglot.settings import units
+
+
+def duration(least: float = 0.0) -> Callable[[str | float], float]:
+    """What reads a time of at least so many seconds: `30`, `30s`, `500ms` or `2m`."""
+
+    def seconds(given: str | float) -> float:
+        try:
+            value = units.seconds(str(given))
+        except ValueError as error:
+            raise click.BadParameter(str(error)) from None
+        if value < least:
+            raise click.BadParameter(f"at least {least:g} s, please")
+        return value
+
+    return seconds
