@@ -42,6 +42,7 @@ def server() -> Iterator[Server]:
         yield server
 
 
+@pytest.mark.timeout(600)
 @pytest.mark.parametrize(("model", "expected"), [("digits", "probabilities"), ("words", "fox")])
 def test_tritonclient_with_a_token(model: str, expected: str, server: Server, browser: Browser) -> None:
     """Numbers for one model, texts for the other; the answers are printed, and not only their names."""
