@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from PIL import Image
 
@@ -95,6 +95,7 @@ def test_other_endings_come_from_the_name_or_the_type(name: str, media: str, end
 
 
 @given(st.binary(max_size=200))
+@example(b"\r\x00\x00\x00\x00")
 def test_any_bytes_are_told_apart_from_a_program(content: bytes) -> None:
     if protobuf.is_program(content):
         assert content[:1] == b"\n"

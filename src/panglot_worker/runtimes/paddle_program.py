@@ -19,6 +19,8 @@ TYPES = {
     20: "uint8",
     21: "int8",
 }
+BLOCK = b"\n"
+"""How a block begins: field 1, with a length."""
 
 
 class Input(NamedTuple):
@@ -32,7 +34,7 @@ class Input(NamedTuple):
 def is_program(content: bytes) -> bool:
     """Whether it may be one: whole, and with a block as its first field."""
     try:
-        return [number for number, _ in fields(memoryview(content))][:1] == [1]
+        return bytes(content[:1]) == BLOCK and bool(list(fields(memoryview(content))))
     except (ValueError, IndexError):
         return False
 
