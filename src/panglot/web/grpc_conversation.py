@@ -10,7 +10,6 @@ from panglot.web.front import Front
 from panglot.web.grpc_call import RpcCall, Sent, begin
 from panglot.web.grpc_messages import streamed
 from panglot.web.grpc_statuses import RESOURCE_EXHAUSTED, RpcError
-from panglot.web.v2_routes import STREAM
 
 MOST_OPEN = 64
 """Inferences of one conversation at once, answers that wait to be read counted too; those behind are not read."""
@@ -73,15 +72,15 @@ class Conversation:
     async def _read(self, requests: Any) -> None:
         """Begin what the client asks for, as far as there is room."""
         try:
-            async for body in requests:
+            async for sent in requests:
                 await self.room.acquire()
                 self.pending += 1
-                self._begin(body)
+                self._begin(sent)
         finally:
             self.read_all = True
             self.news.set()
 
-    def _begin(self, body: bytes) -> None:
+    def _begin(self, sent: Sent) -> None:
         calls: list[RpcCall] = []
 
         def told(code: int, sentence: str, message: Any, more: bool) -> None:
@@ -92,7 +91,7 @@ class Conversation:
                     self._over(call)
 
         try:
-            call = begin(self.front, Sent(STREAM, body), told)
+            call = begin(self.front, sent, told)
         except RpcError as error:
             told(error.code, error.message, b"", False)
             return

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+import contextlib
+from collections.abc import Awaitable, Callable, Iterator
 from typing import NamedTuple
 
 from panglot.engine import engine as states
@@ -113,11 +114,22 @@ METHODS = {
 }
 
 
-async def respond(front: Front, method: str, body: bytes) -> bytes:
-    """The answer to a call that is no inference. Raises RpcError."""
-    try:
+def respond(front: Front, method: str, body: bytes) -> bytes | Awaitable[bytes]:
+    """The answer to a call that is no inference, at once where that can be. Raises RpcError."""
+    with _in_words_of_rpc():
         answer = METHODS[method].answer(front, body)
-        return await answer if isinstance(answer, Awaitable) else answer
+    return _later(answer) if isinstance(answer, Awaitable) else answer
+
+
+async def _later(answer: Awaitable[bytes]) -> bytes:
+    with _in_words_of_rpc():
+        return await answer
+
+
+@contextlib.contextmanager
+def _in_words_of_rpc() -> Iterator[None]:
+    try:
+        yield
     except v2.Missing as missing:
         raise refused(missing.fault) from None
     except ValueError:

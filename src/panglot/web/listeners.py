@@ -39,7 +39,7 @@ def grpc_listening(front: Front) -> Listening:
     """What takes calls of gRPC. Raises StartError where grpcio is not installed."""
     if importlib.util.find_spec("grpc") is None:
         raise StartError("--grpc-port needs grpcio, which is not installed", fix="pip install 'panglot[grpc]'")
-    from panglot.web.grpc_server import GrpcServer
+    from panglot.web.grpc_grpcio import GrpcServer
 
     return GrpcServer(front, front.settings)
 
