@@ -2,74 +2,26 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import re
 import signal
 from collections.abc import Iterator
 from pathlib import Path
 
-import psutil
 import pytest
 
-from support.load import Busy
+from support.on_nodes import all_answered, drivers, keepers, on_nodes, ready, workers
 from support.ray_cluster import RayCluster
 from support.server import Server, serving, wait_until
 from support.traffic import send
 
 pytestmark = pytest.mark.timeout(400)
-FLAGS = ("--workers", "3", "--timeout", "60")
-
-
-@contextlib.contextmanager
-def on_nodes(cluster: RayCluster, *flags: str) -> Iterator[Server]:
-    """A server with three workers on two nodes."""
-    with serving("on_nodes", *cluster.flags, *FLAGS, *flags, ready=False) as server:
-        server.wait_ready(120)
-        wait_until(lambda: ready(server) == 3, 120, lambda: server.log)
-        yield server
-
-
-def ready(server: Server) -> int:
-    return int(server.metric("panglot_workers", state="ready"))
 
 
 @pytest.fixture(scope="module")
 def shared(cluster: RayCluster) -> Iterator[Server]:
     with cluster.network.entered(), on_nodes(cluster) as server:
         yield server
-
-
-@contextlib.contextmanager
-def all_answered(server: Server) -> Iterator[Busy]:
-    """A load all of whose requests are answered with 200 and what was asked, whatever happens meanwhile."""
-    with Busy(server, clients=8, rate=100, sleep=0.02) as busy:
-        wait_until(lambda: busy.statuses[200] > 20, 60)
-        yield busy
-        before = busy.statuses[200]
-        wait_until(lambda: busy.statuses[200] > before + 20, 60)
-    assert set(busy.statuses) == {200}, server.log
-    assert not busy.wrong
-    assert not busy.lost
-
-
-def keepers(cluster: RayCluster, number: int | None = None) -> list[int]:
-    return [pid for pid in cluster.processes(number) if "Keeper" in " ".join(command_of(pid))]
-
-
-def command_of(pid: int) -> list[str]:
-    with contextlib.suppress(psutil.Error):
-        return psutil.Process(pid).cmdline()
-    return []
-
-
-def workers(cluster: RayCluster) -> list[int]:
-    """The processes of workers on all nodes."""
-    return [pid for pid in cluster.processes() if any("panglot_worker.loop" in word for word in command_of(pid))]
-
-
-def drivers(server: Server) -> list[psutil.Process]:
-    return [child for child in server.workers() if any("node.driver" in word for word in child.cmdline())]
 
 
 def test_a_killed_worker_comes_back_at_its_place(inside: RayCluster, shared: Server) -> None:

@@ -87,12 +87,12 @@ def test_what_a_worker_started_ends_with_it(inside: RayCluster, shared: Server) 
 def test_a_stranger_on_the_keepers_port_learns_and_changes_nothing(inside: RayCluster, shared: Server) -> None:
     keepers = [pid for pid in inside.processes() if "NodeKeeper" in name_of(pid) or "PlacedKeeper" in name_of(pid)]
     assert len(keepers) == 2
-    address = next(
-        connection.laddr for connection in psutil.Process(keepers[0]).net_connections("tcp")
-        if connection.status == psutil.CONN_LISTEN and connection.laddr.ip == inside.network.address(
-            2 if inside.node(2) in Path(f"/proc/{keepers[0]}/environ").read_text() else 3
-        )
-    )  # fmt: skip
+    node = 2 if inside.node(2) in Path(f"/proc/{keepers[0]}/environ").read_text() else 3
+    with inside.network.entered(node):
+        address = next(
+            connection.laddr for connection in psutil.Process(keepers[0]).net_connections("tcp")
+            if connection.status == psutil.CONN_LISTEN and connection.laddr.ip == inside.network.address(node)
+        )  # fmt: skip
     for said in (b"", b"GET / HTTP/1.1\r\n\r\n", b"\0" * 64, b"\xff" * 4096):
         with socket.create_connection(address, timeout=20) as stranger:
             stranger.sendall(said)

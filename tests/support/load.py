@@ -32,6 +32,8 @@ class Busy:
         self.wrong: list[Any] = []
         self.versions: set[int] = set()
         self.refused = 0
+        self.longest = 0.0
+        """How many seconds the answer took that took the most."""
         self._lock = threading.Lock()
         self._stop = threading.Event()
         self._threads = [threading.Thread(target=self._run, args=(number,), daemon=True) for number in range(clients)]
@@ -73,6 +75,7 @@ class Busy:
         return connection
 
     def _ask(self, connection: http.client.HTTPConnection, number: int) -> bool:
+        begun = time.monotonic()
         try:
             body = json.dumps({"id": number, "sleep": self.sleep})
             connection.request("POST", self.path, body, {"Content-Type": "application/json"})
@@ -83,6 +86,7 @@ class Busy:
                 self.lost.append(f"{type(error).__name__}: {error}")
             return False
         with self._lock:
+            self.longest = max(self.longest, time.monotonic() - begun)
             self.statuses[response.status] += 1
             if response.status == 200:
                 self.versions.add(value["version"])

@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import os
 import secrets
 import shutil
 import signal
-import socket
 import subprocess
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from support.environments import python_with
-from support.namespace import WAYS
+from support.ray_network import Network
 from support.server import wait_until
 
 VERSION = "2.60.0"
-CLONE_NEWNET = 0x40000000
 MARK = "TEST_RAY_NODE"
 """The variable that all processes of a node have, with its name."""
 MEMORY = "80000000"
@@ -32,61 +29,6 @@ PORTS = (
 
 def ray_python() -> str:
     return python_with(f"ray-{VERSION}", f"ray[client]=={VERSION}")
-
-
-class Network:
-    """A network namespace that a process of ours holds open. Ray listens on every interface it finds."""
-
-    def __init__(self) -> None:
-        self.holder: subprocess.Popen[bytes] | None = None
-        if not shutil.which("unshare") or not shutil.which("ip") or os.geteuid() != 0:
-            return
-        addresses = "; ".join(f"ip addr add 10.9.0.{number}/32 dev lo" for number in range(1, 10))
-        script = f"ip link set lo up; {addresses}; echo up; exec sleep 3600"
-        holder = subprocess.Popen(["unshare", *WAYS[0], "sh", "-c", script], stdout=subprocess.PIPE)
-        assert holder.stdout is not None
-        if holder.stdout.readline() == b"up\n":
-            self.holder = holder
-        else:
-            holder.wait()
-            holder.stdout.close()
-
-    def address(self, number: int) -> str:
-        return f"10.9.0.{number}" if self.holder is not None else own_address()
-
-    @contextlib.contextmanager
-    def entered(self) -> Iterator[None]:
-        """Have this thread, and whatever it starts, in the namespace."""
-        if self.holder is None:
-            yield
-            return
-        with open("/proc/thread-self/ns/net") as before, open(f"/proc/{self.holder.pid}/ns/net") as inside:
-            _enter(inside.fileno())
-            try:
-                yield
-            finally:
-                _enter(before.fileno())
-
-    def close(self) -> None:
-        if self.holder is not None:
-            self.holder.kill()
-            self.holder.wait()
-            assert self.holder.stdout is not None
-            self.holder.stdout.close()
-
-
-def _enter(namespace: int) -> None:
-    library = ctypes.CDLL(None, use_errno=True)
-    if library.setns(namespace, CLONE_NEWNET):
-        raise OSError(ctypes.get_errno(), "this thread cannot enter a network namespace")
-
-
-def own_address() -> str:
-    """The address other machines know this one by; nothing is sent."""
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock, contextlib.suppress(OSError):
-        sock.connect(("10.255.255.255", 1))
-        return str(sock.getsockname()[0])
-    return "127.0.0.1"
 
 
 class RayCluster:
@@ -143,7 +85,7 @@ class RayCluster:
         command += [f"--max-worker-port={base + 199}"]
         # In one folder, nodes that start at the same time would take the same names.
         command += ["--temp-dir", f"{self.folder}/{number}"]
-        with open(f"{self.folder}/start-{number}.log", "ab") as log:
+        with open(f"{self.folder}/start-{number}.log", "ab") as log, self.network.entered(number):
             return subprocess.Popen([*command, "--object-store-memory", MEMORY], env=environment, stdout=log,
                                     stderr=log, stdin=subprocess.DEVNULL)  # fmt: skip
 

@@ -42,6 +42,8 @@ class Link(asyncio.BufferedProtocol):
         self.transport: asyncio.Transport | None = None
         self.doubt = ""
         """What was wrong with the stream, when that is why the socket was closed."""
+        self.error: Exception | None = None
+        """Why the socket is closed, where neither end has closed it."""
         self._room = memoryview(bytearray(ROOM))
         self._filled = 0
         self._large: memoryview | None = None
@@ -53,7 +55,7 @@ class Link(asyncio.BufferedProtocol):
         self.transport = cast(asyncio.Transport, transport)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self.transport = None
+        self.transport, self.error = None, exc
         # A dead worker is garbage only once cycles are collected; half an answer must not stay that long.
         self._large, self._filled = None, 0
         self.owner.on_lost()

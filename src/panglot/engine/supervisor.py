@@ -55,6 +55,7 @@ class Supervisor:
         self.plan = pool.plan
         self.restarts = Restarts(settings.restart_delay, settings.restart_delay_max)
         self.broken_devices = Pace(settings.restart_delay, settings.restart_delay_max)
+        self.lost_places = Pace(settings.restart_delay, settings.restart_delay_max)
         self.cures = Pace(settings.restart_delay_max, 16 * settings.restart_delay_max)
         self.launcher = launching.launcher(context, pool.plan, memory)
         self.workers: list[Worker] = []
@@ -307,7 +308,9 @@ class Supervisor:
             return
         delay = self._delay(worker, culprit)
         if delay:
-            self.retry_at = max(self.retry_at, self.clock() + delay)
+            if worker.reason != LOST:
+                # Through no fault of the script: whoever comes meanwhile waits for a machine.
+                self.retry_at = max(self.retry_at, self.clock() + delay)
             log.warning("%s is started again in %.2g s", worker, delay, extra=self.about(worker))
             asyncio.get_running_loop().call_later(delay, self._respawn, worker.index)
         else:
@@ -315,13 +318,13 @@ class Supervisor:
 
     def _delay(self, worker: Worker, culprit: bool) -> float:
         """How long to wait before a dead worker's successor starts."""
-        if worker.reason == SICK:
+        if worker.reason == SICK or (worker.reason == LOST and not worker.loaded):
+            pace = self.broken_devices if worker.reason == SICK else self.lost_places
             now = self.clock()
-            wait = self.broken_devices.wait(now)
-            self.broken_devices.done(now)
+            wait = pace.wait(now)
+            pace.done(now)
             return wait
-        blameless = culprit or worker.reason == RETIRED or (worker.reason == LOST and worker.loaded)
-        return 0.0 if blameless else self.restarts.delay()
+        return 0.0 if culprit or worker.reason in (RETIRED, LOST) else self.restarts.delay()
 
     def _respawn(self, index: int) -> None:
         if not self.stopping and len(self.present()) < self.wanted:

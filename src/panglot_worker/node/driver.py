@@ -57,8 +57,8 @@ def main() -> None:
 
 def connect(address: str) -> Any:
     """The module `ray`, connected. Raises what it raises, and ConnectionError where nobody listens at the address."""
-    ray = importlib.import_module("ray")
     check_reach(address)
+    ray = importlib.import_module("ray")
     ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR, namespace="panglot")
     return ray
 
@@ -142,7 +142,8 @@ class Driver:
             max_task_retries=0,
             max_concurrency=8,
             lifetime="detached",
-            name="panglot-%s-%d" % (self.server, number),
+            # The driver before this may have asked for the same place.
+            name="panglot-%s-%d-%d" % (self.server, number, os.getpid()),
             scheduling_strategy="SPREAD",
         ).remote(self.secret, self.ports)
 

@@ -24,7 +24,7 @@ LONGEST = 1 << 22
 """The most bytes of a message."""
 PATIENCE = 5.0
 """Seconds that a stranger may take to prove who it is."""
-NOTICED_MS = 5000
+NOTICED_MS = 4000
 """After how many milliseconds without a word of its machine a peer has gone."""
 
 
@@ -36,7 +36,7 @@ def tune(sock: socket.socket) -> None:
     """Send at once, and notice within seconds that the other machine has gone or is cut off."""
     sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-    sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, 2)
+    sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, 1)
     sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, 1)
     sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPCNT, 3)
     sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, NOTICED_MS)

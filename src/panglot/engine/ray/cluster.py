@@ -52,6 +52,7 @@ class Cluster:
         self._connected: asyncio.Future[None] | None = None
         self._words: deque[str] = deque(maxlen=WORDS)
         """The last that the driver has written, for when it ends."""
+        self._complained = False
         self._tasks: set[asyncio.Task[None]] = set()
 
     @property
@@ -104,19 +105,20 @@ class Cluster:
         """Keep a driver running. The first that cannot connect ends the server; later ones are tried again."""
         pause = FIRST_PAUSE
         while True:
-            self.outage = "the driver is connecting to the cluster"
+            self.outage = self.outage or "the driver is connecting to the cluster"
             try:
                 await self._start_driver()
                 if await self._listen():
                     pause = FIRST_PAUSE
+                    log.error("the driver of Ray ended: it is started again, and the workers go on")
+                else:
+                    self._fail(StartError(f"the driver of Ray ended at once: {' '.join(self._words)[-500:]}"))
             except TimeoutError:
                 self._fail(StartError(f"--ray {self.address}: the cluster did not answer within {CONNECT:g} s"))
             except OSError as error:
                 self._fail(StartError(f"--ray-python {self.python} cannot be started: {error.strerror or error}"))
             await self._end_driver()
             self.outage = "the Ray cluster cannot be reached"
-            self._fail(StartError(f"the driver of Ray ended at once: {' '.join(self._words)[-500:]}"))
-            log.error("the driver of Ray ended: it is started again in %g s", pause)
             await asyncio.sleep(pause)
             pause = min(2 * pause, LONGEST_PAUSE)
 
@@ -165,14 +167,13 @@ class Cluster:
                 self._on_connected(said)
             elif said["is"] == "failed":
                 self._fail(refusal(self.address, self.python, said))
-                log.error("the Ray cluster cannot be reached: %s", first_line(said["why"]))
             else:
                 self._hear(said)
         return connected
 
     def _on_connected(self, said: dict[str, Any]) -> None:
         """Note that the cluster is there, and ask for all places that nobody has found yet."""
-        self.outage = ""
+        self.outage, self._complained = "", False
         self.version, self.nodes, self.has_token = said["ray"], len(said["nodes"]), bool(said["token"])
         log.info("connected to Ray %s at %s, %d node(s)", said["ray"], self.address, len(said["nodes"]))
         if self._connected is not None and not self._connected.done():
@@ -197,8 +198,12 @@ class Cluster:
             place.lose(first_line(said["why"]))
 
     def _fail(self, error: StartError) -> None:
+        """End the start by an error. A server that runs is told by its log, once in each outage."""
         if self._connected is not None and not self._connected.done():
             self._connected.set_exception(error)
+        elif not self._complained:
+            self._complained = True
+            log.error("%s; it is tried again until it can be reached", error.problem)
 
 
 def first_line(text: str) -> str:

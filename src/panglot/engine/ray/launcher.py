@@ -16,7 +16,8 @@ from panglot.engine.launcher import Launcher
 from panglot.engine.lending import PoolMemory
 from panglot.engine.ray.cluster import Cluster
 from panglot.engine.ray.files import Luggage
-from panglot.engine.ray.place import STATES, NodePlace, PlaceLost
+from panglot.engine.ray.needs import told
+from panglot.engine.ray.place import FREE, STATES, USED, WAITING, NodePlace, PlaceLost
 from panglot.engine.ray.worker import NodeWorker
 from panglot.engine.row import PoolPlan
 from panglot.engine.scratch import Scratch
@@ -45,7 +46,14 @@ class NodeLauncher(Launcher):
 
     @property
     def outage(self) -> str:
-        return self.cluster.outage
+        """Why no worker can be launched now: the cluster is out of reach, or all places are still waited for."""
+        states = self.places()
+        if self.cluster.outage or not states[WAITING] or states[FREE] or states[USED]:
+            return self.cluster.outage
+        return f"no node of the cluster has {told(self._needs())} free"
+
+    def _needs(self) -> dict[str, float]:
+        return dict(self.settings.place) or {"cpu": 1.0}
 
     async def launch(self, worker: Worker, workers: int) -> None:
         """Start a worker at a place. Raises OSError when there is none, or the process cannot be started there."""
@@ -71,7 +79,7 @@ class NodeLauncher(Launcher):
         self.free = [place for place in self.free if not place.is_lost]
         if self.free:
             return self.free.pop()
-        place = self.cluster.ask(dict(self.settings.place) or {"cpu": 1.0})
+        place = self.cluster.ask(self._needs())
         self._places = {place, *(known for known in self._places if not known.is_lost)}
         return place
 

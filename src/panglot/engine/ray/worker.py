@@ -108,13 +108,14 @@ class NodeWorker(Worker):
             self.link.close()
 
     def on_lost(self) -> None:
-        self._link_lost = True
-        if self._exited:
-            self._dead()
-        else:
-            self.destroy()
-            asyncio.get_running_loop().call_later(UNHEARD, self._unheard)
+        """Note that the socket is closed. Where the machine is out of reach, its keeper is not waited for."""
+        error = self.link.error
+        if isinstance(error, OSError) and not isinstance(error, ConnectionError):
+            self._unheard(f"its node cannot be reached ({error.strerror or error})")
+        super().on_lost()
+        if not self._exited:
+            asyncio.get_running_loop().call_later(UNHEARD, self._unheard, "its keeper does not answer")
 
-    def _unheard(self) -> None:
+    def _unheard(self, why: str) -> None:
         if not self._exited and self.place is not None:
-            self.place.lose("its keeper does not answer")
+            self.place.lose(why)
