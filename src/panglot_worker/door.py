@@ -8,11 +8,11 @@ do better says so (`Dialect.tensors`).
 from __future__ import annotations
 
 import json
-from typing import Any, Callable, Dict, List, NamedTuple, Optional, Tuple, Union
+from typing import Any, Callable, Dict, List, NamedTuple, Optional, Union
 
 from panglot_worker import wire
 from panglot_worker.bodies.multipart import Limits
-from panglot_worker.dialects.base import Answer, Dialect, Problem, Request, Stages, TensorStages
+from panglot_worker.dialects.base import Answer, Dialect, Parts, Problem, Request, Stages, TensorStages
 from panglot_worker.errors import ClientError
 from panglot_worker.v2 import messages, outputs, rest
 from panglot_worker.v2.infer import REST, STREAM, Infer, Wishes, chosen
@@ -129,40 +129,51 @@ class Door:
 
     # Out
 
-    def _answered(self, output: Any, request: Request, inner: Encode, carried: Visit) -> Answer:
+    def _answered(self, output: Any, request: Request, inner: Encode, carried: Visit, last: bool = True) -> Answer:
         wishes, request.luggage, taken = carried
         taking = self.taking
         if taken and taking is not None:
             parameters = taking.parameters(output) if taking.parameters is not None else None
-            return self.answer(wishes, taking.encode(output, request), parameters)
-        return self.wrapped(wishes, inner(output, request))
+            return self.answer(wishes, taking.encode(output, request), parameters, last)
+        return self.wrapped(wishes, inner(output, request), last)
 
-    def wrapped(self, wishes: Wishes, answer: Answer) -> Answer:
+    def wrapped(self, wishes: Wishes, answer: Answer, last: bool = True) -> Answer:
         """A native answer as one element of BYTES."""
-        answered = self.answer(wishes, [outputs.of_bytes(outputs.OUTPUT, bytes(answer.body))])
+        answered = self.answer(wishes, [outputs.of_bytes(outputs.OUTPUT, bytes(answer.body))], None, last)
         warnings = [line for line in answer.headers if line.startswith("x-panglot-warning")]
         return answered._replace(headers=[*answered.headers, *warnings])
 
-    def answer(self, wishes: Wishes, tensors: List[Tensor], parameters: Optional[Dict[str, Any]] = None) -> Answer:
-        """The answer with these outputs, in the form of the request."""
+    def answer(
+        self, wishes: Wishes, tensors: List[Tensor], parameters: Optional[Dict[str, Any]] = None, last: bool = True
+    ) -> Answer:
+        """The answer with these outputs, in the form of the request; or a part of it, which may be the last."""
         tensors = chosen(tensors, wishes.wanted)
+        if wishes.form == STREAM:
+            return Answer("application/grpc", messages.part(wishes, tensors, parameters, last))
         if wishes.form != REST:
             return Answer("application/grpc", messages.answer(wishes, tensors, parameters))
         content_type, body, headers = rest.answer(wishes, tensors, self.nan, self.limits, parameters)
         return Answer(content_type, body, 200, headers)
 
-    def parts(self, request: Request) -> Tuple[str, Callable[[Any], bytes]]:
-        """The content type of an answer in parts, and what encodes each. Raises ClientError."""
+    def parts(self, request: Request) -> Parts:
+        """How an answer in parts is written. Raises ClientError where there may be none."""
         carried = request.luggage
-        if carried.wishes.form != STREAM or self._encode is None:
+        wishes = carried.wishes
+        if wishes.form != STREAM or self._encode is None:
             raise ClientError("this model answers in parts: ask by ModelStreamInfer, or on its own route")
         inner = self._encode
+        is_last = self.taking.is_last if self.taking is not None and carried.taken else None
+        ended = False
 
         def encode(part: Any) -> bytes:
-            request.luggage = carried
-            return bytes(self._answered(part, request, inner, carried).body)
+            nonlocal ended
+            ended = is_last is not None and is_last(part)
+            return bytes(self._answered(part, request, inner, carried, ended).body)
 
-        return "application/grpc", encode
+        def end() -> wire.Buffer:
+            return messages.part(wishes, [], None, last=True) if wishes.end and not ended else b""
+
+        return Parts("application/grpc", encode, end)
 
     def failure(self, error: BaseException, answer: Union[Answer, Problem], request: Request) -> Union[Answer, Problem]:
         """A failure in the words of this protocol, given those of the platform."""

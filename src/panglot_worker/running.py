@@ -10,7 +10,7 @@ import traceback
 from typing import Any, Callable, Iterator, List, Optional, Sequence, Tuple, Union
 
 from panglot_worker import current, wire
-from panglot_worker.dialects.base import Answer, Dialect, Problem, Request, Stages
+from panglot_worker.dialects.base import Answer, Dialect, Parts, Problem, Request, Stages
 from panglot_worker.errors import SCRIPT_ERROR, described
 from panglot_worker.intake import LONG, Intake
 from panglot_worker.loading import script_traceback
@@ -246,8 +246,8 @@ class Runner:
 
     def _stream(self, request: Request, parts: Iterator[Any], marks: List[float]) -> None:
         """Send what a generator yields, part by part, until it ends, fails or nobody listens."""
-        content_type, encode_part = encoding_of_parts(self.dialect, request)
-        head = content_type.encode("latin-1")
+        writing = encoding_of_parts(self.dialect, request)
+        encode_part, head = writing.encode, writing.content_type.encode("latin-1")
         sent = 0
         try:
             for part in parts:
@@ -267,7 +267,7 @@ class Runner:
             self.port.reply(self.failed_reply(request, error, "inference", durations([*marks, now()])))
             return
         self.sickness.alike = 0
-        self.port.reply(wire.Reply(request.id, 200, 0, durations([*marks, now()]), head, b""))
+        self.port.reply(wire.Reply(request.id, 200, 0, durations([*marks, now()]), head, writing.end()))
 
     # Failures
 
@@ -306,12 +306,12 @@ class Runner:
         return self.sickness.certain
 
 
-def encoding_of_parts(dialect: Dialect, request: Request) -> Tuple[str, Callable[[Any], bytes]]:
-    """The content type of an answer in parts, and what encodes each. Raises ClientError where there may be none."""
+def encoding_of_parts(dialect: Dialect, request: Request) -> Parts:
+    """How an answer in parts is written. Raises ClientError where there may be none."""
     if request.visits and dialect.door is not None:
         return dialect.door.parts(request)
     content_type = dialect.stream_type(request)
-    return content_type, lambda part: dialect.encode_part(part, content_type)
+    return Parts(content_type, lambda part: dialect.encode_part(part, content_type))
 
 
 def finished(item_id: int, answer: Answer, times: wire.Times, rows: int = 1) -> wire.Reply:

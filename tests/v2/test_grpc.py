@@ -212,6 +212,9 @@ def test_many_inferences_on_one_call(rpc: Rpc) -> None:
         if not one.error_message
     }
     assert good == {number: [number] for number in range(200) if number % 50 != 7}
+    failed = {one.infer_response.id for one in answers if one.error_message}
+    assert failed == {"7", "57", "107", "157"}
+    assert all(one.infer_response.parameters["triton_final_response"].bool_param for one in answers)
     assert streamed(rpc) == []
 
 
@@ -227,6 +230,10 @@ def test_an_answer_in_parts_is_a_stream_of_answers(tmp_path: Path) -> None:
         answers = streamed(rpc, rpc.tensors("parts", n=[3]))
         numbers = [struct.unpack("<q", one.infer_response.raw_output_contents[0])[0] for one in answers]
         assert numbers == [0, 1, 2]
+        wants_end = rpc.tensors("parts", n=[2])
+        wants_end.parameters["triton_enable_empty_final_response"].bool_param = True
+        last = [one.infer_response.parameters["triton_final_response"].bool_param for one in streamed(rpc, wants_end)]
+        assert last == [False, False, True]
         code, sentence = refused(lambda: rpc.call("ModelInfer", rpc.tensors("parts", n=[3])))
         assert (code, "ModelStreamInfer" in sentence) == (grpc.StatusCode.INVALID_ARGUMENT, True)
         body = {"inputs": [{"name": "n", "datatype": "FP32", "shape": [1], "data": [3]}]}

@@ -182,7 +182,11 @@ def test_every_datatype_goes_through(server: Server, datatype: str, data: Any) -
 
 
 def test_an_answer_without_an_id_has_none(server: Server) -> None:
+    """Some clients write null for what they do not send."""
     assert "id" not in infer(server, tensor("x", "INT8", [1])).json()
+    nothing = {"id": None, "parameters": None, "outputs": None}
+    assert "id" not in infer(server, {**tensor("x", "INT8", [1]), "parameters": None}, **nothing).json()
+    assert infer(server, tensor("x", "INT8", [1]), id=0).status_code == 400
 
 
 def test_wrong_requests_are_400_with_a_sentence_and_harm_nobody(server: Server) -> None:
@@ -272,6 +276,10 @@ def test_bodies_are_inflated_and_answers_deflated_for_who_names_one_coding(serve
     assert one.headers["content-encoding"] == coding
     several = server.client.post(path, content=packed, headers={**header, "accept-encoding": "gzip, deflate"})
     assert "content-encoding" not in several.headers
+    only = server.client.post(
+        path, content=packed, headers={**header, "accept-encoding": f"br;q=0.000, {coding};q=1.0"}
+    )
+    assert only.headers["content-encoding"] == coding
     assert outputs(one) == outputs(several)
     assert server.client.post(path, content=plain, headers=header).status_code == 400
     assert server.client.post(path, content=plain, headers={"content-encoding": "br"}).status_code == 415

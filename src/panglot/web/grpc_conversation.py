@@ -8,7 +8,7 @@ from typing import Any
 
 from panglot.web.front import Front
 from panglot.web.grpc_call import RpcCall, Sent, begin
-from panglot.web.grpc_messages import streamed
+from panglot.web.grpc_messages import request_id, stream_failure, streamed
 from panglot.web.grpc_statuses import RESOURCE_EXHAUSTED, RpcError
 
 MOST_OPEN = 64
@@ -82,10 +82,12 @@ class Conversation:
 
     def _begin(self, sent: Sent) -> None:
         calls: list[RpcCall] = []
+        known = request_id(sent.body)
 
         def told(code: int, sentence: str, message: Any, more: bool) -> None:
             # The end of an answer in parts is an empty message, which clients need not see.
-            self._say(streamed(code, sentence, message) if code or len(message) else b"", more)
+            said = stream_failure(sentence, known) if code else streamed(message) if len(message) else b""
+            self._say(said, more)
             if not more:
                 for call in calls:
                     self._over(call)

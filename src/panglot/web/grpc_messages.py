@@ -11,6 +11,8 @@ DATA_TYPES = {
     "BOOL": 1, "UINT8": 2, "UINT16": 3, "UINT32": 4, "UINT64": 5, "INT8": 6, "INT16": 7, "INT32": 8, "INT64": 9,
     "FP16": 10, "FP32": 11, "FP64": 12, "STRING": 13, "BF16": 14,
 }  # fmt: skip
+LAST = message(4, text(1, "triton_final_response") + message(2, b"\x08\x01"))
+"""The parameter by which Triton's clients know that no more follows."""
 COMPUTED = ("compute_input", "compute_infer", "compute_output")
 DURATIONS = ("success", "fail", "queue", *COMPUTED, "cache_hit", "cache_miss")
 
@@ -120,6 +122,20 @@ def index(models: list[dict[str, str]]) -> bytes:
     return b"".join(message(1, row) for row in rows)
 
 
-def streamed(code: int, sentence: str, body: Any) -> bytes:
-    """A ModelStreamInferResponse: an answer, or what went wrong instead."""
-    return start(2, len(body)) + bytes(body) if not code else text(1, sentence or "failed")
+def request_id(body: bytes) -> str:
+    """The id that a client gives an inference; nothing where the message cannot be read."""
+    try:
+        parts = (content for number, kind, content in fields_of(memoryview(body)) if (number, kind) == (3, LENGTH))
+        return str(next(parts, b""), "utf-8")
+    except (ValueError, IndexError):
+        return ""
+
+
+def streamed(body: Any) -> bytes:
+    """A ModelStreamInferResponse with an answer."""
+    return start(2, len(body)) + bytes(body)
+
+
+def stream_failure(sentence: str, known: str) -> bytes:
+    """A ModelStreamInferResponse that says what went wrong, with the id of the inference, which ends with it."""
+    return text(1, sentence or "failed") + message(2, text(3, known) + LAST)

@@ -187,13 +187,24 @@ class TensorStages(NamedTuple):
     """Whether a single element of BYTES is the native body, for the `decode` of Stages."""
     parameters: Optional[Callable[[Any], Dict[str, Any]]] = None
     """What is told beside the outputs, of what the last stage gave: truth values, numbers and texts by name."""
+    is_last: Callable[[Any], bool] = lambda part: False
+    """Whether a part of an answer is known to be its last; else nobody knows before the script ends."""
+
+
+class Parts(NamedTuple):
+    """How an answer in parts is written."""
+
+    content_type: str
+    encode: Callable[[Any], bytes]
+    end: Callable[[], wire.Buffer] = bytes
+    """What is sent when there are no more."""
 
 
 class TensorDoor(Protocol):
     """What `panglot_worker.door.Door` does for whoever runs items; the rest it does in `decode` and `encode`."""
 
-    def parts(self, request: Request) -> Tuple[str, Callable[[Any], bytes]]:
-        """The content type of an answer in parts, and what encodes each. Raises ClientError where there may be none."""
+    def parts(self, request: Request) -> Parts:
+        """How an answer in parts is written. Raises ClientError where there may be none."""
 
     def failure(self, error: BaseException, answer: Union[Answer, Problem], request: Request) -> Union[Answer, Problem]:
         """A failure in the words of the protocol, given those of the platform."""

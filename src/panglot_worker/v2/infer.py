@@ -31,6 +31,8 @@ class Wishes(NamedTuple):
     """Whether outputs come back as bytes where nothing else is said of them."""
     coding: str = ""
     """How the answer is compressed."""
+    end: bool = False
+    """Whether the end of an answer in parts is told by an answer without outputs, where no part was said to be it."""
 
 
 class Infer(NamedTuple):

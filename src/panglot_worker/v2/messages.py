@@ -15,6 +15,8 @@ from panglot_worker.v2.tensors import Tensor
 TYPED = {"BOOL": 1, "INT8": 2, "INT16": 2, "INT32": 2, "INT64": 3, "UINT8": 4, "UINT16": 4, "UINT32": 4, "UINT64": 5,
          "FP32": 6, "FP64": 7, "BYTES": 8}  # fmt: skip
 """Which field of InferTensorContents holds the elements of a datatype."""
+WANTS_END, IS_LAST = "triton_enable_empty_final_response", "triton_final_response"
+"""Parameters of Triton: of a request on a stream, and of every answer there."""
 
 
 class InputMessage(NamedTuple):
@@ -58,7 +60,8 @@ def _request(head: wire.Head, view: memoryview) -> Infer:
         raise ClientError("there are %d raw_input_contents for %d inputs" % (len(raw), len(given)))
     inputs = [_tensor(tensor, raw[at] if raw else None) for at, tensor in enumerate(given)]
     model, version = str(head.model, "utf-8", "replace"), str(head.version, "utf-8", "replace")
-    wishes = Wishes(head.form, model, version, known, check_wanted(wanted), True)
+    end = parameters.pop(WANTS_END, False) is True
+    wishes = Wishes(head.form, model, version, known, check_wanted(wanted), True, end=end)
     return Infer(wishes, gathered(inputs), parameters)
 
 
@@ -169,6 +172,11 @@ def answer(wishes: Wishes, outputs: List[Tensor], parameters: Optional[Dict[str,
         raw = tensor.raw()
         parts += (protobuf.start(6, len(raw)), raw)
     return many(b"".join(head), *parts)
+
+
+def part(wishes: Wishes, outputs: List[Tensor], parameters: Optional[Dict[str, Any]], last: bool) -> wire.Buffer:
+    """A ModelInferResponse on a stream, which says whether it is the last to its request."""
+    return answer(wishes, outputs, {**(parameters or {}), IS_LAST: last})
 
 
 def _written(name: str, value: Any) -> bytes:

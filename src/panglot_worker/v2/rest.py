@@ -85,7 +85,7 @@ def _wishes(head: wire.Head, known: str = "", wanted: Tuple[WantedOutput, ...] =
 def _request(value: Any, behind: memoryview, head: wire.Head) -> Infer:
     if type(value) is not dict or type(value.get("inputs")) is not list:
         raise ClientError('the request must be a JSON object with "inputs", a list')
-    given = value.get("id", "")
+    given = "" if value.get("id") is None else value["id"]
     if type(given) is not str:
         raise ClientError("the id must be a string")
     parameters = _object(value.get("parameters"), "parameters")
@@ -171,7 +171,7 @@ def only_coding(accepted: str) -> str:
     Most client libraries name several on their own account, and deflating floats costs more than it saves.
     """
     named = [word.partition(";") for word in accepted.lower().split(",") if word.strip()]
-    codings = [name.strip() for name, _, weight in named if weight.replace(" ", "") not in ("q=0", "q=0.0")]
+    codings = [name.strip() for name, _, weight in named if weight.replace(" ", "").rstrip("0") not in ("q=", "q=0.")]
     wanted = [coding for coding in codings if coding != "identity"]
     return wanted[0] if len(wanted) == 1 and wanted[0] in WINDOWS else ""
 

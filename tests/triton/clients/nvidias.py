@@ -52,6 +52,10 @@ def add_sub(*where):
         fails("max_batch_size 8", client.infer, "triton_add_sub", inputs(module, INPUT0=wide, INPUT1=wide))
         config = client.get_model_config("triton_add_sub")
         assert (config["max_batch_size"] if module is by_http else config.config.max_batch_size) == 8
+        told_by_methods = {"sequence_id": 7, "sequence_start": True, "priority": 1, "timeout": 500}
+        result = client.infer("triton_add_sub", inputs(module, INPUT0=rows, INPUT1=rows), parameters={"tell": True},
+                              **told_by_methods)  # fmt: skip
+        assert told(module, result)["of"] == "7 1 500 tell"
         parameters = {"fail": True}
         fails("the script failed on this request", client.infer, "triton_add_sub",
                      inputs(module, INPUT0=rows, INPUT1=rows), parameters=parameters)  # fmt: skip
@@ -73,18 +77,34 @@ def repeat(http, grpc):
     """Responses that a decoupled model sends, by a stream; without one the client is told of it."""
     client, answers = by_grpc.InferenceServerClient(grpc), queue.Queue()
     client.start_stream(callback=lambda result, error: answers.put((result, error)))
-    for how in (b"loop", b"thread"):
-        asked = inputs(by_grpc, IN=numpy.array([3, 1, 2], numpy.int32), HOW=numpy.array([how], object))
-        client.async_stream_infer("triton_repeat", asked)
-        for expected in (3, 1, 2):
-            result, error = answers.get(timeout=30)
-            assert error is None, error
-            assert result.as_numpy("OUT").tolist() == [expected]
-    client.async_stream_infer("triton_repeat", inputs(by_grpc, IN=numpy.array([3], numpy.int32),
-                                                      HOW=numpy.array([b"error"], object)))  # fmt: skip
+
+    def ask(how, *numbers, **more):
+        values = inputs(by_grpc, IN=numpy.array(numbers, numpy.int32), HOW=numpy.array([how], object))
+        client.async_stream_infer("triton_repeat", values, request_id="seven", **more)
+
+    def answer():
+        result, error = answers.get(timeout=30)
+        assert error is None, error
+        assert result.get_response().id == "seven"
+        out = result.as_numpy("OUT")
+        return None if out is None else out.item(), told(by_grpc, result)["triton_final_response"]
+
+    for how in ("loop", "thread"):
+        ask(how, 3, 1, 2)
+        assert [answer() for _ in range(3)] == [(3, False), (1, False), (2, False)]
+        ask(how, 3, 1, enable_empty_final_response=True)
+        assert [answer() for _ in range(3)] == [(3, False), (1, False), (None, True)]
+    ask("loop", enable_empty_final_response=True)
+    assert answer() == (None, True)
+    for more in ({}, {"enable_empty_final_response": True}):
+        # A response that is said to be the last needs no other behind it.
+        ask("last", 3, 1, **more)
+        assert [answer() for _ in range(2)] == [(3, False), (1, True)]
+    ask("error", 3)
     result, error = answers.get(timeout=30)
     assert "not these" in str(error), (result, error)
     client.stop_stream()
+    assert answers.empty()
     asked = inputs(by_http, IN=numpy.array([3], numpy.int32), HOW=numpy.array([b"loop"], object))
     fails("ModelStreamInfer", by_http.InferenceServerClient(http).infer, "triton_repeat", asked)
 

@@ -142,15 +142,15 @@ class Concurrent:
         return self.by_route.get(request.head.route, self.stages) if self.by_route else self.stages
 
     async def _stream(self, request: Request, parts: Any, postprocess: Any) -> None:
-        content_type, encode_part = encoding_of_parts(self.dialect, request)
-        head = content_type.encode("latin-1")
+        writing = encoding_of_parts(self.dialect, request)
+        encode_part, head = writing.encode, writing.content_type.encode("latin-1")
         async for part in parts:
             if postprocess is not None:
                 part = await settled(postprocess(part))
             body = encode_part(part)
             self.port.reply(wire.Reply(request.id, 200, wire.MORE, wire.NO_TIMES, head, body))
         self.runner.sickness.alike = 0
-        self.port.reply(wire.Reply(request.id, 200, 0, wire.NO_TIMES, head, b""))
+        self.port.reply(wire.Reply(request.id, 200, 0, wire.NO_TIMES, head, writing.end()))
 
     def _failed(self, request: Request, error: BaseException, stage: str, marks: Any) -> None:
         self.port.reply(self.runner.failed_reply(request, error, stage, durations(marks)))

@@ -11,7 +11,7 @@ from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Se
 
 from panglot_worker.bodies import codec
 from panglot_worker.dialects.base import Answer, Dialect, Package, Problem, Request, Stages, TensorStages
-from panglot_worker.dialects.triton import answers, configured, describing
+from panglot_worker.dialects.triton import answers, configured, describing, reserved
 from panglot_worker.dialects.triton.answers import ModelRefusal
 from panglot_worker.dialects.triton.configured import Configuration
 from panglot_worker.dialects.triton.decoupled import OwnThread, responses
@@ -184,7 +184,7 @@ class Triton(Dialect):
         inputs, outputs = ([about.spec(tensor) for tensor in tensors] for tensors in (about.inputs, about.outputs))
         return TensorStages(
             self._decode_tensors, self._encode_tensors, inputs, outputs, platform="python", rows=about.rows > 0,
-            takes_bodies=False, parameters=answers.parameters,
+            takes_bodies=False, parameters=answers.parameters, is_last=answers.is_last,
         )  # fmt: skip
 
     def _decode_tensors(self, infer: Infer, request: Request) -> Asked:
@@ -193,7 +193,7 @@ class Triton(Dialect):
             if tensor.datatype != expected:
                 raise ClientError("the input '%s' is %s, not %s" % (name, expected, tensor.datatype))
         wanted = [output.name for output in infer.wishes.wanted]
-        more = {"request_id": infer.wishes.id, "parameters": infer.parameters}
+        more = {"request_id": infer.wishes.id, **reserved.told(infer.parameters)}
         if wanted:
             more["requested_output_names"] = wanted
         return self._asked(request, {name: tensor.array() for name, tensor in infer.inputs.items()}, more)

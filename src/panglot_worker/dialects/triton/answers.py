@@ -52,6 +52,12 @@ def parameters(response: Any) -> Dict[str, Any]:
     return given
 
 
+def is_last(response: Any) -> bool:
+    """Whether a decoupled model said that it sends no more."""
+    last: bool = response._last
+    return last
+
+
 def _tensor(name: str, array: Any) -> Tensor:
     tensor = outputs.from_array(name, array)
     if tensor is None:

@@ -28,7 +28,8 @@ class TritonPythonModel:
                 error = pb_utils.TritonError("INPUT0 is beyond the limit", pb_utils.TritonError.INVALID_ARG)
                 responses.append(pb_utils.InferenceResponse(output_tensors=[], error=error))
                 continue
-            if json.loads(request.parameters()).get("fail"):
+            parameters = json.loads(request.parameters())
+            if parameters.get("fail"):
                 raise ValueError("a secret of the script")
             out_0 = in_0.as_numpy() + in_1.as_numpy()
             out_1 = in_0.as_numpy() - in_1.as_numpy()
@@ -37,6 +38,8 @@ class TritonPythonModel:
                 pb_utils.Tensor("OUTPUT1", out_1.astype(self.output1_dtype)),
             ]
             told = {"rows": len(out_0), "half": 0.5, "last": True, "of": "é"}
+            if parameters.get("tell"):
+                told["of"] = f"{request.correlation_id()} {request.flags()} {request.timeout()} {' '.join(parameters)}"
             responses.append(pb_utils.InferenceResponse(output_tensors=tensors, parameters=told))
         return responses
 

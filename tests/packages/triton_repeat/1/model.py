@@ -26,15 +26,20 @@ class TritonPythonModel:
                     pb_utils.InferenceResponse(error=pb_utils.TritonError("not these")),
                     flags=pb_utils.TRITONSERVER_RESPONSE_COMPLETE_FINAL,
                 )
+            elif how == "last":
+                self.respond(sender, numbers[:-1], last=numbers[-1:])
             elif how == "thread":
                 threading.Thread(target=self.respond, args=(sender, numbers)).start()
             else:
                 self.respond(sender, numbers)
 
-    def respond(self, sender, numbers):
+    def respond(self, sender, numbers, last=()):
         for number in numbers:
             if sender.is_cancelled():
                 break
-            out = pb_utils.Tensor("OUT", np.array([number], np.int32))
-            sender.send(pb_utils.InferenceResponse(output_tensors=[out]))
-        sender.send(flags=pb_utils.TRITONSERVER_RESPONSE_COMPLETE_FINAL)
+            sender.send(self.response(number))
+        responses = [self.response(number) for number in last]
+        sender.send(*responses, flags=pb_utils.TRITONSERVER_RESPONSE_COMPLETE_FINAL)
+
+    def response(self, number):
+        return pb_utils.InferenceResponse([pb_utils.Tensor("OUT", np.array([number], np.int32))])

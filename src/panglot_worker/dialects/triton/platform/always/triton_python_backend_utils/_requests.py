@@ -1,5 +1,6 @@
 """Requests, and responses to them."""
 
+import copy
 import json
 import queue
 import weakref
@@ -101,6 +102,7 @@ class InferenceResponse:
         self._outputs = list(output_tensors)
         self._error = error
         self._parameters = dict(parameters or {})
+        self._last = False
 
     def output_tensors(self):
         return self._outputs
@@ -155,9 +157,15 @@ class ResponseSender:
             raise TritonModelException("a response was sent after the last one")
         if response is None and not flags & TRITONSERVER_RESPONSE_COMPLETE_FINAL:
             raise TritonModelException("send() without a response must say that it is the last")
+        if not isinstance(response, (InferenceResponse, type(None))):
+            raise TritonModelException("send() takes an InferenceResponse, not %s" % type(response).__name__)
+        last = bool(flags & TRITONSERVER_RESPONSE_COMPLETE_FINAL)
         if response is not None:
+            # A copy, since the model may send the same response again.
+            response = copy.copy(response)
+            response._last = last
             responses.sent.put(response)
-        if flags & TRITONSERVER_RESPONSE_COMPLETE_FINAL:
+        if last:
             responses.ended = True
             responses.sent.put(None)
 
