@@ -22,23 +22,25 @@ from panglot_worker.compat import pictures
 from panglot_worker.dialects.base import AsksForRow, Dialect, Package, Stages
 from panglot_worker.door import Door
 from panglot_worker.errors import ScriptError
-from panglot_worker.port import FrontGone, Port
+from panglot_worker.port import FrontGone, Port, PortSocket
 from panglot_worker.sharing import SharedMemory
 
 F_SETSIG = 10
 PR_SET_PDEATHSIG = 1
+ROW_KEY = 32
+"""Bytes of the key of results between pools; what follows in the pipe is a certificate."""
 
 
-def start(socket_fd: str, life_fd: str, key_fd: str = "") -> None:
-    """Entry point of a worker process, from its command line. Where it is on a node, a pipe holds a key for it."""
-    key = b""
-    if key_fd:
-        with os.fdopen(int(key_fd), "rb") as pipe:
-            key = pipe.read()
-    main(int(socket_fd), int(life_fd), key)
+def start(socket_fd: str, life_fd: str, keys_fd: str = "") -> None:
+    """Entry point of a worker process, from its command line. Where it is on a node, a pipe holds keys for it."""
+    keys = b""
+    if keys_fd:
+        with os.fdopen(int(keys_fd), "rb") as pipe:
+            keys = pipe.read()
+    main(int(socket_fd), int(life_fd), keys[:ROW_KEY], keys[ROW_KEY:].decode())
 
 
-def main(socket_fd: int, life_fd: int, row_key: bytes = b"") -> None:
+def main(socket_fd: int, life_fd: int, row_key: bytes = b"", certificate: str = "") -> None:
     """Live a worker's life. `socket_fd` leads to the front; `life_fd` is a pipe that tells of the front's death."""
     whole_lines.install()
     die_with_front(life_fd)
@@ -46,9 +48,8 @@ def main(socket_fd: int, life_fd: int, row_key: bytes = b"") -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     faulthandler.enable()
     be_expendable()
-    sock = socket.socket(fileno=socket_fd)
     try:
-        port = Port(sock)
+        port = Port(line(socket_fd, certificate))
         port.row_key = row_key
         code = work(port)
     except (FrontGone, ConnectionError):
@@ -56,6 +57,16 @@ def main(socket_fd: int, life_fd: int, row_key: bytes = b"") -> None:
     whole_lines.finish()
     # A script's threads and exit hooks must not keep a worker that is done.
     os._exit(code)
+
+
+def line(socket_fd: int, certificate: str) -> PortSocket:
+    """The socket to the front; encrypted, where there is a certificate for that. Raises OSError."""
+    sock = socket.socket(fileno=socket_fd)
+    if not certificate:
+        return sock
+    from panglot_worker import encryption
+
+    return encryption.EncryptedSocket(sock, encryption.context(certificate, is_node=True))
 
 
 def die_with_front(life_fd: int) -> None:

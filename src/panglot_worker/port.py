@@ -5,7 +5,7 @@ from __future__ import annotations
 import socket
 import threading
 from collections import deque
-from typing import Any, Deque, Dict, List, NamedTuple, Optional, Sequence, Set
+from typing import Any, Deque, Dict, List, NamedTuple, Optional, Protocol, Sequence, Set
 
 from panglot_worker import wire
 from panglot_worker.errors import BAD_RESULT, EncodeError
@@ -32,13 +32,32 @@ class FrontGone(Exception):
     """The front closed the socket: there is nobody left to work for."""
 
 
+class PortSocket(Protocol):
+    """What a port needs of its socket."""
+
+    def fileno(self) -> int:
+        """A descriptor that can be waited on until there is something to read."""
+
+    def recv(self, __size: int, __flags: int = 0) -> bytes:
+        """The next bytes; none at the end."""
+
+    def recv_into(self, __buffer: memoryview) -> int:
+        """The next bytes, and how many they are."""
+
+    def sendall(self, __data: wire.Buffer) -> None:
+        """Send all of it."""
+
+    def sendmsg(self, __buffers: Sequence[wire.Buffer]) -> int:
+        """Send some of it, and tell how much."""
+
+
 class Port:
     """The worker's line to the front. One thread reads at a time, see `intake`; any thread may send.
 
     `cancelled` fills while frames are read ahead by `poll`.
     """
 
-    def __init__(self, sock: socket.socket, generation: int = 0) -> None:
+    def __init__(self, sock: PortSocket, generation: int = 0) -> None:
         self.sock = sock
         self.generation = generation
         self.cancelled: Set[int] = set()

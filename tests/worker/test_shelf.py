@@ -33,7 +33,7 @@ def sent(kept: shelf.Shelf, files: dict[str, bytes], entries: list[ListedFile], 
 
     def receive() -> None:
         try:
-            result.append(kept.receive(theirs, {"folder": name or name_of(entries), "title": "package"}))
+            result.append(kept.receive(theirs))
         except Exception as error:
             result.append(error)
         theirs.close()
@@ -43,7 +43,9 @@ def sent(kept: shelf.Shelf, files: dict[str, bytes], entries: list[ListedFile], 
     missing: list[int] = []
     with ours:
         try:
-            ours.sendall(handshake.message({"files": [list(entry) for entry in entries]}))
+            files_listed = [list(entry) for entry in entries]
+            said = {"folder": name or name_of(entries), "title": "package", "files": files_listed}
+            ours.sendall(handshake.message(said))
             missing = handshake.receive_blocking(ours)["missing"]
             for place in missing:
                 ours.sendall(files[entries[place].path])

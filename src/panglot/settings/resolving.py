@@ -19,6 +19,7 @@ LISTS = ("words", "hosts", "origins")
 """Kinds of settings that hold several texts."""
 IN_RAY = {
     "address": "ray", "place": "place", "python": "ray_python", "keeper_ports": "keeper_ports", "files": "ray_files",
+    "tls": "ray_tls",
 }  # fmt: skip
 """The keys of the table `[ray]` of a panglot.toml, and the settings they are."""
 

@@ -264,6 +264,7 @@ class Settings:
         "send", "send: the package travels to the nodes; shared: it has the same path there", "str", group=RAY,
         choices=("send", "shared"), scope=MODEL,
     )  # fmt: skip
+    ray_tls: bool = setting(False, "encrypt the connections to the nodes", "bool", group=RAY)
     keeper_ports: tuple[int, ...] = setting(
         (), "ports that the nodes listen on for this server, such as 20000-20099; default: any", "ports", group=RAY,
         metavar="A-B",

@@ -38,7 +38,7 @@ class Child:
         launch: Dict[str, Any],
         data: socket.socket,
         output: socket.socket,
-        key: bytes,
+        keys: bytes,
         ended: Callable[[Child, int], None],
     ) -> None:
         """Start the process, on a thread that lives as long as the keeper. Raises OSError."""
@@ -48,18 +48,18 @@ class Child:
         self._ended = ended
         life_read, self._life = os.pipe()
         printed, print_end = os.pipe()
-        key_read = piped(key)
+        keys_read = piped(keys)
         python = str(launch["python"] or sys.executable)
         code = loader.code("panglot_worker.loop", "start")
         try:
             self.process = subprocess.Popen(
-                [python, "-u", "-c", code, str(launch["worker"]), str(data.fileno()), str(life_read), str(key_read)],
+                [python, "-u", "-c", code, str(launch["worker"]), str(data.fileno()), str(life_read), str(keys_read)],
                 cwd=str(launch["folder"]),
                 env={**environment(os.environ, launch["environment"]), MARK: self.mark},
                 stdin=subprocess.DEVNULL,
                 stdout=print_end,
                 stderr=print_end,
-                pass_fds=(data.fileno(), life_read, key_read),
+                pass_fds=(data.fileno(), life_read, keys_read),
                 start_new_session=True,
             )
         except BaseException:
@@ -69,7 +69,7 @@ class Child:
         finally:
             os.close(life_read)
             os.close(print_end)
-            os.close(key_read)
+            os.close(keys_read)
         self._pidfd = os.pidfd_open(self.process.pid)
         asyncio.get_running_loop().add_reader(self._pidfd, self._on_exit)
         self._relay = threading.Thread(target=relay, args=(printed, output), daemon=True)

@@ -1,9 +1,9 @@
 """The Ray driver: a process of its own beside the front, in an interpreter that has the cluster's Ray.
 
 Ray ends a driver whose cluster has gone; the front must outlive that. They speak JSON lines. The front says first
-`{"address", "secret", "ports", "server"}`, then `{"do": "place", "id", "needs"}` and `{"do": "release", "id"}`. This
-process says `connected` or `failed`, then of each place that it is `placed` (where its keeper listens), `waiting`, or
-`lost` (why).
+`{"address", "secret", "certificate", "ports", "server"}`, then `{"do": "place", "id", "needs"}` and `{"do": "release",
+"id"}`. This process says `connected` or `failed`, then of each place that it is `placed` (where its keeper listens),
+`waiting`, or `lost` (why).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ import sys
 from typing import Any, Dict
 
 PR_SET_PDEATHSIG = 1
-BY_VALUE = ("loader", "node.handshake", "node.listing", "node.shelf", "node.child", "node.keeper")
+BY_VALUE = ("loader", "encryption", "node.handshake", "node.listing", "node.shelf", "node.child", "node.keeper")
 """Our modules that nodes do not have."""
 PATIENCE = 10.0
 """Seconds after which a place that is not to be had is spoken of."""
@@ -90,6 +90,7 @@ class Driver:
     def __init__(self, ray: Any, first: Dict[str, Any], tell: Any) -> None:
         self.ray = ray
         self.secret = bytes.fromhex(first["secret"])
+        self.certificate = first["certificate"]
         self.ports = tuple(first["ports"])
         self.server = first["server"]
         self.tell = tell
@@ -145,7 +146,7 @@ class Driver:
             # The driver before this may have asked for the same place.
             name="panglot-%s-%d-%d" % (self.server, number, os.getpid()),
             scheduling_strategy="SPREAD",
-        ).remote(self.secret, self.ports)
+        ).remote(self.secret, self.ports, self.certificate)
 
 
 async def wait_for(reference: Any) -> Any:

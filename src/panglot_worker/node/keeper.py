@@ -2,7 +2,8 @@
 
 Ray sends it by value, so nothing is installed on the nodes. The front opens connections to it, proves that it knows the
 secret of the server, and says what each is for: `control` (JSON lines; its end is the end of everything here), `files`
-(a package travels), `output` (what a worker prints), `data` (calls; it becomes the worker's own socket).
+(a package travels), `output` (what a worker prints), `data` (calls; it becomes the worker's own socket). Where there is
+a certificate, what follows is encrypted, on `data` by the worker itself.
 """
 
 from __future__ import annotations
@@ -15,8 +16,9 @@ import socket
 import time
 from typing import Any, Dict, Optional, Tuple
 
+from panglot_worker import encryption
 from panglot_worker.node.child import Child
-from panglot_worker.node.handshake import PATIENCE, as_keeper, message, proof, receive, tune
+from panglot_worker.node.handshake import LONGEST, PATIENCE, as_keeper, message, proof, receive, tune
 from panglot_worker.node.shelf import SILENCE, Shelf
 
 ALONE = 30.0
@@ -30,11 +32,16 @@ LOOK = 1.0
 class NodeKeeper:
     """One place on a node. All of it runs on the actor's event loop, but for the transfer of files."""
 
-    def __init__(self, secret: bytes, ports: Tuple[int, int]) -> None:
+    def __init__(self, secret: bytes, ports: Tuple[int, int], certificate: str = "") -> None:
         self.secret = secret
         self.ports = ports
+        self.certificate = certificate
+        self.tls = encryption.context(certificate, is_node=True) if certificate else None
         self.children: Dict[int, Child] = {}
-        self.outputs: Dict[int, socket.socket] = {}
+        self.outputs: Dict[int, Any] = {}
+        """The connections for what workers print that are to be started, by generation."""
+        self.launches: Dict[int, Any] = {}
+        """How each of those is to be started, once the front has said it."""
         self.control: Optional[asyncio.StreamWriter] = None
         self.shelf: Optional[Shelf] = None
         self.strangers = 0
@@ -100,12 +107,11 @@ class NodeKeeper:
             if role == "control":
                 await self._obey(conn)
             elif role == "files":
-                await asyncio.get_running_loop().run_in_executor(None, self._receive, conn, said)
+                await asyncio.get_running_loop().run_in_executor(None, self._receive, conn)
             elif role == "output":
-                self.outputs[int(said["generation"])] = conn
-                await self._answer(conn, {})
+                self.outputs[int(said["generation"])] = asyncio.ensure_future(self._prepare_output(conn))
             else:
-                await self._start(conn, said["launch"])
+                await self._start(conn, int(said["generation"]))
         except OSError:
             conn.close()
 
@@ -116,11 +122,18 @@ class NodeKeeper:
     async def _answer(self, conn: socket.socket, value: Dict[str, Any]) -> None:
         await asyncio.get_running_loop().sock_sendall(conn, message(value))
 
-    def _receive(self, conn: socket.socket, said: Dict[str, Any]) -> None:
+    def _encrypted(self, conn: socket.socket, silence: Optional[float]) -> socket.socket:
+        """The connection for a thread that waits for it; encrypted where that is wanted. Raises OSError."""
+        conn.settimeout(silence or SILENCE)
+        secured = self.tls.wrap_socket(conn, server_side=True) if self.tls is not None else conn
+        secured.settimeout(silence)
+        return secured
+
+    def _receive(self, conn: socket.socket) -> None:
         assert self.shelf is not None
-        conn.settimeout(SILENCE)
+        conn = self._encrypted(conn, SILENCE)
         try:
-            answer = {"path": self.shelf.receive(conn, said)}
+            answer = {"path": self.shelf.receive(conn)}
         except (OSError, ValueError, TypeError) as error:
             answer = {"problem": "the package could not be kept on this node: %s" % error}
         with contextlib.suppress(OSError):
@@ -129,17 +142,27 @@ class NodeKeeper:
 
     # Workers
 
-    async def _start(self, conn: socket.socket, launch: Dict[str, Any]) -> None:
+    async def _prepare_output(self, conn: socket.socket) -> socket.socket:
+        await self._answer(conn, {})
+        return await asyncio.get_running_loop().run_in_executor(None, self._encrypted, conn, None)
+
+    def _launch(self, generation: int) -> Any:
+        if generation not in self.launches:
+            self.launches[generation] = asyncio.get_running_loop().create_future()
+        return self.launches[generation]
+
+    async def _start(self, conn: socket.socket, generation: int) -> None:
         """Start a worker whose socket this connection is. The front says nothing on it before it has our answer."""
         assert self.shelf is not None
-        output = self.outputs.pop(int(launch["generation"]))
-        output.setblocking(True)
+        launch = await self._launch(generation)
+        del self.launches[generation]
+        output = await self.outputs.pop(generation)
         os.set_blocking(conn.fileno(), True)
         run_folder = ""
         try:
             if launch["links"]:
                 run_folder = self.shelf.run_folder(str(launch["run"]), launch["links"])
-            child = Child(launch, conn, output, proof(self.secret, b"rows"), self._on_end)
+            child = Child(launch, conn, output, self._keys(), self._on_end)
         except OSError as error:
             output.close()
             self.shelf.remove_run(run_folder)
@@ -151,6 +174,9 @@ class NodeKeeper:
         self.children[child.generation] = child
         conn.sendall(message({}))
         conn.close()
+
+    def _keys(self) -> bytes:
+        return proof(self.secret, b"rows") + self.certificate.encode()
 
     def _on_end(self, child: Child, code: int) -> None:
         self.children.pop(child.generation, None)
@@ -174,21 +200,33 @@ class NodeKeeper:
     async def _obey(self, conn: socket.socket) -> None:
         """Do what the front says until it goes, and end everything then: nothing here is of use to anyone else."""
         await self._answer(conn, {})
-        reader, self.control = await asyncio.open_connection(sock=conn)
+        reader, self.control = await self._streams(conn)
         with contextlib.suppress(OSError, ValueError):
             while True:
                 line = await reader.readline()
                 if not line:
                     break
                 said = json.loads(line.decode())
-                child = self.children.get(int(said["generation"]))
-                if child is not None and said["do"] == "signal":
-                    child.signal(int(said["number"]))
+                self._do(said, int(said["generation"]))
         for child in list(self.children.values()):
             child.end()
             if child.run_folder and self.shelf is not None:
                 self.shelf.remove_run(child.run_folder)
         os._exit(0)
+
+    async def _streams(self, conn: socket.socket) -> Tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        """Both directions of a connection; encrypted where that is wanted. Raises OSError."""
+        loop = asyncio.get_running_loop()
+        reader = asyncio.StreamReader(LONGEST)
+        protocol = asyncio.StreamReaderProtocol(reader)
+        transport, _ = await loop.connect_accepted_socket(lambda: protocol, conn, ssl=self.tls)
+        return reader, asyncio.StreamWriter(transport, protocol, reader, loop)
+
+    def _do(self, said: Dict[str, Any], generation: int) -> None:
+        if said["do"] == "launch":
+            self._launch(generation).set_result(said["launch"])
+        elif generation in self.children:
+            self.children[generation].signal(int(said["number"]))
 
 
 def listen(address: str, ports: Tuple[int, int]) -> socket.socket:

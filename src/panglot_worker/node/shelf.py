@@ -16,7 +16,7 @@ import shutil
 import socket
 import stat
 import tempfile
-from typing import Any, Dict, Iterator, List
+from typing import Dict, Iterator, List
 
 from panglot_worker.node.handshake import message, receive_blocking
 from panglot_worker.node.listing import ListedFile, name_of, read
@@ -50,12 +50,13 @@ class Shelf:
         self.base = root()
         self._locks: Dict[str, int] = {}
 
-    def receive(self, sock: socket.socket, said: Dict[str, Any]) -> str:
+    def receive(self, sock: socket.socket) -> str:
         """Take over the files of a folder that are not here, and return the folder's path.
 
         Raises OSError when they cannot be had or kept, ValueError when they are not what they should be.
         """
-        entries, name = read(receive_blocking(sock)["files"]), str(said["folder"])
+        said = receive_blocking(sock)
+        entries, name = read(said["files"]), str(said["folder"])
         if name_of(entries) != name:
             raise ValueError("the list of files is not the one that was announced")
         self._hold(name)

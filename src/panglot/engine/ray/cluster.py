@@ -14,11 +14,12 @@ from collections import deque
 from typing import Any
 
 from panglot.engine import process
+from panglot.engine.ray import certificate
 from panglot.engine.ray.needs import told
 from panglot.engine.ray.place import NodePlace
 from panglot.errors import StartError
 from panglot.settings import Settings
-from panglot_worker import loader
+from panglot_worker import encryption, loader
 
 log = logging.getLogger("panglot.ray")
 DRIVER = loader.code("panglot_worker.node.driver", "main")
@@ -38,6 +39,8 @@ class Cluster:
         self.python = settings.ray_python or sys.executable
         self.ports = settings.keeper_ports or (0, 0)
         self.secret = secrets.token_bytes(32)
+        self.certificate = certificate.make() if settings.ray_tls else ""
+        self.tls = encryption.context(self.certificate, is_node=False) if self.certificate else None
         self.server = secrets.token_hex(6)
         self.places: dict[int, NodePlace] = {}
         self.outage = ""
@@ -131,7 +134,10 @@ class Cluster:
             env=environment, limit=LINE, start_new_session=True,
         )  # fmt: skip
         assert self._process.stdin is not None
-        first = {"address": self.address, "secret": self.secret.hex(), "ports": self.ports, "server": self.server}
+        first = {
+            "address": self.address, "secret": self.secret.hex(), "certificate": self.certificate, "ports": self.ports,
+            "server": self.server,
+        }  # fmt: skip
         self._process.stdin.write(json.dumps(first).encode() + b"\n")
         self._keep(self._read_words(self._process))
 
@@ -180,6 +186,8 @@ class Cluster:
             if not said["token"]:
                 log.warning("the Ray cluster has no token authentication: whoever reaches it can run code on its nodes "
                             "(RAY_AUTH_MODE=token, where it is started and here)")  # fmt: skip
+            if self.tls is not None:
+                log.info("the connections to the nodes are encrypted")
             log.info("large bodies and answers travel by sockets too: no memory can be shared with nodes")
             self._connected.set_result(None)
         for place in list(self.places.values()):

@@ -7,6 +7,7 @@ import contextlib
 import json
 import logging
 import socket
+import ssl
 from typing import Any, Protocol
 
 import panglot_worker.node.handshake as handshake
@@ -46,6 +47,7 @@ class PlaceOwner(Protocol):
     """Who asked for the place: the cluster."""
 
     secret: bytes
+    tls: ssl.SSLContext | None
 
     def forget(self, place: NodePlace) -> None:
         """A place is no more."""
@@ -91,7 +93,7 @@ class NodePlace:
         self.about = about
         try:
             sock = await self.connect({"role": "control"})
-            reader, self._control = await asyncio.open_connection(sock=sock)
+            reader, self._control = await asyncio.open_connection(sock=sock, **self.encryption)
         except (OSError, ValueError) as error:
             where = f"{about['address']}:{about['port']}"
             what = "no answer" if isinstance(error, TimeoutError) else error
@@ -106,7 +108,10 @@ class NodePlace:
             self.ready.set_result(None)
 
     async def connect(self, said: dict[str, Any]) -> socket.socket:
-        """A connection to the keeper, proven on both sides, for what `said` says. Raises OSError, ValueError."""
+        """A connection to the keeper, proven on both sides, for what `said` says. Raises OSError, ValueError.
+
+        Nothing is encrypted yet, so nothing of a package or a request may be in `said`.
+        """
         loop = asyncio.get_running_loop()
         address = str(self.about["address"])
         sock = socket.socket(socket.AF_INET6 if ":" in address else socket.AF_INET)
@@ -125,6 +130,13 @@ class NodePlace:
             raise
         return sock
 
+    @property
+    def encryption(self) -> dict[str, Any]:
+        """What the event loop needs to know of a connection that was made."""
+        if self.owner.tls is None:
+            return {}
+        return {"ssl": self.owner.tls, "server_hostname": "", "ssl_handshake_timeout": ANSWER}
+
     # What the keeper says
 
     async def _listen(self, reader: asyncio.StreamReader) -> None:
@@ -142,11 +154,13 @@ class NodePlace:
         elif said["is"] == "memory":
             tenant.on_memory(int(said["bytes"]))
 
-    def signal(self, generation: int, number: int) -> None:
-        """Have the keeper signal one of its workers."""
+    def say(self, do: str, generation: int, **more: Any) -> None:
+        """Have the keeper do something with one of its workers: signal it, or launch it once it has a connection."""
         if self._control is not None:
-            said = {"do": "signal", "generation": generation, "number": number}
-            self._control.write(json.dumps(said).encode() + b"\n")
+            self._control.write(json.dumps({"do": do, "generation": generation, **more}).encode() + b"\n")
+
+    def signal(self, generation: int, number: int) -> None:
+        self.say("signal", generation, number=number)
 
     # Ending
 

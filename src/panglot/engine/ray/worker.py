@@ -53,10 +53,16 @@ class NodeWorker(Worker):
         assert self.place is not None
         loop = asyncio.get_running_loop()
         printed = await self.place.connect({"role": "output", "generation": self.generation})
-        await loop.create_connection(lambda: output, sock=printed)
+        await loop.create_connection(lambda: output, sock=printed, **self.place.encryption)
         self.output = output
-        data = await self.place.connect({"role": "data", "launch": launch})
-        await loop.create_connection(lambda: self.link, sock=data)
+        self.place.say("launch", self.generation, launch=launch)
+        data = await self.place.connect({"role": "data", "generation": self.generation})
+        try:
+            await loop.create_connection(lambda: self.link, sock=data, **self.place.encryption)
+        except OSError:
+            # The process has ended before it could agree on keys: its keeper tells how.
+            loop.call_soon(self.on_lost)
+            return
         self._greet(hello)
 
     # Ending

@@ -1,0 +1,149 @@
+"""Encrypted connections between a front and the nodes of a cluster, by TLS.
+
+Both sides have the same certificate, made for one server, and accept no other. What was recorded cannot be read
+later, also not by someone who has the certificate's key: keys are agreed upon for each connection.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import socket
+import ssl
+import tempfile
+import threading
+from typing import List, Sequence, Union
+
+CIPHERS = "ECDHE+AESGCM:ECDHE+CHACHA20"
+NO_CHECK_TIME = 0x200000
+"""Clocks of nodes need not agree with the front's."""
+PIECE = 262144
+JOIN_BELOW = 65536
+Buffer = Union[bytes, bytearray, memoryview]
+
+
+def context(certificate: str, is_node: bool) -> ssl.SSLContext:
+    """What a front or a node needs for encrypted connections. `certificate` is in PEM form, and so is its key."""
+    made = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER if is_node else ssl.PROTOCOL_TLS_CLIENT)
+    made.check_hostname = False
+    made.verify_mode = ssl.CERT_REQUIRED
+    made.minimum_version = ssl.TLSVersion.TLSv1_2
+    made.set_ciphers(CIPHERS)
+    made.verify_flags = ssl.VerifyFlags(made.verify_flags | NO_CHECK_TIME)
+    if is_node:
+        made.num_tickets = 0
+    made.load_verify_locations(cadata=certificate)
+    # It can be loaded from files only; this one has no name, so that nobody else can open it.
+    with tempfile.TemporaryFile() as file:
+        file.write(certificate.encode())
+        file.flush()
+        made.load_cert_chain("/proc/self/fd/%d" % file.fileno())
+    return made
+
+
+class EncryptedSocket:
+    """A worker's socket to its front, as `Port` uses it. One thread may read while another one sends.
+
+    The session is in memory, under a lock that nobody holds while waiting for the network: sockets of `ssl` may not be
+    used by two threads at once.
+    """
+
+    def __init__(self, sock: socket.socket, encryption: ssl.SSLContext) -> None:
+        """Agree with the front on keys. Blocks. Raises OSError."""
+        self._sock = sock
+        self._incoming, self._outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+        self._session = encryption.wrap_bio(self._incoming, self._outgoing, server_side=True)
+        self._lock = threading.Lock()
+        self._agree()
+        self._left = b""
+        """What was decrypted and not asked for yet."""
+        self._readable, self._wake = os.pipe()
+        self._waiting = select.epoll()
+        self._waiting.register(self._sock.fileno(), select.EPOLLIN)
+        self._waiting.register(self._readable, select.EPOLLIN)
+
+    def _agree(self) -> None:
+        while True:
+            try:
+                self._session.do_handshake()
+                break
+            except ssl.SSLWantReadError:
+                self._sock.sendall(self._outgoing.read())
+                self._feed(self._sock.recv(PIECE))
+        self._sock.sendall(self._outgoing.read())
+
+    def fileno(self) -> int:
+        """What can be waited for: there is something to read, in the socket or decrypted already."""
+        return self._waiting.fileno()
+
+    def recv(self, size: int, flags: int = 0) -> bytes:
+        """What comes next, `size` bytes at most; nothing at the end of the stream. Raises OSError."""
+        while True:
+            data = self._left or self._decrypted()
+            if data is None:
+                self._feed(self._sock.recv(size, flags))
+                continue
+            self._keep(data[size:])
+            return data[:size]
+
+    def recv_into(self, buffer: memoryview) -> int:
+        data = self.recv(len(buffer))
+        buffer[: len(data)] = data
+        return len(data)
+
+    def _feed(self, data: bytes) -> None:
+        with self._lock:
+            if data:
+                self._incoming.write(data)
+            else:
+                self._incoming.write_eof()
+
+    def _decrypted(self) -> Union[bytes, None]:
+        """All that can be decrypted now; None where that is nothing yet, and no bytes at the end. Raises OSError."""
+        pieces: List[bytes] = []
+        try:
+            with self._lock:
+                while True:
+                    piece = self._session.read(PIECE)
+                    pieces.append(piece)
+                    if not piece:
+                        break
+        except ssl.SSLWantReadError:
+            return b"".join(pieces) if pieces else None
+        except ssl.SSLEOFError:
+            pass
+        except ssl.SSLError as error:
+            raise ConnectionAbortedError("what the front sent cannot be decrypted: %s" % error) from None
+        return b"".join(pieces)
+
+    def _keep(self, left: bytes) -> None:
+        """Note what is left. Whoever waits on our descriptor is woken for as long as there is something."""
+        if left and not self._left:
+            os.write(self._wake, b"x")
+        elif self._left and not left:
+            os.read(self._readable, 1)
+        self._left = left
+
+    def sendall(self, data: Buffer) -> None:
+        """Encrypt and send. Only one thread at a time may do so. Blocks."""
+        view = memoryview(data)
+        for start in range(0, len(view), PIECE):
+            with self._lock:
+                self._session.write(view[start : start + PIECE])
+                encrypted = self._outgoing.read()
+            self._sock.sendall(encrypted)
+
+    def sendmsg(self, buffers: Sequence[Buffer]) -> int:
+        """Send some of the buffers, and tell how many bytes that was."""
+        if sum(map(len, buffers)) <= JOIN_BELOW:
+            data: Buffer = b"".join(buffers)
+        else:
+            data = buffers[0]
+        self.sendall(data)
+        return len(data)
+
+    def close(self) -> None:
+        self._waiting.close()
+        os.close(self._readable)
+        os.close(self._wake)
+        self._sock.close()
