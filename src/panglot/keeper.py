@@ -229,8 +229,8 @@ def about(model: Model, start: str = "") -> About:
 
 
 def installed(plan: ModelPlan) -> ModelPlan:
-    """The plan with an environment that has what the package asks for, where it is to be made. Raises StartError."""
-    if not plan.settings.install:
+    """The plan with an environment that has what the package asks for, if it is to be made here. Raises StartError."""
+    if not plan.settings.install or plan.settings.ray:
         return plan
     from panglot.tools import install
 

@@ -117,14 +117,15 @@ class Service(SingleNodeService):
 
 def test_another_list_another_file_or_another_interpreter_is_another_environment(tmp_path: Path) -> None:
     from panglot.dialects import discover
-    from panglot.tools import install
+    from panglot.requirements import wish
+    from panglot_worker.installing import environment_name
 
     names = []
     for code, version, python in (("1", "1.0", "a"), ("2", "1.0", "a"), ("2", "1.1", "a"), ("2", "1.1", "b")):
         name = wheel(tmp_path, "own_thing", version, f"VALUE = {code}\n")
         package(tmp_path, SERVICE, config("MindSpore", dependencies=dependencies((name, "", ""))))
         found = discover(tmp_path)
-        names.append(install._name(found, python, "3.11", install.commands(found)))
+        names.append(environment_name(wish(found), python, "3.11"))
     assert len(set(names)) == 4
 
 

@@ -39,6 +39,8 @@ class RayCluster:
         self.name = secrets.token_hex(4)
         self.network = Network()
         self.folder = tempfile.mkdtemp(prefix="pr-", dir="/tmp")
+        self.cache = f"{self.folder}/cache"
+        """Where nodes keep environments that are made there."""
         self.environment = {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": secrets.token_hex(32)}
         """What whoever connects to it needs."""
         self.address = f"{self.network.address(1)}:6399"
@@ -77,7 +79,7 @@ class RayCluster:
     def _run(self, number: int, *arguments: str) -> subprocess.Popen[bytes]:
         environment = {name: text for name, text in os.environ.items() if not name.startswith(("RAY_", "PANGLOT_"))}
         base = 20000 + 200 * number
-        environment |= {**self.environment, MARK: f"{self.name}-{number}"}
+        environment |= {**self.environment, MARK: f"{self.name}-{number}", "XDG_CACHE_HOME": self.cache}
         command = [str(Path(self.python).parent / "ray"), "start", *arguments]
         command += ["--node-ip-address", self.network.address(number), "--disable-usage-stats"]
         # Beside each other, nodes would choose the same ports.

@@ -23,6 +23,7 @@ FRONT = sorted((SOURCE / "panglot").rglob("*.py"))
 WORKER = [path for path in sorted((SOURCE / "panglot_worker").rglob("*.py")) if "platform" not in parts(path)]
 SHARED = (
     "panglot_worker.encryption",
+    "panglot_worker.installing",
     "panglot_worker.loader",
     "panglot_worker.node.handshake",
     "panglot_worker.node.listing",

@@ -15,13 +15,13 @@ from panglot.engine.row import divided
 from panglot.errors import near
 from panglot.package import Package
 from panglot.planning import ModelPlan, ServingPlan
+from panglot.requirements import commands
 from panglot.settings import Settings, pools, table_of, units
 from panglot.settings.counts import SINGLE
 from panglot.settings.loopback import UNIX
 from panglot.settings.resolving import Resolved
 from panglot.tables import Column
 from panglot.text import visible
-from panglot.tools import install
 
 LINES = ("routes", "pools", "install", "fixed_paths", "problems")
 """Facts that are lists, in the order they are shown."""
@@ -105,7 +105,7 @@ def gather(package: Package, resolved: Resolved) -> dict[str, Any]:
         "pools": [f"{plan.name} x {plan.workers or SINGLE}: {', '.join(plan.stages)}" for plan in row if plan.name],
         "config": str(package.config) if package.config else None,
         "facts": {name: list(lines) for name, lines in package.facts.items()},
-        "install": [shlex.join(["pip", "install", *words]) for words in install.commands(package)],
+        "install": [shlex.join(["pip", "install", *words]) for words in commands(package)],
         "fixed_paths": [f"{path.file}:{path.line}: {path.text}" for path in package.fixed_paths],
         "problems": list(package.problems),
         "try": try_line(package, resolved, contract.routes[0].path) if contract.routes else "",

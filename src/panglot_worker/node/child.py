@@ -50,7 +50,7 @@ class Child:
         printed, print_end = os.pipe()
         keys_read = piped(keys)
         python = str(launch["python"] or sys.executable)
-        code = loader.code("panglot_worker.loop", "start")
+        code = loader.code(*launch["entry"])
         try:
             self.process = subprocess.Popen(
                 [python, "-u", "-c", code, str(launch["worker"]), str(data.fileno()), str(life_read), str(keys_read)],

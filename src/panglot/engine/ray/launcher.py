@@ -9,11 +9,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from panglot import requirements
 from panglot.engine import process
 from panglot.engine.context import EngineContext
 from panglot.engine.kept_memory import KeptMemory
 from panglot.engine.launcher import Launcher
 from panglot.engine.lending import PoolMemory
+from panglot.engine.ray import installing
 from panglot.engine.ray.cluster import Cluster
 from panglot.engine.ray.files import Luggage
 from panglot.engine.ray.needs import told
@@ -25,6 +27,7 @@ from panglot.engine.worker import Worker
 from panglot.engine.worker_owner import WorkerOwner
 
 log = logging.getLogger("panglot.ray")
+WORKER = ("panglot_worker.loop", "start")
 KEPT = 10.0
 """Seconds that a place without a worker is kept for the next."""
 
@@ -113,12 +116,27 @@ class NodeLauncher(Launcher):
             "generation": worker.generation,
             "worker": code,
             "folder": moved.get(str(package.folder), str(package.folder)),
+            "entry": WORKER,
             "python": self.settings.python,
             "environment": there(environment, moved),
             "links": there({name: str(target) for name, target in package.run_links.items()}, moved),
             "run": run,
         }
+        if self.settings.install:
+            launch["python"] = await self._installed(worker, place, launch)
         await worker.start_at(launch, {"package": about}, self._output(worker))
+
+    async def _installed(self, worker: NodeWorker, place: NodePlace, launch: dict[str, Any]) -> str:
+        """The interpreter on the node that has what the package asks for. Raises OSError."""
+        wish = requirements.wish(self.package)
+        if not wish.commands:
+            return self.settings.python
+        worker.step, worker.installing = "installing what it asks for", True
+        try:
+            wish = wish._replace(folder=launch["folder"])
+            return await installing.environment(place, wish, launch, self._output(worker))
+        finally:
+            worker.step, worker.installing, worker.since = "starting", False, self.clock()
 
     def clean_up(self, worker: Worker) -> None:
         """Take a dead worker from its place; the place is kept for its successor for a while."""

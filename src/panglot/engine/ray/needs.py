@@ -16,7 +16,6 @@ def check(package: Package, settings: Settings) -> None:
         "Ray assigns devices, so --device has no meaning": (settings.device, "use --place gpu=1"),
         "--mps is for the GPUs of this machine": (settings.mps, "start MPS on the nodes, and use --place gpu=0.5"),
         "--link-paths makes links on this machine only": (settings.link_paths, "make the links on the nodes"),
-        "--install would install on this machine": (settings.install, "--python, a path on the nodes"),
         "a pool with a device of its own: Ray assigns devices": (
             any(pool.device for pool in settings.pools.values()),
             "use --place gpu=1",

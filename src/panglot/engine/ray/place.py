@@ -11,6 +11,7 @@ import ssl
 from typing import Any, Protocol
 
 import panglot_worker.node.handshake as handshake
+from panglot.engine.output import ScriptOutput
 
 log = logging.getLogger("panglot.ray")
 CONNECT = 5.0
@@ -67,6 +68,8 @@ class NodePlace:
         self.ready.add_done_callback(lambda future: future.cancelled() or future.exception())
         self.about: dict[str, Any] = {}
         self.tenants: dict[int, Tenant] = {}
+        self.pythons: dict[str, str] = {}
+        """Interpreters of environments that were made there, by what was asked for."""
         self.is_lost = False
         self._control: asyncio.StreamWriter | None = None
         self._listening: asyncio.Task[None] | None = None
@@ -129,6 +132,13 @@ class NodePlace:
             sock.close()
             raise
         return sock
+
+    async def start(self, generation: int, launch: dict[str, Any], output: ScriptOutput) -> socket.socket:
+        """Start a process there. The connection that is its own. Raises OSError or ValueError."""
+        printed = await self.connect({"role": "output", "generation": generation})
+        await asyncio.get_running_loop().create_connection(lambda: output, sock=printed, **self.encryption)
+        self.say("launch", generation, launch=launch)
+        return await self.connect({"role": "data", "generation": generation})
 
     @property
     def encryption(self) -> dict[str, Any]:

@@ -25,6 +25,8 @@ class NodeWorker(Worker):
     folders: dict[str, str] = {}
     """Where the folders lie that were sent: there, and here."""
     code: int | None = None
+    installing = False
+    """Whether its environment is being made, which takes the time it takes."""
 
     @property
     def pid(self) -> int:
@@ -52,11 +54,8 @@ class NodeWorker(Worker):
         """Start the process at its place and say hello. Raises OSError or ValueError."""
         assert self.place is not None
         loop = asyncio.get_running_loop()
-        printed = await self.place.connect({"role": "output", "generation": self.generation})
-        await loop.create_connection(lambda: output, sock=printed, **self.place.encryption)
         self.output = output
-        self.place.say("launch", self.generation, launch=launch)
-        data = await self.place.connect({"role": "data", "generation": self.generation})
+        data = await self.place.start(self.generation, launch, output)
         try:
             await loop.create_connection(lambda: self.link, sock=data, **self.place.encryption)
         except OSError:
@@ -69,7 +68,7 @@ class NodeWorker(Worker):
 
     def kill(self, why: str) -> None:
         """End a worker that hangs: abort first, for the stack traces it writes, then for good."""
-        if self.place is None or not self.place.ready.done() or self.reason == HUNG:
+        if self.place is None or not self.place.ready.done() or self.installing or self.reason == HUNG:
             return
         self.reason, self.why = HUNG, why
         self.place.signal(self.generation, signal.SIGCONT)

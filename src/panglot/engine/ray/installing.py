@@ -1,0 +1,40 @@
+"""The environment of a script on a node: made there by a process of its own, before the first worker starts."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import Any
+
+from panglot.engine.output import ScriptOutput
+from panglot.engine.ray.place import NodePlace, PlaceLost
+from panglot_worker.installing import Wish
+
+ENTRY = ("panglot_worker.installing", "main")
+
+
+async def environment(place: NodePlace, wish: Wish, launch: dict[str, Any], output: ScriptOutput) -> str:
+    """The interpreter on a node that has what a package asks for. Raises OSError where it cannot be made."""
+    key = json.dumps([wish, launch["python"]])
+    if key not in place.pythons:
+        place.pythons[key] = await _make(place, wish, launch, output)
+    return place.pythons[key]
+
+
+async def _make(place: NodePlace, wish: Wish, launch: dict[str, Any], output: ScriptOutput) -> str:
+    # Workers have positive generations, and this process is there before one of them.
+    generation = -int(launch["generation"])
+    process = {**launch, "generation": generation, "entry": ENTRY, "environment": {}, "links": {}}
+    sock = await place.start(generation, process, output)
+    reader, writer = await asyncio.open_connection(sock=sock, **place.encryption)
+    try:
+        writer.write(json.dumps(wish._asdict()).encode() + b"\n")
+        line = await reader.readline()
+    finally:
+        writer.transport.abort()
+    if not line:
+        raise PlaceLost("the process that installs what the package asks for ended without a word; the log has more")
+    answer = json.loads(line)
+    if "problem" in answer:
+        raise PlaceLost(f"on node {place.node}, {answer['problem']}", fix="mend what the package asks for")
+    return str(answer["python"])

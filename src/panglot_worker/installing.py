@@ -1,0 +1,173 @@
+"""Cached virtual environments with what a package asks for, made by the interpreter that a script would run in.
+
+That one's packages are visible in them, and what is installed wins over them, as on platforms that install on top of an
+image. The front makes them on its own machine; on a node a process of its own does, before the first worker starts.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import hashlib
+import json
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Sequence, Tuple
+
+DONE = "panglot-installed.json"
+SHOWN = 12
+"""Lines of pip's output shown when it fails."""
+PATHS = """
+import json, sys
+path = [entry for entry in sys.path if entry.endswith("-packages")]
+print(json.dumps({"version": sys.version, "path": path}))
+"""
+"""Asks an interpreter where its packages are."""
+Say = Callable[[str], None]
+
+
+class InstallError(Exception):
+    """An environment cannot be made. One line that says why, and the last of pip's output."""
+
+    def __init__(self, problem: str, lines: Sequence[str] = ()) -> None:
+        super().__init__(problem)
+        self.lines = lines
+
+
+class Wish(NamedTuple):
+    """What a package asks for."""
+
+    name: str
+    folder: str
+    """Where `pip` is run."""
+    commands: Sequence[Sequence[str]]
+    """The arguments of every `pip install`, in order."""
+    files: Dict[str, str]
+    """Texts of files that are named in the commands and do not lie in the folder."""
+
+
+def environment(wish: Wish, python: str, cache: str, say: Say) -> str:
+    """The interpreter of the environment, which is made unless it is there already. Raises InstallError."""
+    version, path = ask(python)
+    folder = os.path.join(cache, environment_name(wish, python, version))
+    try:
+        os.makedirs(folder, exist_ok=True)
+        with _locked(folder):
+            if not os.path.isfile(os.path.join(folder, DONE)):
+                _build(folder, python, path, wish, say)
+    except OSError as error:
+        raise InstallError("no environment can be made in %s: %s" % (folder, error)) from None
+    return os.path.join(folder, "venv", "bin", "python")
+
+
+def cache_folder() -> str:
+    base = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
+    return os.path.join(base, "panglot", "environments")
+
+
+def ask(python: str) -> Tuple[str, List[str]]:
+    """The version of an interpreter, and the folders its packages are in. Raises InstallError."""
+    try:
+        done = subprocess.run(
+            [python, "-c", PATHS], stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=60, check=True
+        )
+        answer = json.loads(done.stdout.decode())
+    except (OSError, ValueError, subprocess.SubprocessError) as error:
+        raise InstallError("%s is no Python interpreter: %s" % (python, error)) from None
+    return answer["version"], answer["path"]
+
+
+def environment_name(wish: Wish, python: str, version: str) -> str:
+    """The name of the folder: it depends on the interpreter, the commands, and the files they name."""
+    words = [tuple(command) for command in wish.commands]
+    digest = hashlib.sha256(("%s %s %s %s" % (os.path.realpath(python), python, version, words)).encode())
+    for command in wish.commands:
+        file = os.path.join(wish.folder, command[-1])
+        if command[-1] in wish.files:
+            digest.update(wish.files[command[-1]].encode())
+        elif os.path.isfile(file):
+            with open(file, "rb") as content:
+                digest.update(content.read())
+    plain = re.sub(r"[^A-Za-z0-9]+", "-", wish.name).strip("-")[:40] or "package"
+    return "%s-%s" % (plain, digest.hexdigest()[:16])
+
+
+@contextlib.contextmanager
+def _locked(folder: str) -> Iterator[None]:
+    """Hold the lock of a folder: one process builds, the others wait and use what it built."""
+    with open(os.path.join(folder, "lock"), "w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+def _build(folder: str, python: str, path: List[str], wish: Wish, say: Say) -> None:
+    place = os.path.join(folder, "venv")
+    shutil.rmtree(place, ignore_errors=True)
+    say("making an environment for %s in %s" % (wish.name, place))
+    _run([python, "-m", "venv", place], wish.folder, "a virtual environment cannot be made")
+    inner = os.path.join(place, "bin", "python")
+    with open(os.path.join(ask(inner)[1][0], "panglot-base.pth"), "w", encoding="utf-8") as base:
+        base.write("\n".join(path) + "\n")
+    for command in wish.commands:
+        line = "pip install " + " ".join(map(shlex.quote, command))
+        say(line)
+        words = [_local(word, wish, folder) for word in command]
+        pip = [inner, "-m", "pip", "--disable-pip-version-check", "install", *words]
+        _run(pip, wish.folder, "%s failed" % line)
+    with open(os.path.join(folder, DONE), "w", encoding="utf-8") as done:
+        json.dump({"python": python, "commands": wish.commands}, done)
+
+
+def _local(word: str, wish: Wish, folder: str) -> str:
+    """The word of a command; where it names a file that was sent as text, that file's path here."""
+    if word not in wish.files:
+        return word
+    path = os.path.join(folder, os.path.basename(word))
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(wish.files[word])
+    return path
+
+
+def _run(command: List[str], folder: str, problem: str) -> None:
+    done = subprocess.run(
+        command, cwd=folder, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False
+    )
+    if done.returncode:
+        lines = [line for line in done.stdout.decode("utf-8", "replace").splitlines() if line.strip()]
+        reason = next((line for line in reversed(lines) if line.startswith("ERROR:")), lines[-1] if lines else "")
+        shown = reason[7:] if reason.startswith("ERROR: ") else reason
+        raise InstallError("%s: %s" % (problem, shown), lines[-SHOWN:])
+
+
+def main(socket_fd: str, life_fd: str, keys_fd: str) -> None:
+    """Entry point of a process on a node: make the environment that the front asks for, and tell its interpreter.
+
+    Both are JSON objects of a line each. What is printed is for the front's log.
+    """
+    from panglot_worker import loop
+
+    loop.die_with_front(int(life_fd))
+    with os.fdopen(int(keys_fd), "rb") as pipe:
+        sock = loop.line(int(socket_fd), pipe.read()[loop.ROW_KEY :].decode())
+    answer: Dict[str, Any] = {}
+    try:
+        wish = Wish(**json.loads(_read_line(sock)))
+        answer = {"python": environment(wish, sys.executable, cache_folder(), print)}
+    except InstallError as error:
+        print(*error.lines, sep="\n")
+        answer = {"problem": str(error)}
+    sock.sendall(json.dumps(answer).encode() + b"\n")
+
+
+def _read_line(sock: Any) -> bytes:
+    data = b""
+    while not data.endswith(b"\n"):
+        piece = sock.recv(65536)
+        if not piece:
+            raise InstallError("the front hung up")
+        data += piece
+    return data
