@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -18,6 +19,7 @@ SECRETS = [
     word * 3 for word in ("body-of-a-client/", "answer-of-a-script/", "line-that-is-printed/", "file-of-a-package/")
 ]
 SCRIPT = """
+import os
 import time
 from pathlib import Path
 
@@ -27,6 +29,8 @@ FILE = Path("secret.txt").read_text()
 def predict(value):
     if value.get("do") == "stream":
         return stream(value)
+    if value.get("do") == "die":
+        os._exit(7)
     print("line-that-is-printed/" * 3)
     return {"said": value.get("text", ""), "more": "answer-of-a-script/" * 3}
 
@@ -80,6 +84,9 @@ def test_with_it_the_network_sees_nothing(inside: RayCluster, sniffer: Sniffer, 
         assert parts == "".join(f'data: {{"part":{number}}}\n\n' for number in range(50))
         left_early(server)
         assert server.predict({}).status_code == 200
+        assert server.predict({"do": "die"}).status_code == 500
+        wait_until(lambda: server.predict({}).status_code == 200, 60)
+        assert len(re.findall("is ours: keeper", server.log)) == 1, "the worker came back at its place"
     assert len(sniffer.seen) > 5_000_000
     assert seen(sniffer) == []
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import signal
+import ssl
 from typing import Any
 
 from panglot.engine import process
@@ -115,7 +116,7 @@ class NodeWorker(Worker):
     def on_lost(self) -> None:
         """Note that the socket is closed. Where the machine is out of reach, its keeper is not waited for."""
         error = self.link.error
-        if isinstance(error, OSError) and not isinstance(error, ConnectionError):
+        if isinstance(error, OSError) and not isinstance(error, ConnectionError | ssl.SSLError):
             self._unheard(f"its node cannot be reached ({error.strerror or error})")
         super().on_lost()
         if not self._exited:
