@@ -15,8 +15,7 @@ import re
 import shlex
 import shutil
 import subprocess
-import sys
-from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Sequence, Tuple
+from typing import Callable, Dict, Iterator, List, NamedTuple, Sequence, Tuple
 
 DONE = "panglot-installed.json"
 SHOWN = 12
@@ -141,33 +140,3 @@ def _run(command: List[str], folder: str, problem: str) -> None:
         reason = next((line for line in reversed(lines) if line.startswith("ERROR:")), lines[-1] if lines else "")
         shown = reason[7:] if reason.startswith("ERROR: ") else reason
         raise InstallError("%s: %s" % (problem, shown), lines[-SHOWN:])
-
-
-def main(socket_fd: str, life_fd: str, keys_fd: str) -> None:
-    """Entry point of a process on a node: make the environment that the front asks for, and tell its interpreter.
-
-    Both are JSON objects of a line each. What is printed is for the front's log.
-    """
-    from panglot_worker import loop
-
-    loop.die_with_front(int(life_fd))
-    with os.fdopen(int(keys_fd), "rb") as pipe:
-        sock = loop.line(int(socket_fd), pipe.read()[loop.ROW_KEY :].decode())
-    answer: Dict[str, Any] = {}
-    try:
-        wish = Wish(**json.loads(_read_line(sock)))
-        answer = {"python": environment(wish, sys.executable, cache_folder(), print)}
-    except InstallError as error:
-        print(*error.lines, sep="\n")
-        answer = {"problem": str(error)}
-    sock.sendall(json.dumps(answer).encode() + b"\n")
-
-
-def _read_line(sock: Any) -> bytes:
-    data = b""
-    while not data.endswith(b"\n"):
-        piece = sock.recv(65536)
-        if not piece:
-            raise InstallError("the front hung up")
-        data += piece
-    return data

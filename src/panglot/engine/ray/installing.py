@@ -10,7 +10,7 @@ from panglot.engine.output import ScriptOutput
 from panglot.engine.ray.place import NodePlace, PlaceLost
 from panglot_worker.installing import Wish
 
-ENTRY = ("panglot_worker.installing", "main")
+ENTRY = ("panglot_worker.node.installer", "main")
 
 
 async def environment(place: NodePlace, wish: Wish, launch: dict[str, Any], output: ScriptOutput) -> str:
