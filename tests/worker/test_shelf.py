@@ -141,3 +141,12 @@ def test_a_shelf_of_somebody_else_is_not_used(kept: shelf.Shelf) -> None:
     os.chmod(kept.base, 0o755)
     with pytest.raises(OSError, match="others can read it"):
         shelf.Shelf()
+
+
+def test_a_list_of_many_long_names_travels(kept: shelf.Shelf) -> None:
+    """More than four megabytes of names; all are the same file."""
+    long = "/".join(["folder-" + "x" * 200] * 4)
+    entries = [entry(f"{long}/{number}", b"same") for number in range(5000)]
+    missing, folder = sent(kept, {entries[-1].path: b"same"}, entries)
+    assert missing == [4999]
+    assert len(os.listdir(os.path.join(folder, long))) == 5000

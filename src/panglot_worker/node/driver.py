@@ -114,9 +114,8 @@ class Driver:
                 task = loop.create_task(self._place(int(said["id"]), said["needs"]))
                 tasks.add(task)
                 task.add_done_callback(tasks.discard)
-            elif said["id"] in self.actors:
-                with contextlib.suppress(Exception):
-                    self.ray.kill(self.actors.pop(said["id"]))
+            else:
+                self._release(said["id"])
 
     async def _place(self, number: int, needs: Dict[str, Any]) -> None:
         """Have a keeper made, tell where it is, and wait for its end."""
@@ -129,9 +128,16 @@ class Driver:
             self.tell(**{"is": "placed", "id": number, **await opening})
             await wait_for(actor.until_gone.remote())
         except Exception as error:
-            why = str(error).strip() or repr(error)
-            self.tell(**{"is": "lost", "id": number, "kind": type(error).__name__, "why": why[:LONGEST]})
-        self.actors.pop(number, None)
+            # What a keeper has raised comes in an exception of Ray's.
+            cause = getattr(error, "cause", None) or error
+            why = str(cause).strip() or repr(cause)
+            self.tell(**{"is": "lost", "id": number, "kind": type(cause).__name__, "why": why[:LONGEST]})
+        self._release(number)
+
+    def _release(self, number: int) -> None:
+        """End the keeper of a place, if it lives."""
+        with contextlib.suppress(Exception):
+            self.ray.kill(self.actors.pop(number))
 
     def _asked(self, number: int, needs: Dict[str, Any]) -> Any:
         return self.keeper.options(

@@ -20,8 +20,8 @@ import socket
 from typing import Any, Dict, Tuple
 
 SIZE = 32
-LONGEST = 1 << 22
-"""The most bytes of a message."""
+LONGEST = 1 << 26
+"""The most bytes of a message: the list of a package's files may be long."""
 PATIENCE = 5.0
 """Seconds that a stranger may take to prove who it is."""
 NOTICED_MS = 4000

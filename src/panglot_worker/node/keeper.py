@@ -233,15 +233,13 @@ def listen(address: str, ports: Tuple[int, int]) -> socket.socket:
     """A listener on the node's address, at the first port of the range that is free. Raises OSError."""
     first, last = ports
     for port in range(first, last + 1):
-        try:
+        with contextlib.suppress(OSError):
             listener = socket.create_server((address, port), family=family_of(address))
-        except OSError:
-            if port == last:
-                raise
-            continue
-        listener.setblocking(False)
-        return listener
-    raise OSError("there is no port between %d and %d" % ports)
+            listener.setblocking(False)
+            return listener
+    if not last:
+        raise OSError("nobody can listen at %s" % address)
+    raise OSError("no port of %d-%d is free at %s: each worker there needs one of --keeper-ports" % (*ports, address))
 
 
 def family_of(address: str) -> int:

@@ -29,6 +29,7 @@ FIRST_PAUSE, LONGEST_PAUSE = 0.5, 5.0
 """Seconds before a driver that ended is started again."""
 LINE = 1 << 20
 WORDS = 30
+HEAD = "is it the address of a head, HOST:6379, or of its client server, ray://HOST:10001?"
 
 
 class Cluster:
@@ -115,9 +116,10 @@ class Cluster:
                     pause = FIRST_PAUSE
                     log.error("the driver of Ray ended: it is started again, and the workers go on")
                 else:
-                    self._fail(StartError(f"the driver of Ray ended at once: {' '.join(self._words)[-500:]}"))
+                    self._fail(StartError(f"the driver of Ray ended at once: {' '.join(self._words)[-500:]}", fix=HEAD))
             except TimeoutError:
-                self._fail(StartError(f"--ray {self.address}: the cluster did not answer within {CONNECT:g} s"))
+                problem = f"--ray {self.address}: the cluster did not answer within {CONNECT:g} s"
+                self._fail(StartError(problem, fix=HEAD))
             except OSError as error:
                 self._fail(StartError(f"--ray-python {self.python} cannot be started: {error.strerror or error}"))
             await self._end_driver()
