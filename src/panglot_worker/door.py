@@ -16,6 +16,8 @@ from panglot_worker.dialects.base import Answer, Dialect, Parts, Problem, Reques
 from panglot_worker.errors import ClientError
 from panglot_worker.v2 import messages, outputs, rest
 from panglot_worker.v2.infer import REST, STREAM, Infer, Wishes, chosen
+from panglot_worker.v2.same_answer import SameAnswers
+from panglot_worker.v2.same_text import SameTexts
 from panglot_worker.v2.tensors import Tensor, TensorSpec
 
 INPUTS = (TensorSpec("input", "BYTES", (1,)),)
@@ -44,7 +46,9 @@ class Door:
         self.limits = Limits(**settings.get("limits", {}))
         self.nan: str = settings.get("nan", "null")
         self.taking: Optional[TensorStages] = dialect.tensors()
+        self.same = SameTexts(self.limits)
         self.reader = rest.RestReader(self.limits, self.taking.inputs if self.taking is not None else INPUTS)
+        self.same_answers = SameAnswers(self.nan, self.limits)
         self._encode = stages.encode if stages is not None else None
 
     def describe(self) -> Dict[str, Any]:
@@ -95,10 +99,17 @@ class Door:
 
     def read(self, request: Request) -> Infer:
         """The tensors of a request. Raises ClientError."""
+        infer = self.same.read(request.raw_head, request.body)
+        if infer is not None:
+            return infer
         head, body = request.head, request.body
         if head.fetched:
             body = memoryview(body)[: _layout(head)["body"]]
-        return self.reader.read(head, body) if head.form == REST else messages.read(head, body)
+        if head.form != REST:
+            return messages.read(head, body)
+        infer = self.reader.read(head, body)
+        self.same.keep(request.raw_head, head, body, infer)
+        return infer
 
     def let_in(self, request: Request) -> Request:
         """The request as a client of the platform would have sent it, for `let_out`. Raises ClientError."""
@@ -152,6 +163,9 @@ class Door:
             return Answer("application/grpc", messages.part(wishes, tensors, parameters, last))
         if wishes.form != REST:
             return Answer("application/grpc", messages.answer(wishes, tensors, parameters))
+        text = self.same_answers.text(wishes, tensors) if not parameters else None
+        if text is not None:
+            return Answer("application/json", text)
         content_type, body, headers = rest.answer(wishes, tensors, self.nan, self.limits, parameters)
         return Answer(content_type, body, 200, headers)
 

@@ -57,8 +57,7 @@ def from_array(name: str, value: Any) -> Optional[Tensor]:
         return Tensor(name, datatype, shape, b"")
     if dtype.byteorder == ">":
         value = value.astype(dtype.newbyteorder("<"))
-    flat = value.reshape(-1) if value.flags.c_contiguous else value.ravel()
-    return Tensor(name, datatype, shape, memoryview(flat.view("u1")))
+    return Tensor(name, datatype, shape, memoryview(value.ravel().view("u1")))
 
 
 def as_numpy(value: Any) -> Any:

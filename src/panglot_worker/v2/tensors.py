@@ -176,7 +176,7 @@ def from_json(name: str, datatype: str, shape: Shape, data: Any) -> Tensor:
         raise ClientError("input '%s': JSON has no form for %s; send it as binary data" % (name, datatype))
     if type(data) is not list:
         raise ClientError("input '%s': its data must be a list" % name)
-    return from_values(name, kind, shape, _flattened(name, data))
+    return from_values(name, kind, shape, flattened(name, data))
 
 
 def from_values(name: str, kind: Datatype, shape: Shape, flat: List[Any]) -> Tensor:
@@ -189,12 +189,17 @@ def from_values(name: str, kind: Datatype, shape: Shape, flat: List[Any]) -> Ten
         return Tensor(name, kind.name, shape, [value.encode("utf-8") for value in flat])
     if kind.name == "BOOL":
         return Tensor(name, kind.name, shape, bytearray(flat))
-    if kind.name == "FP32" and not _norm(flat) <= LARGEST_FP32:
-        _refuse_beyond(name, kind, flat, -LARGEST_FP32, LARGEST_FP32)
+    return from_numbers(name, kind, shape, flat)
+
+
+def from_numbers(name: str, kind: Datatype, shape: Shape, numbers: List[Any]) -> Tensor:
+    """The tensor of as many numbers as it has elements. Raises ClientError beyond its range, TypeError for its kind."""
+    if kind.name == "FP32" and not _norm(numbers) <= LARGEST_FP32:
+        _refuse_beyond(name, kind, numbers, -LARGEST_FP32, LARGEST_FP32)
     try:
-        return Tensor(name, kind.name, shape, memoryview(array(kind.code, flat)).cast("B"))
+        return Tensor(name, kind.name, shape, memoryview(array(kind.code, numbers)).cast("B"))
     except OverflowError:
-        _refuse_beyond(name, kind, flat, kind.least, kind.most)
+        _refuse_beyond(name, kind, numbers, kind.least, kind.most)
         raise
 
 
@@ -210,7 +215,7 @@ def _refuse_beyond(name: str, kind: Datatype, flat: List[Any], least: float, mos
             raise ClientError("input '%s': %.60r is beyond %s" % (name, value, kind.name))
 
 
-def _flattened(name: str, data: List[Any]) -> List[Any]:
+def flattened(name: str, data: List[Any]) -> List[Any]:
     """The elements of lists in lists, in a row. Raises ClientError when the lists are of unequal length."""
     while data and type(data[0]) is list:
         kinds = set(map(type, data))

@@ -44,7 +44,7 @@ class Taker(NamedTuple):
             raise ClientError("the first size of every input counts rows, and must be the same for all")
         values = self._by_name(tensors)
         request.rows = rows = sizes.pop()
-        return Rows(self._value({name: values[name][row] for name in values}) for row in range(rows))
+        return Rows([self._value({name: value[row] for name, value in values.items()}) for row in range(rows)])
 
     def _by_name(self, tensors: Dict[str, Tensor]) -> Dict[str, Any]:
         return outputs.by_name(tensors, self.arrays, texts=self.arguments is not None)
