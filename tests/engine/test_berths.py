@@ -87,6 +87,14 @@ def test_what_is_being_sent_is_held_until_nothing_refers_to_it(berths: Berths) -
     assert berths.used == 0
 
 
+def test_what_is_being_sent_comes_back_although_nobody_else_knows_it(berths: Berths) -> None:
+    """Garbage may be collected while a client reads slowly: the berth is none."""
+    sent = taken(berths, 20_000).given_away(5)
+    gc.collect()
+    del sent
+    assert berths.used == 0
+
+
 def reply(size: int, flags: int = 0) -> wire.Reply:
     return wire.Reply(1, 200, flags, wire.NO_TIMES, b"", wire.placed(size))
 

@@ -7,6 +7,7 @@ front hands berths out and takes them back.
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import logging
 import mmap
@@ -23,7 +24,7 @@ LARGEST = 30
 class Berth:
     """One piece. Held by the call whose body lies in it, and by each worker it was sent to or lent to."""
 
-    __slots__ = ("_sent", "holders", "is_cold", "order", "owner", "start", "view")
+    __slots__ = ("holders", "is_cold", "order", "owner", "start", "view")
 
     def __init__(self, owner: Berths, order: int, start: int, view: memoryview) -> None:
         self.owner = owner
@@ -33,7 +34,6 @@ class Berth:
         self.holders = 1
         self.is_cold = False
         """Whether its pages have been given back to the system."""
-        self._sent: weakref.ref[ctypes.Array[ctypes.c_char]] | None = None
 
     @property
     def place(self) -> int:
@@ -53,8 +53,12 @@ class Berth:
     def given_away(self, length: int) -> memoryview:
         """The first `length` bytes, to be sent. Whoever refers to them is the holder now, until nothing does."""
         whole = self.owner.exporter(self)
-        self._sent = weakref.ref(whole, lambda _: self.drop())
+        self.owner.sent[self] = weakref.ref(whole, self._has_been_sent)
         return memoryview(whole).cast("B")[:length]
+
+    def _has_been_sent(self, _: object) -> None:
+        del self.owner.sent[self]
+        self.drop()
 
 
 class Berths:
@@ -87,6 +91,8 @@ class Berths:
         self._idle = [0 for _ in orders]
         """How many of each size nobody has needed since the last trim."""
         self._kinds = [ctypes.c_char * (1 << order) for order in orders]
+        self.sent: dict[Berth, weakref.ref[ctypes.Array[ctypes.c_char]]] = {}
+        """Those that are being sent. Nothing else refers to them: as garbage they would never hear that it is done."""
         self.used = 0
 
     def take(self, size: int) -> Berth | None:
@@ -124,7 +130,8 @@ class Berths:
             for berth in free[: self._idle[order]]:
                 if not berth.is_cold:
                     berth.is_cold = True
-                    self._map.madvise(mmap.MADV_REMOVE, berth.start, 1 << order)
+                    with contextlib.suppress(OSError):  # Some sandboxes know no such thing.
+                        self._map.madvise(mmap.MADV_REMOVE, berth.start, 1 << order)
             self._idle[order] = len(free)
 
     @property
