@@ -168,6 +168,23 @@ def test_f52_nothing_is_run_after_the_last_request_of_a_connection(tmp_path: Pat
         assert "Traceback" not in server.log
 
 
+def test_f52_nor_is_a_large_one_that_comes_whole_later(tmp_path: Path) -> None:
+    """Half of its body is in shared memory when the answer that ends the connection is written."""
+    with serving("landing", "--max-requests-per-connection", "1") as server, Wire(server) as client:
+        gate = tmp_path / "gate"
+        body = b'{"gate": "%s"}' % bytes(gate)
+        client.send(post(body) + post(bytes(100_000))[:-50_000])
+        server.wait_log("waits")
+        wait_until(lambda: server.metric("panglot_held_bytes") >= len(body) + 50_000)
+        gate.touch()
+        assert client.reply().status == 200
+        client.send(bytes(50_000))
+        assert client.wait_closed()
+        assert client.data == b""
+        wait_until(lambda: server.metric("panglot_held_bytes") == server.metric("panglot_shared_bodies") == 0)
+        assert "Traceback" not in server.log
+
+
 # Expect: 100-continue
 
 

@@ -16,7 +16,7 @@ from uvicorn.config import Config
 from uvicorn.server import ServerState
 
 from panglot.engine.call import Fault
-from panglot.web.answering import BODY, IDLE, Answering, Entry, monotonic
+from panglot.web.answering import BODY, CLOSING, IDLE, Answering, Entry, monotonic
 from panglot.web.exchange import BLUNDER, Exchange
 from panglot.web.front import Front
 from panglot.web.head import RequestHead, RequestRefused
@@ -98,6 +98,8 @@ class Reading(Answering):
 
     def _landed(self, count: int) -> None:
         """Count bytes of a body that are where they belong; what is beyond its end belongs to the next request."""
+        if self.phase == CLOSING:
+            return
         entry, length = self.entry, self.head.content_length
         assert isinstance(entry, Exchange)
         assert entry.berth is not None
