@@ -58,16 +58,18 @@ class SharedMemory:
 
     def settled(self) -> List[int]:
         """The items whose bodies nothing refers to any more, each told once."""
-        items = []
-        while self.unseen:
-            item_id = self.unseen.popleft()
+        items: List[int] = []
+        while True:
+            try:
+                item_id = self.unseen.popleft()
+            except IndexError:  # Another thread may be telling the rest.
+                return items
             items.append(item_id)
             place, _ = self._open.pop(item_id, (0, None))
             if place and self._private:
                 # Pages a script has written are private copies by now; the next item must not see them.
                 start, size = _span(place, self._length)
                 self._library.madvise(ctypes.c_void_p(self._address + start), ctypes.c_size_t(size), MADV_DONTNEED)
-        return items
 
     def put(self, place: int, buffers: Sequence[wire.Buffer]) -> bool:
         """Put a result where room was lent for it; False when it does not fit."""

@@ -67,7 +67,7 @@ PASS = 4
 SHARED = 8
 """Flag of a reply: its body lies in the berth that the item was lent."""
 UNRUN = 16
-"""Flag of a reply: the item was cancelled before anything of it was looked at."""
+"""Flag of a reply: the item was cancelled, and has no answer."""
 RETRY = 32
 """Flag of a reply: another worker may have more luck. It is the answer if there is none, or no more try."""
 FETCH = 64

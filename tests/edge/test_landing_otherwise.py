@@ -93,3 +93,37 @@ def test_functions_with_hints_get_files_where_they_lie(server: Server) -> None:
     assert told["before"] == [digest]
     told = server.client.post("/typed", files={"image": ("a.png", BODY)}).json()
     assert told == {"copied": False, "digest": digest, "before": []}
+
+
+LATER = """
+import asyncio, hashlib, os, time
+
+def read(view):
+    before = hashlib.md5(view).hexdigest()
+    print("reading", flush=True)
+    while not os.path.exists(os.environ["GATE"]):
+        time.sleep(0.005)
+    print("read the same:", hashlib.md5(view).hexdigest() == before, flush=True)
+
+async def predict(request):
+    if request.type == "x/later":
+        await asyncio.get_running_loop().run_in_executor(None, read, request.view)
+    return len(request)
+"""
+
+
+def test_what_a_thread_still_reads_is_not_used_again_when_the_call_is_cancelled(tmp_path: Path) -> None:
+    (tmp_path / "model.py").write_text(LATER)
+    gate = Gate(tmp_path / "gate")
+    with serving(tmp_path, env={"GATE": str(gate)}) as server:
+        with Wire(server) as leaving:
+            leaving.send(b"POST /predict HTTP/1.1\r\nHost: localhost\r\nContent-Type: x/later\r\n"
+                         b"Content-Length: %d\r\n\r\n" % len(BODY) + BODY)  # fmt: skip
+            server.wait_log("reading")
+        wait_until(lambda: server.metric("panglot_requests_in_progress") == 0)
+        for _ in range(3):
+            answer = server.client.post("/predict", content=bytes(len(BODY)), headers={"content-type": "x/y"})
+            assert answer.json() == len(BODY)
+        gate.open()
+        server.wait_log("read the same: True")
+        wait_until(lambda: server.metric(SHARED) == 0, 20)

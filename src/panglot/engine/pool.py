@@ -119,8 +119,6 @@ class Pool(Dispatcher):
         """Drop an answer nobody waits for: its client has gone, or the item was recalled and runs elsewhere."""
         if berth is not None:
             berth.drop()
-        if reply.flags & wire.UNRUN:
-            worker.berths.let_go(reply.id)
         if call is not None:
             self._count(worker, reply)
         elif reply.id in worker.recalled:
