@@ -342,3 +342,21 @@ def test_inspect_shows_who_does_what() -> None:
     shown = panglot("inspect", "tests/packages/row_script", "--pools", "preprocess=2").stdout
     assert re.search(r"pools +preprocess x 2: decode, preprocess *\n", shown)
     assert re.search(r"\n +inference x 1: inference, postprocess, encode *\n", shown)
+
+
+def test_a_pool_goes_on_when_what_waited_behind_it_has_left(tmp_path: Path) -> None:
+    """A full queue of the next pool holds the one before back. If its clients leave, nobody else may wait for ever."""
+    with serving("row_script", "--pools", "preprocess=1,inference=1", "--max-batch", "1") as server:
+        gate = Gate(tmp_path / "gate")
+        plug = occupy_stage(server, gate, 1, "inference")
+        leaving = [Wire(server) for _ in range(9)]
+        for client in leaving:
+            client.send(post(b'{"id": 2, "brief": true}'))
+        wait_until(lambda: server.metric("panglot_queue_length", pool="inference") == 9)
+        staying = send(server, NORMAL)
+        wait_until(lambda: server.metric("panglot_queue_length", pool="preprocess") == 1)
+        for client in leaving:
+            client.close()
+        wait_until(lambda: server.metric("panglot_requests_in_progress") == 2)
+        gate.open()
+        assert [answer.status for answer in answers(server, [plug, staying])] == [200, 200]

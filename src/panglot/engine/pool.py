@@ -221,6 +221,8 @@ class Pool(Dispatcher):
     def drop(self, call: Call) -> None:
         """Take out of the queue a call that was answered or given up. Its state must be DONE already."""
         self.queue.remove(call)
+        if self.previous is not None and self.previous.queue.length:
+            self.previous.schedule_pump()
 
     def forget(self, call: Call) -> None:
         """Drop a running call whose client has its answer or has gone. Its state must be DONE already."""
