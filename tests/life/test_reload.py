@@ -11,7 +11,7 @@ import pytest
 
 from support.load import Busy
 from support.server import PACKAGES, Server, serving, wait_until
-from support.traffic import times
+from support.traffic import Gate, answers, send, times
 
 
 @pytest.fixture
@@ -73,6 +73,47 @@ def test_without_reload_a_changed_file_changes_nothing(package: Path) -> None:
         set_version(package, 2)
         time.sleep(1)
         assert version(server) == 1
+
+
+DYING = """
+import os, time
+
+while os.path.exists(os.environ["LOADS_LONG"]):
+    time.sleep(0.005)
+
+def predict(item):
+    print("runs", item["id"], flush=True)
+    while item.get("gate") and not os.path.exists(item["gate"]):
+        time.sleep(0.005)
+    if item.get("crash"):
+        os._exit(9)
+    return item["id"]
+"""
+
+
+def test_a_worker_that_dies_while_it_is_replaced_died(tmp_path: Path) -> None:
+    """The log says how, and with `--no-rerun` what it ran is not run again."""
+    (tmp_path / "model.py").write_text(DYING)
+    loads_long, gate = tmp_path / "long", Gate(tmp_path / "gate")
+    with serving(tmp_path, "--no-rerun", env={"LOADS_LONG": str(loads_long)}) as server:
+        old = server.workers()[0]
+        loads_long.touch()
+        server.process.send_signal(signal.SIGHUP)
+        wait_until(lambda: len(server.workers()) == 2)
+        old.kill()
+        server.wait_log("worker 0 was killed by SIGKILL")
+        loads_long.unlink()
+        wait_until(lambda: server.predict({"id": 1}).status_code == 200)
+        mark = len(server.lines)
+        sent = send(server, {"id": 2, "gate": str(gate), "crash": True})
+        server.wait_log("runs 2")
+        server.process.send_signal(signal.SIGHUP)
+        wait_until(lambda: server.metric("panglot_workers", state="retiring") == 1)
+        gate.open()
+        assert answers(server, [sent])[0].code == "worker_died"
+        server.wait_log(r"worker 0 ended with exit code 9; it held 1 request", after=mark)
+        assert server.predict({"id": 3}).json() == 3
+        assert server.log.count("| runs 2") == 1
 
 
 def test_a_worker_that_has_served_enough_is_replaced(package: Path) -> None:

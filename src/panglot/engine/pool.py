@@ -256,8 +256,8 @@ class Pool(Dispatcher):
         if worker.reason == LOST:
             self._move(fates.move(lost, running, self.settings.rerun))
             return
-        # One that retires has finished what it began, unless it runs several calls at once, or is sick.
-        spared = worker.reason == RETIRED and (worker.slots == 1 or self.settings.rerun)
+        # One that retires and runs several calls at once ends because of one that has its answer.
+        spared = worker.reason == RETIRED and self.settings.rerun
         spared = spared or (worker.reason == SICK and not worker.batched and worker.slots == 1)
         verdict = fates.judge(lost, 0 if spared else running, self.settings.rerun)
         if running == 1 and lost and lost[0].state == RUNNING and worker.ended_itself:

@@ -15,7 +15,7 @@ from panglot.engine.lending import PoolMemory
 from panglot.engine.owner import PoolOwner
 from panglot.engine.restarts import Pace, Restarts
 from panglot.engine.row import PoolPlan
-from panglot.engine.worker import DEAD, LOADING, LOST, READY, RETIRED, RETIRING, SICK, STARTING, Worker
+from panglot.engine.worker import DEAD, DIED, LOADING, LOST, READY, RETIRED, RETIRING, SICK, STARTING, Worker
 from panglot.engine.worker_owner import WorkerOwner
 from panglot.settings.counts import ANY, SINGLE, WorkerCount
 
@@ -260,6 +260,8 @@ class Supervisor:
         self.hand_over(worker.index)
         lost = list(worker.in_flight.values())
         worker.in_flight.clear()
+        if lost and worker.reason == RETIRED and worker.slots == 1:
+            worker.reason = DIED  # It was to finish these first.
         if not self.first_ready and not self.stopping and (worker.reason != LOST or worker.failure is not None):
             self.owner.load_failed(obituary.load_error(worker, self.package))
             return

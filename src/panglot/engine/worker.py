@@ -366,7 +366,7 @@ class Worker:
 
     def cause(self) -> str:
         """Why the worker died, in words."""
-        if self.why:
+        if self.why and self.reason != DIED:
             return f"is replaced: {self.why}" if self.sick else self.why
         if self.link.doubt:
             return f"broke the protocol: {self.link.doubt}"
