@@ -112,7 +112,7 @@ def test_what_a_script_keeps_is_its_own(server: Server) -> None:
             answer = server.client.post("/predict", content=body, headers={"content-type": kind})
             assert answer.json()["digest"] == digest(body)
     answer = server.predict({"check": 1}).json()
-    assert answer == {"kept": 36, "wrong": []}
+    assert (answer["kept"], answer["wrong"]) == (36, [])
 
 
 def test_what_a_script_was_given_cannot_be_written(server: Server) -> None:
@@ -193,7 +193,8 @@ def test_the_same_without_shared_memory_and_in_one_process(flags: tuple[str, ...
                 answer = server.client.post("/predict", content=body, headers={"content-type": kind})
                 assert answer.json()["digest"] == digest(body)
             assert server.client.post("/predict", content=body, headers={"content-type": "x/echo"}).content == body
-        assert server.predict({"check": 1}).json() == {"kept": 3, "wrong": []}
+        answer = server.predict({"check": 1}).json()
+        assert (answer["kept"], answer["wrong"]) == (3, [])
 
 
 def test_a_system_without_memory_files() -> None:
