@@ -30,6 +30,8 @@ OCTETS = "application/octet-stream"
 
 _bytes = bytes
 JSON_HAS = (str, int, float, dict, list, tuple)
+OPAQUE = frozenset((OCTETS, "image/jpeg", "image/png", "image/webp", "audio/wav", "video/mp4"))
+"""Types that are common and need no look: what comes under them is a File."""
 ALWAYS_JSON = frozenset((dict, list, str, int, float, bool, type(None)))
 """Types whose values are answered as JSON, whatever they hold."""
 _DEFAULT = Limits()
@@ -117,6 +119,8 @@ def decode(content_type: str, body: Body, limits: Limits = _DEFAULT, kept: list[
     """
     if content_type == JSON:
         return _decode_json(body, limits)
+    if content_type in OPAQUE:
+        return _file("", content_type, body, kept)
     return decode_noting_form(content_type, body, limits, kept)[0]
 
 

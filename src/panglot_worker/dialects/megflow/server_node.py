@@ -7,7 +7,7 @@ from typing import Any, Dict, Optional, Tuple
 
 from panglot_worker import wire
 from panglot_worker.dialects.base import Problem, Request
-from panglot_worker.running import cancelled, failed
+from panglot_worker.replying import cancelled, failed
 
 
 class Rejected(Exception):

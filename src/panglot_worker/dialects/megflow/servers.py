@@ -16,7 +16,7 @@ from panglot_worker.dialects.megflow.nodes import Placement
 from panglot_worker.dialects.megflow.server_node import Rejected, ServerNode
 from panglot_worker.errors import ClientError
 from panglot_worker.loading import script_traceback
-from panglot_worker.running import cancelled, durations, failed, finished
+from panglot_worker.replying import cancelled, durations, failed, finished
 
 JSON, JPEG, OCTETS = "application/json", "image/jpeg", "application/octet-stream"
 MEDIA_TYPE = re.compile(r"\s*([!#$%&'*+.^_`|~0-9A-Za-z-]+/[!#$%&'*+.^_`|~0-9A-Za-z-]+)\s*(;.*)?")

@@ -19,7 +19,7 @@ from panglot_worker.dialects.megflow.streams import Stream, encoded
 from panglot_worker.dialects.megflow.subscribers import EventFormat, LineFormat, Subscribers
 from panglot_worker.dialects.megflow.surviving import Orphan, Survival, told
 from panglot_worker.net.hosts import AddressRefused
-from panglot_worker.running import failed, finished
+from panglot_worker.replying import failed, finished
 from panglot_worker.video import sources
 from panglot_worker.video.decoder_process import Sampling, VideoSource
 from panglot_worker.video.ledger import Progress

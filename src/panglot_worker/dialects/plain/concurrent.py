@@ -12,7 +12,8 @@ from panglot_worker import current, wire
 from panglot_worker.dialects.base import Dialect, Request, Stages
 from panglot_worker.dialects.plain import Plain
 from panglot_worker.port import FrontGone, Port
-from panglot_worker.running import Runner, cancelled, durations, encoding_of_parts, finished
+from panglot_worker.replying import cancelled, durations, finished
+from panglot_worker.running import Runner, encoding_of_parts
 
 
 class Concurrent:

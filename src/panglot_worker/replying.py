@@ -1,0 +1,36 @@
+"""What becomes of an item, as the front is told it."""
+
+from __future__ import annotations
+
+from typing import List
+
+from panglot_worker import wire
+from panglot_worker.dialects.base import Answer, Problem
+
+
+def finished(item_id: int, answer: Answer, times: wire.Times, rows: int = 1) -> wire.Reply:
+    head = answer.content_type.encode("latin-1")
+    if answer.headers:
+        head = "\0".join((answer.content_type, *answer.headers)).encode("latin-1", "replace")
+    return wire.Reply(item_id, answer.status, answer.flags, times, head, answer.body, rows)
+
+
+def cancelled(item_id: int) -> wire.Reply:
+    """The end of an item nobody waits for: every item sent gets exactly one final reply."""
+    return wire.Reply(item_id, 499, wire.UNRUN, wire.NO_TIMES, b"", b"")
+
+
+def failed(item_id: int, problem: Problem, traceback: str, times: wire.Times) -> wire.Reply:
+    status, code, message, _, details = problem
+    return wire.problem(item_id, status, code, message, traceback, times, details)
+
+
+def microseconds(seconds: float) -> int:
+    return min(int(seconds * 1e6), 0xFFFFFFFF)
+
+
+def durations(marks: List[float]) -> wire.Times:
+    """Stage times from the moments the stages ended; stages not reached count nothing."""
+    times = [min(int((end - start) * 1e6), 0xFFFFFFFF) for start, end in zip(marks, marks[1:])]
+    times += [0] * (5 - len(times))
+    return tuple(times)  # type: ignore[return-value]
