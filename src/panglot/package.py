@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -58,6 +59,10 @@ class Package:
     """The folder of the dialect's worker half; None: where our own are."""
     whole: Path | None = None
     """The folder that has all of the package, where that is more than `folder`, in which the script runs."""
+    above: Path | None = None
+    """A folder above `root` that names of modules or files begin at; of what is in it, `root` alone is needed."""
+    elsewhere: tuple[Path, ...] = ()
+    """What the worker is told of that lies on this machine outside of `root`."""
 
     @property
     def root(self) -> Path:
@@ -75,6 +80,12 @@ class Package:
             "arguments": list(self.arguments),
             "options": dict(self.options),
         }
+
+
+def outside(root: Path, *paths: str) -> tuple[Path, ...]:
+    """Those of some paths that lead to something of this machine which is not below a folder."""
+    absolute = [Path(os.path.normpath(path)) for path in paths if os.path.isabs(path)]
+    return tuple(path for path in absolute if path.exists() and not path.is_relative_to(root))
 
 
 def config_beside(script: Path) -> Path | None:

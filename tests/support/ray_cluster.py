@@ -34,8 +34,8 @@ def ray_python() -> str:
 class RayCluster:
     """A head without room for workers, and nodes. Whoever uses it is inside `network`."""
 
-    def __init__(self, cpus: Sequence[int] = (2, 2)) -> None:
-        self.python = ray_python()
+    def __init__(self, cpus: Sequence[int] = (2, 2), python: str = "") -> None:
+        self.python = python or ray_python()
         self.name = secrets.token_hex(4)
         self.network = Network()
         self.folder = tempfile.mkdtemp(prefix="pr-", dir="/tmp")
@@ -58,8 +58,9 @@ class RayCluster:
                       "--ray-client-server-port", "10001")  # fmt: skip
 
     def start(self, number: int, cpus: int) -> None:
-        """Start a node, and wait for it."""
-        self._started(number, "--address", self.address, "--num-cpus", str(cpus))
+        """Start a node, and wait for it. Each has a resource of its own, and the second what Ray takes for a GPU."""
+        has = ("--num-cpus", str(cpus), "--num-gpus", str(int(number == 3)), "--resources", '{"lane": 1}')
+        self._started(number, "--address", self.address, *has)
 
     def _started(self, number: int, *arguments: str) -> None:
         """Ray gives up a node whose parts take fifteen seconds to find each other, as they may beside other tests."""

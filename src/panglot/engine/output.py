@@ -61,6 +61,8 @@ class ScriptOutput(asyncio.Protocol):
         self._transport: asyncio.ReadTransport | None = None
         self.tail: deque[str] = deque(maxlen=TAIL)
         self.ended = asyncio.Event()
+        self.wording: Callable[[str], str] = str
+        """How a line is told here; the paths of another machine are told as this one's."""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.ReadTransport, transport)
@@ -130,6 +132,7 @@ class ScriptOutput(asyncio.Protocol):
         if line.strip() and not text.strip():
             # A progress bar that has wiped itself out.
             return
+        text = self.wording(text)
         self.tail.append(text)
         self._line(text)
 

@@ -72,7 +72,7 @@ class Exchange(Call):
         self.trace = b""
         self.lines = b""
         """Further header lines of the answer: the platform's request id, and what browsers need from other origins."""
-        self.pieces: list[bytes | bytearray] = []
+        self.pieces: list[bytes | bytearray | memoryview] = []
         self.upload: SpooledBody | None = None
         """The body, where it is written to a file."""
 
@@ -87,9 +87,9 @@ class Exchange(Call):
             pieces.append(bytearray(body))
 
     def use_upload(self, upload: SpooledBody) -> None:
-        """Make the path of the uploaded file the body that the script is given."""
-        path = bytes(upload.path)
-        self.pieces, self.size = [path], len(path)
+        """Make the path of the uploaded file the body that the worker is given; on another machine, what is in it."""
+        body = upload.content() if self.model.settings.ray else bytes(upload.path)
+        self.pieces, self.size = [body], len(body)
         self.room.held += self.size
 
     def release(self) -> None:

@@ -6,12 +6,13 @@ import asyncio
 import contextlib
 import errno
 import logging
+import mmap
 import os
 import tempfile
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from io import FileIO
 from pathlib import Path
-from typing import BinaryIO
 
 from panglot.temporary import Temporary
 
@@ -69,7 +70,7 @@ class SpooledBody:
         self._busy = False
         self._closed = False
         self._then: Callable[[], None] | None = None
-        self._file: BinaryIO | None = None
+        self._file: FileIO | None = None
 
     def write(self, data: bytes) -> bool:
         """Take bytes in; False when the sender should be held back until `on_room` is called."""
@@ -89,6 +90,12 @@ class SpooledBody:
         """Call `then` when all is written, or could not be; `error` tells which."""
         self._then = then
         self._flush()
+
+    def content(self) -> memoryview:
+        """All that was written, as memory that the file stands for."""
+        if self._file is None or not self.size:
+            return memoryview(b"")
+        return memoryview(mmap.mmap(self._file.fileno(), self.size, prot=mmap.PROT_READ))
 
     def close(self) -> None:
         """Remove the file: nobody needs it any more."""
@@ -112,7 +119,7 @@ class SpooledBody:
         try:
             if self._file is None:
                 self.path = self._spool.folder.path() / self.name
-                self._file = self.path.open("xb", 0)
+                self._file = self.path.open("x+b", 0)
             for piece in pieces:
                 rest = memoryview(piece)
                 while rest:

@@ -17,17 +17,21 @@ from panglot_worker import loader
 
 MARK = "_PANGLOT_WORKER"
 OURS = ("RAY_", "PANGLOT_", "SPT_NOENV")
+OF_THE_NODE = ("LD_LIBRARY_PATH", "DEVICE_ID")
 ROUNDS = 10
 """How often we look again for processes that were started while the others were being killed."""
 PIECE = 65536
 
 
 def environment(base: Mapping[str, str], given: Mapping[str, str]) -> Dict[str, str]:
-    """The environment of a script on a node: the node's own without what Ray put there, and what the front gives."""
+    """The environment of a script on a node: the node's own without what Ray put there, and what the front gives.
+
+    Where the libraries and devices of the node are, the node knows better.
+    """
     kept = {name: value for name, value in base.items() if not name.startswith(OURS)}
     if kept.get("PYTHONBREAKPOINT", "").startswith("ray."):
         del kept["PYTHONBREAKPOINT"]
-    return {**kept, **given}
+    return {**kept, **given, **{name: kept[name] for name in OF_THE_NODE if name in kept}}
 
 
 class Child:

@@ -62,7 +62,7 @@ class Shelf:
         self._hold(name)
         # Other keepers of this node may want the same files now: one of them has them sent.
         with self._alone(name):
-            folder = os.path.join(self.base, "folders", name, os.path.basename(str(said["title"])) or "package")
+            folder = os.path.join(self.base, "folders", name, *_title(str(said["title"])))
             missing = [] if self._is_whole(folder, entries) else self._missing(entries)
             sock.sendall(message({"missing": missing}))
             for place in missing:
@@ -166,6 +166,14 @@ class Shelf:
             for name in os.listdir(os.path.join(self.base, inner)):
                 with contextlib.suppress(OSError):
                     _remove_left(os.path.join(self.base, inner, name), now)
+
+
+def _title(text: str) -> List[str]:
+    """What a folder is called, and maybe the folders above it. Raises ValueError for what leads elsewhere."""
+    names = text.split("/")
+    if any(name in ("", ".", "..") or "\0" in name for name in names):
+        raise ValueError("'%s' is no name of a folder" % text[:80])
+    return names
 
 
 def _is_unchanged(path: str, size: int) -> bool:

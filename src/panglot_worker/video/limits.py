@@ -35,6 +35,8 @@ class SourceRules(NamedTuple):
     url_allow: Sequence[str] = ()
     folder: str = ""
     """Where a path is looked for that leads to nothing from the working folder."""
+    linked: bool = False
+    """Files there may have several names: what a front has sent to a node is kept there by links."""
     cameras: bool = True
     """Cameras of this machine may be named."""
 
@@ -47,7 +49,8 @@ def limits_of(settings: Dict[str, Any]) -> VideoLimits:
 def rules_for_clients(settings: Dict[str, Any]) -> SourceRules:
     """What a request may name: files below `uri_root` alone, however near the client is."""
     root, allowed = str(settings.get("uri_root", "")), settings.get("url_allow", ())
-    return SourceRules(any_file=False, root=root, url_allow=allowed, cameras=bool(settings.get("local_only", True)))
+    cameras, linked = bool(settings.get("local_only", True)), bool(settings.get("sent"))
+    return SourceRules(any_file=False, root=root, url_allow=allowed, linked=linked, cameras=cameras)
 
 
 def rules_for_graphs(settings: Dict[str, Any], folder: str) -> SourceRules:

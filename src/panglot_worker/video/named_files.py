@@ -23,7 +23,7 @@ def open_file(path: str, rules: SourceRules) -> int:
     except (OSError, ValueError):
         raise AddressRefused(MISSING) from None
     about = os.fstat(file)
-    if not stat.S_ISREG(about.st_mode) or (not rules.any_file and about.st_nlink != 1):
+    if not stat.S_ISREG(about.st_mode) or (about.st_nlink != 1 and not (rules.any_file or rules.linked)):
         os.close(file)
         raise AddressRefused(MISSING)
     return file

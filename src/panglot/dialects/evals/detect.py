@@ -15,7 +15,7 @@ from panglot.dialects.evals.interfaces import Interfaces, interfaces, looks_at_f
 from panglot.dialects.evals.layout import ScriptPlace
 from panglot.dialects.evals.settings import Settings
 from panglot.errors import StartError
-from panglot.package import Package
+from panglot.package import Package, outside
 from panglot.settings import table_of
 from panglot_worker.net.hosts import Allowed
 
@@ -49,7 +49,15 @@ def detect(path: Path, given: Mapping[str, Any]) -> Package | None:
         run_links=where.links(),
         fixed_paths=layout.fixed_paths(where, helpers),
         tries_elsewhere=int(known.values.get("retry_57x", 0)),
+        whole=where.root,
+        elsewhere=outside(where.root, *_files(known.values)),
     )
+
+
+def _files(values: Mapping[str, Any]) -> list[str]:
+    """The files that a configuration names; those that have addresses are none."""
+    archive = [str(values["tar_file"])] if "tar_file" in values else []
+    return [*archive, *(str(path) for name in configs.FOLDERS for path in values.get(name, {}).values())]
 
 
 def _reason(where: ScriptPlace, functions: Interfaces) -> str:
@@ -108,4 +116,5 @@ def arrange(package: Package, settings: Settings) -> Package:
         raise StartError("files named by address cannot be fetched with --worker-net none", fix=fix)
     limits = {"max_file": settings.max_body, "model_file_bytes": settings.model_file_bytes}
     more = {"uri_root": settings.uri_root, "addresses": fetched, "silence": settings.fetch_timeout, **limits}
-    return dataclasses.replace(package, options={**package.options, **more})
+    elsewhere = (*package.elsewhere, *outside(package.root, settings.uri_root))
+    return dataclasses.replace(package, options={**package.options, **more}, elsewhere=elsewhere)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import re
 from collections.abc import Iterator
@@ -11,7 +12,7 @@ from typing import Any
 from panglot.dialects.megflow.settings import Settings
 from panglot.dialects.megflow.types import types_of
 from panglot.errors import StartError
-from panglot.package import Package, config_beside
+from panglot.package import Package, config_beside, outside
 from panglot.settings.tomlfile import told
 from panglot_worker.graphs import checking, configuration, picture, reading
 from panglot_worker.graphs.checking import Types
@@ -46,7 +47,13 @@ def detect(path: Path) -> Package | None:
 def arrange(package: Package, settings: Settings) -> Package:
     """The package with the folders and variables of the command line, checked. Raises StartError."""
     plugin = Path(settings.plugin) if settings.plugin else package.folder
-    return package_of(package.script, plugin, settings.module, settings.dynamic)
+    package = package_of(package.script, plugin, settings.module, settings.dynamic)
+    elsewhere = (*package.elsewhere, *outside(package.root, settings.uri_root))
+    options = dict(package.options)
+    if settings.ray and not Path(options["working"]).is_relative_to(options["module"]):
+        # The folder one is in means nothing to a node.
+        options["working"] = options["plugin"]
+    return dataclasses.replace(package, options=options, elsewhere=elsewhere)
 
 
 # Finding the file
@@ -131,6 +138,9 @@ def package_of(config_file: Path, plugin: Path, module: str = "", dynamic: str =
         facts={"graph": picture.describe(config, types)},
         runs_to_its_end=not servers,
         kept_bytes=KEPT if watched else 0,
+        whole=module_path if module else plugin,
+        above=module_path,
+        elsewhere=outside(module_path if module else plugin, *named_files(config, working)),
     )
 
 
@@ -154,6 +164,11 @@ def working_folder(config: Config, plugin: Path, module_path: Path) -> Path:
         if any(os.path.exists(folder / text) for text in named):
             return folder
     return candidates[0]
+
+
+def named_files(config: Config, working: Path) -> list[str]:
+    """What the graph's arguments may mean by relative paths."""
+    return [str(working / text) for text in texts(config) if not os.path.isabs(text)]
 
 
 def texts(config: Config) -> Iterator[str]:

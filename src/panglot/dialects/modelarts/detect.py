@@ -12,7 +12,7 @@ from panglot.dialects.modelarts import config as configs
 from panglot.dialects.modelarts import engines
 from panglot.dialects.modelarts.script import Service, fixed_paths, is_ours, service
 from panglot.errors import StartError
-from panglot.package import Package
+from panglot.package import Package, outside
 from panglot.source import parse
 
 LOOKS_FOR = "customize_service.py, in the folder or its model/, or a config.json with a model_type of ModelArts"
@@ -121,6 +121,7 @@ def _package(
         installs=tuple(known.installs),
         run_links=_links(files.folder),
         fixed_paths=fixed_paths(files.folder),
+        elsewhere=outside(files.folder, model.path),
     )
 
 

@@ -12,7 +12,7 @@ from panglot.dialects.paddle import parser
 from panglot.dialects.paddle.settings import Settings
 from panglot.dialects.paddle.shape import ENGINE, arguments_of, by_driver, by_steps, find_engine, not_drivable
 from panglot.errors import StartError, near
-from panglot.package import Package
+from panglot.package import Package, outside
 from panglot.settings import suggestion
 from panglot.source import functions, parse
 
@@ -46,6 +46,7 @@ def arrange(package: Package, settings: Settings) -> Package:
         facts={**package.facts, **({"given": [" ".join(given)]} if given else {})},
         reasons=(*package.reasons, *notes),
         problems=problems,
+        elsewhere=outside(package.root, *(word.rpartition("=")[2] for word in given)),
     )
 
 

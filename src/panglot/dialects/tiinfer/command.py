@@ -25,7 +25,7 @@ from panglot.cli.options import (
 from panglot.dialects.tiinfer import mosec_options
 from panglot.dialects.tiinfer.detect import SCRIPT
 from panglot.errors import StartError, near
-from panglot.package import Package
+from panglot.package import Package, outside
 from panglot.settings import units
 
 OWN = ("dialect", "host", "port", "timeout", "queue", "max_wait_ms", "max_body", "max_json", "log_level")
@@ -139,7 +139,10 @@ def named(package: Package, model_dir: str, name: str, chosen: mosec_options.Cho
     if chosen.namespace:
         options["namespace"] = chosen.namespace
     problems = (*package.problems, *chosen.notes)
-    return dataclasses.replace(package, options=options, environment=environment, problems=problems)
+    elsewhere = outside(package.root, str(options["model_dir"]))
+    return dataclasses.replace(
+        package, options=options, environment=environment, problems=problems, elsewhere=elsewhere
+    )
 
 
 def dry_run(folder: Path, package: Package, flags: dict[str, Any]) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from panglot.dialects.tiinfer import mosec_options
 from panglot.errors import StartError
-from panglot.package import Package, config_beside
+from panglot.package import Package, config_beside, outside
 from panglot.source import Function, classes, functions, imported, parse
 
 SCRIPT = "model_service.py"
@@ -63,8 +63,14 @@ def detect(path: Path) -> Package | None:
             "algorithm_name": NAME,
             "namespace": chosen.namespace or mosec_options.NAMESPACE,
         },
-        environment={"TI_MODEL_DIR": model_dir},
+        environment={**_variables(os.environ), "TI_MODEL_DIR": model_dir},
+        elsewhere=outside(script.parent, model_dir),
     )
+
+
+def _variables(environ: Mapping[str, str]) -> dict[str, str]:
+    """The platform's variables, which its own code reads beside the script."""
+    return {name: value for name, value in environ.items() if name.startswith("TI_")}
 
 
 def _uses_tiinfer(script: Path, tree: ast.Module) -> int:

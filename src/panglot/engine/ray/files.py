@@ -39,12 +39,12 @@ class Luggage:
     def __init__(self) -> None:
         self._digests: dict[tuple[str, int, int, int], str] = {}
 
-    async def send(self, folder: Path, place: NodePlace) -> str:
-        """Have a folder at a place, and return its path there. Raises OSError or ValueError."""
+    async def send(self, folder: Path, place: NodePlace, title: str = "") -> str:
+        """Have a folder at a place, and return its path, which ends with its title. Raises OSError or ValueError."""
         loop = asyncio.get_running_loop()
         listed = await loop.run_in_executor(None, self.list, folder)
         sock = await place.connect({"role": "files"})
-        return await loop.run_in_executor(None, transfer, sock, listed, place.owner.tls)
+        return await loop.run_in_executor(None, transfer, sock, listed, title or folder.name, place.owner.tls)
 
     def list(self, folder: Path) -> Listed:
         """What is in a folder. Links are followed. Raises OSError, ValueError for too many files."""
@@ -76,12 +76,12 @@ class Luggage:
         return ListedFile(inside, 0o755 if about.st_mode & 0o100 else 0o644, about.st_size, digest)
 
 
-def transfer(sock: socket.socket, listed: Listed, tls: ssl.SSLContext | None) -> str:
+def transfer(sock: socket.socket, listed: Listed, title: str, tls: ssl.SSLContext | None) -> str:
     """Send what the node has not. Returns the folder's path there. Raises OSError or ValueError."""
     sock.settimeout(SILENCE)
     with sock if tls is None else tls.wrap_socket(sock) as sock:
         files = [list(entry) for entry in listed.entries]
-        sock.sendall(handshake.message({"folder": listed.name, "title": listed.folder.name, "files": files}))
+        sock.sendall(handshake.message({"folder": listed.name, "title": title, "files": files}))
         answer = handshake.receive_blocking(sock)
         for place in answer.get("missing", ()):
             entry = listed.entries[place]

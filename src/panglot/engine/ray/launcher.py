@@ -15,7 +15,7 @@ from panglot.engine.context import EngineContext
 from panglot.engine.kept_memory import KeptMemory
 from panglot.engine.launcher import Launcher
 from panglot.engine.lending import PoolMemory
-from panglot.engine.ray import installing
+from panglot.engine.ray import installing, needs
 from panglot.engine.ray.cluster import Cluster
 from panglot.engine.ray.files import Luggage
 from panglot.engine.ray.needs import told
@@ -101,30 +101,55 @@ class NodeLauncher(Launcher):
         moved = {process.worker_folder(): code}
         if package.worker_half is not None:
             moved[str(package.worker_half)] = await self.luggage.send(package.worker_half, place)
-        if self.settings.ray_files != "shared":
-            moved[str(package.folder)] = await self.luggage.send(package.folder, place)
+        if self.settings.ray_files != needs.SHARED:
+            moved.update(await self._send_package(place))
         worker.step, worker.folders = "starting", {path: here for here, path in moved.items()}
         run = f"{os.getpid()}-{place.number}-{worker.generation}"
         about = there(self._about(worker), moved)
         if package.run_links:
             about["run_folder"] = f"{place.about['runs']}/{place.about['pid']}-{run}"
         environment = process.environment(
-            package.environment, threads=max(1, int(place.needs.get("cpu", 1))), device="",
+            package.environment, threads=max(1, int(place.needs.get("cpu", 1))), device=self._device(place),
             pixels=self.settings.max_pixels,
         )  # fmt: skip
         launch = {
             "generation": worker.generation,
             "worker": code,
-            "folder": moved.get(str(package.folder), str(package.folder)),
+            "folder": there(str(package.folder), moved),
             "entry": WORKER,
             "python": self.settings.python,
             "environment": there(environment, moved),
             "links": there({name: str(target) for name, target in package.run_links.items()}, moved),
             "run": run,
         }
+        output = self._output(worker)
+        output.wording = worker.at_home
         if self.settings.install:
             launch["python"] = await self._installed(worker, place, launch)
-        await worker.start_at(launch, {"package": about}, self._output(worker))
+        await worker.start_at(launch, {"package": about}, output)
+
+    def _device(self, place: NodePlace) -> str:
+        """What a worker is to compute on: the GPUs that Ray has given to its place, if any."""
+        if gpus := place.about.get("gpus"):
+            return f"cuda:{','.join(map(str, gpus))}"
+        return self.settings.device
+
+    async def _send_package(self, place: NodePlace) -> dict[str, str]:
+        """Have the package on the node. Returns where its folder lies there, and the one above it that counts."""
+        root, above = self.package.root, self.package.above
+        if above is None or above == root:
+            return {str(root): await self.luggage.send(root, place)}
+        title = root.relative_to(above)
+        path = await self.luggage.send(root, place, str(title))
+        return {str(root): path, str(above): str(Path(path).parents[len(title.parts) - 1])}
+
+    def _about(self, worker: Worker) -> dict[str, Any]:
+        """As anywhere, less what only this machine has: the files of uploads, and an interpreter that decodes."""
+        about = super()._about(worker)
+        told = about["settings"]
+        video = {**told["video"], "python": ""}
+        sent = self.settings.ray_files != needs.SHARED
+        return {**about, "settings": {**told, "video": video, "videos_in_bodies": True, "sent": sent}}
 
     async def _installed(self, worker: NodeWorker, place: NodePlace, launch: dict[str, Any]) -> str:
         """The interpreter on the node that has what the package asks for. Raises OSError."""
@@ -142,7 +167,8 @@ class NodeLauncher(Launcher):
         """Take a dead worker from its place; the place is kept for its successor for a while."""
         assert isinstance(worker, NodeWorker)
         if worker.failure is not None:
-            worker.failure = there(worker.failure, worker.folders)
+            failure = there(worker.failure, worker.folders)
+            worker.failure = {**failure, "traceback": worker.at_home(str(failure.get("traceback", "")))}
         place = worker.place
         if place is None or place.is_lost:
             return
@@ -171,6 +197,9 @@ def there(value: Any, moved: dict[str, str]) -> Any:
     if isinstance(value, list | tuple):
         return [there(inner, moved) for inner in value]
     if isinstance(value, str):
+        flag, equals, rest = value.partition("=")
+        if equals and flag.startswith("-"):
+            return flag + equals + str(there(rest, moved))
         for here, path in moved.items():
             if value == here or value.startswith(here + os.sep):
                 return path + value[len(here) :]

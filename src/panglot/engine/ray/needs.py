@@ -8,23 +8,35 @@ from panglot.errors import StartError
 from panglot.package import Package
 from panglot.settings import Settings
 
+SHARED = "shared"
+"""Of --ray-files: all paths lead to the same files on the nodes."""
+
 
 def check(package: Package, settings: Settings) -> None:
     """Raise StartError for what does not go together with --ray."""
     refused = {
         "--inline runs the script in this process": (settings.inline, "leave out --inline or --ray"),
-        "Ray assigns devices, so --device has no meaning": (settings.device, "use --place gpu=1"),
+        "Ray assigns devices, so --device has no meaning": (not is_cpu(settings.device), "use --place gpu=1"),
         "--mps is for the GPUs of this machine": (settings.mps, "start MPS on the nodes, and use --place gpu=0.5"),
         "--link-paths makes links on this machine only": (settings.link_paths, "make the links on the nodes"),
         "a pool with a device of its own: Ray assigns devices": (
-            any(pool.device for pool in settings.pools.values()),
+            any(not is_cpu(pool.device) for pool in settings.pools.values()),
             "use --place gpu=1",
         ),
         "this package serves nothing, it runs to its end": (package.runs_to_its_end, "leave out --ray"),
     }
+    if settings.ray_files != SHARED:
+        for path in package.elsewhere:
+            problem = f"{path} does not lie in {package.root}, which is what the nodes are sent"
+            raise StartError(f"--ray: {problem}", fix="put it there, or have it on the nodes: --ray-files shared")
     for problem, (given, fix) in refused.items():
         if given:
             raise StartError(f"--ray: {problem}", fix=fix)
+
+
+def is_cpu(device: str) -> bool:
+    """Whether --device asks for nothing that Ray would have to give."""
+    return device in ("", "cpu")
 
 
 def told(needs: Mapping[str, float]) -> str:

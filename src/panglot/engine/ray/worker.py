@@ -17,6 +17,9 @@ DOUBT = 0.2
 UNHEARD = 5.0
 """Seconds after which a worker that hung up without a word of its keeper is lost."""
 
+LINE_OF_FILE = 'File "'
+"""As Python begins the lines of tracebacks that name a file."""
+
 
 class NodeWorker(Worker):
     """Its process is a child of a keeper on some node; its socket leads there."""
@@ -64,6 +67,18 @@ class NodeWorker(Worker):
             loop.call_soon(self.on_lost)
             return
         self._greet(hello)
+
+    def _tell_event(self, value: dict[str, Any]) -> None:
+        super()._tell_event(
+            {name: self.at_home(text) if isinstance(text, str) else text for name, text in value.items()}
+        )
+
+    def at_home(self, text: str) -> str:
+        """A line of a traceback as it would be on this machine, where its files are; anything else as it is."""
+        if LINE_OF_FILE in text:
+            for path, here in self.folders.items():
+                text = text.replace(f"{LINE_OF_FILE}{path}/", f"{LINE_OF_FILE}{here}/")
+        return text
 
     # Ending
 

@@ -44,7 +44,8 @@ class Evals(Dialect):
         self.split_batch = bool(options.get("split_batch", True))
         self.strict_codes = bool(options.get("platform_codes"))
         self.rerun = bool(settings.get("rerun", True))
-        self.sources = uris.Sources(str(options.get("uri_root", "")), int(options.get("max_file", 64 << 20)))
+        root, most = str(options.get("uri_root", "")), int(options.get("max_file", 64 << 20))
+        self.sources = uris.Sources(root, most, bool(settings.get("sent")))
         self.encoder = answers.Encoder(
             self.limits, str(settings.get("nan", "error")), bool(settings.get("strict_results", True))
         )

@@ -15,13 +15,16 @@ class Unreadable(Exception):
     """There is no such file for this request, for whatever reason."""
 
 
-def read(root: str, path: str, most: int) -> bytes:
-    """The bytes of a file; `path` is below `root`, relative or absolute. Raises Unreadable."""
+def read(root: str, path: str, most: int, linked: bool = False) -> bytes:
+    """The bytes of a file; `path` is below `root`, relative or absolute. Raises Unreadable.
+
+    With `linked` it may have several names: what a front has sent to a node is kept there by links.
+    """
     if not root:
         raise Unreadable("no uri_root is set")
     names = _names(root, path)
     try:
-        return _read(root, names, most)
+        return _read(root, names, most, linked)
     except OSError as error:
         raise Unreadable(str(error)) from None
 
@@ -42,7 +45,7 @@ def _names(root: str, path: str) -> "list[str]":
     return names
 
 
-def _read(root: str, names: "list[str]", most: int) -> bytes:
+def _read(root: str, names: "list[str]", most: int, linked: bool) -> bytes:
     folder = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         for name in names[:-1]:
@@ -54,7 +57,7 @@ def _read(root: str, names: "list[str]", most: int) -> bytes:
         os.close(folder)
     try:
         about = os.fstat(file)
-        if not stat.S_ISREG(about.st_mode) or about.st_nlink != 1 or about.st_size > most:
+        if not stat.S_ISREG(about.st_mode) or (about.st_nlink != 1 and not linked) or about.st_size > most:
             raise Unreadable("it is no plain file, has several names, or is too large")
         return _whole(file, most)
     finally:

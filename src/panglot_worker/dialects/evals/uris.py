@@ -41,8 +41,9 @@ def split(raw: bytes, body: memoryview) -> Tuple[memoryview, Fetched]:
 class Sources:
     """Gives the bytes of URIs; files of one request have at most so many together."""
 
-    def __init__(self, root: str, most: int) -> None:
+    def __init__(self, root: str, most: int, linked: bool = False) -> None:
         self.root = root
+        self.linked = linked
         self.most = most
 
     def load(self, wanted: Sequence[Dict[str, Any]], fetched: Union[Fetched, None]) -> None:
@@ -72,7 +73,7 @@ class Sources:
         if path is uri and (SCHEME.match(uri) or not self.root):
             raise Failed(FAILED, NOT_SUPPORTED)
         try:
-            return rooted.read(self.root, path, most)
+            return rooted.read(self.root, path, most, self.linked)
         except rooted.Unreadable:
             raise Failed(FAILED, UNREADABLE) from None
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import queue
 import threading
 import time
@@ -26,6 +25,7 @@ from panglot_worker.video.ledger import Progress
 from panglot_worker.video.limits import limits_of, rules_for_clients
 from panglot_worker.video.playback import BLOCK, FAILED, OLDEST, STOPPED, PlaybackOptions
 from panglot_worker.video.sources import shown
+from panglot_worker.video.uploads import SHOWN, uploaded
 
 TEXT, JSON, JPEG = "text/plain; charset=utf-8", "application/json", "image/jpeg"
 LIMITS = {"too_long": 413, "too_large": 413}
@@ -34,8 +34,6 @@ LET_GO = "let go"
 """Arrives among requests when the worker is to end."""
 GONE = "gone"
 """The kind of a source that cannot be opened again."""
-UPLOAD = "upload"
-"""The name of a source that came with a request."""
 TICK = 0.5
 ANSWER_WITHIN = 2.0
 """Seconds a client waits to hear whether its stream could be opened."""
@@ -58,8 +56,8 @@ class VideoServer(ServerNode):
     def panglot_attach(self, thread: Any) -> None:
         """Read the settings, then as for every server node. Raises ValueError for arguments that make no sense."""
         options_of(self.args, {})
-        self.limits = limits_of(thread.runtime.settings)
-        self.rules = rules_for_clients(thread.runtime.settings)
+        self.settings = thread.runtime.settings
+        self.limits, self.rules = limits_of(self.settings), rules_for_clients(self.settings)
         super().panglot_attach(thread)
         self.subscribers = Subscribers(self.gateway)
         self.survival = Survival(self.gateway.ledger, self.path)
@@ -182,7 +180,7 @@ class VideoServer(ServerNode):
     def _analyze(self, request: Request, rest: str) -> None:
         """Analyse the video in a request's body; its results are the answer."""
         options = self._options(request)
-        stream = self._begin(uploaded(request.body), options)
+        stream = self._begin(uploaded(request.body, self.settings), options)
         request.body = b""
         threading.Thread(target=self._say_results, args=(request, stream), daemon=True).start()
 
@@ -208,7 +206,7 @@ class VideoServer(ServerNode):
         self.survival.forget(stream)
         with self._lock:
             self._streams.pop(stream.number, None)
-            if stream.number not in self._stopped and stream.playback.source.shown != UPLOAD:
+            if stream.number not in self._stopped and stream.playback.source.shown != SHOWN:
                 keep(self._ended, stream)
         self.subscribers.over(stream)
         playback, complaint = stream.playback, stream.frames_in_graph.complaint()
@@ -347,11 +345,6 @@ def options_of(args: Dict[str, Any], query: Dict[str, str]) -> PlaybackOptions:
     if drop not in (OLDEST, BLOCK):
         raise ValueError("drop is 'oldest' or 'block', not '%s'" % drop)
     return PlaybackOptions(sampling, str(drop))
-
-
-def uploaded(body: Any) -> VideoSource:
-    """The file that holds what a client sent. The front names it, and removes it when the request is answered."""
-    return VideoSource("file", os.open(bytes(body), os.O_RDONLY | os.O_CLOEXEC), UPLOAD)
 
 
 NODES: Dict[str, Any] = {"VideoServer": VideoServer}

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import os
 import urllib.parse
 from typing import Any, Callable, Dict, Iterator, NamedTuple, Optional
 
 from panglot_worker.dialects.base import Package, Request, Stages
 from panglot_worker.errors import ScriptError
 from panglot_worker.video import interpreter
-from panglot_worker.video.decoder_process import DecoderProcess, Ended, Sampling, VideoSource
+from panglot_worker.video.decoder_process import DecoderProcess, Ended, Sampling
 from panglot_worker.video.limits import limits_of, rules_for_clients
+from panglot_worker.video.uploads import uploaded
 
 ROUTE = b"/analyze_video"
 STATUSES = {"too_long": 413, "too_large": 413}
@@ -27,7 +27,7 @@ class VideoError(Exception):
 class Video(NamedTuple):
     """An uploaded video, in the place of a decoded body."""
 
-    path: bytes
+    body: bytes
     sampling: Sampling
 
 
@@ -68,7 +68,7 @@ def unless(kind: type, stage: Optional[Callable[[Any], Any]]) -> Optional[Callab
 
 
 def asked(request: Request) -> Video:
-    """The video a request is about: its body names the file. Raises VideoError for a query that makes no sense."""
+    """The video a request is about: its body is it, or names its file. Raises VideoError for a senseless query."""
     query = dict(urllib.parse.parse_qsl(request.head.query.decode("latin-1")))
     try:
         sampling = Sampling(int(query.pop("every", 1)), float(query.pop("fps", 0)))
@@ -81,7 +81,7 @@ def asked(request: Request) -> Video:
 
 def results(video: Video, predict_frame: Callable[[Any], Any], settings: Dict[str, Any]) -> Iterator[FrameResult]:
     """One result for each frame. Raises VideoError, and what the script raises."""
-    source = VideoSource("file", os.open(video.path, os.O_RDONLY | os.O_CLOEXEC), "upload")
+    source = uploaded(video.body, settings)
     decoder = DecoderProcess(source, video.sampling, limits_of(settings), rules_for_clients(settings))
     try:
         while True:
