@@ -66,7 +66,7 @@ conformance: $(VENV)/.tested
 	$(BIN)/python tests/conformance/write.py
 
 soak: $(VENV)/.tested
-	PANGLOT_SOAK=1 $(BIN)/python -m pytest tests/faults tests/life tests/edge tests/pools tests/promises tests/versions --timeout 7200
+	PANGLOT_SOAK=1 $(BIN)/python -m pytest tests/faults tests/life tests/edge tests/pools tests/promises tests/ray tests/versions --timeout 7200
 
 bench-overhead: $(VENV)/.served
 	$(BIN)/python benchmarks/overhead/run.py

@@ -96,6 +96,14 @@ class Opener:
             server.client.headers.update(BEARER)
             yield Desk(self.platform, server, client)
 
+    @contextmanager
+    def loading_after(self, gate: Gate) -> Iterator[None]:
+        """Packages that are loaded meanwhile wait for the gate. A file says so: nodes have variables of their own."""
+        said = self.folder / self.platform.package / "load_after.txt"
+        said.write_text(str(gate))
+        yield
+        said.unlink()
+
 
 def unpack(platform: Platform, folder: Path) -> None:
     """Write the package, whole, into a folder, and beside it what its dialect comes from."""

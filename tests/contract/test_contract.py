@@ -200,7 +200,7 @@ def test_a_poisonous_request(mortal: Desk) -> None:
 def test_a_life_from_loading_to_draining(opener: Opener, gate: Gate, tmp_path: Path) -> None:
     """The port is open before the model is there; at the end, whoever was accepted is answered."""
     model = Gate(tmp_path / "model")
-    with opener(env={"CONTRACT_LOAD": str(model)}, ready=False) as desk:
+    with opener.loading_after(model), opener(ready=False) as desk:
         is_loading(desk)
         model.open()
         desk.server.wait_ready()
