@@ -60,32 +60,58 @@ def test_nvidias_client_in_every_mode(server: Server) -> None:
     assert failed(server, triton(), "triton.py") == {}
 
 
-EXAMPLES: dict[str, tuple[str, str, str]] = {
-    "tiinfer": ("", "", "request.json"),
-    "modelarts/model": ("", "images", "seven.png"),
-    "evals": ("", "", "seven.png"),
-    "paddle": ("", "", "images/demo.png"),
-    "megflow/digits": ("", "", "seven.png"),
-    "digits": ("", "", "seven.png"),
-    "digits/digits.onnx": ("digits", "", ""),
+def kserve_and_mlserver() -> dict[str, str]:
+    return environments.over_ours("kserve-0.21-and-mlserver-1.7", *KSERVE_AND_MLSERVER)
+
+
+EXAMPLES = {
+    "tiinfer": ("tiinfer", "input", "request.json"),
+    "modelarts": ("modelarts/model", "images", "seven.png"),
+    "evals": ("evals", "input", "seven.png"),
+    "paddle": ("paddle", "input", "images/demo.png"),
+    "graph": ("megflow/digits", "input", "seven.png"),
+    "digits": ("digits", "input", "seven.png"),
+    "file": ("digits/digits.onnx", "features", ""),
+    "triton": ("triton", "PICTURE", "seven.png"),
 }
-"""What each example is asked with: model, tensor and file, where these matter."""
+"""Where the example of each dialect lies, and the tensor and the file it is asked with."""
 
 
-@pytest.mark.parametrize("example", EXAMPLES)
+@pytest.fixture(scope="module")
+def everything() -> Iterator[Server]:
+    """One server for an example of every dialect, and a model file."""
+    folder = ROOT / "examples"
+    others = [f"{name}={folder / place}" for name, (place, _, _) in EXAMPLES.items() if name != "tiinfer"]
+    with serving(folder / "tiinfer", *others, "--grpc-port", "0", ready=False) as running:
+        running.wait_ready(180)
+        yield running
+
+
+@pytest.fixture(scope="module")
+def plan() -> str:
+    folder = ROOT / "examples"
+    asked = [(name, tensor, file and str(folder / place / file)) for name, (place, tensor, file) in EXAMPLES.items()]
+    return json.dumps(asked)
+
+
 @pytest.mark.timeout(600)
-def test_nvidias_client_asks_an_example_of_every_dialect(example: str) -> None:
+def test_nvidias_client_asks_an_example_of_every_dialect(everything: Server, plan: str) -> None:
     """One that knows no tensors gets its native body as one element of BYTES."""
-    model, tensor, file = EXAMPLES[example]
-    folder = ROOT / "examples" / example
-    with serving(folder, "--grpc-port", "0") as server:
-        model = model or server.client.post("/v2/repository/index").json()[0]["name"]
-        path = str(folder / file) if file else ""
-        assert failed(server, triton(), "native.py", model, tensor, path) == {}, server.log
-        wrong = {"name": "x", "datatype": "INT8", "shape": [1], "data": [1.5]}
-        bad = server.client.post(f"/v2/models/{model}/infer", json={"inputs": [wrong]})
-        assert bad.status_code == 400
-        assert isinstance(bad.json()["error"], str)
+    assert failed(everything, triton(), "native.py", plan) == {}, everything.log
+
+
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("script", ["native_kserve.py", "native_mlserver.py"])
+def test_other_clients_ask_an_example_of_every_dialect(everything: Server, plan: str, script: str) -> None:
+    assert failed(everything, sys.executable, script, plan, env=kserve_and_mlserver()) == {}, everything.log
+
+
+@pytest.mark.parametrize("model", EXAMPLES)
+def test_wrong_tensors_are_told_in_a_sentence_by_every_dialect(everything: Server, model: str) -> None:
+    wrong = {"name": "x", "datatype": "INT8", "shape": [1], "data": [1.5]}
+    bad = everything.client.post(f"/v2/models/{model}/infer", json={"inputs": [wrong]})
+    assert bad.status_code == 400
+    assert isinstance(bad.json()["error"], str)
 
 
 @pytest.mark.timeout(600)
@@ -101,5 +127,4 @@ def test_nvidias_client_asks_two_models_of_one_server() -> None:
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("script", ["kserves.py", "mlservers.py"])
 def test_clients_of_kserve_and_mlserver(server: Server, script: str) -> None:
-    env = environments.over_ours("kserve-0.21-and-mlserver-1.7", *KSERVE_AND_MLSERVER)
-    assert failed(server, sys.executable, script, env=env) == {}
+    assert failed(server, sys.executable, script, env=kserve_and_mlserver()) == {}

@@ -119,7 +119,9 @@ def test_statistics_count_rows_and_the_runs_they_shared(rows: Server) -> None:
         ("POST", "/v2/models/other/infer", 404), ("POST", "/v2/models/tensors/versions/2/infer", 404),
         ("GET", "/v2/models/tensors/nothing", 404), ("GET", "/v2/nothing", 404),
         ("GET", "/v2/models/tensors/infer", 405), ("POST", "/v2/models/tensors", 405), ("POST", "/v2", 405),
-        ("GET", "/v2/repository/index", 405),
+        ("GET", "/v2/repository/index", 405), ("GET", "/v2/systemsharedmemory/status", 501),
+        ("POST", "/v2/cudasharedmemory/region/a/register", 501), ("GET", "/v2/models/tensors/trace/setting", 501),
+        ("POST", "/v2/logging", 501), ("POST", "/v2/models/tensors/generate", 404),
     ],
 )  # fmt: skip
 def test_what_is_not_there_is_said_in_a_sentence(server: Server, method: str, path: str, status: int) -> None:

@@ -221,7 +221,7 @@ class App:
             model, route = called[0].model, called[0].route
             fault = Fault(405, "method_not_allowed", f"{path} takes {route.method}")
             return model.metrics, route.name, self._error(path, fault, request_id, route.method)
-        fault = v2.unknown(self.front.models, path) or Fault(404, "not_found", self._missing(path))
+        fault = v2.nowhere(self.front.models, path) or Fault(404, "not_found", self._missing(path))
         return self.front.metrics, "other", self._error(path, fault, request_id)
 
     def _missing(self, path: str) -> str:

@@ -17,14 +17,12 @@ from panglot.web.v2_statistics import statistics
 SERVICE = "inference.GRPCInferenceService"
 HEALTH = "grpc.health.v1.Health"
 SERVING, NOT_SERVING, SERVICE_UNKNOWN = 1, 2, 3
-NO_SHARED_MEMORY = "this server uses no shared memory of its clients: send tensors in the request"
-NO_SETTINGS = "this server's settings are not changed by calls: see its flags"
 REFUSED = {
     **dict.fromkeys((
         f"{kind}SharedMemory{what}" for kind in ("System", "Cuda") for what in ("Status", "Register", "Unregister")
-    ), NO_SHARED_MEMORY),
-    "TraceSetting": NO_SETTINGS,
-    "LogSettings": NO_SETTINGS,
+    ), v2.NO_SHARED_MEMORY),
+    "TraceSetting": v2.NO_SETTINGS,
+    "LogSettings": v2.NO_SETTINGS,
 }  # fmt: skip
 """Calls of Triton that are not answered, with why."""
 

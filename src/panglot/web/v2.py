@@ -14,7 +14,13 @@ SERVER = "panglot"
 EXTENSIONS = [
     "binary_tensor_data", "model_configuration", "statistics", "model_repository", "parameters",
 ]  # fmt: skip
-
+NO_SHARED_MEMORY = "this server uses no shared memory of its clients: send tensors in the request"
+NO_SETTINGS = "this server's settings are not changed by calls: see its flags"
+"""Why what Triton has besides is refused."""
+PATHS = (
+    "there is no such path; a model is at /v2/models/NAME or /v2/models/NAME/versions/VERSION, and behind that are "
+    "/infer, /ready, /config and /stats"
+)
 
 ANYTHING = [{"name": "input", "datatype": "BYTES", "shape": [1]}]
 """The inputs of a script that says nothing of its tensors."""
@@ -52,6 +58,18 @@ def unknown(models: Models, path: str) -> Fault | None:
     except Missing as missing:
         return missing.fault
     return None
+
+
+def nowhere(models: Models, path: str) -> Fault | None:
+    """Why a path of this protocol leads nowhere; None where the path is of another."""
+    if not path.startswith("/v2/"):
+        return None
+    first = path.split("/", 3)[2]
+    if first in ("systemsharedmemory", "cudasharedmemory"):
+        return Fault(501, "not_supported", NO_SHARED_MEMORY)
+    if first == "logging" or path.endswith("/trace/setting"):
+        return Fault(501, "not_supported", NO_SETTINGS)
+    return unknown(models, path) or Fault(404, "not_found", PATHS)
 
 
 def is_ready(model: Model) -> bool:

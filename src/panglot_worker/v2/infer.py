@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import binascii
 from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 from panglot_worker.errors import ClientError
@@ -64,6 +66,21 @@ def refuse_unsupported(parameters: Dict[str, Any], what: str) -> None:
         raise ClientError("%s names shared memory, which this server does not use: send the tensor itself" % what)
     if "classification" in parameters:
         raise ClientError("%s asks for classification, which this server does not do: sort the output" % what)
+
+
+def unfolded(tensor: Tensor, parameters: Dict[str, Any]) -> Tensor:
+    """The tensor, with BYTES that are said to be in base64 decoded: how MLServer's clients put pictures into JSON."""
+    if parameters.get("content_type") != "base64" or tensor.datatype != "BYTES":
+        return tensor
+    return tensor._replace(data=[_from_base64(element) for element in tensor.data])
+
+
+def _from_base64(element: bytes) -> bytes:
+    """What an element stands for; one that is no base64 stands for itself, as it does for MLServer."""
+    try:
+        return base64.b64decode(element, validate=True)
+    except binascii.Error:
+        return element
 
 
 def check_wanted(wanted: Sequence[WantedOutput]) -> Tuple[WantedOutput, ...]:

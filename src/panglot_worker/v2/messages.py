@@ -8,7 +8,7 @@ from panglot_worker import wire
 from panglot_worker.errors import ClientError
 from panglot_worker.many_buffers import many
 from panglot_worker.v2 import protobuf, tensors
-from panglot_worker.v2.infer import Infer, WantedOutput, Wishes, check_wanted, gathered, refuse_unsupported
+from panglot_worker.v2.infer import Infer, WantedOutput, Wishes, check_wanted, gathered, refuse_unsupported, unfolded
 from panglot_worker.v2.protobuf import EIGHT, LENGTH, VARINT, Malformed
 from panglot_worker.v2.tensors import Tensor
 
@@ -58,7 +58,7 @@ def _request(head: wire.Head, view: memoryview) -> Infer:
             continue
     if raw and len(raw) != len(given):
         raise ClientError("there are %d raw_input_contents for %d inputs" % (len(raw), len(given)))
-    inputs = [_tensor(tensor, raw[at] if raw else None) for at, tensor in enumerate(given)]
+    inputs = [unfolded(_tensor(tensor, raw[at] if raw else None), tensor.parameters) for at, tensor in enumerate(given)]
     model, version = str(head.model, "utf-8", "replace"), str(head.version, "utf-8", "replace")
     end = parameters.pop(WANTS_END, False) is True
     wishes = Wishes(head.form, model, version, known, check_wanted(wanted), True, end=end)

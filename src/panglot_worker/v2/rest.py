@@ -12,7 +12,7 @@ from panglot_worker.errors import ClientError
 from panglot_worker.many_buffers import many
 from panglot_worker.v2 import tensors
 from panglot_worker.v2.datatypes import DATATYPES
-from panglot_worker.v2.infer import Infer, WantedOutput, Wishes, check_wanted, gathered, refuse_unsupported
+from panglot_worker.v2.infer import Infer, WantedOutput, Wishes, check_wanted, gathered, refuse_unsupported, unfolded
 from panglot_worker.v2.tensors import Tensor, TensorSpec
 
 WINDOWS = {"gzip": 31, "deflate": 15}
@@ -111,7 +111,7 @@ def _input(given: Any, behind: memoryview, at: int) -> Tuple[Tensor, int]:
     if "binary_data_size" not in parameters:
         if "data" not in given:
             raise ClientError("input '%s' has neither data nor binary_data_size" % name)
-        return tensors.from_json(name, datatype, shape, given["data"]), at
+        return unfolded(tensors.from_json(name, datatype, shape, given["data"]), parameters), at
     if "data" in given:
         raise ClientError("input '%s' has both data and binary_data_size" % name)
     size = parameters["binary_data_size"]

@@ -203,7 +203,8 @@ def check_errors_reach_the_caller_as_sentences(*address):
         report.fails("there is no output 'other'", client.infer, MODEL, inputs, outputs=wanted)
         report.fails("the script failed", client.infer, MODEL, [tensor(module, "fail", X)])
         report.fails("has no version '9'", client.get_model_metadata, MODEL, "9")
-        report.fails("", client.register_system_shared_memory, "a", "/a", 8)
+        report.fails("no shared memory of its clients", client.register_system_shared_memory, "a", "/a", 8)
+        report.fails("see its flags", client.get_trace_settings)
 
 
 def check_deadlines(*address):
