@@ -65,18 +65,24 @@ def applied(package: Package, path: Path, name: str) -> Package:
     if config.one("name", name) != name:
         raise StartError(f"name is '{config.one('name')}', and the folder is '{name}'", file=str(path),
                          fix=f'name: "{name}"')  # fmt: skip
-    rows = _whole(config, "max_batch_size", path, 0)
-    tensors = {
-        "max_batch_size": rows,
-        "inputs": [_tensor(tensor, rows, path) for tensor in config.messages("input")],
-        "outputs": [_tensor(tensor, rows, path) for tensor in config.messages("output")],
-    }
+    declared = tensors(config, path)
+    rows = declared["max_batch_size"]
     # What the dialect itself makes of the configuration wins.
     defaults = {**_batching(config, rows, path), **_instances(config, path), **package.defaults}
     reasons = (*package.reasons, f"{path.name} beside it")
     return dataclasses.replace(
-        package, defaults=defaults, options={**package.options, "tensors": tensors}, reasons=reasons
+        package, defaults=defaults, options={**package.options, "tensors": declared}, reasons=reasons
     )
+
+
+def tensors(config: Message, path: Path) -> dict[str, Any]:
+    """What a configuration says of the model's tensors. Raises StartError."""
+    rows = _whole(config, "max_batch_size", path, 0)
+    return {
+        "max_batch_size": rows,
+        "inputs": [_tensor(tensor, rows, path) for tensor in config.messages("input")],
+        "outputs": [_tensor(tensor, rows, path) for tensor in config.messages("output")],
+    }
 
 
 def _batching(config: Message, rows: int, path: Path) -> dict[str, Any]:

@@ -103,6 +103,22 @@ def test_files_that_cannot_work_are_refused_at_once(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("name", "what"),
+    [("model.plan", "a TensorRT engine"), ("model.graphdef", "TensorFlow 1"), ("model.xml", "an OpenVINO model")],
+)
+def test_models_of_other_runtimes_are_named(name: str, what: str, tmp_path: Path) -> None:
+    """In the layout of Triton or OpenVINO Model Server; a script beside one may load it."""
+    (tmp_path / name).write_text("x")
+    (tmp_path / "model.bin").write_text("x")
+    for path in (tmp_path, tmp_path / name):
+        with pytest.raises(StartError, match=what) as raised:
+            dialects.discover(path)
+        assert raised.value.fix == "export it as ONNX, or serve a script that loads it"
+    (tmp_path / "model.py").write_text(SCRIPTS["model.py"])
+    assert dialects.discover(tmp_path).dialect == "plain"
+
+
+@pytest.mark.parametrize(
     ("text", "said"),
     [
         ('inputs = 1', "inputs is a list of tables"),

@@ -12,12 +12,24 @@ from typing import Any
 
 import pytest
 
+from support.models import all_of
 from support.server import ROOT, panglot, serving
 
 SOURCE = str(ROOT / "src")
 MAKER = ROOT / "tests" / "support" / "make_models.py"
 ROW = [1.0, 2.0, 3.0, 4.0]
 IRIS = [[5.1, 3.5, 1.4, 0.2], [6.7, 3.0, 5.2, 2.3]]
+CONFIGURED = """
+platform: "pytorch_libtorch"
+max_batch_size: 8
+input [ { name: "INPUT__0" data_type: TYPE_FP32 dims: [ 4 ] } ]
+output [
+  { name: "OUTPUT__1" data_type: TYPE_FP32 dims: [ 1 ] },
+  { name: "OUTPUT__0" data_type: TYPE_FP32 dims: [ 4 ] }
+]
+dynamic_batching { }
+"""
+"""As Triton has it for modules, whose tensors have no names: by place."""
 DECLARED = '[[inputs]]\nname = "x"\ndatatype = "FP32"\nshape = [-1, 4]\n'
 
 
@@ -45,20 +57,43 @@ def asked(path: Path, value: Any) -> Any:
 TWICE = {"output_0": [[2, 4, 6, 8]], "output_1": [10]}
 
 
+@pytest.mark.timeout(400)
 def test_torch(tmp_path: Path) -> None:
     exported, scripted = make("torch", tmp_path, "pt2=exported.pt2", "torchscript=scripted.pt")
     given = [["output_0", "FP32", [-1, 4]], ["output_1", "FP32", [-1]]]
     for answer in (exported, scripted):
         assert answer == {"tensors": [["x", "FP32", [-1, 4]], *given], "outputs": TWICE, "rows": 16}
-    (tmp_path / "panglot.toml").write_text(DECLARED)
-    assert asked(tmp_path / "scripted.pt", {"x": [ROW]}) == TWICE
+    models = tmp_path / "models"
+    for name, file in (("declared", "scripted.pt"), ("configured", "scripted.pt"), ("exported", "exported.pt2")):
+        (models / name / "1").mkdir(parents=True)
+        shutil.copy(tmp_path / file, models / name / "1" / f"model{Path(file).suffix}")
+    (models / "declared" / "1" / "panglot.toml").write_text(DECLARED)
+    (models / "configured" / "config.pbtxt").write_text(CONFIGURED)
+    with serving(all_of(models), ready=False) as server:
+        server.wait_ready(180)
+        for name in ("declared", "exported"):
+            assert server.client.post(f"/models/{name}/predict", json={"x": [ROW]}).json() == TWICE
+            server.wait_log(f"{name} requests share runs of up to 32 rows")
+        answer = server.client.post("/models/configured/predict", json={"INPUT__0": [ROW]}).json()
+        assert answer == {"OUTPUT__0": [[2, 4, 6, 8]], "OUTPUT__1": [10]}
+        server.wait_log("configured requests share runs of up to 8 rows")
+        about = server.client.get("/v2/models/configured/config").json()
+        assert (about["max_batch_size"], about["input"][0]["dims"]) == (8, [4])
+        assert server.client.post("/models/declared/predict", json={"nothing": 1}).status_code == 400
 
 
+@pytest.mark.timeout(400)
 def test_saved_model(tmp_path: Path) -> None:
     [answer] = make("tensorflow", tmp_path, "savedmodel=saved/1")
     assert answer["outputs"] == {"twice": [[2, 4, 6, 8]], "text": ["10.0"]}
     assert sorted(answer["tensors"]) == [["text", "BYTES", [-1]], ["twice", "FP32", [-1, 4]], ["x", "FP32", [-1, 4]]]
     assert answer["rows"] == 16
+    (tmp_path / "models" / "saved" / "1").mkdir(parents=True)
+    shutil.move(tmp_path / "saved" / "1", tmp_path / "models" / "saved" / "1" / "model.savedmodel")
+    with serving(all_of(tmp_path / "models"), ready=False) as server:
+        server.wait_ready(180)
+        assert server.client.post("/models/saved/predict", json=[ROW]).json() == answer["outputs"]
+        server.wait_log("saved requests share runs of up to 32 rows")
 
 
 def test_paddle(tmp_path: Path) -> None:

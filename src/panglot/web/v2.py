@@ -95,6 +95,9 @@ def tensors(model: Model) -> dict[str, Any]:
             "inputs": declared["inputs"],
             "outputs": declared["outputs"] or tensors["outputs"],
         }
+    if declared and declared["max_batch_size"] and all(tensor["shape"][:1] == [-1] for tensor in tensors["inputs"]):
+        # Rows are its clients' word for the first size, whether or not requests share runs.
+        return {**tensors, "rows": True}
     return tensors
 
 
@@ -113,17 +116,18 @@ def metadata(models: Models, model: Model) -> dict[str, Any]:
 def config(model: Model) -> dict[str, Any]:
     """The configuration of a model as Triton words it. Raises Missing."""
     about = tensors(model)
-    rows = bool(about["rows"])
+    rows, most = bool(about["rows"]), model.settings.max_batch
+    declared = model.package.options.get("tensors", {}).get("max_batch_size", 0)
     config = {
         "name": model.name,
         "platform": about["platform"],
         "backend": SERVER,
-        "max_batch_size": model.settings.max_batch if rows else 0,
+        "max_batch_size": max(most, declared) if rows else 0,
         "input": [_configured(tensor, rows) for tensor in about["inputs"]],
         "output": [_configured(tensor, rows) for tensor in about["outputs"]],
         "model_transaction_policy": {"decoupled": bool(model.description.get("api", {}).get("streams"))},
     }
-    if rows:
+    if rows and most > 1:
         config["dynamic_batching"] = {}
     return config
 

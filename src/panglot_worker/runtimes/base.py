@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import os
 import sys
-from typing import Any, Dict, FrozenSet, List, NamedTuple, Optional, Sequence
+from typing import Any, Dict, FrozenSet, List, Mapping, NamedTuple, Optional, Sequence
 
 from panglot_worker.errors import ScriptError
 
@@ -53,6 +53,8 @@ class ModelFile(NamedTuple):
     inputs: Sequence[DeclaredInput] = ()
     parameters: str = ""
     """A second file, of formats that have two."""
+    outputs: Mapping[int, str] = {}
+    """Names of outputs by their place, of formats that have none of their own."""
 
     @property
     def name(self) -> str:

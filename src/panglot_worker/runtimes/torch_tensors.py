@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Dict, List, Sequence
+from typing import Any, Dict, List, Mapping, Sequence
 
 from panglot_worker.runtimes import probing
 from panglot_worker.runtimes.base import DATATYPES, FREE, Arrays, ModelFile, ModelRuntime, ModelTensor, datatype_of
@@ -29,7 +29,7 @@ class TorchModule(ModelRuntime):
         """The wanted outputs. Raises what torch raises."""
         with self.torch.inference_mode():
             result = self.called([self._tensor(spec, arrays[spec.name]) for spec in self.inputs])
-            outputs = named(result)
+            outputs = named(result, self.file.outputs)
             return {name: self._array(outputs[name]) for name in wanted or outputs}
 
     def _tensor(self, spec: ModelTensor, array: Any) -> Any:
@@ -55,18 +55,19 @@ class TorchModule(ModelRuntime):
     def _datatype(self, name: str, trial: probing.Trial) -> str:
         arrays = trial.arrays(self.inputs, 1)
         with self.torch.inference_mode():
-            result = named(self.called([self._tensor(spec, arrays[spec.name]) for spec in self.inputs]))[name]
+            result = self.called([self._tensor(spec, arrays[spec.name]) for spec in self.inputs])
+            result = named(result, self.file.outputs)[name]
         return "BF16" if result.dtype is self.torch.bfloat16 else datatype_of(self._array(result).dtype)
 
 
-def named(result: Any) -> Dict[str, Any]:
-    """What a module returned, by name: a dict's keys, or output, or output_0 and so on."""
+def named(result: Any, names: Mapping[int, str]) -> Dict[str, Any]:
+    """What a module returned, by name: a dict's keys, those given by place, or output, or output_0 and so on."""
     if isinstance(result, dict):
         return {str(name): value for name, value in result.items()}
     if isinstance(result, (list, tuple)):
-        fields = getattr(result, "_fields", None)
-        return {fields[at] if fields else "output_%d" % at: value for at, value in enumerate(result)}
-    return {"output": result}
+        own = getattr(result, "_fields", None) or ["output_%d" % at for at in range(len(result))]
+        return {names.get(at, own[at]): value for at, value in enumerate(result)}
+    return {names.get(0, "output"): result}
 
 
 def torch_datatype(dtype: Any) -> str:

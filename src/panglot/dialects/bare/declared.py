@@ -28,17 +28,18 @@ KEYS = {
 EXAMPLE = 'inputs = [{ name = "x", datatype = "FP32", shape = [-1, 4] }]'
 
 
-def read(config: Path | None, kind: str, model: Path) -> list[dict[str, Any]]:
-    """The declared inputs. Raises StartError for what is none, and where a file needs some that are not there."""
+def read(config: Path | None, kind: str, model: Path, configured: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The declared inputs, or else those configured. Raises StartError for wrong ones, and where some are needed."""
     file = tomlfile.read(config) if config is not None else None
     inputs: Any = file.table.get(TABLE, []) if file is not None else []
     if file is not None:
         _check(file, inputs)
+    inputs = inputs or configured
     if kind == "torchscript" and not (inputs and all("shape" in entry and "datatype" in entry for entry in inputs)):
         raise StartError(
             "a TorchScript file does not say what it takes",
             file=str(model),
-            fix=f"declare each input in a panglot.toml beside it: {EXAMPLE}",
+            fix=f"declare each input in a panglot.toml beside it, or in Triton's config.pbtxt: {EXAMPLE}",
         )
     return [dict(entry) for entry in inputs]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from panglot.dialects.bare import declared, files
+from panglot.dialects.bare import configured, declared, files
 from panglot.errors import StartError, near
 from panglot.package import Package, config_beside
 from panglot.source import bound_elsewhere, functions, parse
@@ -34,13 +34,15 @@ def detect(path: Path) -> Package | None:
     """The package, None when it is none of ours, StartError when it is ours but cannot work."""
     model = files.of_file(path) if path.is_file() else _only(path)
     if model is None:
+        files.refuse_foreign(path)
         return None
     if model.kind not in ("savedmodel", "paddle"):
         files.check(model.path, model.kind)
     folder = model.path if model.kind == "savedmodel" else model.path.parent
     config = config_beside(folder / "model")
     kind, library = KINDS[model.kind]
-    inputs = declared.read(config, model.kind, model.path)
+    known = configured.read(model.path) if model.kind == "torchscript" else None
+    inputs = declared.read(config, model.kind, model.path, known.inputs if known is not None else [])
     return Package(
         name=_name(path, model),
         folder=folder,
@@ -50,7 +52,12 @@ def detect(path: Path) -> Package | None:
         reasons=(f"{model.path.name} is a model file ({kind})", "no script: it is served as it is"),
         problems=(f"{model.path.name}: {PICKLED}",) if model.kind == "sklearn" else (),
         config=config,
-        options={"kind": model.kind, "parameters": str(model.parameters or ""), "inputs": inputs},
+        options={
+            "kind": model.kind,
+            "parameters": str(model.parameters or ""),
+            "inputs": inputs,
+            "outputs": known.outputs if known is not None else [],
+        },
         facts={"format": (kind,), "runs with": (library,), "declared input": [_shown(model) for model in inputs]},
     )
 
@@ -82,7 +89,7 @@ def _is_script(script: Path) -> bool:
 def _name(path: Path, model: files.Found) -> str:
     """What the package is called: the folder a user points at, or the file without its ending."""
     if path.is_dir() or model.kind == "savedmodel":
-        folder = model.path if model.kind == "savedmodel" else path
+        folder = path if path.is_dir() else model.path
         return folder.parent.name if folder.name.isdigit() and folder.parent.name else folder.name
     return model.path.stem
 

@@ -29,6 +29,14 @@ ENDINGS = {
 PROGRAMS = (".json", ".pdmodel")
 PARAMETERS = ".pdiparams"
 SAVED_MODEL = ("saved_model.pb", "saved_model.pbtxt")
+TRITONS = ".savedmodel"
+"""How a folder that is a SavedModel is called in Triton's repositories."""
+FOREIGN = {
+    ".plan": "a TensorRT engine", ".engine": "a TensorRT engine", ".graphdef": "a frozen graph of TensorFlow 1",
+    ".xml": "an OpenVINO model", ".tflite": "a TensorFlow Lite model", ".gguf": "a model of llama.cpp",
+    ".safetensors": "weights without a model", ".h5": "a Keras model", ".keras": "a Keras model",
+}  # fmt: skip
+"""Models that no runtime here takes as they are."""
 OF_XGBOOST = (b'{"learner"', b'{"version"', b"{L", b"binf")
 OF_LIGHTGBM = b"tree\n"
 
@@ -63,9 +71,23 @@ def in_folder(folder: Path) -> list[Found]:
     programs = {path.with_suffix("") for path in folder.glob(f"*{PARAMETERS}")}
     models = [model for stem in sorted(programs) if (model := _paddle(stem.with_suffix(PARAMETERS))) is not None]
     for path in sorted(folder.iterdir()):
-        if path.is_file() and path.with_suffix("") not in programs and kind_of(path):
+        if path.suffix == TRITONS and any((path / name).is_file() for name in SAVED_MODEL):
+            models.append(Found(path, "savedmodel"))
+        elif path.is_file() and path.with_suffix("") not in programs and kind_of(path):
             models.append(Found(path, kind_of(path)))
     return models
+
+
+def refuse_foreign(path: Path) -> None:
+    """Raise StartError for a model of another runtime: the file itself, or one in a folder without a script."""
+    files = [path] if path.is_file() else sorted(path.iterdir())
+    if any(file.suffix == ".py" for file in files):
+        return
+    for file in files:
+        what = FOREIGN.get(file.suffix.lower(), "")
+        if what and (file.suffix != ".xml" or file.with_suffix(".bin").is_file()):
+            fix = "export it as ONNX, or serve a script that loads it"
+            raise StartError(f"this is {what}, which is not served without a script", file=str(file), fix=fix)
 
 
 def kind_of(path: Path) -> str:

@@ -52,7 +52,9 @@ class Bare(Dialect):
         ]
         device = os.environ.get("PANGLOT_DEVICE", "")
         threads = int(os.environ.get("OMP_NUM_THREADS", "1") or 1)
-        return ModelFile(self.package.script, device, threads, inputs, self.package.options.get("parameters", ""))
+        options = self.package.options
+        names = dict(options.get("outputs", ()))
+        return ModelFile(self.package.script, device, threads, inputs, options.get("parameters", ""), names)
 
     def describe(self) -> Dict[str, Any]:
         return describing.describe(self.model, self.reader.pictures, self.package.folder)

@@ -1,0 +1,39 @@
+"""A TorchScript file in a repository of Triton: its config.pbtxt says what it takes, by position."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from panglot import triton_config
+from panglot.model_folder import CONFIG
+
+PLACE = re.compile(r".*__(\d+)")
+"""Triton's names for what has none: INPUT__0, OUTPUT__1."""
+
+
+class ConfiguredTensors(NamedTuple):
+    """Inputs in the order the module takes them, and the names of what it gives, each with its place."""
+
+    inputs: list[dict[str, Any]]
+    outputs: list[tuple[int, str]]
+
+
+def read(model: Path) -> ConfiguredTensors:
+    """What the configuration of a model says; nothing where there is none. Raises StartError."""
+    folders = (model.parent, model.parent.parent) if model.parent.name.isdigit() else (model.parent,)
+    path = next((folder / CONFIG for folder in folders if (folder / CONFIG).is_file()), None)
+    if path is None:
+        return ConfiguredTensors([], [])
+    declared = triton_config.tensors(triton_config.read(path), path)
+    inputs = sorted(zip(_places(declared["inputs"]), declared["inputs"], strict=True), key=lambda pair: pair[0])
+    names = [tensor["name"] for tensor in declared["outputs"]]
+    outputs = list(zip(_places(declared["outputs"]), names, strict=True))
+    return ConfiguredTensors([tensor for _, tensor in inputs], outputs)
+
+
+def _places(tensors: list[dict[str, Any]]) -> list[int]:
+    """Where each stands: as its name says, or as they are listed."""
+    matches = [PLACE.fullmatch(tensor["name"]) for tensor in tensors]
+    return [int(match[1]) if match is not None and all(matches) else at for at, match in enumerate(matches)]
