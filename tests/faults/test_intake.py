@@ -104,3 +104,53 @@ def test_every_item_keeps_its_fate_and_scripts_their_thread(server: Server) -> N
     assert sum(client.crashed for client in clients) > 3
     deaths = server.metric("panglot_reruns_total", reason="worker_died")
     assert deaths <= 4 * 2 * sum(client.crashed for client in clients), "only what ran with a crash is run again"
+
+
+HINTS = """
+import dataclasses, hashlib, threading, time
+from panglot import File, route
+
+@dataclasses.dataclass
+class Own:
+    number: int
+
+    def __post_init__(self):
+        self.main = threading.current_thread() is threading.main_thread()
+
+@route("/files", batch=4)
+def files(number: list[int], file: list[File]):
+    time.sleep(0.005)
+    names = [thread.name for thread in threading.enumerate()]
+    return [[id, hashlib.md5(upload.view).hexdigest(), names] for id, upload in zip(number, file)]
+
+@route("/own", batch=4)
+def own(thing: list[Own]):
+    time.sleep(0.005)
+    return [[item.number, item.main] for item in thing]
+"""
+
+
+def test_hints_are_read_ahead_where_they_call_nothing_of_the_script(tmp_path: Path) -> None:
+    (tmp_path / "model.py").write_text(HINTS)
+    threads: set[str] = set()
+    wrong: list[object] = []
+
+    def ask(server: Server, seed: int) -> None:
+        chance = random.Random(seed)
+        with server.new_client() as client:
+            for number in range(30):
+                body = chance.randbytes(chance.choice([100, 20_000]))
+                told = client.post("/files", data={"number": number}, files={"file": body}).json()
+                threads.update(told[2])
+                own = client.post("/own", json={"number": number}).json()
+                if told[:2] != [number, hashlib.md5(body).hexdigest()] or own != [number, True]:
+                    wrong.append((told, own))
+
+    with serving(tmp_path) as server:
+        clients = [threading.Thread(target=ask, args=(server, seed)) for seed in range(16)]
+        for client in clients:
+            client.start()
+        for client in clients:
+            client.join()
+    assert wrong == []
+    assert "panglot-intake" in threads, "there was work for it"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
-from typing import Any, Callable, List, Optional
+from typing import Any, Callable, Dict, List, Optional
 
 import pytest
 
@@ -12,7 +12,7 @@ from panglot_worker.bodies.codec import File
 from panglot_worker.errors import ClientError, ScriptError
 from panglot_worker.hints.functions import typed
 from panglot_worker.hints.misfit import InvalidInput
-from support.hints import Box, Color, Node, arguments, formed, given, one, wrong
+from support.hints import Annotated, Box, Color, Node, arguments, formed, given, one, wrong
 
 
 def several(text: str, threshold: float = 0.5, labels: List[str] = (), color: Color = Color.RED) -> None: ...  # type: ignore[assignment]
@@ -255,6 +255,26 @@ def test_parameters_of_a_batch_must_be_lists() -> None:
 
     assert fails(predict_batch, batched=True).fix == "write threshold: list[float]"
     assert "(0.5,)" in fails(defaulted, batched=True).fix
+
+
+@pytest.mark.parametrize(
+    ("hint", "calls"),
+    [
+        (File, False),
+        (bytes, False),
+        (Dict[str, List[Optional[float]]], False),
+        (List[Box], True),
+        (Optional[Color], True),
+        (Annotated[int, "a number"], True),
+    ],
+)
+def test_it_is_known_whether_reading_a_hint_calls_the_script(hint: Any, calls: bool) -> None:
+    def predict(value: Any, other: int = 0) -> None: ...
+
+    predict.__annotations__["value"] = hint
+    signature = typed(predict, "predict")
+    assert signature is not None
+    assert signature.calls_script is calls
 
 
 # Schema and example

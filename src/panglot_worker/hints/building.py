@@ -44,6 +44,8 @@ class Builder:
         self.patience = unions.Patience()
         self.definitions: Dict[str, Schema] = {}
         """The schemas of the script's classes, by the names that `$ref` uses."""
+        self.calls_script = False
+        """Whether reading a value may call code of the script: a class of its own, or what Annotated adds."""
         self._built: Dict[type, Kind] = {}
 
     def kind(self, hint: Any, what: str) -> Kind:
@@ -60,6 +62,8 @@ class Builder:
         return self._bounded(self._container(hint, metadata, what), metadata, what)
 
     def _bounded(self, kind: Kind, metadata: Tuple[Any, ...], what: str) -> Kind:
+        if metadata:
+            self.calls_script = True
         try:
             return with_bounds(kind, metadata) if metadata else kind
         except Exception as error:
@@ -118,11 +122,12 @@ class Builder:
 
     def _class(self, hint: type, what: str) -> Optional[Kind]:
         """The kind of a class; None where it is none whose objects a request can hold."""
-        if issubclass(hint, enum.Enum):
-            return choices.of_enum(hint)
         picture = uploads.of_picture(hint)
         if picture is not None:
             return picture
+        self.calls_script = True
+        if issubclass(hint, enum.Enum):
+            return choices.of_enum(hint)
         if hint in self._built:
             return self._built[hint]
         name = self._reference(hint)

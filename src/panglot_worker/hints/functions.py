@@ -21,6 +21,8 @@ class Typed(NamedTuple):
     arguments: Arguments
     calling: Callable[[Function], Callable[[Any], Any]]
     """From a function called like it, to one of the arguments of a request; or, of batches, of a list of such."""
+    calls_script: bool
+    """Whether taking the arguments from a request may call code of the script."""
 
 
 def typed(function: Function, name: str, batched: bool = False) -> Optional[Typed]:
@@ -42,7 +44,7 @@ def typed(function: Function, name: str, batched: bool = False) -> Optional[Type
         return None
     named, builder, others = fields
     arguments = Arguments(Fields(named, others), builder.definitions, builder.patience)
-    return Typed(arguments, _by_columns(named) if batched else _by_name(parameters))
+    return Typed(arguments, _by_columns(named) if batched else _by_name(parameters), builder.calls_script)
 
 
 class _Found(NamedTuple):

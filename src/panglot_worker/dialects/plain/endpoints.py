@@ -151,7 +151,7 @@ class Endpoint:
             postprocess=called(self.postprocess) if self.postprocess is not None else None,
             encode=bodies.encode,
             max_batch=self.max_batch,
-            decodes_ahead=self.signature is None,
+            decodes_ahead=self.signature is None or not self.signature.calls_script,
         )
 
     def _by_hints(self, made: Function, of: Function) -> Function:
