@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import signal
 import time
 from collections.abc import Iterator
 from concurrent.futures import Future
@@ -84,6 +85,22 @@ def test_what_was_sent_ahead_is_called_back_for_a_worker_that_is_free(two: Serve
     gates[1].open()
     assert answers(two, [plugs[1]])[0].status == 200
     wait_until(lambda: two.metric("panglot_queue_length") == 0)
+
+
+def test_a_reload_loses_nothing_of_what_was_sent_ahead(one: Server, tmp_path: Path) -> None:
+    """The new worker gets what the old one, still busy, was sent."""
+    gate = Gate(tmp_path / "gate")
+    first = plug(one, gate, 50)
+    sent = queue_up(one, [51, 52, 53])
+    wait_until(lambda: sent_ahead(one) == 2)
+    one.process.send_signal(signal.SIGHUP)
+    replies = [answer.json() for answer in answers(one, sent, 60)]
+    assert [reply["id"] for reply in replies] == [51, 52, 53]
+    assert not first.done()
+    gate.open()
+    old = answers(one, [first])[0].json()["pid"]
+    assert all(reply["pid"] != old for reply in replies)
+    assert sum(map(len, batches(one, 51, 52, 53))) == 3, "each ran once"
 
 
 def test_after_a_crash_only_the_batch_that_ran_is_suspect(one: Server, tmp_path: Path) -> None:

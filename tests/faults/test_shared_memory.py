@@ -159,6 +159,24 @@ def nothing_is_left(server: Server, files: int, descriptors: int) -> None:
         assert ours not in server.log
 
 
+def test_a_worker_that_stands_still_is_ended_and_its_memory_is_used_again(tmp_path: Path) -> None:
+    """Not before: until it is dead it could look at the body, and write the answer it was lent room for."""
+    flags = ("--run-timeout", "1", "--timeout", "3", "--kill-grace", "0.2", "--no-rerun", "--max-held", "2MiB")
+    body = random.Random(8).randbytes(900_000)
+    with serving("landing", *QUICK, *flags) as server, Wire(server, patience=60) as client:
+        before = server.workers()[0]
+        assert server.client.post("/predict", content=body, headers={"content-type": "x/echo"}).content == body
+        before.suspend()
+        client.send(b"POST /predict HTTP/1.1\r\nHost: localhost\r\nContent-Type: x/echo\r\n"
+                    b"Content-Length: %d\r\n\r\n" % len(body) + body)  # fmt: skip
+        wait_until(lambda: server.metric("panglot_shared_bodies") == 1)
+        assert client.reply().status == 504
+        wait_until(lambda: server.metric("panglot_shared_bodies") == 0, 60)
+        assert not before.is_running(), "a body is let go when its worker is dead"
+        for _ in range(6):
+            assert server.client.post("/predict", content=body, headers={"content-type": "x/echo"}).content == body
+
+
 def test_a_front_that_is_killed_leaves_nothing(tmp_path: Path) -> None:
     with serving("landing", "--workers", "2") as server:
         wait_until(lambda: len(server.workers()) == 2)
