@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import shutil
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -269,3 +270,17 @@ def test_one_of_several_models() -> None:
             assert (answer.choices[0].message.content, answer.model) == ("one ", "parrot")
             with pytest.raises(openai.NotFoundError):
                 client.chat.completions.create(model="chat", messages=said("one"))
+        # At the root are the routes of the default model, and that is the first named.
+        assert server.client.get("/v1/models").status_code == 404
+        assert server.client.post("/v1/chat/completions", json={}).status_code == 404
+
+
+@pytest.mark.parametrize("default", [True, False])
+def test_at_the_root_is_the_default_of_a_folder_of_models(tmp_path: Path, default: bool) -> None:
+    for name in ("chat", "function"):
+        shutil.copytree(PACKAGES / name, tmp_path / name)
+    with serving(Path(f"--models={tmp_path}"), *(("--default", "chat") if default else ())) as server:
+        body = {"model": "chat", "messages": said("one")}
+        at_root = server.client.post("/v1/chat/completions", json=body)
+        assert at_root.status_code == (200 if default else 404)
+        assert server.client.post("/models/chat/v1/chat/completions", json=body).status_code == 200
