@@ -82,6 +82,52 @@ def test_responses_of_decoupled_models_come_as_they_are_sent(servers: dict[str, 
     assert server.metric("panglot_worker_restarts_total") == 0
 
 
+def test_models_that_are_not_decoupled_may_send_their_response_too(tmp_path: Path) -> None:
+    """At once, or by a thread when execute has returned; what sends none, or two, is a failure of its own alone."""
+    script = """
+import threading
+import numpy as np
+import triton_python_backend_utils as pb_utils
+
+LAST = pb_utils.TRITONSERVER_RESPONSE_COMPLETE_FINAL
+
+
+class TritonPythonModel:
+    def execute(self, requests):
+        return [self.answered(request) for request in requests]
+
+    def answered(self, request):
+        number = pb_utils.get_input_tensor_by_name(request, "X").as_numpy()
+        response = pb_utils.InferenceResponse([pb_utils.Tensor("Y", number * 2)])
+        how = int(number.ravel()[0]) % 5
+        if how == 0:
+            return response
+        sender = request.get_response_sender()
+        if how == 1:
+            sender.send(response, LAST)
+        elif how == 2:
+            threading.Timer(0.02, lambda: (sender.send(response), sender.send(flags=LAST))).start()
+        elif how == 3:
+            sender.send(response)
+            sender.send(response, LAST)
+"""
+    config = (
+        "max_batch_size: 8\ndynamic_batching { }\n"
+        'input [ { name: "X" data_type: TYPE_INT32 dims: [ 1 ] } ]\n'
+        'output [ { name: "Y" data_type: TYPE_INT32 dims: [ 1 ] } ]\n'
+    )
+    with serving(written(tmp_path, config, script)) as server, ThreadPoolExecutor(8) as crowd:
+        answers = list(crowd.map(lambda number: server.predict({"X": [[number]]}), range(40)))
+        for number, answer in enumerate(answers):
+            if number % 5 < 3:
+                assert answer.json() == {"Y": [[2 * number]]}
+            else:
+                assert answer.status_code == 500
+        server.wait_log("sent no last response")
+        server.wait_log("sent more than one response")
+        assert server.metric("panglot_worker_restarts_total") == 0
+
+
 WRONG: dict[str, tuple[Any, str]] = {
     "another input": ({"X": [1]}, "there is no input 'X'; there is INPUT0, INPUT1"),
     "no object": ([1], "send a JSON object with INPUT0, INPUT1"),
@@ -149,7 +195,7 @@ def test_what_is_refused_is_refused_with_a_sentence(utils: ModuleType) -> None:
         utils.InferenceRequest(model_name="other", inputs=[]).exec()
     with pytest.raises(utils.TritonModelException, match="tensors on a GPU are not taken here"):
         utils.Tensor.from_dlpack("x", OnGpu())
-    with pytest.raises(utils.TritonModelException, match="decoupled transaction policy"):
+    with pytest.raises(utils.TritonModelException, match="nobody waits"):
         utils.InferenceRequest().get_response_sender()
 
 

@@ -14,7 +14,7 @@ from panglot_worker.dialects.base import Answer, Dialect, Package, Problem, Requ
 from panglot_worker.dialects.triton import answers, configured, describing, reserved
 from panglot_worker.dialects.triton.answers import ModelRefusal
 from panglot_worker.dialects.triton.configured import Configuration
-from panglot_worker.dialects.triton.decoupled import OwnThread, responses
+from panglot_worker.dialects.triton.decoupled import OwnThread, responses, sent_alone
 from panglot_worker.errors import ClientError, ScriptError, message_of
 from panglot_worker.loading import import_script
 from panglot_worker.results import one_each
@@ -136,6 +136,7 @@ class Triton(Dialect):
         request = self.utils.InferenceRequest(
             inputs=inputs, model_name=self.package.name, model_version=version, **more
         )
+        request._answered = True
         return Asked(request, rows)
 
     def infer(self, asked: Asked) -> Any:
@@ -153,8 +154,15 @@ class Triton(Dialect):
         return [*results, *self.execute(batch)]
 
     def execute(self, batch: List[Asked]) -> Sequence[Any]:
-        """One call of the model: a response for each request."""
-        return one_each(self._called(lambda: self.model.execute([asked.request for asked in batch])), len(batch))
+        """One call of the model: a response for each request, returned or sent."""
+        requests = [asked.request for asked in batch]
+        results = self._called(lambda: self.model.execute(requests))
+        if results is None:
+            results = [None] * len(batch)
+        return [
+            response if response is not None else sent_alone(request, self.utils)
+            for response, request in zip(one_each(results, len(batch)), requests)
+        ]
 
     def infer_parts(self, asked: Asked) -> Iterator[Any]:
         assert self.thread is not None

@@ -29,6 +29,8 @@ class WrongResponse(Exception):
 
 def checked(response: Any) -> Any:
     """The response, if it has outputs. Raises ModelRefusal for an error, WrongResponse for what is no response."""
+    if isinstance(response, Exception):
+        raise response
     if not hasattr(response, "output_tensors"):
         raise WrongResponse(
             "execute must return an InferenceResponse for each request, not %s" % type(response).__name__

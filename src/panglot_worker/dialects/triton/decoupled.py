@@ -74,6 +74,19 @@ def responses(thread: OwnThread, execute: Callable[[Any], Any], request: Any, mo
         coming.cancelled = True
 
 
+def sent_alone(request: Any, module: Any) -> Any:
+    """The response that a model sends instead of returning it; the exception, where it sends none or several."""
+    coming = request._responses
+    if coming is None:
+        return None
+    response = coming.sent.get()
+    if response is not None and not isinstance(response, module.Lost):
+        last = coming.sent.get()
+        if last is not None:
+            return last if isinstance(last, module.Lost) else module.Lost("the model sent more than one response")
+    return module.Lost("the model sent no response") if response is None else response
+
+
 class OnlyFailures(queue.Queue):  # type: ignore[type-arg]
     """Passes on what a call raised; that it returned says nothing about its responses."""
 

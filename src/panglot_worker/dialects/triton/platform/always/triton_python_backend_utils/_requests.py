@@ -41,6 +41,8 @@ class InferenceRequest:
         self._preferred_memory = preferred_memory or PreferredMemory()
         self._parameters = dict(parameters or {})
         self._responses = None
+        self._answered = False
+        """Whether somebody waits for its response: not of those that a model makes itself."""
 
     def inputs(self):
         return self._inputs
@@ -83,7 +85,9 @@ class InferenceRequest:
 
     def get_response_sender(self):
         if self._responses is None:
-            raise TritonModelException("only models with a decoupled transaction policy send their responses")
+            if not self._answered:
+                raise TritonModelException("nobody waits for responses to a request that the model made itself")
+            self._responses = Responses()
         return self._responses.sender()
 
     def exec(self, decoupled=False, execution_timeout=0):
