@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+KEPT = "_PANGLOT_KEPT"
+"""The variable by which a keeper tells a worker of `Package.kept`: the open file is the keeper's, not the front's."""
 CODE = """\
 import sys
 sys.path[:] = [entry for entry in sys.path if entry]

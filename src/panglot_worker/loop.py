@@ -17,7 +17,7 @@ import sys
 import time
 from typing import Any, Callable, Dict, NamedTuple, Optional
 
-from panglot_worker import dialects, loading, whole_lines, wire
+from panglot_worker import dialects, loader, loading, whole_lines, wire
 from panglot_worker.compat import pictures
 from panglot_worker.dialects.base import AsksForRow, Dialect, Package, Stages
 from panglot_worker.door import Door
@@ -114,6 +114,7 @@ def work(port: Port, own_process: bool = True) -> int:
     port.generation = int(hello["generation"])
     enter_group(str(hello.get("group", "")))
     package = Package(**hello["package"])
+    package = package._replace(kept=int(os.environ.pop(loader.KEPT, package.kept)))
     port.max_body = int(package.settings["limits"]["output_bytes"])
     port.shared = SharedMemory(**package.memory)
     port.max_handed = min(port.max_handed, int(package.settings["handed_bytes"]))

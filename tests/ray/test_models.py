@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
+import signal
 import sys
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
@@ -20,9 +23,10 @@ from support.rpc import SERVICE, Rpc
 from support.scripted import Scripted, scripted, simple
 from support.server import PACKAGES, Server, serving, wait_until
 from support.traffic import Gate
-from support.videos import made
+from support.videos import made, make
 
 pytestmark = pytest.mark.timeout(400)
+FRAMES = 3000
 CONTROL = "of-whoever-runs-it"
 STREAM = """
 import os, time
@@ -64,6 +68,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (row / "panglot.toml").write_text(EACH_NODE_ONCE)
     for name in ("tensors", "frames"):
         shutil.copytree(PACKAGES / name, models / name)
+    videos = Path(shutil.copytree(PACKAGES / "megflow_video", models / "videos"))
+    (videos / "panglot.toml").write_text('uri_root = "."')
+    make(videos / "clip.mp4", FRAMES)
     graph(models / "graph", "graph.words", "file.txt")
     # As in an image of the platform, with a folder whose files requests may name.
     shutil.copytree(PACKAGES / "evals_rows", models / "evals" / "python" / "evals")
@@ -183,6 +190,23 @@ def test_a_video_in_a_body_reaches_the_node(inside: RayCluster, server: Server) 
     empty = server.client.post("/models/frames/analyze_video", content=b"", headers=headers)
     assert empty.status_code == 422
     assert post(server, "frames", 5).json() == [{"seen": 5}]
+
+
+def test_a_stream_outlives_its_worker(inside: RayCluster, server: Server) -> None:
+    """Its successor at the same place goes on with the file that the stream shows."""
+
+    def stream() -> dict[str, Any]:
+        return server.client.get("/models/videos/list").json()[0]
+
+    workers = server.client.get("/status.json").json()["workers"]
+    (pid,) = (worker["pid"] for worker in workers if worker["model"] == "videos")
+    assert server.client.post("/models/videos/start/clip.mp4").text == "start stream whose id is 0"
+    wait_until(lambda: stream()["results"] > 10)
+    os.kill(pid, signal.SIGKILL)
+    wait_until(lambda: stream()["restarts"] == 1, 60, lambda: server.log)
+    wait_until(lambda: stream()["state"] == "finished", 60, lambda: server.log)
+    assert stream()["analysed"] >= FRAMES - 10
+    assert server.client.post("/models/videos/analyze_video", content=made(5), timeout=60).text.count("data: ") == 6
 
 
 def test_models_come_and_go(inside: RayCluster, server: Server, folder: Path) -> None:

@@ -53,17 +53,18 @@ class Child:
         life_read, self._life = os.pipe()
         printed, print_end = os.pipe()
         keys_read = piped(keys)
+        kept = int(launch.get("kept_file", -1))
         python = str(launch["python"] or sys.executable)
         code = loader.code(*launch["entry"])
         try:
             self.process = subprocess.Popen(
                 [python, "-u", "-c", code, str(launch["worker"]), str(data.fileno()), str(life_read), str(keys_read)],
                 cwd=str(launch["folder"]),
-                env={**environment(os.environ, launch["environment"]), MARK: self.mark},
+                env={**environment(os.environ, launch["environment"]), MARK: self.mark, loader.KEPT: str(kept)},
                 stdin=subprocess.DEVNULL,
                 stdout=print_end,
                 stderr=print_end,
-                pass_fds=(data.fileno(), life_read, keys_read),
+                pass_fds=(data.fileno(), life_read, keys_read, *((kept,) if kept >= 0 else ())),
                 start_new_session=True,
             )
         except BaseException:

@@ -42,6 +42,8 @@ class NodeKeeper:
         """The connections for what workers print that are to be started, by generation."""
         self.launches: Dict[int, Any] = {}
         """How each of those is to be started, once the front has said it."""
+        self.kept: Dict[int, int] = {}
+        """Files of memory that outlive workers, by the number of the worker: its successor here finds what it left."""
         self.control: Optional[asyncio.StreamWriter] = None
         self.shelf: Optional[Shelf] = None
         self.strangers = 0
@@ -162,6 +164,7 @@ class NodeKeeper:
         try:
             if launch["links"]:
                 run_folder = self.shelf.run_folder(str(launch["run"]), launch["links"])
+            launch["kept_file"] = self._kept_file(*launch["kept"])
             child = Child(launch, conn, output, self._keys(), self._on_end)
         except OSError as error:
             output.close()
@@ -174,6 +177,13 @@ class NodeKeeper:
         self.children[child.generation] = child
         conn.sendall(message({}))
         conn.close()
+
+    def _kept_file(self, worker: int, size: int) -> int:
+        """The memory for the workers with a number; -1 where their package wants none."""
+        if size and worker not in self.kept:
+            self.kept[worker] = os.memfd_create("panglot-kept", os.MFD_CLOEXEC)
+            os.ftruncate(self.kept[worker], size)
+        return self.kept.get(worker, -1)
 
     def _keys(self) -> bytes:
         return proof(self.secret, b"rows") + self.certificate.encode()

@@ -37,7 +37,7 @@ class NodeLauncher(Launcher):
 
     def __init__(self, context: EngineContext, plan: PoolPlan, memory: PoolMemory, cluster: Cluster) -> None:
         super().__init__(context, plan, memory)
-        # Folders to run in are made on the nodes, and memory that outlives a worker would have to lie there.
+        # Folders to run in are made on the nodes, and memory that outlives a worker is kept by its keeper.
         self.scratch, self.kept = Scratch({}), KeptMemory(0)
         self.cluster = cluster
         self.luggage = Luggage()
@@ -121,6 +121,7 @@ class NodeLauncher(Launcher):
             "environment": there(environment, moved),
             "links": there({name: str(target) for name, target in package.run_links.items()}, moved),
             "run": run,
+            "kept": (worker.index, package.kept_bytes),
         }
         output = self._output(worker)
         output.wording = worker.at_home
