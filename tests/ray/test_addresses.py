@@ -8,10 +8,11 @@ from pathlib import Path
 import psutil
 import pytest
 
+from support.environments import python_with
 from support.on_nodes import LONG
 from support.ray_cluster import RayCluster
-from support.server import PACKAGES, Server, serving, wait_until
-from support.traffic import ask_all
+from support.server import PACKAGES, Server, panglot, serving, wait_until
+from support.traffic import SOAK, ask_all
 
 pytestmark = pytest.mark.timeout(400)
 FIRST, LAST = 31000, 31001
@@ -56,6 +57,19 @@ def test_too_few_ports_are_told(inside: RayCluster) -> None:
         server.wait_ready(LONG)
         server.wait_log(f"no port of {FIRST}-{FIRST} is free.*--keeper-ports", LONG)
         assert server.predict({"id": 1}).json()["id"] == 1
+
+
+@pytest.mark.skipif(not SOAK, reason="installs another Ray")
+@pytest.mark.parametrize("by_client", [False, True], ids=["head", "client"])
+def test_another_version_of_ray_is_told_in_one_line(inside: RayCluster, by_client: bool) -> None:
+    python = python_with("ray-2.55.1", "ray[client]==2.55.1")
+    address = f"ray://{inside.network.address(1)}:10001" if by_client else inside.address
+    done = panglot("serve", str(PACKAGES / "on_nodes"), "--port", "0", "--ray", address, "--ray-python", python,
+                   seconds=300)  # fmt: skip
+    assert done.returncode == 3
+    last = done.stderr.strip().splitlines()[-1]
+    assert last.startswith(f"error: --ray {address}: ")
+    assert last.endswith("(fix: --ray-python of an interpreter with the cluster's versions of Python and Ray)")
 
 
 def test_a_place_that_no_node_can_give_is_told(inside: RayCluster) -> None:

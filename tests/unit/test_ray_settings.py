@@ -20,7 +20,7 @@ def test_the_table_has_an_address_and_more(tmp_path: Path) -> None:
     resolved = resolve(
         tmp_path,
         '[ray]\naddress = "auto"\nplace = { cpu = 2, gpu = 0.5, big = 1 }\npython = "/opt/ray/bin/python"\n'
-        'keeper_ports = "20000-20099"\nfiles = "shared"\n',
+        'keeper_ports = "20000-20099"\nfiles = "shared"\ntls = true\n',
     )
     settings = resolved.settings
     assert settings.ray == "auto"
@@ -28,6 +28,7 @@ def test_the_table_has_an_address_and_more(tmp_path: Path) -> None:
     assert settings.ray_python == "/opt/ray/bin/python"
     assert settings.keeper_ports == (20000, 20099)
     assert settings.ray_files == "shared"
+    assert settings.ray_tls
     assert resolved.sources["ray"] == "panglot.toml"
 
 
@@ -43,7 +44,8 @@ def test_a_variable_wins_over_the_table(tmp_path: Path) -> None:
             '[ray]\nadress = "auto"\n',
             r"toml:2: unknown key 'adress' in \[ray\] \(fix: did you mean address\?\)",
         ),
-        ("[ray]\nplace = { cpu = -1 }\n", r"panglot.toml:\d: place"),
+        ("[ray]\nplace = { cpu = -1 }\n", r"panglot.toml:2: place"),
+        ('[ray]\naddress = "auto"\ntls = "maybe"\n', r"panglot.toml:3: tls = 'maybe': expected true or false"),
         ('[ray]\nkeeper_ports = "x"\n', r"expected two ports such as 20000-20099"),
     ],
 )

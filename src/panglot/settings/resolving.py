@@ -67,8 +67,16 @@ def read_toml(path: Path, scope: SettingsScope) -> dict[str, Any]:
         try:
             values[key] = _typed(table[key], value, path.parent)
         except ValueError as error:
-            raise file.error(f"{key} = {brief(repr(value), 100)}: {error}", key) from None
+            where = _where(file, key)
+            raise file.error(f"{where[-1]} = {brief(repr(value), 100)}: {error}", *where) from None
     return values
+
+
+def _where(file: tomlfile.TomlFile, key: str) -> tuple[str, ...]:
+    """The table and the key of a setting, as the file has them."""
+    inner = file.table.get("ray")
+    names = [name for name, setting in IN_RAY.items() if setting == key and isinstance(inner, dict) and name in inner]
+    return ("ray", names[0]) if names else (key,)
 
 
 def _flat(file: tomlfile.TomlFile) -> dict[str, Any]:

@@ -47,12 +47,17 @@ def main() -> None:
     try:
         ray = connect(first["address"])
     except BaseException as error:
-        why = str(error).strip() or repr(error)
-        tell(**{"is": "failed", "kind": type(error).__name__, "why": why[:LONGEST]})
+        tell(**{"is": "failed", "kind": type(error).__name__, "why": reason(error)})
         os._exit(1)
     tell(**{"is": "connected", "ray": ray.__version__, "token": has_token(), "nodes": nodes(ray)})
     asyncio.run(Driver(ray, first, tell).run())
     os._exit(0)
+
+
+def reason(error: BaseException) -> str:
+    """What an exception says; the middle of a long text is left out."""
+    why = str(error).strip() or repr(error)
+    return why if len(why) <= LONGEST else why[: LONGEST // 2] + "\n...\n" + why[-LONGEST // 2 :]
 
 
 def connect(address: str) -> Any:
@@ -130,8 +135,7 @@ class Driver:
         except Exception as error:
             # What a keeper has raised comes in an exception of Ray's.
             cause = getattr(error, "cause", None) or error
-            why = str(cause).strip() or repr(cause)
-            self.tell(**{"is": "lost", "id": number, "kind": type(cause).__name__, "why": why[:LONGEST]})
+            self.tell(**{"is": "lost", "id": number, "kind": type(cause).__name__, "why": reason(cause)})
         self._release(number)
 
     def _release(self, number: int) -> None:

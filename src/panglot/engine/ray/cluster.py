@@ -29,6 +29,8 @@ FIRST_PAUSE, LONGEST_PAUSE = 0.5, 5.0
 """Seconds before a driver that ended is started again."""
 LINE = 1 << 20
 WORDS = 30
+MOST_LINES = 8
+"""Lines of a reason that are all told."""
 HEAD = "is it the address of a head, HOST:6379, or of its client server, ray://HOST:10001?"
 
 
@@ -235,11 +237,19 @@ def refusal(address: str, python: str, said: dict[str, Any]) -> StartError:
     if said["kind"] == "ModuleNotFoundError":
         fix = "pip install 'panglot[ray]', or --ray-python of an interpreter that has the cluster's Ray"
         return StartError(f"--ray: {python} has no Ray ({first_line(said['why'])})", fix=fix)
+    versions = "--ray-python of an interpreter with the cluster's versions of Python and Ray"
     fixes = {
-        "RuntimeError": "--ray-python of an interpreter with the cluster's versions of Python and Ray",
+        "RuntimeError": versions,
+        # So Ray's client says that it was refused.
+        "ConnectionAbortedError": versions,
         "ConnectionError": "is it the address of a head, such as HOST:6379 or ray://HOST:10001? Where the cluster has "
         "a token: RAY_AUTH_MODE=token, and the token in RAY_AUTH_TOKEN or RAY_AUTH_TOKEN_PATH",
         "AuthenticationError": "RAY_AUTH_MODE=token, and the cluster's token in RAY_AUTH_TOKEN or RAY_AUTH_TOKEN_PATH",
     }
-    why = " ".join(said["why"].split())
-    return StartError(f"--ray {address}: {why[:600]}", fix=fixes.get(said["kind"], ""))
+    return StartError(f"--ray {address}: {in_a_line(said['why'])}", fix=fixes.get(said["kind"], ""))
+
+
+def in_a_line(why: str) -> str:
+    """A reason of several lines; of a traceback, what it begins and ends with."""
+    lines = [line.strip() for line in why.splitlines() if line.strip()]
+    return " ".join(lines if len(lines) <= MOST_LINES else [lines[0], "...", lines[-1]])[:600]

@@ -97,8 +97,8 @@ class NodeLauncher(Launcher):
         """Have our code and the package on the node, then start the process there."""
         worker.step = "sending the package"
         package = self.package
-        code = await self.luggage.send(Path(process.worker_folder()), place)
-        moved = {process.worker_folder(): code}
+        place.code = place.code or await self.luggage.send(Path(process.worker_folder()), place)
+        moved = {process.worker_folder(): place.code}
         if package.worker_half is not None:
             moved[str(package.worker_half)] = await self.luggage.send(package.worker_half, place)
         if self.settings.ray_files != needs.SHARED:
@@ -114,7 +114,7 @@ class NodeLauncher(Launcher):
         )  # fmt: skip
         launch = {
             "generation": worker.generation,
-            "worker": code,
+            "worker": place.code,
             "folder": there(str(package.folder), moved),
             "entry": WORKER,
             "python": self.settings.python,

@@ -68,6 +68,8 @@ class NodePlace:
         self.ready.add_done_callback(lambda future: future.cancelled() or future.exception())
         self.about: dict[str, Any] = {}
         self.tenants: dict[int, Tenant] = {}
+        self.code = ""
+        """The folder of our own code there, once it has been sent."""
         self.pythons: dict[str, str] = {}
         """Interpreters of environments that were made there, by what was asked for."""
         self.is_lost = False

@@ -12,7 +12,7 @@ from panglot.engine.output import ScriptOutput
 from panglot.engine.ray.place import NodePlace
 from panglot.engine.worker import HUNG, KILL_AFTER, LINGER, LOST, Worker
 
-DOUBT = 0.2
+DOUBT = 0.1
 """Seconds to wait whether the place goes too, when a worker was killed by nobody knows whom."""
 UNHEARD = 5.0
 """Seconds after which a worker that hung up without a word of its keeper is lost."""
