@@ -19,6 +19,8 @@ from losses import kill_node, kill_worker, longest_wait
 from servers import LOCAL, NODES, SERVE, RayCluster, Started, one_cluster, serving, workers
 
 from load import run_wrk  # isort: skip
+from measure import log_tail  # isort: skip
+from peers import UnavailableError  # isort: skip
 
 OCTETS = "application/octet-stream"
 PATHS = {LOCAL: "/predict", NODES: "/predict", SERVE: "/"}
@@ -76,8 +78,11 @@ def compare(case: Case, options: argparse.Namespace, scratch: Path, cluster: Ray
     for index in range(options.rounds):
         for kind in kinds(case, index, options.ingress):
             progress(f"{case.title}: round {index + 1} of {options.rounds}, {kind}")
-            with serving(kind, case.milliseconds, scratch, cluster) as started:
-                results[kind].append(measured(started, kind, case, options.seconds, body))
+            try:
+                with serving(kind, case.milliseconds, scratch, cluster) as started:
+                    results[kind].append(measured(started, kind, case, options.seconds, body))
+            except UnavailableError as error:
+                progress(f"!!! {kind} could not run: {error}{log_tail(scratch / f'{kind}.log')}")
     return results
 
 
@@ -89,10 +94,11 @@ def show(case: Case, results: dict[str, list[Figures]]) -> None:
         rate = f"{statistics.median(f.rate for f in rounds):.0f}/s" if rounds else "-"
         cpu = f"{statistics.median(f.cpu_us for f in rounds):.0f} µs" if rounds else "-"
         cells.append(f"{rate:>9} {cpu:>9}")
-    pairs = list(zip(results[LOCAL], results[NODES], strict=True))
-    rates = statistics.median(ours.rate / local.rate for local, ours in pairs)
-    cpus = statistics.median(ours.cpu_us / local.cpu_us for local, ours in pairs)
-    cells.append(f"rate {rates:.2f}  CPU {cpus:.2f}  (asked: {ASKED[case.title]})")
+    pairs = list(zip(results[LOCAL], results[NODES], strict=False))
+    if pairs:
+        rates = statistics.median(ours.rate / local.rate for local, ours in pairs)
+        cpus = statistics.median(ours.cpu_us / local.cpu_us for local, ours in pairs)
+        cells.append(f"rate {rates:.2f}  CPU {cpus:.2f}  (asked: {ASKED[case.title]})")
     wrong = sum(figures.wrong for rounds in results.values() for figures in rounds)
     print("  ".join(cells) + (f"  !!! {wrong} answers were wrong" if wrong else ""), flush=True)
 
@@ -105,7 +111,7 @@ LOSSES: tuple[tuple[str, int, Callable[[Started], None], str], ...] = (
 
 def lose(options: argparse.Namespace, scratch: Path, cluster: RayCluster) -> None:
     """Print the longest wait for each kind of loss, for all rounds."""
-    for title, count, harm, asked in LOSSES:
+    for title, count, harm, asked in (loss for loss in LOSSES if options.only in loss[0]):
         waits, wrong, answers = [], 0, 0
         for index in range(options.rounds):
             progress(f"{title}: round {index + 1} of {options.rounds}")
@@ -135,16 +141,15 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--seconds", type=int, default=5, help="of load for each figure")
     parser.add_argument("--no-ingress", dest="ingress", action="store_false", help="without Ray Serve")
-    parser.add_argument("--only", choices=("cases", "losses"), help="one half of it")
+    parser.add_argument("--only", metavar="WORD", default="", help="what has it in its name: echo, 'ms per', killed")
     options = parser.parse_args()
     with one_cluster() as cluster, tempfile.TemporaryDirectory(prefix="bench-ray-") as scratch:
-        if options.only != "losses":
-            head = ("", *(f"{kind}: rate, CPU".rjust(19) for kind in (LOCAL, NODES, SERVE)), "ray to local")
-            print("  ".join((head[0].ljust(24), *head[1:])), flush=True)
-            for case in CASES:
+        head = (f"{kind}: rate, CPU".rjust(19) for kind in (LOCAL, NODES, SERVE))
+        print("  ".join((" " * 24, *head, "ray to local")), flush=True)
+        for case in CASES:
+            if options.only in case.title:
                 show(case, compare(case, options, Path(scratch), cluster))
-        if options.only != "cases":
-            lose(options, Path(scratch), cluster)
+        lose(options, Path(scratch), cluster)
 
 
 if __name__ == "__main__":
