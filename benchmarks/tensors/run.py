@@ -41,6 +41,8 @@ class Case:
     form: str
     model: str = ""
     against: str = ""
+    transport: str = "own"
+    """Of gRPC: what carries it."""
 
 
 CASES = (
@@ -53,7 +55,9 @@ CASES = (
     Case("REST binary 600 kB, predict", LARGE, "binary", "whole", "uvicorn echo, 600 kB"),
     Case("grpc.aio echo, 64 floats", SMALL, "grpc", against="uvicorn echo, binary 64 floats"),
     Case("gRPC 64 floats, predict", SMALL, "grpc", "whole", "uvicorn echo, binary 64 floats"),
+    Case("gRPC 64 floats, predict, by grpcio", SMALL, "grpc", "whole", "uvicorn echo, binary 64 floats", "grpcio"),
     Case("gRPC 600 kB, predict", LARGE, "grpc", "whole", "uvicorn echo, 600 kB"),
+    Case("gRPC 600 kB, predict, by grpcio", LARGE, "grpc", "whole", "uvicorn echo, 600 kB", "grpcio"),
 )
 
 
@@ -79,7 +83,8 @@ def command(case: Case, port: int, grpc_port: int) -> list[str]:
         return [sys.executable, str(HERE.parent / "overhead" / "floor.py"), str(port)]
     package = HERE / "packages" / f"{case.model}.py"
     serve = [sys.executable, "-m", "panglot", "serve", str(package), "--port", str(port)]
-    return [*serve, "--grpc-port", str(grpc_port)] if case.form == "grpc" else serve
+    by = ["--grpc-port", str(grpc_port), "--grpc-transport", case.transport]
+    return [*serve, *by] if case.form == "grpc" else serve
 
 
 def await_port(port: int, path: str) -> None:
@@ -152,13 +157,16 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--seconds", type=int, default=2)
+    parser.add_argument("--only", default="", help="cases whose title has this, and those they are held against")
     options = parser.parse_args()
-    figures: dict[str, list[float]] = {case.title: [] for case in CASES}
+    chosen = {title for case in CASES if options.only in case.title for title in (case.title, case.against)}
+    cases = [case for case in CASES if case.title in chosen]
+    figures: dict[str, list[float]] = {case.title: [] for case in cases}
     with tempfile.TemporaryDirectory() as folder:
         for _ in range(options.rounds):
-            for case in CASES:
+            for case in cases:
                 figures[case.title].append(measured(case, options.seconds, Path(folder)))
-    for case in CASES:
+    for case in cases:
         cost = statistics.median(figures[case.title])
         ratio = f"{cost / statistics.median(figures[case.against]):.2f}" if case.against else ""
         print(f"{case.title:40} {cost:10.0f} us {ratio:>8}")

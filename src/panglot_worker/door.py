@@ -106,6 +106,8 @@ class Door:
         if head.fetched:
             body = memoryview(body)[: _layout(head)["body"]]
         if head.form != REST:
+            if head.encoding:
+                body = rest.inflated(head.encoding.decode("latin-1"), memoryview(body), self.limits.output_bytes)
             return messages.read(head, body)
         infer = self.reader.read(head, body)
         self.same.keep(request.raw_head, head, body, infer)

@@ -25,9 +25,12 @@ HEALTH = "/grpc.health.v1.Health/"
 TOKEN = "secret-token"
 
 
-@pytest.fixture(scope="module")
-def server() -> Iterator[Server]:
-    with serving("tensors", "--grpc-port", "0", "--max-body", "3m") as running:
+TRANSPORTS = ("own", "grpcio")
+
+
+@pytest.fixture(scope="module", params=TRANSPORTS)
+def server(request: pytest.FixtureRequest) -> Iterator[Server]:
+    with serving("tensors", "--grpc-port", "0", "--max-body", "3m", "--grpc-transport", request.param) as running:
         yield running
 
 
@@ -265,14 +268,15 @@ def test_a_client_that_reads_slowly_holds_back_itself_alone(rpc: Rpc, server: Se
     wait_until(lambda: server.metric("panglot_held_bytes") == 0)
 
 
-def test_a_client_that_does_not_read_an_answer_in_parts_is_cut_off(tmp_path: Path) -> None:
+@pytest.mark.parametrize("transport", TRANSPORTS)
+def test_a_client_that_does_not_read_an_answer_in_parts_is_cut_off(tmp_path: Path, transport: str) -> None:
     (tmp_path / "flood.py").write_text("def predict(request):\n    while True:\n        yield {'x': 'x' * 500_000}\n")
-    with serving(tmp_path / "flood.py", "--grpc-port", "0") as server:
+    with serving(tmp_path / "flood.py", "--grpc-port", "0", "--grpc-transport", transport) as server:
         rpc = Rpc(server)
         call = rpc.channel.stream_stream(f"/{SERVICE}/ModelStreamInfer")
         answers = call(iter([rpc.tensors("flood", n=[1]).SerializeToString()]), timeout=60)
         next(answers)
-        wait_until(lambda: server.metric("panglot_held_bytes") == 0)
+        wait_until(lambda: server.metric("panglot_requests_in_progress") == 0)
         code, sentence = refused(lambda: list(answers))
         assert (code, "too slowly" in sentence) == (grpc.StatusCode.RESOURCE_EXHAUSTED, True)
         rpc.close()
@@ -310,11 +314,32 @@ def test_every_call_keeps_its_declared_access() -> None:
         rpc.close()
 
 
+def local_channel(server: Server) -> grpc.Channel:
+    return grpc.insecure_channel(address(server), [("grpc.use_local_subchannel_pool", 1)])
+
+
 def test_connections_are_limited_as_those_of_http() -> None:
-    """One too many is closed; when another goes there is room again. Connections that say nothing are closed too."""
-    with serving("tensors", "--grpc-port", "0", "--max-connections", "3", "--header-timeout", "1") as server:
-        where = address(server)
-        channels = [grpc.insecure_channel(where, [("grpc.use_local_subchannel_pool", 1)]) for _ in range(4)]
+    """An idle one makes room for another. While none is, one too many may only ask how the server is."""
+    with serving("tensors", "--grpc-port", "0", "--max-connections", "3") as server:
+        channels = [local_channel(server) for _ in range(5)]
+        watching = [channel.unary_stream(HEALTH + "Watch")(b"", timeout=60) for channel in channels[:3]]
+        assert [next(watch) for watch in watching] == [b"\x08\x01"] * 3
+
+        def ask(method: str, channel: grpc.Channel, wait: bool = False) -> bytes:
+            return bytes(channel.unary_unary(f"/{SERVICE}/{method}")(b"", timeout=30, wait_for_ready=wait))
+
+        assert ask("ServerLive", channels[3], wait=True) == b"\x08\x01"
+        code, sentence = refused(lambda: ask("ServerMetadata", channels[3]))
+        assert (code, sentence) == (grpc.StatusCode.UNAVAILABLE, "too many connections; try again later")
+        watching[0].cancel()
+        assert b"panglot" in ask("ServerMetadata", channels[4], wait=True)
+        for channel in channels:
+            channel.close()
+
+
+def test_connections_of_grpcio_are_limited_too() -> None:
+    with serving("tensors", "--grpc-port", "0", "--max-connections", "2", "--grpc-transport", "grpcio") as server:
+        channels = [local_channel(server) for _ in range(3)]
 
         def live(channel: grpc.Channel, wait: bool) -> bool:
             call = channel.unary_unary(f"/{SERVICE}/ServerLive")
@@ -323,32 +348,39 @@ def test_connections_are_limited_as_those_of_http() -> None:
             except grpc.RpcError as error:
                 return bool(error.code() != grpc.StatusCode.UNAVAILABLE)
 
-        assert [live(channel, wait=True) for channel in channels[:3]] == [True] * 3
-        assert not live(channels[3], wait=False)
+        assert [live(channel, wait=True) for channel in channels[:2]] == [True] * 2
+        assert not live(channels[2], wait=False)
         channels[0].close()
-        assert live(channels[3], wait=True)
-        channels[1].close()
-        silent = socket.create_connection(("127.0.0.1", int(where.rpartition(":")[2])), timeout=30)
-        while silent.recv(4096):
-            pass
-        silent.close()
+        assert live(channels[2], wait=True)
         for channel in channels:
             channel.close()
 
 
-def test_tls_is_that_of_http(tmp_path: Path) -> None:
+@pytest.mark.parametrize("transport", TRANSPORTS)
+def test_a_client_that_says_nothing_is_closed(transport: str) -> None:
+    with serving("tensors", "--grpc-port", "0", "--grpc-transport", transport, "--header-timeout", "1") as server:
+        where = int(address(server).rpartition(":")[2])
+        with socket.create_connection(("127.0.0.1", where), timeout=30) as silent:
+            while silent.recv(4096):
+                pass
+
+
+@pytest.mark.parametrize("transport", TRANSPORTS)
+def test_tls_is_that_of_http(tmp_path: Path, transport: str) -> None:
     cert, key = tmp_path / "cert.pem", tmp_path / "key.pem"
     command = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-subj", "/CN=localhost", "-days", "2"]
     command += ["-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1", "-keyout", str(key), "-out", str(cert)]
     subprocess.run(command, check=True, capture_output=True)
-    with serving("tensors", "--grpc-port", "0", "--tls-cert", str(cert), "--tls-key", str(key)) as server:
+    certified = ("--tls-cert", str(cert), "--tls-key", str(key), "--grpc-transport", transport)
+    with serving("tensors", "--grpc-port", "0", *certified) as server:
         rpc = Rpc(server, grpc.ssl_channel_credentials(cert.read_bytes()))
         assert floats(rpc.call("ModelInfer", rpc.tensors("tensors", x=[4])).raw_output_contents[0]) == [4]
         rpc.close()
 
 
-def test_a_server_that_stops_answers_the_calls_that_have_come() -> None:
-    with serving("tensors", "--grpc-port", "0") as server:
+@pytest.mark.parametrize("transport", TRANSPORTS)
+def test_a_server_that_stops_answers_the_calls_that_have_come(transport: str) -> None:
+    with serving("tensors", "--grpc-port", "0", "--grpc-transport", transport) as server:
         rpc = Rpc(server)
         call = rpc.channel.unary_unary(f"/{SERVICE}/ModelInfer")
         going = call.future(rpc.tensors("tensors", sleep=[1.0]).SerializeToString(), timeout=30)
@@ -369,16 +401,19 @@ def test_a_port_that_is_taken_is_said_in_one_line(server: Server) -> None:
     assert "Traceback" not in done.stderr
 
 
+WITHOUT_GRPCIO = "import sys; sys.modules['grpc'] = None; from panglot.cli import main; main()"
+
+
 def test_a_server_without_grpcio_says_what_to_install() -> None:
-    program = "import sys; sys.modules['grpc'] = None; from panglot.cli import main; main()"
-    command = [sys.executable, "-c", program, "serve", "tests/packages/tensors", "--port", "0", "--grpc-port", "0"]
+    command = [sys.executable, "-c", WITHOUT_GRPCIO, "serve", "tests/packages/tensors", "--port", "0"]
+    command += ["--grpc-port", "0", "--grpc-transport", "grpcio"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False, cwd=ROOT)
     assert done.returncode == 3
-    said = "--grpc-port needs grpcio, which is not installed (fix: pip install 'panglot[grpc]')"
+    said = "needs grpcio, which is not installed (fix: pip install 'panglot[grpc]', or leave the flag out)"
     assert done.stderr.splitlines()[-1].endswith(said), done.stderr
 
 
-def test_without_the_flag_grpc_is_not_imported() -> None:
-    with serving("tensors") as running:
-        maps = Path(f"/proc/{running.process.pid}/maps").read_text()
-        assert "cygrpc" not in maps
+def test_grpcio_is_imported_only_where_it_carries_calls(rpc: Rpc, server: Server) -> None:
+    maps = Path(f"/proc/{server.process.pid}/maps").read_text()
+    chosen = Path(f"/proc/{server.process.pid}/cmdline").read_bytes()
+    assert ("cygrpc" in maps) == (b"grpcio" in chosen)

@@ -43,8 +43,11 @@ class Settings:
     host: str = setting("127.0.0.1", "address to listen on, or unix:PATH for a Unix socket", "str", scope=SERVER)
     port: int = setting(8080, "port to listen on; 0 takes a free one", "int", least=0, most=65535, scope=SERVER)
     grpc_port: int = setting(
-        -1, "port for gRPC, with panglot[grpc]; 0 takes a free one, -1: no gRPC", "int", least=-1, most=65535,
-        scope=SERVER,
+        -1, "port for gRPC; 0 takes a free one, -1: no gRPC", "int", least=-1, most=65535, scope=SERVER
+    )
+    grpc_transport: str = setting(
+        "own", "what carries gRPC: our own HTTP/2, or grpcio's, with panglot[grpc]", "str", scope=SERVER,
+        choices=("own", "grpcio"),
     )  # fmt: skip
     timeout: float = setting(
         60.0, "a request not answered by then gets 504; a client may lower it with X-Timeout-Ms", "seconds", least=0.001

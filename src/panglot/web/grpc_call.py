@@ -12,7 +12,8 @@ from panglot.engine.call import Berth, Call, Fault
 from panglot.web import v2
 from panglot.web.contract import InferRoute
 from panglot.web.front import Front
-from panglot.web.grpc_messages import named
+from panglot.web.grpc_encoding import beginning
+from panglot.web.grpc_messages import leading_name, named
 from panglot.web.grpc_statuses import INVALID_ARGUMENT, OK, UNIMPLEMENTED, RpcError, refused, status_of
 from panglot.web.head import REQUEST_ID
 from panglot.web.models import Model
@@ -100,48 +101,86 @@ class RpcCall(Call):
         super().become(body, berth)
 
 
+class Landing(NamedTuple):
+    """The shared memory that a message was read into, and the model whose workers see it."""
+
+    model: Model
+    berth: Berth
+
+
 class Sent(NamedTuple):
     """What a client sends with an inference."""
 
     form: bytes
-    body: bytes
+    body: wire.Buffer
     seconds: float | None = None
     """Until its deadline; None: it has none."""
     request_id: bytes = b""
     trace: bytes = b""
+    encoding: bytes = b""
+    """How the body is compressed; empty: it is not."""
+    landing: Landing | None = None
+    """Where the body lies, if that is shared memory; the call's from now on."""
 
 
 def begin(front: Front, sent: Sent, told: Told) -> RpcCall:
     """Submit an inference; `told` may be called before this returns. Raises RpcError."""
-    model, target, forms = _destination(front, sent.body)
+    try:
+        model, target, forms = _destination(front, sent)
+        size = len(sent.body)
+        if not model.room.take(size, size):
+            raise refused(NO_ROOM)
+    except RpcError:
+        if sent.landing is not None:
+            sent.landing.berth.drop()
+        raise
     call = RpcCall(front, model, forms[sent.form], told)
     call.request_id = sent.request_id if REQUEST_ID.fullmatch(sent.request_id) else front.new_request_id()
     call.trace = sent.trace
     head = wire.Head(call.request_id, target.route, path=target.path, traceparent=call.trace, form=sent.form)
-    call.head = head._replace(model=target.model, version=target.version).pack()
+    call.head = head._replace(model=target.model, version=target.version, encoding=sent.encoding).pack()
     longest = model.settings.timeout
     call.deadline = call.arrived + (longest if sent.seconds is None else min(longest, max(0.0, sent.seconds)))
-    size = len(sent.body)
-    if not model.room.take(size, size):
-        raise refused(NO_ROOM)
-    call.pieces, call.size = (sent.body,), size
+    call.size = size
+    if sent.landing is None:
+        call.pieces = (sent.body,)
+    else:
+        call.berth = sent.landing.berth
+        if sent.landing.model is not model:
+            call.come_ashore()
     _submit(call)
     return call
 
 
-def _destination(front: Front, body: bytes) -> RpcTarget:
+def announced(front: Front, first: wire.Buffer) -> Model | None:
+    """The model that a message is for of which only the first bytes have come; None where they do not tell.
+
+    Raises RpcError where there is no such model.
+    """
+    name = leading_name(first)
+    return _target(front, *name).model if name is not None else None
+
+
+def _destination(front: Front, sent: Sent) -> RpcTarget:
     """The model that a message names. Raises RpcError."""
     try:
-        name, version = named(body)
-        destination = front.paths.rpc.get((name, version))
-        if destination is None:
-            model = v2.find(front.models, name, version)
-            raise RpcError(UNIMPLEMENTED, f"model '{model.name}' takes no tensors")
-        return destination
-    except v2.Missing as missing:
-        raise refused(missing.fault) from None
+        if sent.encoding:
+            name = leading_name(beginning(sent.encoding, sent.body))
+            return _target(front, *(name or named(beginning(sent.encoding, sent.body))))
+        return _target(front, *named(sent.body))
     except ValueError:
         raise RpcError(INVALID_ARGUMENT, "the message is no ModelInferRequest") from None
+
+
+def _target(front: Front, name: str, version: str) -> RpcTarget:
+    target = front.paths.rpc.get((name, version))
+    if target is None:
+        try:
+            model = v2.find(front.models, name, version)
+        except v2.Missing as missing:
+            raise refused(missing.fault) from None
+        raise RpcError(UNIMPLEMENTED, f"model '{model.name}' takes no tensors")
+    return target
 
 
 def _submit(call: RpcCall) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+from panglot_worker import wire
 from panglot_worker.v2.protobuf import LENGTH, message, packed, put, start, text
 from panglot_worker.v2.protobuf import fields as fields_of
 
@@ -24,7 +25,7 @@ class Named(NamedTuple):
     version: str = ""
 
 
-def named(body: bytes) -> Named:
+def named(body: wire.Buffer) -> Named:
     """Fields 1 and 2 of a message, which in all of them are the model's name and version. Raises ValueError."""
     name = version = ""
     try:
@@ -36,6 +37,20 @@ def named(body: bytes) -> Named:
     except (IndexError, UnicodeDecodeError) as error:
         raise ValueError("the message cannot be read") from error
     return Named(name, version)
+
+
+def leading_name(first: wire.Buffer) -> Named | None:
+    """The same of a message whose end is missing, if these fields come first, as they nearly always do; else None."""
+    said = {1: "", 2: ""}
+    try:
+        for number, kind, content in fields_of(memoryview(first)):
+            if kind != LENGTH or number not in said:
+                break
+            said[number] = str(content, "utf-8")
+    except (IndexError, ValueError):
+        # Most likely a field with tensors, whose end has not come: names before it are whole.
+        pass
+    return Named(said[1], said[2]) if said[1] else None
 
 
 def flag(field: int, body: bytes) -> bool:

@@ -12,6 +12,7 @@ from panglot.web.contract import CONTROL, INFER, PUBLIC
 from panglot.web.front import Front
 from panglot.web.grpc_call import RpcCall, Sent
 from panglot.web.grpc_conversation import Conversation
+from panglot.web.grpc_encoding import plain
 from panglot.web.grpc_methods import HEALTH, METHODS, SERVICE
 from panglot.web.grpc_statuses import INVALID_ARGUMENT, UNAUTHENTICATED, RpcError, refused
 
@@ -77,7 +78,7 @@ class Services:
         async for sent in stream:
             last = None
             while not self.front.draining:
-                status = grpc_methods.watched(self.front, bytes(sent.body))
+                status = grpc_methods.watched(self.front, plain(sent.encoding, sent.body))
                 if status != last:
                     last = status
                     await stream.write(status)
@@ -88,6 +89,6 @@ class Services:
 async def _reflection(stream: RpcStream) -> None:
     async for sent in stream:
         try:
-            await stream.write(grpc_reflection.respond(bytes(sent.body)))
+            await stream.write(grpc_reflection.respond(plain(sent.encoding, sent.body)))
         except ValueError:
             raise RpcError(INVALID_ARGUMENT, "the message cannot be read") from None

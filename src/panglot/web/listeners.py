@@ -15,6 +15,7 @@ from panglot.settings import Settings
 from panglot.settings.loopback import UNIX
 from panglot.web.contract import Listener
 from panglot.web.front import Front
+from panglot.web.http2.server import Http2Server
 from panglot.web.models import Model
 from panglot.web.server import WebServer, bind
 
@@ -36,9 +37,12 @@ class Listening(Protocol):
 
 
 def grpc_listening(front: Front) -> Listening:
-    """What takes calls of gRPC. Raises StartError where grpcio is not installed."""
+    """What takes calls of gRPC. Raises StartError where it is grpcio, which is not installed."""
+    if front.settings.grpc_transport == "own":
+        return Http2Server(front, front.settings)
     if importlib.util.find_spec("grpc") is None:
-        raise StartError("--grpc-port needs grpcio, which is not installed", fix="pip install 'panglot[grpc]'")
+        raise StartError("--grpc-transport grpcio needs grpcio, which is not installed",
+                         fix="pip install 'panglot[grpc]', or leave the flag out")  # fmt: skip
     from panglot.web.grpc_grpcio import GrpcServer
 
     return GrpcServer(front, front.settings)

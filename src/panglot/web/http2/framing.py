@@ -1,0 +1,227 @@
+"""From the bytes that arrive to frames of HTTP/2, however they are cut."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import NamedTuple
+
+from panglot.web.http2 import frames
+from panglot.web.http2.frames import (
+    CONTINUATION,
+    DATA,
+    END_HEADERS,
+    ENHANCE_YOUR_CALM,
+    FRAME_SIZE_ERROR,
+    HEADER,
+    HEADER_SIZE,
+    HEADERS,
+    PADDED,
+    PREFACE,
+    PROTOCOL_ERROR,
+    SETTINGS,
+    ConnectionBroken,
+)
+from panglot.web.http2.stream import CallStream
+from panglot_worker import wire
+
+LARGEST_FRAME = 1 << 20
+"""The largest frame of DATA that clients may send."""
+LARGEST_CONTROL = 1 << 14
+"""The largest of another kind; longer headers come in several."""
+COPY_BELOW = 1 << 15
+"""Bytes of a read that are handled as `bytes`; slices of more are views."""
+CONTINUATIONS = 16
+"""How many frames the headers of one call may come in."""
+
+
+class HeaderBlock(NamedTuple):
+    """Headers that have not come whole."""
+
+    stream: int
+    flags: int
+    block: bytes
+    frames: int
+
+
+class Framing(asyncio.BufferedProtocol):
+    """The part of a connection that finds frames; `connection.Http2Connection`, its subclass, acts on them."""
+
+    def __init__(self, reads_to: memoryview, most_headers: int) -> None:
+        self.reads_to = reads_to
+        self.most_headers = most_headers
+        self.greeted = False
+        """Whether the client has said that it speaks HTTP/2."""
+        self.settled = False
+        """Whether its first SETTINGS have come."""
+        self.rest = b""
+        """The beginning of a frame that has not come whole."""
+        self.block: HeaderBlock | None = None
+        self.receiving: CallStream | None = None
+        """The stream of the DATA frame that is arriving; None where nobody wants it."""
+        self._flags = 0
+        self._left = self._padding = 0
+        """Bytes of that frame which have not come."""
+
+    # For the subclass
+
+    def greet(self) -> None:
+        """Answer the preface."""
+        raise NotImplementedError
+
+    def headers(self, stream: int, flags: int, block: bytes) -> None:
+        """Act on whole headers."""
+        raise NotImplementedError
+
+    def control(self, kind: int, flags: int, stream: int, payload: bytes) -> None:
+        """Act on a frame that is neither headers nor data."""
+        raise NotImplementedError
+
+    def data_begins(self, stream: int, flags: int, length: int) -> CallStream | None:
+        """Count a frame of data; the stream that takes it, if one does."""
+        raise NotImplementedError
+
+    def data(self, data: wire.Buffer) -> None:
+        """Take in some of the data of `receiving`."""
+        raise NotImplementedError
+
+    def data_ends(self, stream: CallStream, flags: int) -> None:
+        """Act on the end of a frame of data."""
+        raise NotImplementedError
+
+    # Bytes
+
+    def get_buffer(self, sizehint: int) -> memoryview:
+        return self.reads_to
+
+    @property
+    def is_within(self) -> bool:
+        """Whether a frame, or a block of headers, has begun to come and not ended; data aside."""
+        return bool(self.rest) or self.block is not None
+
+    def read(self, data: wire.Buffer) -> None:
+        """Act on all frames that these bytes complete. Raises ConnectionBroken."""
+        at, end = 0, len(data)
+        while at < end:
+            if self._left or self._padding:
+                at = self._payload(data, at, end)
+            elif self.rest:
+                more = bytes(data[at : at + HEADER_SIZE + LARGEST_CONTROL - len(self.rest)])
+                joined = self.rest + more
+                used = self._frame(joined, 0, len(joined))
+                if not used:
+                    self.rest = joined
+                    return
+                at += used - len(self.rest)
+                self.rest = b""
+            else:
+                after = self._frame(data, at, end)
+                if after == at:
+                    self.rest = bytes(data[at:end])
+                    return
+                at = after
+
+    def _frame(self, data: wire.Buffer, at: int, end: int) -> int:
+        """Act on the frame that begins here; where it ends, or the same place if it is not whole."""
+        if not self.greeted:
+            return self._preface(data, at, end)
+        if end - at < HEADER_SIZE:
+            return at
+        high, low, kind, flags, stream = HEADER.unpack_from(data, at)
+        length: int = high << 8 | low
+        stream &= 0x7FFFFFFF
+        self._check(kind, flags, stream, length)
+        start = at + HEADER_SIZE
+        if kind == DATA:
+            return self._begin_data(data, start, end, flags, stream, length) or at
+        if kind > CONTINUATION:
+            self.receiving, self._flags, self._left = None, 0, length
+            return start
+        if end - start < length:
+            return at
+        payload = bytes(data[start : start + length])
+        if kind == HEADERS:
+            self._add(HeaderBlock(stream, flags, frames.unpadded(flags, payload), 1), flags)
+        elif kind == CONTINUATION:
+            block = self.block
+            if block is None:
+                raise ConnectionBroken(PROTOCOL_ERROR, "a continuation of nothing")
+            self._add(block._replace(block=block.block + payload, frames=block.frames + 1), flags)
+        else:
+            self.control(kind, flags, stream, payload)
+        return start + length
+
+    def _preface(self, data: wire.Buffer, at: int, end: int) -> int:
+        begun = bytes(data[at : min(end, at + len(PREFACE))])
+        if not PREFACE.startswith(begun):
+            raise NoPreface(PROTOCOL_ERROR, "this is no HTTP/2")
+        if len(begun) < len(PREFACE):
+            return at
+        self.greeted = True
+        self.greet()
+        return at + len(PREFACE)
+
+    def _check(self, kind: int, flags: int, stream: int, length: int) -> None:
+        """Refuse a frame that may not stand here, or is too large. Raises ConnectionBroken."""
+        if not self.settled:
+            if kind != SETTINGS or flags & frames.ACK:
+                raise ConnectionBroken(PROTOCOL_ERROR, "the first frame must be SETTINGS")
+            self.settled = True
+        if length > LARGEST_FRAME:
+            raise ConnectionBroken(FRAME_SIZE_ERROR, "a frame is too large")
+        if self.block is not None and (kind != CONTINUATION or stream != self.block.stream):
+            raise ConnectionBroken(PROTOCOL_ERROR, "headers are interrupted")
+        if length > LARGEST_CONTROL and kind != DATA and kind <= CONTINUATION:
+            raise ConnectionBroken(ENHANCE_YOUR_CALM, "a frame that is no data is too large")
+
+    def _add(self, block: HeaderBlock, flags: int) -> None:
+        """Go on with headers whose next part has come."""
+        if len(block.block) > self.most_headers or block.frames > CONTINUATIONS:
+            raise ConnectionBroken(ENHANCE_YOUR_CALM, "the headers of a call are too large")
+        if flags & END_HEADERS:
+            self.block = None
+            self.headers(block.stream, block.flags, block.block)
+        else:
+            self.block = block
+
+    # Data
+
+    def _begin_data(self, data: wire.Buffer, start: int, end: int, flags: int, stream: int, length: int) -> int:
+        """Begin a frame of data; where its data begins, or 0 while the length of its padding has not come."""
+        padding = 0
+        if flags & PADDED:
+            if not length:
+                raise ConnectionBroken(FRAME_SIZE_ERROR, "a padded frame has no padding")
+            if start == end:
+                return 0
+            padding = data[start] + 1
+            start += 1
+            if padding > length:
+                raise ConnectionBroken(PROTOCOL_ERROR, "padding is longer than its frame")
+        self.receiving = self.data_begins(stream, flags, length)
+        self._flags, self._left, self._padding = flags, length - padding, max(0, padding - 1)
+        if not self._left and not self._padding:
+            self._end_data()
+        return start
+
+    def _payload(self, data: wire.Buffer, at: int, end: int) -> int:
+        """Take in what has come of a frame whose length is known; where that ends."""
+        if self._left:
+            stop = min(end, at + self._left)
+            self._left -= stop - at
+            if self.receiving is not None:
+                self.data(data[at:stop])
+        else:
+            stop = min(end, at + self._padding)
+            self._padding -= stop - at
+        if not self._left and not self._padding:
+            self._end_data()
+        return stop
+
+    def _end_data(self) -> None:
+        stream, self.receiving = self.receiving, None
+        if stream is not None and stream.is_open:
+            self.data_ends(stream, self._flags)
+
+
+class NoPreface(ConnectionBroken):
+    """The client speaks something else."""

@@ -1,0 +1,101 @@
+"""The limits on time of a connection. The server looks at all of them now and then; nothing is armed per call."""
+
+from __future__ import annotations
+
+from panglot.engine.call import Fault
+from panglot.web import peer
+from panglot.web.grpc_statuses import refused
+from panglot.web.http2 import frames
+from panglot.web.http2.connection import Http2Connection
+from panglot.web.http2.endpoint import ALIVE
+from panglot.web.http2.stream import CallStream
+
+LINGER = 1.0
+"""Seconds that a connection which is done reads on, so that its last words arrive."""
+IDLE = 300.0
+"""Seconds after which a connection without calls is closed; clients of gRPC make another when they need it."""
+SLOW_BODY = refused(Fault(408, "slow_body", "the message took too long"))
+
+
+def sweep(connection: Http2Connection, now: float) -> None:
+    """End a connection, or calls of it, that take too long."""
+    if connection.transport is None:
+        return
+    connection.calls.now = now
+    if connection.closing:
+        _finish(connection, now)
+        return
+    connection.note_unsent()
+    _check_stall(connection, now)
+    _check_head(connection, now)
+    if connection.leaving and now - connection.leaving > LINGER:
+        connection.take_no_more()
+    for stream in list(connection.calls.streams.values()):
+        _check_call(connection, stream, now)
+    if not connection.calls.streams:
+        _check_idle(connection, now)
+    _check_silence(connection, now)
+
+
+def _finish(connection: Http2Connection, now: float) -> None:
+    """Close a connection once its last words are written and unread input has had its moment."""
+    if connection.transport.get_write_buffer_size() and now - connection.since < connection.limits.write_stall:
+        return
+    if now - connection.since > LINGER:
+        connection.transport.abort()
+
+
+def _check_head(connection: Http2Connection, now: float) -> None:
+    """End a client that takes too long to say its first words, or to end a frame it has begun."""
+    if (connection.is_within or not connection.settled) and now - connection.since > connection.limits.header_timeout:
+        connection.front.metrics.refused["header_timeout"] += 1
+        if connection.settled:
+            connection.end(frames.ENHANCE_YOUR_CALM, "a frame took too long")
+        else:
+            connection.transport.abort()
+
+
+def _check_call(connection: Http2Connection, stream: CallStream, now: float) -> None:
+    limits = connection.limits
+    if stream.pending:
+        if now - stream.moved > limits.write_stall:
+            connection.front.metrics.refused["write_stall"] += 1
+            connection.calls.reset(stream, frames.CANCEL)
+        return
+    awaited = stream.reader.is_within or (stream.talk is None and not stream.ended)
+    waited = now - stream.since
+    too_slow = waited > limits.body_rate_after and stream.reader.arrived < limits.body_rate * waited
+    if awaited and (now - stream.last > limits.body_gap or waited > limits.body_timeout or too_slow):
+        connection.front.metrics.refused["body_timeout"] += 1
+        connection.calls.refuse(stream, SLOW_BODY.code, SLOW_BODY.message)
+
+
+def _check_idle(connection: Http2Connection, now: float) -> None:
+    if connection.settled and now - connection.calls.idle_since > max(IDLE, connection.limits.keep_alive):
+        connection.end(frames.NO_ERROR, "idle")
+
+
+def _check_silence(connection: Http2Connection, now: float) -> None:
+    """Ask a client that has been silent for long whether it is there, and end it when it does not answer."""
+    silent = now - connection.heard
+    if silent <= connection.limits.peer_timeout:
+        connection.asked = False
+    elif not connection.asked:
+        connection.asked = True
+        connection.outflow.write(frames.frame(frames.PING, 0, 0, ALIVE))
+    elif silent > 2 * connection.limits.peer_timeout:
+        connection.front.metrics.refused["silent"] += 1
+        connection.transport.abort()
+
+
+def _check_stall(connection: Http2Connection, now: float) -> None:
+    """Drop a client that has received nothing of what was sent for too long; as for HTTP/1.1, the kernel tells."""
+    transport = connection.transport
+    sock = transport.get_extra_info("socket")
+    if not transport.get_write_buffer_size() and not peer.unacknowledged(sock):
+        connection.delivered_at = now
+    elif (delivered := peer.acknowledged(sock)) != connection.delivered:
+        connection.delivered, connection.delivered_at = delivered, now
+    elif now - connection.delivered_at > connection.limits.write_stall:
+        connection.front.metrics.refused["write_stall"] += 1
+        transport.abort()

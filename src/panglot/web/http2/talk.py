@@ -1,0 +1,117 @@
+"""A call with messages each way, as what answers it sees it: see `grpc_services.RpcStream`."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import AsyncIterator, Awaitable
+from typing import TYPE_CHECKING
+
+from panglot.web.grpc_call import Sent
+from panglot.web.grpc_statuses import DEADLINE_EXCEEDED, INTERNAL, RpcError
+from panglot.web.http2.messages import Message
+from panglot.web.v2_routes import STREAM
+
+if TYPE_CHECKING:
+    from panglot.web.http2.stream import CallStream
+
+log = logging.getLogger("panglot.web")
+BLUNDER = "the server itself failed on this call; its log says why"
+LATE = "the deadline of the call has passed"
+
+
+class Task:
+    """What answers a call besides the loop: until it is done, its client leaves, or its deadline passes."""
+
+    def __init__(self, stream: CallStream, work: Awaitable[bytes | None]) -> None:
+        self.stream = stream
+        loop = asyncio.get_running_loop()
+        seconds = stream.head.seconds
+        self._timer = loop.call_later(seconds, self._expire) if seconds is not None else None
+        self._task = loop.create_task(self._run(work))
+
+    async def _run(self, work: Awaitable[bytes | None]) -> None:
+        stream, calls = self.stream, self.stream.calls
+        try:
+            answer = await work
+            if not stream.is_open:
+                return
+            if answer is not None:
+                calls.answered(stream, answer)
+            else:
+                calls.complete(stream)
+        except RpcError as error:
+            calls.refuse(stream, error.code, error.message)
+        except Exception:
+            log.exception("the server itself failed on a call of %s", stream.head.path[:200])
+            calls.refuse(stream, INTERNAL, BLUNDER)
+
+    def _expire(self) -> None:
+        self.stream.calls.refuse(self.stream, DEADLINE_EXCEEDED, LATE)
+
+    def cancel(self) -> None:
+        """Stop, because the call is over. What answers it may itself be what ends it."""
+        if self._timer is not None:
+            self._timer.cancel()
+        if self._task is not asyncio.current_task():
+            self._task.cancel()
+
+
+class Talk:
+    """The messages of a call, each way."""
+
+    def __init__(self, stream: CallStream) -> None:
+        self.stream = stream
+        self.unread: deque[Message] = deque()
+        self._news = asyncio.Event()
+
+    def take(self, message: Message) -> None:
+        """Keep a message until it is asked for."""
+        self.stream.calls.front.room.held += len(message.body)
+        self.unread.append(message)
+        self.wake()
+
+    def wake(self) -> None:
+        self._news.set()
+
+    def _next(self) -> Sent:
+        message = self.unread.popleft()
+        self._let_go(message)
+        stream = self.stream
+        stream.calls.give_credit(stream)
+        encoding = stream.head.encoding if message.packed else b""
+        return Sent(STREAM, message.body, encoding=encoding, landing=message.landing)
+
+    def _let_go(self, message: Message) -> None:
+        self.stream.calls.front.room.held -= len(message.body)
+
+    async def __aiter__(self) -> AsyncIterator[Sent]:
+        while True:
+            while self.unread:
+                yield self._next()
+            if self.stream.ended:
+                return
+            await self._wait()
+
+    async def _wait(self) -> None:
+        # Both who reads and who writes may wait here, so what wakes them tells neither what has happened.
+        self._news.clear()
+        await self._news.wait()
+
+    async def write(self, message: bytes) -> None:
+        """Send a message, and wait until it has left."""
+        stream = self.stream
+        if not stream.is_open:
+            return
+        stream.calls.outflow.send(stream, message)
+        while stream.pending and stream.is_open:
+            await self._wait()
+
+    def drop(self) -> None:
+        """Let go of messages that nobody will read."""
+        for message in self.unread:
+            self._let_go(message)
+            if message.landing is not None:
+                message.landing.berth.drop()
+        self.unread.clear()
