@@ -15,11 +15,13 @@ from panglot.web.http2.frames import (
     END_STREAM,
     GOAWAY,
     HEADERS,
+    INITIAL_WINDOW,
     PING,
     PREFACE,
     RST_STREAM,
     SETTINGS,
     WINDOW_UPDATE,
+    entry,
     frame,
 )  # fmt: skip
 from panglot.web.http2.hpack import HpackDecoder
@@ -29,7 +31,7 @@ from support.server import Server
 
 INFER, LIVE = f"/{SERVICE}/ModelInfer", f"/{SERVICE}/ServerLive"
 STREAM_INFER = f"/{SERVICE}/ModelStreamInfer"
-PATIENCE = 60.0
+PATIENCE = 30.0
 
 
 def literal(name: bytes, value: bytes) -> bytes:
@@ -84,7 +86,8 @@ class Client:
         self.next = 1
         self._rest = b""
         if greet:
-            self.send(PREFACE, frame(SETTINGS, 0, 0, settings))
+            wide = entry(INITIAL_WINDOW, window) if window else b""
+            self.send(PREFACE, frame(SETTINGS, 0, 0, wide + settings))
             if window:
                 self.send(frame(WINDOW_UPDATE, 0, 0, struct.pack(">I", window)))
 

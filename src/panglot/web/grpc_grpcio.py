@@ -10,7 +10,7 @@ import asyncio
 import contextlib
 import functools
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Callable, Coroutine
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +22,7 @@ from panglot.web.front import Front
 from panglot.web.grpc_call import Sent, begin
 from panglot.web.grpc_services import RpcStream, Service, Services
 from panglot.web.grpc_statuses import RpcError
+from panglot.web.models import Model
 from panglot.web.v2_routes import GRPC, STREAM
 
 log = logging.getLogger("panglot.web")
@@ -95,6 +96,10 @@ class GrpcServer:
             await asyncio.wait_for(asyncio.shield(stopping), LAST_WORDS)
         await self._server.stop(0)
 
+    def is_asking(self, model: Model) -> bool:
+        """Nobody knows what arrives at grpcio; the engine knows what has come."""
+        return False
+
     def unanswered(self) -> int:
         return len(self.services.open)
 
@@ -158,7 +163,7 @@ class GrpcioStream:
             yield Sent(STREAM, body)
 
 
-async def _held(hold: Callable[[RpcStream], Awaitable[None]], requests: Any, context: Any) -> None:
+async def _held(hold: Callable[[RpcStream], Coroutine[Any, Any, None]], requests: Any, context: Any) -> None:
     try:
         await hold(GrpcioStream(requests, context))
     except RpcError as error:
@@ -169,7 +174,7 @@ async def _answered(service: Service, body: bytes, context: Any) -> bytes:
     assert service.answer is not None
     try:
         answer = service.answer(body)
-        return await answer if isinstance(answer, Awaitable) else answer
+        return await answer if isinstance(answer, Coroutine) else answer
     except RpcError as error:
         await abort(context, error)
         raise
@@ -199,7 +204,7 @@ async def abort(context: Any, error: RpcError) -> None:
     await context.abort(CODES[error.code], error.message)
 
 
-def _aborting(error: RpcError) -> Callable[[Any, Any], Awaitable[None]]:
+def _aborting(error: RpcError) -> Callable[[Any, Any], Coroutine[Any, Any, None]]:
     async def refuse(requests: Any, context: Any) -> None:
         await abort(context, error)
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Awaitable, Callable, Iterator
-from typing import NamedTuple
+import inspect
+from collections.abc import Callable, Coroutine, Iterator
+from typing import Any, NamedTuple
 
 from panglot.engine import engine as states
 from panglot.web import grpc_messages, v2, v2_repository
@@ -31,7 +32,7 @@ class Method(NamedTuple):
     """A call with one message in and one out."""
 
     access: str
-    answer: Callable[[Front, bytes], bytes | Awaitable[bytes]]
+    answer: Callable[[Front, bytes], bytes | Coroutine[Any, Any, bytes]]
 
 
 def _is_ready(front: Front) -> bool:
@@ -112,16 +113,18 @@ METHODS = {
 }
 
 
-def respond(front: Front, method: str, body: bytes) -> bytes | Awaitable[bytes]:
+def respond(front: Front, method: str, body: bytes) -> bytes | Coroutine[Any, Any, bytes]:
     """The answer to a call that is no inference, at once where that can be. Raises RpcError."""
+    answer = METHODS[method].answer
+    if inspect.iscoroutinefunction(answer):
+        return _later(front, answer, body)
     with _in_words_of_rpc():
-        answer = METHODS[method].answer(front, body)
-    return _later(answer) if isinstance(answer, Awaitable) else answer
+        return answer(front, body)
 
 
-async def _later(answer: Awaitable[bytes]) -> bytes:
+async def _later(front: Front, answer: Callable[[Front, bytes], Any], body: bytes) -> bytes:
     with _in_words_of_rpc():
-        return await answer
+        return bytes(await answer(front, body))
 
 
 @contextlib.contextmanager

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import functools
-from collections.abc import AsyncIterator, Awaitable, Callable
-from typing import NamedTuple, Protocol
+from collections.abc import AsyncIterator, Callable, Coroutine
+from typing import Any, NamedTuple, Protocol
 
 from panglot.web import grpc_methods, grpc_reflection, v2_repository
 from panglot.web.contract import CONTROL, INFER, PUBLIC
@@ -36,9 +36,9 @@ class Service(NamedTuple):
     """How a call is answered; one that has neither `answer` nor `hold` is an inference: see `grpc_call.begin`."""
 
     access: str
-    answer: Callable[[bytes], bytes | Awaitable[bytes]] | None = None
+    answer: Callable[[bytes], bytes | Coroutine[Any, Any, bytes]] | None = None
     """From its only message to the only answer. Raises RpcError."""
-    hold: Callable[[RpcStream], Awaitable[None]] | None = None
+    hold: Callable[[RpcStream], Coroutine[Any, Any, None]] | None = None
     """Answers all that comes, as it comes. Raises RpcError."""
 
 

@@ -32,6 +32,9 @@ class Listening(Protocol):
     def unanswered(self) -> int:
         """How many requests have no answer yet."""
 
+    def is_asking(self, model: Model) -> bool:
+        """Whether a request for a model has begun to arrive and has no answer yet."""
+
     def close(self) -> None:
         """End at once."""
 
@@ -52,8 +55,9 @@ class Listeners:
     """All that listens for one server."""
 
     def __init__(self, fronts: list[Front], sockets: list[socket.socket], tls: ssl.SSLContext | None) -> None:
-        self.http = [WebServer(front, sock, tls) for front, sock in zip(fronts, sockets, strict=True)]
-        self.servers: list[Listening] = [*self.http]
+        self.servers: list[Listening] = [
+            WebServer(front, sock, tls) for front, sock in zip(fronts, sockets, strict=True)
+        ]
         if fronts[0].settings.grpc_port >= 0:
             self.servers.append(grpc_listening(fronts[0]))
         self.urls = [url(sock, tls is not None) for sock in sockets]
@@ -70,7 +74,7 @@ class Listeners:
 
     def is_asking(self, model: Model) -> bool:
         """Whether a request for a model has begun to arrive and has no answer yet."""
-        return any(connection.is_asking(model) for server in self.http for connection in server.connections)
+        return any(server.is_asking(model) for server in self.servers)
 
     def close(self) -> None:
         for server in self.servers:

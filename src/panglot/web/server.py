@@ -19,6 +19,7 @@ from panglot.settings import Settings
 from panglot.settings.loopback import UNIX
 from panglot.web import unix_socket
 from panglot.web.front import Front
+from panglot.web.models import Model
 from panglot.web.pace import sweep
 from panglot.web.peer import notice_silence
 from panglot.web.protocol import HttpConnection
@@ -133,6 +134,9 @@ class WebServer:
             info = self.sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 104)
             return int(struct.unpack_from("8B5I", info)[12])
         return 0
+
+    def is_asking(self, model: Model) -> bool:
+        return any(connection.is_asking(model) for connection in self.connections)
 
     def unanswered(self) -> int:
         """Requests that have begun to arrive and have no answer yet."""

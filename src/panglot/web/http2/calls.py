@@ -5,7 +5,8 @@ from __future__ import annotations
 import logging
 import time
 from collections import deque
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable, Coroutine
+from typing import Any
 
 from panglot.web.contract import PUBLIC
 from panglot.web.front import Front
@@ -176,7 +177,7 @@ class Calls:
     def _encoding(self, stream: CallStream, message: Message) -> bytes:
         return stream.head.encoding if message.packed else b""
 
-    def _answer(self, stream: CallStream, answer: bytes | Awaitable[bytes]) -> None:
+    def _answer(self, stream: CallStream, answer: bytes | Coroutine[Any, Any, bytes]) -> None:
         if isinstance(answer, bytes):
             self.answered(stream, answer)
         else:

@@ -10,6 +10,7 @@ from panglot.web.front import Front
 from panglot.web.grpc_call import NO_ROOM, Landing, announced
 from panglot.web.grpc_statuses import INTERNAL, RESOURCE_EXHAUSTED, RpcError, refused
 from panglot.web.http2.answers import MESSAGE
+from panglot.web.models import Model
 from panglot.web.room import Bytes
 from panglot_worker import wire
 
@@ -40,7 +41,7 @@ class MessageReader:
         "front",
         "landing",
         "lands",
-        "may_pack",
+        "may_pack", "model",
         "most",
         "take",
     )  # fmt: skip
@@ -53,6 +54,8 @@ class MessageReader:
         """Whether these are messages with tensors, for models."""
         self.most = front.room.largest_body if lands else SMALL
         self.landing: Landing | None = None
+        self.model: Model | None = None
+        """The model that the present message is for, once that is known."""
         self._prefix = b""
         self._view: memoryview | None = None
         """Where the message goes that has begun to come; None while none has."""
@@ -105,7 +108,7 @@ class MessageReader:
     def _begin(self, packed: bool, size: int, first: wire.Buffer) -> None:
         """Find a place for a message of which only some has come."""
         self._packed, self._size, self._at = packed, size, 0
-        model = announced(self.front, first) if self.lands and not packed else None
+        self.model = model = announced(self.front, first) if self.lands and not packed else None
         self._room = model.room if model is not None else self.front.room
         if not self._room.fits(size):
             raise refused(NO_ROOM)
@@ -145,7 +148,7 @@ class MessageReader:
     def drop(self) -> None:
         """Let go of a message, and of the room it takes: it has come whole, or never will."""
         self._room.held -= self._taken
-        self._taken, self._view, self._prefix = 0, None, b""
+        self._taken, self._view, self._prefix, self.model = 0, None, b"", None
         if self.landing is not None:
             self.landing.berth.drop()
             self.landing = None

@@ -16,6 +16,7 @@ from panglot.web.front import Front
 from panglot.web.grpc_services import Services
 from panglot.web.http2.connection import Http2Connection
 from panglot.web.http2.pace import sweep
+from panglot.web.models import Model
 from panglot.web.server import BACKLOG, bind
 
 log = logging.getLogger("panglot.web")
@@ -95,6 +96,11 @@ class Http2Server:
         until = time.monotonic() + LAST_WORDS
         while self.connections and time.monotonic() < until:
             await asyncio.sleep(0.02)
+
+    def is_asking(self, model: Model) -> bool:
+        streams = (stream for connection in self.connections for stream in connection.calls.streams.values())
+        asked = (stream.reader.model for stream in streams)
+        return any(other is not None and other.engine is model.engine for other in asked)
 
     def unanswered(self) -> int:
         calls = sum(connection.calls.unanswered() for connection in self.connections)

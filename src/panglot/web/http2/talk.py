@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from collections.abc import AsyncIterator, Awaitable
-from typing import TYPE_CHECKING
+from collections.abc import AsyncIterator, Coroutine
+from typing import TYPE_CHECKING, Any
 
 from panglot.web.grpc_call import Sent
 from panglot.web.grpc_statuses import DEADLINE_EXCEEDED, INTERNAL, RpcError
@@ -24,14 +24,17 @@ LATE = "the deadline of the call has passed"
 class Task:
     """What answers a call besides the loop: until it is done, its client leaves, or its deadline passes."""
 
-    def __init__(self, stream: CallStream, work: Awaitable[bytes | None]) -> None:
+    def __init__(self, stream: CallStream, work: Coroutine[Any, Any, bytes | None]) -> None:
         self.stream = stream
+        self._work: Coroutine[Any, Any, bytes | None] | None = work
+        """What has not begun yet."""
         loop = asyncio.get_running_loop()
         seconds = stream.head.seconds
         self._timer = loop.call_later(seconds, self._expire) if seconds is not None else None
         self._task = loop.create_task(self._run(work))
 
-    async def _run(self, work: Awaitable[bytes | None]) -> None:
+    async def _run(self, work: Coroutine[Any, Any, bytes | None]) -> None:
+        self._work = None
         stream, calls = self.stream, self.stream.calls
         try:
             answer = await work
@@ -56,6 +59,8 @@ class Task:
             self._timer.cancel()
         if self._task is not asyncio.current_task():
             self._task.cancel()
+        if self._work is not None:
+            self._work.close()
 
 
 class Talk:

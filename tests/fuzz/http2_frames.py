@@ -1,0 +1,215 @@
+"""HTTP/2, in process: whatever frames come, however they are cut, are acted on the same, and leave nothing behind."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import struct
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from panglot.engine.call import Berth, Call, Fault
+from panglot.web.front import Front
+from panglot.web.grpc_services import Services
+from panglot.web.http2 import frames
+from panglot.web.http2.connection import Http2Connection
+from panglot.web.http2.frames import (
+    CONTINUATION,
+    DATA,
+    END_HEADERS,
+    END_STREAM,
+    GOAWAY,
+    HEADERS,
+    INITIAL_WINDOW,
+    PADDED,
+    PING,
+    PREFACE,
+    PRIORITY,
+    RST_STREAM,
+    SETTINGS,
+    WINDOW_UPDATE,
+    entry,
+    frame,
+)  # fmt: skip
+from panglot_worker import wire
+from support.http2 import INFER, LIVE, STREAM_INFER, block, infer, literal, message
+from support.rpc import REFLECTION
+from support.still import StillEngine, still_front, still_model
+
+TURNS = 400
+"""Of the loop, within which every call that has come whole is answered."""
+LARGEST = 1 << 16
+LIMITS: dict[str, Any] = {"max_body": 2000, "max_headers": 600}
+
+CALLS = [
+    frame(HEADERS, END_HEADERS, stream, block(path)) + frame(DATA, END_STREAM, stream, message(body))
+    for stream, path, body in (
+        (1, INFER, infer("still")), (3, LIVE, b""), (5, STREAM_INFER, infer("still")), (7, REFLECTION, b"\x3a\x00"),
+        (9, INFER, infer("other")), (11, "/no/Such", b""),
+    )
+]  # fmt: skip
+WORDS = [
+    PREFACE + frame(SETTINGS, 0, 0), PREFACE + frame(SETTINGS, 0, 0, entry(INITIAL_WINDOW, 3)) + CALLS[0],
+    PREFACE + frame(SETTINGS, 0, 0) + b"".join(CALLS), *CALLS, frame(SETTINGS, 1, 0),
+    *(frame(HEADERS, END_HEADERS, stream, block(INFER)) for stream in (1, 3, 5)),
+    *(frame(HEADERS, END_HEADERS, stream, block(STREAM_INFER)) for stream in (1, 3)),
+    *(frame(DATA, flags, stream, message(infer("still"))) for flags in (0, 1) for stream in (1, 3)),
+    *(frame(DATA, flags, stream, b"\0\0\0\0\x09") for flags in (0, 1) for stream in (1, 3)),
+    *(frame(RST_STREAM, 0, stream, bytes(4)) for stream in (0, 1, 3, 5)),
+    *(frame(WINDOW_UPDATE, 0, stream, struct.pack(">I", more)) for stream in (0, 1, 3) for more in (0, 9, 1 << 30)),
+    *(frame(SETTINGS, 0, 0, entry(INITIAL_WINDOW, size)) for size in (0, 1, 70_000, frames.LARGEST_WINDOW, 1 << 31)),
+    frame(SETTINGS, 0, 0, entry(5, 16384) + entry(1, 0)), frame(PING, 0, 0, bytes(8)), frame(PING, 1, 0, b"draining"),
+    frame(PRIORITY, 0, 1, bytes(5)), frame(GOAWAY, 0, 0, bytes(8)), frame(99, 0, 1, b"abc"),
+    frame(HEADERS, 0, 1, block()), frame(CONTINUATION, END_HEADERS, 1, literal(b"x", b"y")),
+    frame(HEADERS, END_HEADERS | END_STREAM, 1, b"\x82"), frame(DATA, PADDED, 1, b"\x03abcdef"),
+    frame(DATA, END_STREAM, 1, message(b"x" * 5000)), frame(HEADERS, END_HEADERS, 1, b"\x40\x01a\x81\xff\xbe\xbf"),
+    block(INFER), block(LIVE, grpc_encoding=b"gzip"), block(LIVE, grpc_timeout=b"1m"), message(infer("still"), 1),
+    *[bytes([size]) * times for size in (0, 1, 4, 9, 0x3F, 0x7F, 0x80, 0xFF) for times in (1, 3, 9)],
+]  # fmt: skip
+
+
+@contextlib.contextmanager
+def checking() -> Iterator[Callable[[bytes], None]]:
+    loop = asyncio.new_event_loop()
+    front = still_front(**LIMITS)
+    complaints = Complaints()
+    logging.getLogger("panglot.web").addHandler(complaints)
+    try:
+        yield lambda data: loop.run_until_complete(check(front, complaints, data))
+    finally:
+        logging.getLogger("panglot.web").removeHandler(complaints)
+        loop.close()
+
+
+class Complaints(logging.Handler):
+    """Notes what the server says of failures of its own, which it survives and which must not be."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.ERROR)
+        self.records: list[logging.LogRecord] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.records.append(record)
+
+
+async def check(front: Front, complaints: Complaints, data: bytes) -> None:
+    """Whole, in small pieces, and byte by byte: each time the same calls reach the engine."""
+    for sent in (data, PREFACE + frame(SETTINGS, 0, 0) + data):
+        told = [await talk(front, sent, cut) for cut in (1 << 20, 7, 1)]
+        assert told[0] == told[1] == told[2], told
+        assert not complaints.records, complaints.records[0].getMessage()
+
+
+class Echo(StillEngine):
+    """Answers every call in the next turn of the loop with what it was sent."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.bodies: list[bytes] = []
+
+    def berth(self, size: int) -> Berth | None:
+        return None
+
+    def submit(self, call: Call) -> Fault | None:
+        call.id = len(self.bodies) + 1
+        self.bodies.append(b"".join(bytes(piece) for piece in call.pieces))
+        assert call.size == len(self.bodies[-1])
+        wire.Head.unpack(call.head)
+        answer = wire.Reply(call.id, 200, 0, wire.NO_TIMES, b"application/grpc", self.bodies[-1] * 3)
+        asyncio.get_running_loop().call_soon(call.reply, answer)
+        return None
+
+
+class Sock:
+    """The socket of a client that reads everything."""
+
+    family = 0
+
+    def fileno(self) -> int:
+        raise OSError
+
+
+@dataclass
+class Pipe(asyncio.Transport):
+    """A transport that keeps what is written."""
+
+    written: bytearray = field(default_factory=bytearray)
+    over: bool = False
+
+    def get_extra_info(self, name: str, default: Any = None) -> Any:
+        return Sock() if name == "socket" else default
+
+    def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None:
+        pass
+
+    def write(self, data: Any) -> None:
+        assert not self.over, f"after the end: {bytes(data)!r}"
+        self.written += data
+
+    def writelines(self, data: Iterable[Any]) -> None:
+        self.write(b"".join(data))
+
+    def get_write_buffer_size(self) -> int:
+        return 0
+
+    def can_write_eof(self) -> bool:
+        return True
+
+    def write_eof(self) -> None:
+        self.over = True
+
+    abort = close = write_eof
+
+
+async def talk(front: Front, data: bytes, cut: int) -> tuple[list[bytes], bool]:
+    """What the engine was asked for, and whether the connection was ended."""
+    still_model(front).engine = engine = Echo()
+    loop = asyncio.get_running_loop()
+    everywhere: set[Http2Connection] = set()
+    pipe, connection = Pipe(), Http2Connection(front, Services(front), loop, everywhere)
+    connection.connection_made(pipe)
+    for at in range(0, len(data), cut):
+        piece = data[at : at + cut]
+        connection.get_buffer(-1)[: len(piece)] = piece
+        connection.buffer_updated(len(piece))
+        assert len(connection.rest) <= LARGEST
+    await answered(connection)
+    ended = pipe.over
+    check_written(bytes(pipe.written))
+    connection.connection_lost(None)
+    for _ in range(5):
+        await asyncio.sleep(0)
+    assert not everywhere
+    assert not connection.calls.streams
+    assert connection.outflow.backlog == 0
+    assert front.room.held == 0
+    assert not front.room.guests
+    return engine.bodies, ended
+
+
+async def answered(connection: Http2Connection) -> None:
+    """Wait until every call that came whole has its answer, as far as windows let it leave."""
+    for _ in range(TURNS):
+        await asyncio.sleep(0)
+        streams = connection.calls.streams.values()
+        if all(not stream.ended or stream.pending or connection.outflow.window <= 0 for stream in streams):
+            return
+    raise AssertionError("a call is never answered")
+
+
+def check_written(data: bytes) -> None:
+    """What the server says is frames, each stream of which ends once."""
+    if data.startswith(b"HTTP/1.1 505 "):
+        return
+    ended: set[int] = set()
+    while data:
+        size = int.from_bytes(data[:3], "big")
+        kind, flags, stream = data[3], data[4], int.from_bytes(data[5:9], "big")
+        assert len(data) >= 9 + size
+        if kind in (DATA, HEADERS):
+            assert stream not in ended
+            if flags & END_STREAM:
+                ended.add(stream)
+        data = data[9 + size :]
