@@ -99,6 +99,15 @@ def test_compression_that_is_wrong(client: Client) -> None:
     assert asked(client, INFER, message(infer(), 2), grpc_encoding=b"gzip")[0] == INTERNAL
 
 
+def test_a_failure_in_a_conversation_names_its_request_though_that_was_compressed(client: Client) -> None:
+    packed = gzip.compress(infer(model="other") + protobuf.text(3, "mine"))
+    broken = message(b"no gzip", 1)
+    status, _, messages = asked(client, STREAM_INFER, message(packed, 1) + broken, grpc_encoding=b"gzip")
+    assert (status, len(messages)) == (OK, 2)
+    assert any(b"there is no model 'other'" in part and b"mine" in part for part in messages)
+    assert any(b"not gzip" in part for part in messages)
+
+
 def test_a_message_that_unfolds_to_too_much(client: Client) -> None:
     bomb = gzip.compress(infer(values=(0.0,) * (4 << 20)))
     assert asked(client, INFER, message(bomb, 1), grpc_encoding=b"gzip")[0] == EXHAUSTED

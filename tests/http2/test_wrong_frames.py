@@ -272,7 +272,7 @@ def test_a_window_may_become_negative(server: Server) -> None:
 
 
 def test_settings_that_make_a_window_overflow(server: Server) -> None:
-    with Client(server) as client:
+    with Client(server, window=0) as client:
         stream = client.open(INFER)
         client.send(frame(WINDOW_UPDATE, 0, stream, number(LARGEST_WINDOW - 65535)))
         client.send(frame(SETTINGS, 0, 0, entry(4, 65536)))

@@ -8,6 +8,7 @@ from typing import Any
 
 from panglot.web.front import Front
 from panglot.web.grpc_call import RpcCall, Sent, begin
+from panglot.web.grpc_encoding import readable
 from panglot.web.grpc_messages import request_id, stream_failure, streamed
 from panglot.web.grpc_statuses import RESOURCE_EXHAUSTED, RpcError
 
@@ -82,7 +83,7 @@ class Conversation:
 
     def _begin(self, sent: Sent) -> None:
         calls: list[RpcCall] = []
-        known = request_id(sent.body)
+        known = request_id(readable(sent.encoding, sent.body))
 
         def told(code: int, sentence: str, message: Any, more: bool) -> None:
             # The end of an answer in parts is an empty message, which clients need not see.

@@ -21,6 +21,14 @@ def beginning(encoding: bytes, body: wire.Buffer) -> bytes:
         raise RpcError(INTERNAL, f"the message is not {encoding.decode()}, as its grpc-encoding says") from None
 
 
+def readable(encoding: bytes, body: wire.Buffer) -> wire.Buffer:
+    """A message, or the first bytes of one that is compressed; none where it is not what it is said to be."""
+    try:
+        return beginning(encoding, body) if encoding else body
+    except RpcError:
+        return b""
+
+
 def plain(encoding: bytes, body: wire.Buffer) -> bytes:
     """A small message, whether or not it is compressed. Raises RpcError."""
     raw = bytes(body) if not encoding else beginning(encoding, body)

@@ -137,7 +137,7 @@ def index(models: list[dict[str, str]]) -> bytes:
     return b"".join(message(1, row) for row in rows)
 
 
-def request_id(body: bytes) -> str:
+def request_id(body: wire.Buffer) -> str:
     """The id that a client gives an inference; nothing where the message cannot be read."""
     try:
         parts = (content for number, kind, content in fields_of(memoryview(body)) if (number, kind) == (3, LENGTH))

@@ -24,7 +24,7 @@ from panglot.web.grpc_statuses import (
 from panglot.web.http2 import frames
 from panglot.web.http2.answers import ending, no_grpc
 from panglot.web.http2.call_head import CallHead
-from panglot.web.http2.messages import Message
+from panglot.web.http2.messages import WholeMessage
 from panglot.web.http2.outflow import Outflow
 from panglot.web.http2.stream import ONE_MESSAGE, WINDOW, CallStream
 from panglot.web.http2.talk import BLUNDER, Talk, Task
@@ -165,7 +165,7 @@ class Calls:
             log.exception("the server itself failed on a call of %s", stream.head.path[:200])
             self.refuse(stream, INTERNAL, BLUNDER)
 
-    def _infer(self, stream: CallStream, message: Message) -> None:
+    def _infer(self, stream: CallStream, message: WholeMessage) -> None:
         head = stream.head
         seconds = None if head.seconds is None else head.seconds - (self.now - stream.began)
         encoding = self._encoding(stream, message)
@@ -174,7 +174,7 @@ class Calls:
         if not stream.is_answered:
             stream.call = call
 
-    def _encoding(self, stream: CallStream, message: Message) -> bytes:
+    def _encoding(self, stream: CallStream, message: WholeMessage) -> bytes:
         return stream.head.encoding if message.packed else b""
 
     def _answer(self, stream: CallStream, answer: bytes | Coroutine[Any, Any, bytes]) -> None:

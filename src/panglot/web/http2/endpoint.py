@@ -75,6 +75,7 @@ class Endpoint(Framing):
         self.calls.only_public = not self.front.room.enter(self)
 
     def connection_lost(self, exc: Exception | None) -> None:
+        """Give up the calls of a client that has gone."""
         self.front.room.leave(self)
         self.everywhere.discard(self)
         self.closing = True

@@ -19,7 +19,7 @@ AT_ONCE = 8
 """Bits that are looked up together; most words are no longer."""
 
 
-class Words(NamedTuple):
+class HuffmanWords(NamedTuple):
     """The code by the beginning of a word, and longer ones by their length and bits."""
 
     short: list[tuple[int, int]]
@@ -28,7 +28,7 @@ class Words(NamedTuple):
 
 
 @functools.cache
-def words() -> Words:
+def words() -> HuffmanWords:
     """The code, made when a client first uses it."""
     lengths = [SHORTEST + ord(letter) - ord("A") for letter in LENGTHS]
     short, long = [(0, 0)] * (1 << AT_ONCE), {}
@@ -43,7 +43,7 @@ def words() -> Words:
         else:
             long[length, code] = byte
         code += 1
-    return Words(short, long)
+    return HuffmanWords(short, long)
 
 
 def decode(data: bytes) -> bytes:

@@ -18,7 +18,7 @@ SMALL = 65536
 """Bytes of a message that find their room as soon as it is announced; of larger ones what has come is counted."""
 
 
-class Message(NamedTuple):
+class WholeMessage(NamedTuple):
     """A message that has come whole."""
 
     body: wire.Buffer
@@ -46,7 +46,7 @@ class MessageReader:
         "take",
     )  # fmt: skip
 
-    def __init__(self, front: Front, take: Callable[[Message], None], may_pack: bool, lands: bool) -> None:
+    def __init__(self, front: Front, take: Callable[[WholeMessage], None], may_pack: bool, lands: bool) -> None:
         self.front = front
         self.take = take
         self.may_pack = may_pack
@@ -93,7 +93,7 @@ class MessageReader:
                 at += MESSAGE.size
             self._check(packed, size)
             if end - at >= size:
-                self.take(Message(bytes(data[at : at + size]), bool(packed)))
+                self.take(WholeMessage(bytes(data[at : at + size]), bool(packed)))
                 at += size
             else:
                 self._begin(bool(packed), size, data[at:])
@@ -134,7 +134,7 @@ class MessageReader:
         view[self._at : self._at + count] = data[:count]
         self._at += count
         if self._at == self._size:
-            message = Message(view, self._packed, self.landing)
+            message = WholeMessage(view, self._packed, self.landing)
             self.landing = None
             self.drop()
             self.take(message)

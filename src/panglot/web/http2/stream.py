@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 from panglot.web.grpc_call import RpcCall
 from panglot.web.grpc_services import Service
-from panglot.web.grpc_statuses import RESOURCE_EXHAUSTED, UNIMPLEMENTED, RpcError
+from panglot.web.grpc_statuses import UNIMPLEMENTED, RpcError
 from panglot.web.http2.call_head import CallHead
-from panglot.web.http2.messages import Message, MessageReader
+from panglot.web.http2.messages import MessageReader, WholeMessage
 
 if TYPE_CHECKING:
     from panglot.web.http2.calls import Calls
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 WINDOW = 1 << 22
 """Bytes that a client may send on a stream before we have taken any of them."""
 ONE_MESSAGE = RpcError(UNIMPLEMENTED, "this method takes one message")
-TOO_SLOW = RpcError(RESOURCE_EXHAUSTED, "this client reads its answers too slowly")
 
 
 class CallStream:
@@ -45,7 +44,7 @@ class CallStream:
         """Whether the client has said all."""
         infers = service.answer is None
         self.reader = MessageReader(calls.front, self._take, head.encoding != b"identity", infers)
-        self.message: Message | None = None
+        self.message: WholeMessage | None = None
         self.talk: Talk | None = None
         self.task: Task | None = None
         self.held = 0
@@ -67,7 +66,7 @@ class CallStream:
         self.is_answered = False
         self.call: RpcCall | None = None
 
-    def _take(self, message: Message) -> None:
+    def _take(self, message: WholeMessage) -> None:
         if self.talk is not None:
             self.talk.take(message)
         elif self.message is None:
@@ -76,7 +75,7 @@ class CallStream:
         else:
             raise ONE_MESSAGE
 
-    def let_go(self) -> Message:
+    def let_go(self) -> WholeMessage:
         """The only message, which whoever answers it counts from now on."""
         message, self.message = self.message, None
         assert message is not None

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from panglot.web.grpc_call import Sent
 from panglot.web.grpc_statuses import DEADLINE_EXCEEDED, INTERNAL, RpcError
-from panglot.web.http2.messages import Message
+from panglot.web.http2.messages import WholeMessage
 from panglot.web.v2_routes import STREAM
 
 if TYPE_CHECKING:
@@ -68,10 +68,10 @@ class Talk:
 
     def __init__(self, stream: CallStream) -> None:
         self.stream = stream
-        self.unread: deque[Message] = deque()
+        self.unread: deque[WholeMessage] = deque()
         self._news = asyncio.Event()
 
-    def take(self, message: Message) -> None:
+    def take(self, message: WholeMessage) -> None:
         """Keep a message until it is asked for."""
         self.stream.calls.front.room.held += len(message.body)
         self.unread.append(message)
@@ -88,7 +88,7 @@ class Talk:
         encoding = stream.head.encoding if message.packed else b""
         return Sent(STREAM, message.body, encoding=encoding, landing=message.landing)
 
-    def _let_go(self, message: Message) -> None:
+    def _let_go(self, message: WholeMessage) -> None:
         self.stream.calls.front.room.held -= len(message.body)
 
     async def __aiter__(self) -> AsyncIterator[Sent]:
