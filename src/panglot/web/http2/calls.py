@@ -229,11 +229,14 @@ class Calls:
         del self.streams[stream.number]
         stream.give_up()
         self.outflow.forget(stream)
+        if self.held_back:
+            self.outflow.loop.call_soon(self.go_on)
         if not self.streams:
             self.idle_since = time.monotonic()
             self.when_idle()
 
     def close_all(self) -> None:
+        self.held_back.clear()
         for stream in list(self.streams.values()):
             self.close(stream)
 

@@ -63,8 +63,6 @@ class Endpoint(Framing):
         """When the client was told that the server stops."""
         self.last_taken = EVERY_STREAM
         """Streams beyond this one are refused."""
-        self.closing = False
-        """Whether nothing more is read."""
 
     # Transport
 
@@ -146,6 +144,7 @@ class Endpoint(Framing):
         self.closing = True
         self.calls.close_all()
         self.outflow.flush()
+        self.outflow.transport = None
         self.since = time.monotonic()
         transport = self.transport
         if transport.can_write_eof():

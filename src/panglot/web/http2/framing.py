@@ -61,6 +61,8 @@ class Framing(asyncio.BufferedProtocol):
         self._flags = 0
         self._left = self._padding = 0
         """Bytes of that frame which have not come."""
+        self.closing = False
+        """Whether nothing more is read."""
 
     # For the subclass
 
@@ -101,7 +103,7 @@ class Framing(asyncio.BufferedProtocol):
     def read(self, data: wire.Buffer) -> None:
         """Act on all frames that these bytes complete. Raises ConnectionBroken."""
         at, end = 0, len(data)
-        while at < end:
+        while at < end and not self.closing:
             if self._left or self._padding:
                 at = self._payload(data, at, end)
             elif self.rest:

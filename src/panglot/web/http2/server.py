@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import dataclasses
 import logging
 import socket
@@ -80,7 +81,8 @@ class Http2Server:
             await asyncio.sleep(max(0.02, shortest / 4))
             now = time.monotonic()
             for connection in list(self.connections):
-                sweep(connection, now)
+                with contextlib.suppress(OSError):  # Its socket has just been closed.
+                    sweep(connection, now)
 
     async def drain(self) -> None:
         """Take no more connections, answer the calls that have come, then end what only waits."""
