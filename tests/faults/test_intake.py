@@ -6,11 +6,13 @@ import hashlib
 import json
 import random
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
 
+from support.evals import single
 from support.server import Server, serving
 from support.wire import Wire
 
@@ -106,6 +108,15 @@ def test_every_item_keeps_its_fate_and_scripts_their_thread(server: Server) -> N
     assert deaths <= 4 * 2 * sum(client.crashed for client in clients), "only what ran with a crash is run again"
 
 
+def all_at_once(ask: Callable[[int], None]) -> None:
+    """Have sixteen clients ask, each with a seed of its own."""
+    clients = [threading.Thread(target=ask, args=(seed,)) for seed in range(16)]
+    for client in clients:
+        client.start()
+    for client in clients:
+        client.join()
+
+
 HINTS = """
 import dataclasses, hashlib, threading, time
 from panglot import File, route
@@ -147,10 +158,67 @@ def test_hints_are_read_ahead_where_they_call_nothing_of_the_script(tmp_path: Pa
                     wrong.append((told, own))
 
     with serving(tmp_path) as server:
-        clients = [threading.Thread(target=ask, args=(server, seed)) for seed in range(16)]
-        for client in clients:
-            client.start()
-        for client in clients:
-            client.join()
+        all_at_once(partial(ask, server))
+    assert wrong == []
+    assert "panglot-intake" in threads, "there was work for it"
+
+
+TIINFER = """
+import threading, time
+import tiinfer
+
+class Told(tiinfer.Model):
+    def load(self):
+        return True
+
+    def predict(self, request):
+        time.sleep(0.005)
+        names = [thread.name for thread in threading.enumerate()]
+        return [{"told": item["text"], "threads": names} for item in request]
+"""
+EVALS = """
+import threading, time
+from evals.utils import create_net_handler, net_inference_handler
+
+@create_net_handler
+def create_net(configs):
+    return {}, 0, ""
+
+@net_inference_handler
+def net_inference(model, reqs):
+    time.sleep(0.005)
+    names = [thread.name for thread in threading.enumerate()]
+    told = [{"told": req["data"]["body"].decode(), "threads": names} for req in reqs]
+    return [{"code": 0, "message": "", "result": each} for each in told], 0, ""
+"""
+
+
+@pytest.mark.parametrize(
+    ("file", "script", "path", "settings"),
+    [
+        ("model_service.py", TIINFER, "/v1/models/m:predict", ""),
+        ("eval.py", EVALS, "/v1/eval", "[evals]\nbatch_size = 4\n"),
+    ],
+    ids=["tiinfer", "evals"],
+)
+def test_platforms_whose_bodies_we_read_alone(file: str, script: str, path: str, settings: str, tmp_path: Path) -> None:
+    (tmp_path / file).write_text(script)
+    (tmp_path / "panglot.toml").write_text(settings)
+    threads: set[str] = set()
+    wrong: list[object] = []
+
+    def ask(server: Server, seed: int) -> None:
+        with server.new_client() as client:
+            for number in range(30):
+                text = f"{seed} {number} " + "x" * (number % 3 * 10_000)
+                body = {"text": text} if script is TIINFER else single(text.encode())
+                answer = client.post(path, json=body).json()
+                told = answer if script is TIINFER else answer["result"]
+                threads.update(told["threads"])
+                if told["told"] != text:
+                    wrong.append(told)
+
+    with serving(tmp_path, env={"TI_INFERENCE_MAX_BATCH_SIZE": "4"}) as server:
+        all_at_once(partial(ask, server))
     assert wrong == []
     assert "panglot-intake" in threads, "there was work for it"

@@ -14,6 +14,12 @@ from panglot.settings.resolving import parse, resolve
 FIELDS = table_of(Settings)
 
 
+def test_what_may_wait_is_bounded_by_default() -> None:
+    """By 1,024 requests, and by their bytes: a quarter of a gibibyte."""
+    settings = Settings()
+    assert (settings.queue, settings.queue_bytes) == (1024, 256 << 20)
+
+
 def test_the_strongest_source_wins(tmp_path: Path) -> None:
     file = tmp_path / "panglot.toml"
     file.write_text('queue = 1\ntimeout = "3s"\nmax_batch = 5\nworkers = 4\n')

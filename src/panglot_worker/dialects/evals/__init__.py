@@ -90,6 +90,7 @@ class Evals(Dialect):
             infer=self.infer,
             infer_batch=self.infer_batch if self.batch_size > 1 else None,
             encode=self.encode,
+            decodes_ahead=True,
         )
 
     def _downloads(self, progress: Callable[[str], None]) -> Downloads:

@@ -128,6 +128,7 @@ class Service:
             infer_batch=infer if size > 1 else None,
             postprocess=post,
             encode=dialect.encode,
+            decodes_ahead=True,
         )
 
     def description(self) -> Dict[str, Any]:

@@ -113,13 +113,15 @@ class Pipeline:
         batched = largest > 1 or self.streaming
         if batched:
             self.dialect.max_batch = largest
+        own_decode = self._overrides(self.workers[0], "deserialize")
         return Stages(
-            decode=self._decode if self._overrides(self.workers[0], "deserialize") else self.dialect.decode,
+            decode=self._decode if own_decode else self.dialect.decode,
             preprocess=self._received if self.pool else None,
             infer=with_one(self._batch) if batched else self._one,
             infer_batch=self._batch if batched else None,
             postprocess=self._handed_on if self.pool else None,
             encode=self._encode,
+            decodes_ahead=not own_decode,
         )
 
     def _choose_own(self) -> None:
