@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -17,6 +17,8 @@ import os
 KEPT = []
 
 def predict(request):
+    if "fail" in request:
+        raise ValueError("as it was told")
     if "fill" in request:
         KEPT.append(b"x" * request["fill"])
     return dict(os.environ) if "fill" not in request else os.getpid()
@@ -34,9 +36,13 @@ place = {{ cpu = 2, gpu = 1 }}
 
 
 @pytest.fixture(scope="module")
-def server(cluster: RayCluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("settings")
+
+
+@pytest.fixture(scope="module")
+def server(cluster: RayCluster, folder: Path) -> Iterator[Server]:
     """All that concerns Ray is said by the package's own file."""
-    folder = tmp_path_factory.mktemp("settings")
     (folder / "model.py").write_text(SCRIPT)
     (folder / "panglot.toml").write_text(SETTINGS.format(address=cluster.address, python=cluster.python))
     with cluster.network.entered(), serving(folder, env={"OF_THE_FRONT": "1"}, ready=False) as running:
@@ -66,5 +72,6 @@ def test_a_worker_that_holds_too_much_memory_is_replaced(inside: RayCluster, ser
     assert server.log.count("is ours: keeper") == 1
 
 
-def test_the_front_needs_no_python_of_the_nodes(inside: RayCluster, server: Server) -> None:
-    assert sys.executable not in server.predict({}).text
+def test_tracebacks_name_the_files_of_this_machine(inside: RayCluster, server: Server, folder: Path) -> None:
+    assert server.predict({"fail": 1}).status_code == 500
+    server.wait_log(rf'File "{folder}/model.py", line \d+, in predict')

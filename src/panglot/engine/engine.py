@@ -252,13 +252,12 @@ class LocalEngine:
     def trouble(self, request_id: str, message: str, traceback: str, worker: int | None = None) -> None:
         """Note a script's failure in the log and for the page, cut where it is too long."""
         message, traceback = clipped(message, LONGEST_MESSAGE), clipped(traceback, LONGEST_TRACEBACK)
+        if self.context.cluster is not None:
+            traceback = self.context.cluster.at_home(traceback)
         self.troubles.append(Trouble(time.time(), request_id, message, traceback))
         whose = f"request {request_id}: " if request_id else ""
-        about: dict[str, Any] = {
-            "package": self.package.name,
-            "request_id": request_id,
-            "traceback": traceback.rstrip(),
-        }
+        about: dict[str, Any] = {"package": self.package.name, "request_id": request_id}
+        about["traceback"] = traceback.rstrip()
         log.error("%s%s", whose, message, extra=about | ({} if worker is None else {"worker": worker}))
 
     def remember(self, message: str, more: str) -> None:

@@ -14,7 +14,7 @@ from collections import deque
 from typing import Any
 
 from panglot.engine import process
-from panglot.engine.ray import certificate
+from panglot.engine.ray import certificate, paths
 from panglot.engine.ray.needs import told
 from panglot.engine.ray.place import NodePlace
 from panglot.errors import StartError
@@ -46,6 +46,8 @@ class Cluster:
         self.tls = encryption.context(self.certificate, is_node=False) if self.certificate else None
         self.server = secrets.token_hex(6)
         self.places: dict[int, NodePlace] = {}
+        self.folders: dict[str, str] = {}
+        """Where on nodes the folders lie that were sent, and where here."""
         self.outage = ""
         """Why no place can be had now; empty while the cluster is there."""
         self.version = ""
@@ -104,6 +106,10 @@ class Cluster:
     def _say(self, value: dict[str, Any]) -> None:
         if self._process is not None and self._process.stdin is not None and not self.outage:
             self._process.stdin.write(json.dumps(value).encode() + b"\n")
+
+    def at_home(self, text: str) -> str:
+        """A traceback from a node, with the paths that its files have here."""
+        return paths.at_home(text, self.folders)
 
     # The driver
 

@@ -19,6 +19,7 @@ from panglot.engine.ray import installing, needs
 from panglot.engine.ray.cluster import Cluster
 from panglot.engine.ray.files import Luggage
 from panglot.engine.ray.needs import told
+from panglot.engine.ray.paths import there
 from panglot.engine.ray.place import FREE, STATES, USED, WAITING, NodePlace, PlaceLost
 from panglot.engine.ray.worker import NodeWorker
 from panglot.engine.row import PoolPlan
@@ -104,6 +105,7 @@ class NodeLauncher(Launcher):
         if self.settings.ray_files != needs.SHARED:
             moved.update(await self._send_package(place))
         worker.step, worker.folders = "starting", {path: here for here, path in moved.items()}
+        self.cluster.folders.update(worker.folders)
         run = f"{os.getpid()}-{place.number}-{worker.generation}"
         about = there(self._about(worker), moved)
         if package.run_links:
@@ -189,19 +191,3 @@ class NodeLauncher(Launcher):
         for place in self.free:
             place.leave()
         self.free.clear()
-
-
-def there(value: Any, moved: dict[str, str]) -> Any:
-    """A value as a node needs it: paths in folders that were sent lead to where those lie there."""
-    if isinstance(value, dict):
-        return {key: there(inner, moved) for key, inner in value.items()}
-    if isinstance(value, list | tuple):
-        return [there(inner, moved) for inner in value]
-    if isinstance(value, str):
-        flag, equals, rest = value.partition("=")
-        if equals and flag.startswith("-"):
-            return flag + equals + str(there(rest, moved))
-        for here, path in moved.items():
-            if value == here or value.startswith(here + os.sep):
-                return path + value[len(here) :]
-    return value

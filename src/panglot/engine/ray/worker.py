@@ -9,6 +9,7 @@ from typing import Any
 
 from panglot.engine import process
 from panglot.engine.output import ScriptOutput
+from panglot.engine.ray import paths
 from panglot.engine.ray.place import NodePlace
 from panglot.engine.worker import HUNG, KILL_AFTER, LINGER, LOST, Worker
 
@@ -16,9 +17,6 @@ DOUBT = 0.1
 """Seconds to wait whether the place goes too, when a worker was killed by nobody knows whom."""
 UNHEARD = 5.0
 """Seconds after which a worker that hung up without a word of its keeper is lost."""
-
-LINE_OF_FILE = 'File "'
-"""As Python begins the lines of tracebacks that name a file."""
 
 
 class NodeWorker(Worker):
@@ -74,11 +72,7 @@ class NodeWorker(Worker):
         )
 
     def at_home(self, text: str) -> str:
-        """A line of a traceback as it would be on this machine, where its files are; anything else as it is."""
-        if LINE_OF_FILE in text:
-            for path, here in self.folders.items():
-                text = text.replace(f"{LINE_OF_FILE}{path}/", f"{LINE_OF_FILE}{here}/")
-        return text
+        return paths.at_home(text, self.folders)
 
     # Ending
 
