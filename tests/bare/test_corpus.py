@@ -115,6 +115,20 @@ def test_two_inputs_a_fixed_batch_and_external_data(corpus: Server) -> None:
     assert numpy.allclose(answer[2], model_files.expected([[1, 2, 3, 4]]).ravel(), rtol=1e-5)
 
 
+def test_nothing_but_the_bytes_of_the_only_input(corpus: Server) -> None:
+    """Its shape follows from their number; what does not divide is refused, and so is a model with two inputs."""
+    raw, headers = numpy.ones((2, 4), "<f4").tobytes(), {"inference-header-content-length": "0"}
+    answer = corpus.client.post("/v2/models/outside/infer", content=raw, headers=headers)
+    size = int(answer.headers["inference-header-content-length"])
+    assert json.loads(answer.content[:size])["outputs"][0]["shape"] == [2, 3]
+    floats = numpy.frombuffer(answer.content[size:], "<f4").reshape(2, 3)
+    assert numpy.allclose(floats, model_files.expected(numpy.ones((2, 4))), rtol=1e-5)
+    for model, body in (("outside", raw[:-1]), ("two_inputs", raw)):
+        refused = corpus.client.post(f"/v2/models/{model}/infer", content=body, headers=headers)
+        assert refused.status_code == 400
+        assert isinstance(refused.json()["error"], str)
+
+
 def test_a_run_that_fails_is_repeated_for_each_request_alone(corpus: Server) -> None:
     """A place beyond the table's end is known only when the model runs, by then together with others."""
     corpus.wait_log("embedding requests share runs of up to 32 rows")

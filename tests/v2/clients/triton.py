@@ -107,6 +107,15 @@ def check_every_datatype(*address):
             same(client.infer(MODEL, [tensor(module, "x", array)]), array)
 
 
+def check_brain_floats(*address):
+    """They are made of float32, and a script gets them as that."""
+    array = numpy.array([[1.5, -2.0]], numpy.float32)
+    for module, client in both(address):
+        sent = module.InferInput("x", [1, 2], "BF16")
+        sent.set_data_from_numpy(array)
+        same(client.infer(MODEL, [sent]), array)
+
+
 def check_bytes_that_are_no_text(*address):
     array = numpy.array([b"\xff\x00", b"", "é".encode()], object)
     for module, client in both(address):
