@@ -13,7 +13,7 @@ help:
 	@echo "make check            ruff, mypy, and where our longest files and functions stand"
 	@echo "make coverage         the tests again, with the branches of src/ they take: at least 90 % "
 	@echo "make conformance      the tests of what the platforms' documents promise, and docs/conformance.md from them"
-	@echo "make soak             faults, promises, life, edge and pools with their full counts"
+	@echo "make soak             faults, promises, life, edge, pools, tensors and models with their full counts"
 	@echo "make fuzz             each fuzz target for SECONDS=60, or TARGET=http_head alone"
 	@echo "make bench-overhead   what a request costs, beside a bare server and mosec"
 	@echo "make bench-sleeping   how much of a script's own speed is left with large bodies"
@@ -66,7 +66,8 @@ conformance: $(VENV)/.tested
 	$(BIN)/python tests/conformance/write.py
 
 soak: $(VENV)/.tested
-	PANGLOT_SOAK=1 $(BIN)/python -m pytest tests/faults tests/life tests/edge tests/pools tests/promises tests/ray tests/versions --timeout 7200
+	PANGLOT_SOAK=1 $(BIN)/python -m pytest tests/faults tests/life tests/edge tests/pools tests/promises tests/ray tests/versions \
+		tests/v2 tests/bare tests/models tests/triton --timeout 7200
 
 bench-overhead: $(VENV)/.served
 	$(BIN)/python benchmarks/overhead/run.py

@@ -79,9 +79,10 @@ EXAMPLES = {
 
 @pytest.fixture(scope="module")
 def everything() -> Iterator[Server]:
-    """One server for an example of every dialect, and a model file."""
+    """One server for an example of every dialect, a model file, and a script that gives tensors back."""
     folder = ROOT / "examples"
     others = [f"{name}={folder / place}" for name, (place, _, _) in EXAMPLES.items() if name != "tiinfer"]
+    others.append(str(PACKAGES / "tensors"))
     with serving(folder / "tiinfer", *others, "--grpc-port", "0", ready=False) as running:
         running.wait_ready(180)
         yield running
@@ -101,8 +102,9 @@ def test_nvidias_client_asks_an_example_of_every_dialect(everything: Server, pla
 
 
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize("script", ["native_kserve.py", "native_mlserver.py"])
-def test_other_clients_ask_an_example_of_every_dialect(everything: Server, plan: str, script: str) -> None:
+@pytest.mark.parametrize("script", ["kserves.py", "mlservers.py"])
+def test_clients_of_kserve_and_mlserver(everything: Server, plan: str, script: str) -> None:
+    """In all their modes, and each example as above."""
     assert failed(everything, sys.executable, script, plan, env=kserve_and_mlserver()) == {}, everything.log
 
 
@@ -122,9 +124,3 @@ def test_nvidias_client_asks_two_models_of_one_server() -> None:
         answer = server.client.post("/v2/models/rows/infer", json={"inputs": [rows]}).json()
         assert answer["model_name"] == "rows"
         assert answer["outputs"][0]["data"] == [2, 4]
-
-
-@pytest.mark.timeout(600)
-@pytest.mark.parametrize("script", ["kserves.py", "mlservers.py"])
-def test_clients_of_kserve_and_mlserver(server: Server, script: str) -> None:
-    assert failed(server, sys.executable, script, env=kserve_and_mlserver()) == {}

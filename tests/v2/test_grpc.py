@@ -15,10 +15,10 @@ from typing import Any
 import grpc
 import pytest
 
-from panglot.web import grpc_descriptors, grpc_methods
+from panglot.web import grpc_descriptors, grpc_methods, grpc_reflection
 from panglot.web.contract import CONTROL, PUBLIC
 from panglot_worker.v2 import protobuf
-from support.rpc import REFLECTION, SERVICE, Rpc, address, reflected
+from support.rpc import SERVICE, Rpc, address, reflected
 from support.server import ROOT, Server, panglot, serving, wait_until
 
 HEALTH = "/grpc.health.v1.Health/"
@@ -285,23 +285,41 @@ def test_a_client_that_does_not_read_an_answer_in_parts_is_cut_off(tmp_path: Pat
 # Who may call, how it starts, and how it stops
 
 
-def test_every_call_keeps_its_declared_access() -> None:
-    with serving("tensors", "--grpc-port", "0", env={"PANGLOT_TOKEN": TOKEN}) as server:
+WATCH = HEALTH + "Watch"
+STREAMS = (f"/{SERVICE}/ModelStreamInfer", WATCH, *grpc_reflection.METHODS)
+ACCESS = {
+    **{name: method.access for name, method in grpc_methods.METHODS.items()},
+    **dict.fromkeys((f"/{SERVICE}/ModelInfer", *STREAMS), "infer"),
+    WATCH: PUBLIC,
+}
+"""Who may make each call; those that have descriptors are all there."""
+
+
+def code_of(rpc: Rpc, method: str, metadata: Any) -> grpc.StatusCode:
+    """How a call without anything in its message ends; of a stream, its first answer."""
+    try:
+        if method in STREAMS:
+            answers = rpc.channel.stream_stream(method)(iter([b""]), metadata=metadata, timeout=20)
+            next(answers, None)
+            answers.cancel()
+        else:
+            rpc.channel.unary_unary(method)(b"", metadata=metadata, timeout=20)
+    except grpc.RpcError as error:
+        return error.code()
+    return grpc.StatusCode.OK
+
+
+@pytest.mark.parametrize("transport", TRANSPORTS)
+def test_every_call_keeps_its_declared_access(transport: str) -> None:
+    for package, services in grpc_descriptors.CALLS.items():
+        for service, calls in services.items():
+            assert {f"/{package}.{service}/{call}" for call in calls} <= set(ACCESS)
+    flags = ("--grpc-port", "0", "--grpc-transport", transport)
+    with serving("tensors", *flags, env={"PANGLOT_TOKEN": TOKEN}) as server:
         rpc = Rpc(server, token=TOKEN)
-        methods = {name: method.access for name, method in grpc_methods.METHODS.items()}
-        methods |= {f"/{SERVICE}/ModelInfer": "infer", f"/{SERVICE}/ModelStreamInfer": "infer", REFLECTION: "infer"}
-        for method, access in methods.items():
-            streams = method in (f"/{SERVICE}/ModelStreamInfer", REFLECTION)
+        for method, access in ACCESS.items():
             for given in (None, "", "wrong", f"Bearer {TOKEN}x", "Bearer", TOKEN, f"Bearer {TOKEN}"):
-                metadata = [("authorization", given)] if given is not None else None
-                code = grpc.StatusCode.OK
-                try:
-                    if streams:
-                        list(rpc.channel.stream_stream(method)(iter([b""]), metadata=metadata, timeout=10))
-                    else:
-                        rpc.channel.unary_unary(method)(b"", metadata=metadata, timeout=10)
-                except grpc.RpcError as error:
-                    code = error.code()
+                code = code_of(rpc, method, [("authorization", given)] if given is not None else None)
                 if access == CONTROL:
                     assert code == grpc.StatusCode.PERMISSION_DENIED, "without --admin nothing is changed by calls"
                     continue

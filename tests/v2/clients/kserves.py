@@ -5,6 +5,7 @@ import sys
 import numpy
 import report
 from kserve import InferenceGRPCClient, InferenceRESTClient, InferInput, InferRequest, RESTConfig
+from native_kserve import check_rest_and_grpc_give_the_same  # noqa: F401
 
 MODEL = "tensors"
 X = numpy.arange(6, dtype=numpy.float32).reshape(2, 3)
@@ -24,7 +25,7 @@ def same(answer, expected=X):
     assert (found == expected).all()
 
 
-async def check_rest(http, grpc):
+async def check_rest(http, grpc, plan):
     client = InferenceRESTClient(RESTConfig(protocol="v2"))
     base = "http://" + http
     assert await client.is_server_live(base)
@@ -43,7 +44,7 @@ async def check_rest(http, grpc):
     await client.close()
 
 
-async def check_grpc(http, grpc):
+async def check_grpc(http, grpc, plan):
     client = InferenceGRPCClient(grpc)
     assert await client.is_server_live()
     assert await client.is_server_ready()

@@ -1,10 +1,8 @@
 """The same as `native`, by KServe's client."""
 
 import json
-import sys
 
 import numpy
-import report
 from kserve import InferenceGRPCClient, InferenceRESTClient, InferInput, InferRequest, RESTConfig
 
 
@@ -39,7 +37,3 @@ async def check_rest_and_grpc_give_the_same(http, grpc, plan):
             assert elements(one) == elements(other), (model, one.name)
     await rest.close()
     await rpc.close()
-
-
-if __name__ == "__main__":
-    report.run(sys.modules["__main__"], *sys.argv[1:])

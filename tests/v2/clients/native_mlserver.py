@@ -1,12 +1,10 @@
 """The same as `native`, by MLServer's types and converters: pictures are base64 for it."""
 
 import json
-import sys
 import urllib.request
 
 import grpc
 import numpy
-import report
 from mlserver.codecs import Base64Codec, NumpyCodec
 from mlserver.grpc.converters import ModelInferRequestConverter, ModelInferResponseConverter
 from mlserver.grpc.dataplane_pb2_grpc import GRPCInferenceServiceStub
@@ -45,7 +43,3 @@ def check_rest_and_grpc_give_the_same(http, address, plan):
         for name, listed in values(first).items():
             other = values(second)[name]
             assert listed == other or numpy.allclose(listed, other), (model, name, listed, other)
-
-
-if __name__ == "__main__":
-    report.run(sys.modules["__main__"], *sys.argv[1:])
