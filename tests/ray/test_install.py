@@ -58,10 +58,20 @@ def test_it_is_installed_once_for_all_workers(inside: RayCluster, tmp_path: Path
 
 
 def test_what_cannot_be_installed_ends_the_server_with_a_line(inside: RayCluster, tmp_path: Path) -> None:
-    (tmp_path / "model.py").write_text(SCRIPT)
-    (tmp_path / "requirements.txt").write_text("--no-index\nno-such-package-anywhere==1.0\n")
-    done = panglot("serve", str(tmp_path), "--port", "0", *inside.flags, "--install", seconds=240)
+    """By an interpreter of the nodes that makes no environments, as some distributions have it."""
+    package = tmp_path / "package"
+    package.mkdir()
+    (package / "model.py").write_text(SCRIPT)
+    (package / "requirements.txt").write_text("--no-index\nown-thing\n")
+    python = tmp_path / "python"
+    python.write_text(
+        f'#!/bin/sh\ncase "$*" in *"-m venv"*) echo "ensurepip is not available" >&2; exit 1;; esac\n'
+        f'exec {inside.python} "$@"\n'
+    )
+    python.chmod(0o755)
+    flags = ("--install", "--python", str(python))
+    done = panglot("serve", str(package), "--port", "0", *inside.flags, *flags, seconds=240)
     assert done.returncode == 3
     last = done.stderr.strip().splitlines()[-1]
-    assert "pip install -r requirements.txt failed: No matching distribution found for no-such-package" in last
+    assert "a virtual environment cannot be made: ensurepip is not available" in last
     assert "on node " in last

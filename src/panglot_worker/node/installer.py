@@ -21,8 +21,9 @@ def main(socket_fd: str, life_fd: str, keys_fd: str) -> None:
         sock = loop.line(int(socket_fd), pipe.read()[loop.ROW_KEY :].decode())
     answer: Dict[str, Any] = {}
     try:
-        wish = Wish(**json.loads(_read_line(sock)))
-        answer = {"python": environment(wish, sys.executable, cache_folder(), print)}
+        said = json.loads(_read_line(sock))
+        python = said["python"] or sys.executable
+        answer = {"python": environment(Wish(**said["wish"]), python, cache_folder(), print)}
     except InstallError as error:
         print(*error.lines, sep="\n")
         answer = {"problem": str(error)}

@@ -28,7 +28,8 @@ async def _make(place: NodePlace, wish: Wish, launch: dict[str, Any], output: Sc
     sock = await place.start(generation, process, output)
     reader, writer = await asyncio.open_connection(sock=sock, **place.encryption)
     try:
-        writer.write(json.dumps(wish._asdict()).encode() + b"\n")
+        said = {"wish": wish._asdict(), "python": launch["python"]}
+        writer.write(json.dumps(said).encode() + b"\n")
         line = await reader.readline()
     finally:
         writer.transport.abort()
