@@ -30,7 +30,7 @@ def test_a_large_package_is_sent_once_to_a_node(inside: RayCluster, tmp_path: Pa
         for number in range(SIZE >> 20):
             weights.write(os.urandom(1 << 10) * (1 << 10) if number % 2 else bytes(1 << 20))
     with on_nodes(inside, "--ray-tls", path=tmp_path, workers=4) as server:
-        answers = {tuple(server.predict(None).json()) for _ in range(8)}
+        answers = {tuple(server.predict(number).json()) for number in range(8)}
     with (tmp_path / "weights.bin").open("rb") as weights:
         digest = hashlib.file_digest(weights, "sha256").hexdigest()
     assert len(answers) == 1, "one file for all"
