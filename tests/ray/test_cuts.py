@@ -1,7 +1,9 @@
-"""Networks that are cut: packets are lost in both ways, and nobody is told."""
+"""A node whose network is cut, with packets lost in both ways and nobody told; and Ray's head, gone for a while."""
 
 from __future__ import annotations
 
+import os
+import signal
 import time
 from collections.abc import Iterator
 
@@ -12,6 +14,12 @@ from support.ray_cluster import RayCluster
 from support.server import Server, wait_until
 
 pytestmark = pytest.mark.timeout(400)
+
+
+@pytest.fixture(scope="module")
+def shared(cluster: RayCluster) -> Iterator[Server]:
+    with cluster.network.entered(), on_nodes(cluster, "--timeout", "60") as server:
+        yield server
 
 
 @pytest.fixture
@@ -27,23 +35,35 @@ def lost(server: Server) -> int:
     return int(server.metric("panglot_worker_restarts_total", reason="lost"))
 
 
-def test_a_node_that_is_cut_off_costs_nothing_and_comes_back(cuttable: RayCluster) -> None:
-    """Its workers end by themselves; meanwhile the other node answers."""
-    with on_nodes(cuttable, "--timeout", "60") as server:
-        node = cuttable.network.address(3)
-        there = int(server.metric("panglot_node_workers", node=node))
-        mark, begun = len(server.lines), time.monotonic()
-        with all_answered(server) as busy:
-            cuttable.network.cut(3)
-            wait_until(lambda: lost(server) == there, LONG, lambda: server.log)
-            print(f"noticed after {time.monotonic() - begun:.1f} s")
-            wait_until(lambda: not workers(cuttable, 3) and not keepers(cuttable, 3), LONG)
-            print(f"its workers had ended after {time.monotonic() - begun:.1f} s")
+def test_the_head_may_go_and_come_back(inside: RayCluster, shared: Server) -> None:
+    pids = workers(inside)
+    with all_answered(shared) as busy:
+        with inside.headless():
             answered = busy.statuses[200]
-            wait_until(lambda: busy.statuses[200] > answered + 50, LONG)
-            assert server.ready() == 200
-            assert server.metric("panglot_places", state="used") + server.metric("panglot_places", state="waiting") == 3
-            cuttable.network.mend(3)
-            wait_until(lambda: ready(server) == 3, LONG, lambda: server.log)
-            print(f"all were back after {time.monotonic() - begun:.1f} s")
-        server.wait_log(rf"place \d+ on node {node} was lost: ", after=mark)
+            wait_until(lambda: busy.statuses[200] > answered + 200, LONG)
+            os.kill(keepers(inside)[0], signal.SIGKILL)
+            wait_until(lambda: ready(shared) == 2, LONG, lambda: shared.log)
+            assert shared.ready() == 200
+        wait_until(lambda: ready(shared) == 3, LONG, lambda: shared.log)
+    assert len(set(pids) & set(workers(inside))) == 2
+
+
+def test_a_node_that_is_cut_off_costs_nothing_and_comes_back(cuttable: RayCluster, shared: Server) -> None:
+    """Its workers end by themselves; meanwhile the other node answers."""
+    node = cuttable.network.address(3)
+    there = lost(shared) + int(shared.metric("panglot_node_workers", node=node))
+    mark, begun = len(shared.lines), time.monotonic()
+    with all_answered(shared) as busy:
+        cuttable.network.cut(3)
+        wait_until(lambda: lost(shared) == there, LONG, lambda: shared.log)
+        print(f"noticed after {time.monotonic() - begun:.1f} s")
+        wait_until(lambda: not workers(cuttable, 3) and not keepers(cuttable, 3), LONG)
+        print(f"its workers had ended after {time.monotonic() - begun:.1f} s")
+        answered = busy.statuses[200]
+        wait_until(lambda: busy.statuses[200] > answered + 50, LONG)
+        assert shared.ready() == 200
+        assert shared.metric("panglot_places", state="used") + shared.metric("panglot_places", state="waiting") == 3
+        cuttable.network.mend(3)
+        wait_until(lambda: ready(shared) == 3, LONG, lambda: shared.log)
+        print(f"all were back after {time.monotonic() - begun:.1f} s")
+    shared.wait_log(rf"place \d+ on node {node} was lost: ", after=mark)

@@ -9,7 +9,7 @@ from pathlib import Path
 import psutil
 
 from support.load import Busy
-from support.ray_cluster import RayCluster
+from support.ray_cluster import RayCluster, command_of
 from support.server import Server, serving, wait_until
 
 LONG = 120.0
@@ -41,12 +41,6 @@ def all_answered(server: Server) -> Iterator[Busy]:
     assert not busy.wrong
     assert not busy.lost
     print(f"{busy.statuses[200]} answers, the longest after {busy.longest:.2f} s")
-
-
-def command_of(pid: int) -> list[str]:
-    with contextlib.suppress(psutil.Error):
-        return psutil.Process(pid).cmdline()
-    return []
 
 
 def keepers(cluster: RayCluster, number: int | None = None) -> list[int]:

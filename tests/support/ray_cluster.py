@@ -9,8 +9,10 @@ import shutil
 import signal
 import subprocess
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+
+import psutil
 
 from support.environments import python_with
 from support.ray_network import Network
@@ -21,10 +23,18 @@ MARK = "TEST_RAY_NODE"
 """The variable that all processes of a node have, with its name."""
 MEMORY = "80000000"
 ATTEMPTS = 5
+STORED = {"RAY_gcs_storage": "rocksdb", "RAY_worker_niceness": "0"}
+"""By its storage a head knows the cluster again when it comes back."""
 PORTS = (
     "node-manager-port", "object-manager-port", "dashboard-agent-listen-port", "dashboard-agent-grpc-port",
     "runtime-env-agent-port", "metrics-export-port", "min-worker-port",
 )  # fmt: skip
+
+
+def command_of(pid: int) -> list[str]:
+    with contextlib.suppress(psutil.Error):
+        return psutil.Process(pid).cmdline() or [""]
+    return [""]
 
 
 def ray_python() -> str:
@@ -34,15 +44,20 @@ def ray_python() -> str:
 class RayCluster:
     """A head without room for workers, and nodes. Whoever uses it is inside `network`."""
 
-    def __init__(self, cpus: Sequence[int] = (2, 2), python: str = "") -> None:
+    def __init__(
+        self, cpus: Sequence[int] = (2, 2), python: str = "", settings: Mapping[str, str] | None = None
+    ) -> None:
+        """Start all of it, with what Ray is told by variables besides."""
         self.python = python or ray_python()
         self.name = secrets.token_hex(4)
         self.network = Network()
         self.folder = tempfile.mkdtemp(prefix="pr-", dir="/tmp")
         self.cache = f"{self.folder}/cache"
         """Where nodes keep environments that are made there."""
+        self.stored = tempfile.mkdtemp(prefix="pr-", dir="/dev/shm")
         self.environment = {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": secrets.token_hex(32)}
         """What whoever connects to it needs."""
+        self.settings = {**STORED, "RAY_gcs_storage_path": self.stored, **(settings or {})}
         self.address = f"{self.network.address(1)}:6399"
         try:
             with self.network.entered():
@@ -54,8 +69,20 @@ class RayCluster:
             raise
 
     def start_head(self) -> None:
+        """Start a head that knows of nothing yet."""
         self._started(1, "--head", "--port", "6399", "--include-dashboard", "false", "--num-cpus", "0",
                       "--ray-client-server-port", "10001")  # fmt: skip
+
+    @contextlib.contextmanager
+    def headless(self) -> Iterator[None]:
+        """Be without the process that knows the cluster. It comes back with what it had stored."""
+        pid = self.commands(1, "/gcs_server")[0]
+        process = psutil.Process(pid)
+        command, environment = process.cmdline(), process.environ()
+        os.kill(pid, signal.SIGKILL)
+        yield
+        with open(f"{self.folder}/head.log", "ab") as log, self.network.entered():
+            subprocess.Popen(command, env=environment, stdout=log, stderr=log, stdin=subprocess.DEVNULL)
 
     def start(self, number: int, cpus: int) -> None:
         """Start a node, and wait for it. Each has a resource of its own, and the second what Ray takes for a GPU."""
@@ -65,6 +92,10 @@ class RayCluster:
     def _started(self, number: int, *arguments: str) -> None:
         """Ray gives up a node whose parts take fifteen seconds to find each other, as they may beside other tests."""
         for _ in range(ATTEMPTS):
+            # By the file Ray would take nodes of this machine for the head.
+            Path(self.folder, str(number), "ray_current_cluster").unlink(missing_ok=True)
+            if "--head" in arguments:
+                shutil.rmtree(self.stored, ignore_errors=True)
             if self._run(number, *arguments).wait(100) == 0:
                 return
             self.kill(number)
@@ -80,7 +111,8 @@ class RayCluster:
     def _run(self, number: int, *arguments: str) -> subprocess.Popen[bytes]:
         environment = {name: text for name, text in os.environ.items() if not name.startswith(("RAY_", "PANGLOT_"))}
         base = 20000 + 200 * number
-        environment |= {**self.environment, MARK: f"{self.name}-{number}", "XDG_CACHE_HOME": self.cache}
+        environment |= {**self.environment, **self.settings, MARK: f"{self.name}-{number}"}
+        environment["XDG_CACHE_HOME"] = self.cache
         command = [str(Path(self.python).parent / "ray"), "start", *arguments]
         command += ["--node-ip-address", self.network.address(number), "--disable-usage-stats"]
         # Beside each other, nodes would choose the same ports.
@@ -106,6 +138,10 @@ class RayCluster:
                     pids.append(int(name))
         return pids
 
+    def commands(self, number: int, ending: str) -> list[int]:
+        """The processes of a node whose program ends so."""
+        return [pid for pid in self.processes(number) if command_of(pid)[0].endswith(ending)]
+
     def kill(self, number: int | None = None) -> None:
         """End a node, or all, at once and without a word."""
         for _ in range(20):
@@ -118,6 +154,8 @@ class RayCluster:
         wait_until(lambda: not self.processes(number))
 
     def close(self) -> None:
+        """End all of it."""
         self.kill()
         self.network.close()
         shutil.rmtree(self.folder, ignore_errors=True)
+        shutil.rmtree(self.stored, ignore_errors=True)

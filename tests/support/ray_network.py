@@ -29,7 +29,8 @@ class Network:
         if not shutil.which("unshare") or not shutil.which("ip") or os.geteuid() != 0:
             return
         switch = "ip link add switch type bridge; ip link set switch up"
-        self.holder = held(f"{switch}; ip addr add {self._given(HEAD)} dev switch")
+        # By its way to anywhere, which leads nowhere, Ray learns the address of a machine.
+        self.holder = held(f"{switch}; ip addr add {self._given(HEAD)} dev switch; ip route add default dev switch")
         if self.holder is not None:
             self._machines[HEAD] = self.holder
 
@@ -65,6 +66,7 @@ class Network:
         with self.entered(number):
             run(f"ip addr add {self._given(number)} dev cable")
             run("ip link set cable up")
+            run("ip route add default dev cable")
         return machine
 
     def cut(self, number: int) -> None:

@@ -93,11 +93,11 @@ def on_a_thread(work: Callable[[], Answer]) -> Future[Answer]:
     return future
 
 
-def send(server: Server, value: Any, timeout_ms: float = 0) -> Future[Answer]:
+def send(server: Server, value: Any, timeout_ms: float = 0, patience: float = 60) -> Future[Answer]:
     """Ask without waiting, on a connection that ends with the answer."""
 
     def ask() -> Answer:
-        with Caller(server) as caller:
+        with Caller(server, patience) as caller:
             return caller.post(value, timeout_ms)
 
     return on_a_thread(ask)

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from panglot.engine import berths, family, fates, gauges, row
+from panglot.engine import berths, family, gauges, row
 from panglot.engine.berths import Berth, Berths
 from panglot.engine.call import DONE, QUEUED, RUNNING, Call, Fault
 from panglot.engine.context import EngineContext
@@ -300,9 +300,8 @@ class LocalEngine:
             if not pool.supervisor.first_ready:
                 return Fault(503, "loading", "the model is still loading; try again later", 2)
             if pool.supervisor.backing_off:
-                wait = math.ceil(pool.supervisor.retry_at - self.clock())
                 self.metrics.dropped["back_off"] += 1
-                return Fault(503, "back_off", "the script keeps failing and is being restarted", max(1, wait))
+                return pool.supervisor.hindrance()
         return None
 
     def _poisonous(self, call: Call) -> Fault | None:
@@ -366,9 +365,9 @@ class LocalEngine:
         else:
             self.pools[call.place].forget(call)
         self.finished(call)
-        outage = self.pools[call.place].supervisor.outage if queued else ""
-        if outage:
-            call.fail(fates.no_place(outage))
+        hindrance = self.pools[call.place].supervisor.hindrance() if queued else None
+        if hindrance is not None:
+            call.fail(hindrance)
             return
         where = "while waiting for a worker" if waited else "while the script was running"
         call.fail(Fault(504, "timeout", f"not answered in time: the deadline passed {where}"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -14,6 +15,11 @@ RETRY_PLACE = 5
 MOVES = 3
 """How often a call goes on elsewhere when the machine that ran it is lost."""
 OVERRAN = Fault(504, "timeout", "the script did not answer in time")
+
+
+def back_off(seconds: float) -> Fault:
+    """The fault of a call when workers keep dying without one that could be blamed, and a pause is made."""
+    return Fault(503, "back_off", "the script keeps failing and is being restarted", max(1, math.ceil(seconds)))
 
 
 def no_place(outage: str) -> Fault:

@@ -7,9 +7,9 @@ import itertools
 import logging
 from typing import Any, Protocol
 
-from panglot.engine import launching, obituary
+from panglot.engine import fates, launching, obituary
 from panglot.engine.autoscaler import Autoscaler
-from panglot.engine.call import Call
+from panglot.engine.call import Call, Fault
 from panglot.engine.context import EngineContext
 from panglot.engine.lending import PoolMemory
 from panglot.engine.owner import PoolOwner
@@ -22,6 +22,8 @@ from panglot.settings.counts import ANY, SINGLE, WorkerCount
 log = logging.getLogger("panglot.engine")
 FRUITLESS = 5
 """Deaths in a row, without one answer between them, after which the script counts as failing."""
+LONGEST_LOSS = 5.0
+"""The longest pause before a place is asked for again, in seconds: machines come back without a word."""
 RELOAD = "reload"
 SURPLUS = "fewer are needed"
 
@@ -55,7 +57,7 @@ class Supervisor:
         self.plan = pool.plan
         self.restarts = Restarts(settings.restart_delay, settings.restart_delay_max)
         self.broken_devices = Pace(settings.restart_delay, settings.restart_delay_max)
-        self.lost_places = Pace(settings.restart_delay, settings.restart_delay_max)
+        self.lost_places = Pace(settings.restart_delay, min(LONGEST_LOSS, settings.restart_delay_max))
         self.cures = Pace(settings.restart_delay_max, 16 * settings.restart_delay_max)
         self.launcher = launching.launcher(context, pool.plan, memory)
         self.workers: list[Worker] = []
@@ -347,6 +349,12 @@ class Supervisor:
     def outage(self) -> str:
         """Why there is no worker, and none can be launched, through no fault of the script; empty: that is not so."""
         return "" if self.is_ready else self.launcher.outage
+
+    def hindrance(self) -> Fault | None:
+        """Why nothing can run now, as a call is told; None when something can, or a worker is on its way."""
+        if self.backing_off:
+            return fates.back_off(self.retry_at - self.clock())
+        return fates.no_place(self.outage) if self.outage else None
 
     @property
     def failing(self) -> bool:

@@ -235,6 +235,8 @@ class NodeKeeper:
     def _do(self, said: Dict[str, Any], generation: int) -> None:
         if said["do"] == "launch":
             self._launch(generation).set_result(said["launch"])
+        elif said["do"] == "ask":
+            self.tell({"is": "here", "generation": generation})
         elif generation in self.children:
             self.children[generation].signal(int(said["number"]))
 

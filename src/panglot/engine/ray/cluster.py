@@ -212,8 +212,11 @@ class Cluster:
             self._keep(place.open(said))
         elif said["is"] == "waiting":
             log.warning("no node has %s free; waiting. The cluster has %s", told(place.needs), shown(said["nodes"]))
-        else:
+        elif not place.ready.done():
             place.lose(first_line(said["why"]))
+        else:
+            # Ray may be mistaken, as when it loses sight of the node; a keeper that has gone hangs up.
+            log.debug("%s, says Ray: %s", place, first_line(said["why"]))
 
     def _fail(self, error: StartError) -> None:
         """End the start by an error. A server that runs is told by its log, once in each outage."""

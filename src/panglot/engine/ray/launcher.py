@@ -50,11 +50,12 @@ class NodeLauncher(Launcher):
 
     @property
     def outage(self) -> str:
-        """Why no worker can be launched now: the cluster is out of reach, or all places are still waited for."""
+        """Why no worker can be launched now: the cluster is out of reach, or there is no place."""
         states = self.places()
-        if self.cluster.outage or not states[WAITING] or states[FREE] or states[USED]:
+        if self.cluster.outage or states[FREE] or states[USED]:
             return self.cluster.outage
-        return f"no node of the cluster has {told(self._needs())} free"
+        nobody = f"no node of the cluster has {told(self._needs())} free"
+        return nobody if states[WAITING] else "the nodes of the cluster cannot be reached"
 
     def _needs(self) -> dict[str, float]:
         return dict(self.settings.place) or {"cpu": 1.0}

@@ -37,6 +37,9 @@ class Tenant(Protocol):
     def on_exit(self, code: int | None) -> None:
         """The process has ended."""
 
+    def on_here(self) -> None:
+        """The place was there when it was asked whether it is."""
+
     def on_memory(self, held: int) -> None:
         """The process holds so many bytes."""
 
@@ -165,6 +168,8 @@ class NodePlace:
             tenant.on_exit(int(said["code"]))
         elif said["is"] == "memory":
             tenant.on_memory(int(said["bytes"]))
+        elif said["is"] == "here":
+            tenant.on_here()
 
     def say(self, do: str, generation: int, **more: Any) -> None:
         """Have the keeper do something with one of its workers: signal it, or launch it once it has a connection."""
@@ -173,6 +178,10 @@ class NodePlace:
 
     def signal(self, generation: int, number: int) -> None:
         self.say("signal", generation, number=number)
+
+    def ask(self, generation: int) -> None:
+        """Ask the keeper whether it is there, for one of its workers."""
+        self.say("ask", generation)
 
     # Ending
 

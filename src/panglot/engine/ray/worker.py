@@ -14,7 +14,7 @@ from panglot.engine.ray.place import NodePlace
 from panglot.engine.worker import HUNG, KILL_AFTER, LINGER, LOST, Worker
 
 DOUBT = 0.1
-"""Seconds to wait whether the place goes too, when a worker was killed by nobody knows whom."""
+"""Seconds to wait whether the place goes too, when a worker was killed by nobody knows whom; then to ask."""
 UNHEARD = 5.0
 """Seconds after which a worker that hung up without a word of its keeper is lost."""
 
@@ -97,10 +97,13 @@ class NodeWorker(Worker):
     def on_exit(self, code: int | None) -> None:
         """Note that the process has ended. One that was killed from elsewhere may go with all of its node: wait."""
         self.code = code
-        wait = not process.ended_itself(code) and self.reason != HUNG
-        asyncio.get_running_loop().call_later(DOUBT if wait else 0.0, self._ended)
+        if process.ended_itself(code) or self.reason == HUNG or self.place is None:
+            self.on_here()
+        else:
+            asyncio.get_running_loop().call_later(DOUBT, self.place.ask, self.generation)
 
-    def _ended(self) -> None:
+    def on_here(self) -> None:
+        """Judge the end of the process: its place is still there."""
         if self._exited:
             return
         self._exited = True
