@@ -62,7 +62,7 @@ def test_streams_that_have_begun_end_and_others_are_moved(inside: RayCluster) ->
                 list(parts)
         lines = [line for line in later.result(LONG).body.decode().splitlines() if line]
         assert [json.loads(line.removeprefix("data: "))["part"] for line in lines] == [0, 1, 2]
-        assert begun(server, 1) == 2
+        wait_until(lambda: begun(server, 1) == 2)
         wait_until(lambda: ready(server) == 2, LONG, lambda: server.log)
 
 
@@ -75,4 +75,4 @@ def test_without_reruns_only_calls_that_ran_fail(inside: RayCluster) -> None:
         kill(*keepers(inside))
         assert is_lost_place(running.result(LONG))
         assert [answer.result(LONG).json() for answer in waiting] == [{"id": 2}, {"id": 3}]
-        assert [begun(server, number) for number in (1, 2, 3)] == [1, 1, 1]
+        wait_until(lambda: [begun(server, number) for number in (1, 2, 3)] == [1, 1, 1])

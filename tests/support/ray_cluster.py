@@ -54,7 +54,7 @@ class RayCluster:
         self.folder = tempfile.mkdtemp(prefix="pr-", dir="/tmp")
         self.cache = f"{self.folder}/cache"
         """Where nodes keep environments that are made there."""
-        self.stored = tempfile.mkdtemp(prefix="pr-", dir="/dev/shm")
+        self.stored = tempfile.mkdtemp(prefix="pr-", dir="/dev/shm" if os.path.isdir("/dev/shm") else "/tmp")
         self.environment = {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": secrets.token_hex(32)}
         """What whoever connects to it needs."""
         self.settings = {**STORED, "RAY_gcs_storage_path": self.stored, **(settings or {})}
