@@ -310,7 +310,7 @@ def run_items(
         rows = list(RUN_ROW.iter_unpack(payload[:heads]))
     except struct.error as error:
         raise WireError("a RUN frame ends inside its table: %s" % error) from None
-    bodies = heads + sum(row[2] for row in rows)
+    bodies = heads + sum([row[2] for row in rows])
     for item_id, seconds_left, head_length, body_length, lies, berth in rows:
         head = bytes(payload[heads : heads + head_length])
         heads += head_length
@@ -336,16 +336,16 @@ def replies(payload: memoryview, count: int) -> List[Reply]:
         rows = list(REPLY_ROW.iter_unpack(payload[:heads]))
     except struct.error as error:
         raise WireError("a REPLY frame ends inside its table: %s" % error) from None
-    bodies = heads + sum(row[8] for row in rows)
+    bodies = heads + sum([row[8] for row in rows])
     for item_id, status, flags, t0, t1, t2, t3, t4, head_length, body_length, of_item in rows:
         head = bytes(payload[heads : heads + head_length])
         heads += head_length
         if flags & SHARED:
-            result.append(Reply(item_id, status, flags, (t0, t1, t2, t3, t4), head, placed(body_length), of_item))
-            continue
-        body = payload[bodies : bodies + body_length]
+            body = placed(body_length)
+        else:
+            body = payload[bodies : bodies + body_length]
+            bodies += body_length
         result.append(Reply(item_id, status, flags, (t0, t1, t2, t3, t4), head, body, of_item))
-        bodies += body_length
     if len(rows) != count or bodies != len(payload):
         raise WireError("a REPLY frame of %d bytes holds replies of %d bytes" % (len(payload), bodies))
     return result

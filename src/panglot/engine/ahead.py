@@ -67,7 +67,7 @@ class Busy(Protocol):
 def wanting(workers: Sequence[Busy]) -> list[int]:
     """The busy workers without a next batch, by their place in the list; the one that began first comes first."""
     places = [place for place, worker in enumerate(workers) if worker.may_have_more()]
-    return sorted(places, key=lambda place: workers[place].batches.since)
+    return sorted(places, key=lambda place: workers[place].batches.since) if places else places
 
 
 def is_enough(queue: Queue, worker: Busy, batch_bytes: int, wanting: int) -> bool:

@@ -71,9 +71,10 @@ class Dispatcher:
         if not self.queue.length and not self._call_back(now):
             return
         takers = [worker for worker in self.workers if worker.room(now) > 0]
-        takers.sort(key=lambda worker: len(worker.in_flight))
         if not takers and self.sends_ahead:
             self._send_ahead(now)
+        if len(takers) > 1:
+            takers.sort(key=lambda worker: len(worker.in_flight))
         for position, worker in enumerate(takers):
             wanted = self.queue.length
             if self.next is not None:

@@ -171,7 +171,7 @@ class Pool(Dispatcher):
         if postprocess:
             stages[3].add(postprocess)
         if not worker.batched:
-            worker.measured(decode + preprocess + inference + postprocess + encode)
+            worker.service_us += 0.2 * (decode + preprocess + inference + postprocess + encode - worker.service_us)
         worker.served += 1
 
     def on_event(self, worker: Worker, event: dict[str, Any]) -> None:

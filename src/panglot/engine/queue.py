@@ -109,9 +109,13 @@ class Queue:
         size = first.size
         reason = WAITED if policy.max_wait else FREE
         passed: list[Call] = []
-        while len(batch) < min(policy.max_items, share):
-            following = self.oldest()
-            if following is None or following.alone:
+        most, calls = min(policy.max_items, share), self._calls
+        while calls and len(batch) < most:
+            following = calls[0]
+            if following.state != QUEUED:
+                calls.popleft()
+                continue
+            if following.alone:
                 break
             if policy.one_lane and following.lane != first.lane:
                 passed.append(self._pop())

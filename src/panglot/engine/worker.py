@@ -75,8 +75,8 @@ class Worker:
         self.max_batch = 1
         self.lanes: dict[str, int | None] = {}
         """The most calls in one batch by lane, where a script has several and says it."""
-        self.window = 1
         self.service_us = 0.0
+        """How long an item takes, as learnt; the first one is sent alone."""
         self.served = 0
         self.reason = DIED
         self.why = ""
@@ -268,7 +268,8 @@ class Worker:
             return 0 if held else self.max_batch
         if held and now - self.busy_since > STUCK:
             return 0
-        return self.window - held if held <= self.window // 2 else 0
+        window = self.window()
+        return window - held if held <= window // 2 else 0
 
     def most_of(self, lane: str) -> int:
         """The most calls of a lane in one batch."""
@@ -296,10 +297,9 @@ class Worker:
         first = next(iter(self.in_flight.values()), None)
         return first is not None and not first.alone and not first.chunks and not self.sent_ahead
 
-    def measured(self, microseconds: int) -> None:
-        """Note how long an item took, so that about a millisecond of work is kept in the worker's socket."""
-        self.service_us += 0.2 * (microseconds - self.service_us)
-        self.window = max(1, min(32, int(1000 / (self.service_us + 1))))
+    def window(self) -> int:
+        """How many items are about a millisecond of work, which is kept in the worker's socket; the first is alone."""
+        return max(1, min(32, int(1000 / (self.service_us + 1)))) if self.served else 1
 
     # Ending
 

@@ -39,6 +39,7 @@ Body = Union[bytes, bytearray, memoryview]
 
 _SAFE = 2.0**63
 _LARGE = 1 << 20
+_FEW, _SHORT = 8, 1 << 13
 _NUMBERS = frozenset([float, int, bool])
 _SCALARS = frozenset([float, int, bool, type(None)])
 _PLACES = bytes.maketrans(b"0123456789[:- \t\r\n", b"0000000000,,,,,,,")
@@ -197,7 +198,7 @@ def dumps(value: Any, convert: Callable[[Any], Any], nan: str, depth: int, size:
     Infinity become: "null" (with a warning), "platform" (bare NaN, as the json module writes it) or "error".
     Raises EncodeError, with the path of the culprit, for what JSON cannot hold and beyond `depth` or `size`.
     """
-    if orjson is not None and (type(value) in _SCALARS or _rough_size(value) < _LARGE):
+    if orjson is not None and (_is_small(value) or _rough_size(value) < _LARGE):
         text = _fast_dumps(value, convert, depth)
         if text is not None and len(text) <= size:
             return text, ""
@@ -232,6 +233,18 @@ def _may_hold_null(text: bytes) -> bool:
         at = text.find(b"u", at + 1)
         if at < 0 or text[at - 1 : at + 3] == b"null":
             return at >= 0
+    return True
+
+
+def _is_small(value: Any) -> bool:
+    """Whether one look tells what `_rough_size` would: few numbers and texts, or lists that begin with a number."""
+    for item in value.values() if type(value) is dict and len(value) <= _FEW else (value,):
+        kind = type(item)
+        if kind is list or kind is str:
+            if len(item) > _SHORT or (item and kind is list and type(item[0]) not in _SCALARS):
+                return False
+        elif kind not in _SCALARS:
+            return False
     return True
 
 

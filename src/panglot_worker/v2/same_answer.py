@@ -28,22 +28,22 @@ class SameAnswers:
 
     def text(self, wishes: Wishes, outputs: List[Tensor]) -> Optional[bytes]:
         """The same text that `rest.answer` writes; None where that is to write it."""
-        if len(outputs) != 1 or wishes.wanted or wishes.binary or wishes.coding or wishes.id:
+        if len(outputs) != 1:
             return None
-        tensor = outputs[0]
-        if tensor.datatype not in NUMBERS:
-            return None
-        described = (wishes, tensor.name, tensor.datatype, tensor.shape)
+        name, datatype, shape, _ = outputs[0]
+        described = (wishes, name, datatype, shape)
         beginning = self._beginnings.get(described) or self._begin(described)
-        numbers = jsontext.unguarded(tensor.flat())
+        numbers = jsontext.unguarded(outputs[0].flat()) if beginning else b""
         # Numbers that are not finite are written as null.
         if not numbers or b"u" in numbers or len(beginning) + len(numbers) + len(END) > self.limits.output_bytes:
             return None
         return beginning + numbers + END
 
     def _begin(self, described: Described) -> bytes:
-        """Keep what stands before the numbers: all but the end of an answer without any."""
+        """Keep what stands before the numbers: all but the end of an answer without any. Empty for other answers."""
         wishes, name, datatype, shape = described
+        if wishes.wanted or wishes.binary or wishes.coding or wishes.id or datatype not in NUMBERS:
+            return b""
         empty = rest.answer(wishes, [Tensor(name, datatype, shape, b"")], self.nan, self.limits).content
         if len(self._beginnings) >= MOST_KEPT:
             self._beginnings.clear()
