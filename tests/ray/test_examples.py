@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,7 +19,7 @@ from support.ray_cluster import RayCluster
 from support.server import PACKAGES, ROOT, Server, serving
 from support.traffic import SOAK
 
-pytestmark = pytest.mark.timeout(600)
+pytestmark = pytest.mark.timeout(1200)
 EXAMPLES = ROOT / "examples"
 PNG = "image/png"
 
@@ -103,31 +102,28 @@ FRAMEWORKS = ("torch", "tensorflow", "trees")
 ASKED = [*LIGHT, *HEAVY] if SOAK else LIGHT
 
 
-@pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with small model files of the heavy frameworks, where they are tested."""
-    folder = tmp_path_factory.mktemp("made")
+def models(folder: Path) -> list[str]:
+    """What is served, with small model files of the heavy frameworks where they are tested."""
     for framework in FRAMEWORKS if SOAK else ():
         subprocess.run([sys.executable, ROOT / "tests/support/make_models.py", framework, folder], check=True)
     modelarts.package(folder / "sums", MINDSPORE, modelarts.config("MindSpore"))
-    return folder
+    return [asked.package(folder) for asked in ASKED]
 
 
-@pytest.fixture(scope="module")
-def servers(cluster: RayCluster, made: Path) -> Iterator[tuple[Server, Server]]:
-    """A server here, and one with its workers on nodes, of the same packages."""
-    first, *others = [asked.package(made) for asked in ASKED]
+def test_packages_answer_on_nodes_as_they_do_here(inside: RayCluster, tmp_path: Path) -> None:
+    """One test, and so one server here and one with its workers on nodes."""
+    first, *others = models(tmp_path)
+    flags = (*inside.flags, "--place", "cpu=0.1", "--load-at-once", "4", "--python", sys.executable)
     with ExitStack() as stack:
-        stack.enter_context(cluster.network.entered())
-        flags = (*cluster.flags, "--place", "cpu=0.1", "--load-at-once", "4", "--python", sys.executable)
-        both = [stack.enter_context(serving(Path(first), *others, *more, ready=False)) for more in ((), flags)]
-        yield both[0].wait_ready(300), both[1].wait_ready(300)
+        here, there = (stack.enter_context(serving(Path(first), *others, *more, ready=False)) for more in ((), flags))
+        wanted = answers(here)
+        assert {status for status, _, _ in wanted.values()} == {200}, wanted
+        assert answers(there) == wanted
+        for asked in ASKED:
+            assert there.metric("panglot_node_workers", model=asked.model) >= 1
 
 
-@pytest.mark.parametrize("asked", ASKED, ids=lambda asked: asked.model)
-def test_a_package_answers_on_nodes_as_it_does_here(servers: tuple[Server, Server], asked: Asked) -> None:
-    here, there = servers
-    wanted = asked.of(here)
-    assert wanted[0] == 200, wanted
-    assert asked.of(there) == wanted
-    assert there.metric("panglot_node_workers", model=asked.model) >= 1
+def answers(server: Server) -> dict[str, tuple[int, str, Any]]:
+    """What every package answers, by its name."""
+    server.wait_ready(600)
+    return {asked.model: asked.of(server) for asked in ASKED}
