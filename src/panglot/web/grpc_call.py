@@ -17,7 +17,7 @@ from panglot.web.grpc_messages import leading_name, named
 from panglot.web.grpc_statuses import INVALID_ARGUMENT, OK, UNIMPLEMENTED, RpcError, refused, status_of
 from panglot.web.head import REQUEST_ID
 from panglot.web.models import Model
-from panglot.web.v2_routes import RpcTarget
+from panglot.web.v2_routes import RpcTarget, rpc_head
 from panglot_worker import wire
 
 log = logging.getLogger("panglot.web")
@@ -126,7 +126,7 @@ class Sent(NamedTuple):
 def begin(front: Front, sent: Sent, told: Told) -> RpcCall:
     """Submit an inference; `told` may be called before this returns. Raises RpcError."""
     try:
-        model, target, forms = _destination(front, sent)
+        model, target, forms, heads = _destination(front, sent)
         size = len(sent.body)
         if not model.room.take(size, size):
             raise refused(NO_ROOM)
@@ -137,8 +137,10 @@ def begin(front: Front, sent: Sent, told: Told) -> RpcCall:
     call = RpcCall(front, model, forms[sent.form], told)
     call.request_id = sent.request_id if REQUEST_ID.fullmatch(sent.request_id) else front.new_request_id()
     call.trace = sent.trace
-    head = wire.Head(call.request_id, target.route, path=target.path, traceparent=call.trace, form=sent.form)
-    call.head = head._replace(model=target.model, version=target.version, encoding=sent.encoding).pack()
+    rest = heads[sent.form]
+    if call.trace or sent.encoding:
+        rest = rpc_head(target, sent.form)._replace(traceparent=call.trace, encoding=sent.encoding).pack()
+    call.head = call.request_id + rest
     longest = model.settings.timeout
     call.deadline = call.arrived + (longest if sent.seconds is None else min(longest, max(0.0, sent.seconds)))
     call.size = size

@@ -9,6 +9,7 @@ from urllib.parse import quote
 
 from panglot.web.contract import InferRoute, v2_error
 from panglot.web.models import Model, Models
+from panglot_worker import wire
 
 REST, GRPC, STREAM = b"rest", b"grpc", b"stream"
 """The forms of a request with tensors, as its worker is told them."""
@@ -54,6 +55,12 @@ class RpcTarget(NamedTuple):
     target: TensorTarget
     forms: dict[bytes, InferRoute]
     """The route by form; it has no path, and its name is what the call is counted as."""
+    heads: dict[bytes, bytes]
+    """By form: what the worker is told besides the request's id, of a call that is neither traced nor compressed."""
+
+
+def rpc_head(told: TensorTarget, form: bytes) -> wire.Head:
+    return wire.Head(route=told.route, path=told.path, form=form, model=told.model, version=told.version)
 
 
 def rpc_targets(models: Models) -> dict[tuple[str, str], RpcTarget]:
@@ -63,7 +70,9 @@ def rpc_targets(models: Models) -> dict[tuple[str, str], RpcTarget]:
         native = native_route(model)
         if native is not None:
             forms = {form: dataclasses.replace(infer_route(native, ""), name=name) for form, name in RPC_NAMES.items()}
-            rpc = RpcTarget(model, target(model, native), forms)
+            told = target(model, native)
+            heads = {form: rpc_head(told, form).pack() for form in forms}
+            rpc = RpcTarget(model, told, forms, heads)
             targets[model.name, model.version] = rpc
             if models.get(model.name) is model:
                 targets[model.name, ""] = rpc
