@@ -157,7 +157,6 @@ def test_frames_that_mean_nothing_here_are_ignored(server: Server) -> None:
 
 def test_a_call_that_is_cut_into_single_bytes_is_the_same(server: Server) -> None:
     with Client(server, greet=False) as client:
-        client.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         head = block(INFER)
         whole = PREFACE + frame(SETTINGS, 0, 0) + frame(HEADERS, 0, 1, head[:7])
         whole += frame(CONTINUATION, 0, 1, head[7:40]) + frame(CONTINUATION, END_HEADERS, 1, head[40:])

@@ -82,6 +82,7 @@ class Client:
     def __init__(self, server: Server, greet: bool = True, settings: bytes = b"", window: int = 1 << 30) -> None:
         port = int(address(server).rpartition(":")[2])
         self.sock = socket.create_connection(("127.0.0.1", port), timeout=PATIENCE)
+        self.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.decoder = HpackDecoder(1 << 20)
         self.next = 1
         self._rest = b""
