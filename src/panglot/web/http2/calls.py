@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import time
 from collections import deque
@@ -234,6 +235,11 @@ class Calls:
         if not self.streams:
             self.idle_since = time.monotonic()
             self.when_idle()
+
+    def said_all(self, number: int) -> None:
+        """Take in that a client has said all on a call that we ended before: it may say nothing more."""
+        with contextlib.suppress(ValueError):
+            self.forsaken.remove(number)
 
     def close_all(self) -> None:
         self.held_back.clear()

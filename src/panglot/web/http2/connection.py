@@ -76,7 +76,7 @@ class Http2Connection(Endpoint):
             elif not stream & 1:
                 raise ConnectionBroken(PROTOCOL_ERROR, "the number of a stream is even")
             elif stream <= self.last:
-                self._late_headers(stream, block)
+                self._late_headers(stream, block, ended)
             else:
                 self._open(stream, block, ended)
         except StreamBroken as broken:
@@ -96,11 +96,13 @@ class Http2Connection(Endpoint):
             raise StreamBroken(PROTOCOL_ERROR, "headers inside of a stream")
         self.calls.ended(stream)
 
-    def _late_headers(self, stream: int, block: bytes) -> None:
+    def _late_headers(self, stream: int, block: bytes, ended: bool) -> None:
         """Headers on a stream that is over: trailers of a call that we have ended, or wrong."""
         self.heads.skip(block)
         if stream not in self.calls.forsaken:
             raise ConnectionBroken(STREAM_CLOSED, "headers on a stream that is closed")
+        if ended:
+            self.calls.said_all(stream)
 
     def _break(self, stream: int, code: int) -> None:
         """End a stream with an error; too many of these end the connection."""
@@ -129,6 +131,8 @@ class Http2Connection(Endpoint):
             self._check_idle(stream)
             if stream not in self.calls.forsaken:
                 raise ConnectionBroken(STREAM_CLOSED, "data on a stream that is closed")
+            if flags & END_STREAM:
+                self.calls.said_all(stream)
             return None
         present.credit -= length
         present.owed += length
@@ -142,10 +146,13 @@ class Http2Connection(Endpoint):
             self.calls.feed(self.receiving, data)
 
     def data_ends(self, stream: CallStream, flags: int) -> None:
-        if flags & END_STREAM:
+        """Go on with a call; we may have ended it while the frame came."""
+        if not flags & END_STREAM:
+            self.calls.give_credit(stream)
+        elif stream.is_open:
             self.calls.ended(stream)
         else:
-            self.calls.give_credit(stream)
+            self.calls.said_all(stream.number)
 
     def _check_idle(self, stream: int) -> None:
         if not stream or not stream & 1 or stream > self.last:

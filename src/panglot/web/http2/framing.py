@@ -221,7 +221,7 @@ class Framing(asyncio.BufferedProtocol):
 
     def _end_data(self) -> None:
         stream, self.receiving = self.receiving, None
-        if stream is not None and stream.is_open:
+        if stream is not None:
             self.data_ends(stream, self._flags)
 
 
