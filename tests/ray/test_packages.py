@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import tempfile
 from pathlib import Path
 
 import pytest
@@ -36,4 +35,4 @@ def test_a_large_package_is_sent_once_to_a_node(inside: RayCluster, tmp_path: Pa
     assert len(answers) == 1, "one file for all"
     ((theirs, _, path),) = answers
     assert theirs == digest
-    assert Path(path).is_relative_to(Path(tempfile.gettempdir(), f"panglot-node-{os.getuid()}"))
+    assert Path(path).is_relative_to(Path(inside.folder, f"panglot-node-{os.getuid()}"))

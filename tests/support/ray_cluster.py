@@ -113,6 +113,8 @@ class RayCluster:
         base = 20000 + 200 * number
         environment |= {**self.environment, **self.settings, MARK: f"{self.name}-{number}"}
         environment["XDG_CACHE_HOME"] = self.cache
+        # What nodes keep of packages goes with the cluster.
+        environment["TMPDIR"] = self.folder
         command = [str(Path(self.python).parent / "ray"), "start", *arguments]
         command += ["--node-ip-address", self.network.address(number), "--disable-usage-stats"]
         # Beside each other, nodes would choose the same ports.
