@@ -69,7 +69,7 @@ def test_another_version_of_ray_is_told_in_one_line(inside: RayCluster, by_clien
     assert done.returncode == 3
     last = done.stderr.strip().splitlines()[-1]
     assert last.startswith(f"error: --ray {address}: ")
-    assert last.endswith("(fix: --ray-python of an interpreter with the cluster's versions of Python and Ray)")
+    assert "(fix: --ray-python of an interpreter with the cluster's versions of Python and Ray" in last
 
 
 def test_a_place_that_no_node_can_give_is_told(inside: RayCluster) -> None:

@@ -115,6 +115,8 @@ class RayCluster:
         environment["XDG_CACHE_HOME"] = self.cache
         # What nodes keep of packages goes with the cluster.
         environment["TMPDIR"] = self.folder
+        # Beside other tests, the process that Ray starts for each of its clients takes its time.
+        environment["RAY_CLIENT_SERVER_CHECK_CHANNEL_TIMEOUT_S"] = "100"
         command = [str(Path(self.python).parent / "ray"), "start", *arguments]
         command += ["--node-ip-address", self.network.address(number), "--disable-usage-stats"]
         # Beside each other, nodes would choose the same ports.

@@ -23,7 +23,7 @@ from panglot_worker import encryption, loader
 
 log = logging.getLogger("panglot.ray")
 DRIVER = loader.code("panglot_worker.node.driver", "main")
-CONNECT = 60.0
+CONNECT = 100.0
 """Seconds that the driver may take to connect to the cluster."""
 FIRST_PAUSE, LONGEST_PAUSE = 0.5, 5.0
 """Seconds before a driver that ended is started again."""
@@ -249,8 +249,8 @@ def refusal(address: str, python: str, said: dict[str, Any]) -> StartError:
     versions = "--ray-python of an interpreter with the cluster's versions of Python and Ray"
     fixes = {
         "RuntimeError": versions,
-        # So Ray's client says that it was refused.
-        "ConnectionAbortedError": versions,
+        # So Ray's client says that its server did not take it in.
+        "ConnectionAbortedError": f"{versions}; where those are the same, the logs of its head say more",
         "ConnectionError": "is it the address of a head, such as HOST:6379 or ray://HOST:10001? Where the cluster has "
         "a token: RAY_AUTH_MODE=token, and the token in RAY_AUTH_TOKEN or RAY_AUTH_TOKEN_PATH",
         "AuthenticationError": "RAY_AUTH_MODE=token, and the cluster's token in RAY_AUTH_TOKEN or RAY_AUTH_TOKEN_PATH",
