@@ -142,6 +142,21 @@ def test_crash_loop_keeps_what_was_accepted(tmp_path: Path) -> None:
         assert [answer.json()["id"] for answer in answers(server, accepted)] == [0, 1, 2, 3]
 
 
+def test_crash_loop_outlasts_a_deadline(tmp_path: Path) -> None:
+    """A request accepted before the pause, whose deadline comes in it, is told the same as those that come later."""
+    flag = tmp_path / "dies"
+    flags = ("--restart-delay", "60", "--restart-delay-max", "60")
+    with serving("fault_load", *flags, env={"FAULT_DIES": str(flag)}) as server:
+        accepted = send(server, {"gate": str(tmp_path / "gate"), "id": 1}, 6000)
+        server.wait_log("predict waits")
+        flag.touch()
+        server.workers()[0].kill()
+        server.wait_log("is started again in 60 s")
+        for answer in answers(server, [accepted, send(server, 2)]):
+            assert (answer.status, answer.code) == (503, "back_off")
+            assert int(answer.headers["retry-after"]) > 10
+
+
 def test_f68_port_in_use(tmp_path: Path) -> None:
     """F68: a port in use is one line and exit code 3, before the script is loaded."""
     with socket.socket() as taken:
