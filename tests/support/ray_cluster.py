@@ -76,10 +76,16 @@ class RayCluster:
     @contextlib.contextmanager
     def headless(self) -> Iterator[None]:
         """Be without the process that knows the cluster. It comes back with what it had stored."""
-        pid = self.commands(1, "/gcs_server")[0]
-        process = psutil.Process(pid)
+        with self.without(*self.commands(1, "/gcs_server")):
+            yield
+
+    @contextlib.contextmanager
+    def without(self, *pids: int) -> Iterator[None]:
+        """Be without some processes of the head's machine. The first comes back, as it was started."""
+        process = psutil.Process(pids[0])
         command, environment = process.cmdline(), process.environ()
-        os.kill(pid, signal.SIGKILL)
+        for pid in pids:
+            os.kill(pid, signal.SIGKILL)
         yield
         with open(f"{self.folder}/head.log", "ab") as log, self.network.entered():
             subprocess.Popen(command, env=environment, stdout=log, stderr=log, stdin=subprocess.DEVNULL)

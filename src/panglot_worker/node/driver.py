@@ -123,7 +123,8 @@ class Driver:
                 self._release(said["id"])
 
     async def _place(self, number: int, needs: Dict[str, Any]) -> None:
-        """Have a keeper made, tell where it is, and wait for its end."""
+        """Have a keeper made, tell where it is, and wait for its end. Once the front knows it, it is the front's."""
+        placed = False
         try:
             actor = self.actors[number] = self._asked(number, needs)
             opening = asyncio.ensure_future(wait_for(actor.begin.remote()))
@@ -131,12 +132,19 @@ class Driver:
             if not waited:
                 self.tell(**{"is": "waiting", "id": number, "nodes": nodes(self.ray)})
             self.tell(**{"is": "placed", "id": number, **await opening})
+            placed = True
             await wait_for(actor.until_gone.remote())
         except Exception as error:
+            if isinstance(error, ConnectionError):
+                # So Ray's client says that its server has gone: only a new connection helps.
+                os._exit(1)
             # What a keeper has raised comes in an exception of Ray's.
             cause = getattr(error, "cause", None) or error
             self.tell(**{"is": "lost", "id": number, "kind": type(cause).__name__, "why": reason(cause)})
-        self._release(number)
+        if placed:
+            self.actors.pop(number, None)
+        else:
+            self._release(number)
 
     def _release(self, number: int) -> None:
         """End the keeper of a place, if it lives."""
