@@ -1,12 +1,14 @@
 """JPEGs decoded and classified on the GPU: how much of a script's own bare loop is left when it is served.
 
-Prints pictures per second of the script called in a loop, of the same script served by one worker, and by several that
-share the card, with and without MPS; each beside the share of the bare loop of the same minute.
+Prints pictures per second of the script served by one worker, and by several that share the card, with and without MPS,
+each beside the share of what the script does in a loop of its own. Processors change their speed by half within
+minutes, and from process to process: so loop and load take turns in the same process.
 """
 
 from __future__ import annotations
 
 import argparse
+import functools
 import importlib.util
 import io
 import os
@@ -17,23 +19,13 @@ import subprocess
 import sys
 import threading
 import time
+import urllib.request
 from pathlib import Path
 
 import crowd
-import psutil
 
 PACKAGE = Path(__file__).parent / "packages" / "gpu_decode"
-RAW = """
-import sys, time, importlib.util
-spec = importlib.util.spec_from_file_location("p", sys.argv[1])
-p = importlib.util.module_from_spec(spec); spec.loader.exec_module(p)
-m = p.Model(); m.load(); body = open(sys.argv[2], "rb").read(); batch = int(sys.argv[4])
-bodies = [memoryview(bytes(bytearray(body))) for _ in range(batch)]
-for _ in range(3): m.run(bodies)
-began = time.monotonic(); n = 0
-while time.monotonic() - began < float(sys.argv[3]): n += len(m.run(bodies))
-print(n / (time.monotonic() - began))
-"""
+LOOP = {"Content-Type": "application/x-loop"}
 
 
 def picture(size: int) -> bytes:
@@ -51,52 +43,60 @@ def picture(size: int) -> bytes:
     raise SystemExit("no such picture")
 
 
-def raw_loop(file: Path, seconds: float, batch: int) -> float:
-    command = [sys.executable, "-c", RAW, str(PACKAGE / "predict.py"), str(file), str(seconds), str(batch)]
-    return float(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
-
-
-def served(title: str, body: bytes, flags: list[str], options: argparse.Namespace, raw: float) -> float:
-    """Serve the script, load it, and print what was seen; the rate."""
+def serving(flags: list[str], options: argparse.Namespace) -> tuple[subprocess.Popen[str], int]:
+    """The script served, and the port, once all its workers are ready."""
     command = [sys.executable, "-m", "panglot", "serve", str(PACKAGE), "--port", "0", *flags]
-    command += ["--max-batch", str(options.batch), "--queue", "4096"]
+    command += ["--max-batch", str(options.batch), "--queue", "4096", "--timeout", "60"]
     server = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
     assert server.stderr is not None
     port, lines, wanted = 0, [], int(flags[flags.index("--workers") + 1]) if "--workers" in flags else 1
-    ready = 0
     for line in server.stderr:
         lines.append(line)
         if "listening on" in line:
             port = int(line.partition("listening on ")[2].split(",")[0].rpartition(":")[2])
-        ready += " ready after " in line
-        if port and ready >= wanted:
-            break
-    else:
-        print(f"{title:40} did not start:\n{''.join(lines)}")
-        return 0.0
-    threading.Thread(target=server.stderr.read, daemon=True).start()
-    time.sleep(1)
+        if port and sum(" ready after " in line for line in lines) >= wanted:
+            threading.Thread(target=server.stderr.read, daemon=True).start()
+            return server, port
+    raise SystemExit(f"it did not start:\n{''.join(lines)}")
+
+
+def bare_loop(port: int, body: bytes) -> float:
+    """What the script does in a loop of its own, in its worker, while nobody asks for anything else."""
+    time.sleep(1)  # Until nothing of the load is left in the queue.
+    request = urllib.request.Request(f"http://127.0.0.1:{port}/predict", body, LOOP)
+    with urllib.request.urlopen(request, timeout=60) as answer:
+        return float(answer.read())
+
+
+def measured(title: str, body: bytes, flags: list[str], options: argparse.Namespace) -> None:
+    """Serve the script. Have its own loop and the load take turns in the same process, and print what was seen."""
+    server, port = serving(flags, options)
+    ask = functools.partial(crowd.ask, port, "/predict", body, "image/jpeg", options.clients, options.connections)
+    loops, rates, ratios = [], [], []
     try:
-        crowd.ask(port, "/predict", body, "image/jpeg", options.clients, options.connections, 2)
-        processes = [psutil.Process(server.pid), *psutil.Process(server.pid).children()]
-        for process in processes:
-            process.cpu_percent()
-        seen = crowd.ask(port, "/predict", body, "image/jpeg", options.clients, options.connections, options.seconds)
-        busy = [process.cpu_percent() for process in processes if process.is_running()]
+        ask(2)
+        loops.append(bare_loop(port, body))
+        for _ in range(options.rounds):
+            seen = crowd.ask(
+                port, "/predict", body, "image/jpeg", options.clients, options.connections, options.seconds
+            )
+            if seen.failed:
+                print(f"{title}: {seen.failed} FAILED")
+            loops.append(bare_loop(port, body))
+            rates.append(seen.rate)
+            ratios.append(2 * seen.rate / (loops[-2] + loops[-1]))
     finally:
         server.terminate()
         server.wait()
-    cores = ", ".join(f"{share:.0f} %" for share in busy)
-    failed = f"; {seen.failed} FAILED" if seen.failed else ""
-    print(f"{title:40} {seen.rate:8.0f}/s  {seen.rate / raw:.2f} of the loop   p50 {seen.p50_ms:.0f} ms, "
-          f"p99 {seen.p99_ms:.0f} ms; cores: {cores}{failed}", flush=True)  # fmt: skip
-    return seen.rate
+    of_loop = ", ".join(f"{ratio:.2f}" for ratio in ratios)
+    print(f"{title:34} {statistics.median(rates):6.0f}/s   {statistics.median(ratios):.2f} of the loop ({of_loop})   "
+          f"loop {min(loops):.0f} to {max(loops):.0f}/s   p99 {seen.p99_ms:.0f} ms", flush=True)  # fmt: skip
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--seconds", type=float, default=8)
-    parser.add_argument("--rounds", type=int, default=2)
+    parser.add_argument("--seconds", type=float, default=4, help="of load, each time")
+    parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--batch", type=int, default=128)
     parser.add_argument("--bytes", type=int, default=51_000)
     parser.add_argument("--clients", type=int, default=6, help="processes of clients")
@@ -104,8 +104,6 @@ def main() -> None:
     parser.add_argument("--workers", default="2,3", help="how many workers share the card, besides one")
     options = parser.parse_args()
     body = picture(options.bytes)
-    file = Path(os.environ.get("TMPDIR", "/tmp")) / "panglot-picture.jpg"
-    file.write_bytes(body)
     print(f"a 640x480 JPEG of {len(body)} bytes, batches of {options.batch}, {options.connections} connections, "
           f"{os.cpu_count()} cores")  # fmt: skip
     cases = [("one worker", []), ("one worker, nothing sent ahead", ["--no-ahead"]),
@@ -114,14 +112,8 @@ def main() -> None:
         cases.append((f"{count} workers", ["--workers", count]))
         if shutil.which("nvidia-cuda-mps-control"):
             cases.append((f"{count} workers, MPS", ["--workers", count, "--mps"]))
-    raws: list[float] = []
-    for _ in range(options.rounds):
-        raws.append(raw_loop(file, options.seconds, options.batch))
-        print(f"{'the bare loop of the script':40} {raws[-1]:8.0f}/s", flush=True)
-        for title, flags in cases:
-            served(title, body, flags, options, raws[-1])
-    print(f"{'the bare loop again':40} {raw_loop(file, options.seconds, options.batch):8.0f}/s; "
-          f"median of the loops {statistics.median(raws):.0f}/s")  # fmt: skip
+    for title, flags in cases:
+        measured(title, body, flags, options)
 
 
 if __name__ == "__main__":

@@ -4,6 +4,7 @@ Without a GPU all of it runs on the CPU, to try the benchmark itself. NET names 
 """
 
 import os
+import time
 import warnings
 
 import torch
@@ -15,6 +16,7 @@ warnings.filterwarnings("ignore", message="The given buffer is not writable")
 GPU = torch.cuda.is_available()
 DEVICE = "cuda" if GPU else "cpu"
 KIND = torch.float16 if GPU else torch.float32
+LOOP = "application/x-loop"
 SIZES = (1, 8, 32, 64, 128) if GPU else (1, 8)
 
 
@@ -29,7 +31,17 @@ class Model:
             self.classes(torch.zeros((size, 3, 224, 224), device=DEVICE, dtype=KIND))
 
     def predict_batch(self, files):
+        if files[0].type == LOOP:
+            return [self.loop(file.bytes) for file in files]
         return self.run([file.view for file in files])
+
+    def loop(self, picture, batch=128, seconds=3.0):
+        """Pictures per second when nothing but this script is at work, here in the very process that serves it."""
+        bodies = [memoryview(bytes(bytearray(picture))) for _ in range(batch)]
+        began, count = time.monotonic(), 0
+        while time.monotonic() - began < seconds:
+            count += len(self.run(bodies))
+        return count / (time.monotonic() - began)
 
     @torch.inference_mode()
     def run(self, bodies):
