@@ -85,7 +85,7 @@ class Package:
 def outside(root: Path, *paths: str) -> tuple[Path, ...]:
     """Those of some paths that lead to something of this machine which is not below a folder."""
     absolute = [Path(os.path.normpath(path)) for path in paths if os.path.isabs(path)]
-    return tuple(path for path in absolute if path.exists() and not path.is_relative_to(root))
+    return tuple(path for path in absolute if os.path.exists(path) and not path.is_relative_to(root))
 
 
 def config_beside(script: Path) -> Path | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import re
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -145,11 +146,23 @@ def test_a_run_that_fails_is_repeated_for_each_request_alone(corpus: Server) -> 
         else:
             assert numpy.allclose(given(answer)[2], table[ids].ravel(), rtol=1e-5)
 
+    def largest_run() -> int:
+        stats = corpus.client.get("/v2/models/embedding/stats").json()["model_stats"][0]
+        return max(runs["batch_size"] for runs in stats["batch_stats"])
+
+    worker = psutil.Process(int(re.findall(r"embedding worker 0 ready .*pid (\d+)", corpus.log)[-1]))
     with ThreadPoolExecutor(16) as crowd:
         list(crowd.map(ask, range(times(300, 5000))))
+        for numbers in (range(16), (number for number in range(20) if number % 5)):
+            # They wait for the worker, and so come to it together.
+            worker.suspend()
+            asked = [crowd.submit(ask, number) for number in numbers]
+            wait_until(lambda: corpus.metric("panglot_requests_in_progress", model="embedding") == 16)
+            worker.resume()
+            for future in asked:
+                future.result(60)
+    assert largest_run() > 4
     assert corpus.metric("panglot_worker_restarts_total", model="embedding") == 0
-    stats = corpus.client.get("/v2/models/embedding/stats").json()["model_stats"][0]
-    assert max(runs["batch_size"] for runs in stats["batch_stats"]) > 4
 
 
 # What a model takes of the machine

@@ -167,6 +167,7 @@ def test_a_worker_that_stands_still_is_ended_and_its_memory_is_used_again(tmp_pa
         before = server.workers()[0]
         assert server.client.post("/predict", content=body, headers={"content-type": "x/echo"}).content == body
         before.suspend()
+        wait_until(lambda: before.status() == psutil.STATUS_STOPPED)
         client.send(b"POST /predict HTTP/1.1\r\nHost: localhost\r\nContent-Type: x/echo\r\n"
                     b"Content-Length: %d\r\n\r\n" % len(body) + body)  # fmt: skip
         wait_until(lambda: server.metric("panglot_shared_bodies") == 1)

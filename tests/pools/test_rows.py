@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import signal
@@ -151,7 +152,7 @@ def test_a_client_that_leaves_is_forgotten_in_any_stage(row: Server, tmp_path: P
         gate = Gate(tmp_path / stage)
         plug = occupy_stage(row, gate, 40 + number, stage)
         with Wire(row) as client:
-            client.send(post(b'{"id": 44, "size": %d}' % LARGE))
+            client.send(post(json.dumps({"id": 44, "size": LARGE, stage: "wait", "gate": str(gate)}).encode()))
             wait_until(lambda: row.metric("panglot_requests_in_progress") == 2)
         wait_until(lambda: row.metric("panglot_requests_in_progress") == 1)
         gate.open()

@@ -96,9 +96,10 @@ def test_a_stranger_on_the_keepers_port_learns_and_changes_nothing(inside: RayCl
     for said in (b"", b"GET / HTTP/1.1\r\n\r\n", b"\0" * 64, b"\xff" * 4096):
         with socket.create_connection(address, timeout=20) as stranger:
             stranger.sendall(said)
-            stranger.shutdown(socket.SHUT_WR)
             heard = b""
-            with contextlib.suppress(ConnectionError):
+            with contextlib.suppress(OSError):
+                # The keeper may have hung up already.
+                stranger.shutdown(socket.SHUT_WR)
                 while piece := stranger.recv(4096):
                     heard += piece
             assert len(heard) <= 32

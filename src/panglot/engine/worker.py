@@ -320,8 +320,9 @@ class Worker:
             return
         self.reason, self.why = HUNG, why
         with contextlib.suppress(ProcessLookupError):
-            os.kill(self.popen.pid, signal.SIGCONT)
+            # In this order: a process that was stopped must not go on, and answer, before it is aborted.
             os.kill(self.popen.pid, signal.SIGABRT)
+            os.kill(self.popen.pid, signal.SIGCONT)
         asyncio.get_running_loop().call_later(KILL_AFTER, self.destroy)
 
     def destroy(self) -> None:

@@ -27,6 +27,8 @@ PATIENCE = 10.0
 """Seconds after which a place that is not to be had is spoken of."""
 REACH = 5.0
 """Seconds that a connection to the head may take."""
+TRIES = 3
+"""Keepers that are asked for at most, where they die before they have begun."""
 LONGEST = 2000
 """Characters of a reason that are passed on."""
 
@@ -123,7 +125,16 @@ class Driver:
                 self._release(said["id"])
 
     async def _place(self, number: int, needs: Dict[str, Any]) -> None:
-        """Have a keeper made, tell where it is, and wait for its end. Once the front knows it, it is the front's."""
+        """Find a place. A keeper that dies before it has begun, with its node say, is asked for again."""
+        for left in reversed(range(TRIES)):
+            if await self._tried(number, needs, left):
+                return
+
+    async def _tried(self, number: int, needs: Dict[str, Any], left: int) -> bool:
+        """Have a keeper made, tell where it is, and wait for its end. Once the front knows it, it is the front's.
+
+        False where it is to be tried again.
+        """
         placed = False
         try:
             actor = self.actors[number] = self._asked(number, needs)
@@ -138,6 +149,10 @@ class Driver:
             if isinstance(error, ConnectionError):
                 # So Ray's client says that its server has gone: only a new connection helps.
                 os._exit(1)
+            wanted = number in self.actors
+            if left and wanted and not placed and isinstance(error, self.ray.exceptions.RayActorError):
+                self._release(number)
+                return False
             # What a keeper has raised comes in an exception of Ray's.
             cause = getattr(error, "cause", None) or error
             self.tell(**{"is": "lost", "id": number, "kind": type(cause).__name__, "why": reason(cause)})
@@ -145,6 +160,7 @@ class Driver:
             self.actors.pop(number, None)
         else:
             self._release(number)
+        return True
 
     def _release(self, number: int) -> None:
         """End the keeper of a place, if it lives."""

@@ -81,8 +81,8 @@ class NodeWorker(Worker):
         if self.place is None or not self.place.ready.done() or self.installing or self.reason == HUNG:
             return
         self.reason, self.why = HUNG, why
-        self.place.signal(self.generation, signal.SIGCONT)
         self.place.signal(self.generation, signal.SIGABRT)
+        self.place.signal(self.generation, signal.SIGCONT)
         asyncio.get_running_loop().call_later(KILL_AFTER, self.destroy)
 
     def destroy(self) -> None:
