@@ -94,6 +94,17 @@ def test_places_and_nodes_are_counted(inside: RayCluster, shared: Server) -> Non
     assert nodes == {inside.network.address(2), inside.network.address(3)}
 
 
+def test_a_keeper_that_dies_at_birth_costs_no_start(inside: RayCluster, tmp_path: Path) -> None:
+    (tmp_path / "model.py").write_text("def predict(value):\n    return value\n")
+    known = set(keepers(inside))
+    with serving(tmp_path, *inside.flags, ready=False) as server:
+        wait_until(lambda: set(keepers(inside)) - known, 60, lambda: server.log)
+        for pid in set(keepers(inside)) - known:
+            os.kill(pid, signal.SIGKILL)
+        server.wait_ready(120)
+        assert send(server, 5).result(60).json() == 5
+
+
 def test_hung_calls_are_ended_with_their_stacks(inside: RayCluster, tmp_path: Path) -> None:
     (tmp_path / "model.py").write_text(
         "import time\n\n\ndef predict(value):\n    time.sleep(value)\n    return value\n"

@@ -23,6 +23,10 @@ from panglot.engine.worker_owner import WorkerOwner
 script_log = logging.getLogger("panglot.script")
 
 
+class MachineLost(OSError):
+    """The machine that a worker was being started on has gone, which is no fault of the package."""
+
+
 class Launcher:
     """Starts the workers of one pool."""
 

@@ -11,6 +11,7 @@ from panglot.engine import fates, launching, obituary
 from panglot.engine.autoscaler import Autoscaler
 from panglot.engine.call import Call, Fault
 from panglot.engine.context import EngineContext
+from panglot.engine.launcher import MachineLost
 from panglot.engine.lending import PoolMemory
 from panglot.engine.owner import PoolOwner
 from panglot.engine.restarts import Pace, Restarts
@@ -105,6 +106,9 @@ class Supervisor:
     async def _start(self, worker: Worker) -> None:
         try:
             await self.launcher.launch(worker, self.owner.workers_wanted())
+        except MachineLost as error:
+            worker.state, worker.reason, worker.why = DEAD, LOST, str(error)
+            self.on_death(worker)
         except OSError as error:
             worker.state = DEAD
             problem = f"a worker could not be started: {error}"

@@ -13,7 +13,7 @@ from panglot import requirements
 from panglot.engine import process
 from panglot.engine.context import EngineContext
 from panglot.engine.kept_memory import KeptMemory
-from panglot.engine.launcher import Launcher
+from panglot.engine.launcher import Launcher, MachineLost
 from panglot.engine.lending import PoolMemory
 from panglot.engine.ray import installing, needs
 from panglot.engine.ray.cluster import Cluster
@@ -21,7 +21,7 @@ from panglot.engine.ray.files import Luggage
 from panglot.engine.ray.needs import told
 from panglot.engine.ray.paths import there
 from panglot.engine.ray.place import FREE, STATES, USED, WAITING, NodePlace, PlaceLost
-from panglot.engine.ray.worker import NodeWorker
+from panglot.engine.ray.worker import DOUBT, NodeWorker
 from panglot.engine.row import PoolPlan
 from panglot.engine.scratch import Scratch
 from panglot.engine.worker import Worker
@@ -70,11 +70,13 @@ class NodeLauncher(Launcher):
             await place.ready
             worker.since = self.clock()
             await self._start(worker, place)
-        except (ValueError, TimeoutError) as error:
-            raise PlaceLost(f"{place}: {error or 'its keeper does not answer'}") from None
-        except ConnectionError as error:
-            # The keeper goes on, if it lives: a place is lost when its control connection is.
-            raise PlaceLost(f"{place}: {error}") from None
+        except (ValueError, TimeoutError, ConnectionError) as error:
+            why = str(error) or "its keeper does not answer"
+            # The keeper goes on, if it lives: a place is lost when its control connection is, which shows soon.
+            await asyncio.sleep(DOUBT)
+            if place.is_lost:
+                raise MachineLost(f"was lost with its place while it was started ({why})") from None
+            raise PlaceLost(f"{place}: {why}") from None
 
     def _place_for(self, worker: NodeWorker) -> NodePlace:
         """The place of its predecessor, else one that is free, else a new one."""
