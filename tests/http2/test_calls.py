@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import gzip
 import signal
 import struct
@@ -226,6 +227,24 @@ def test_a_server_that_stops_says_so_twice() -> None:
         assert other.answer(waiting)[0][b"grpc-status"] == UNAVAILABLE
         client.ends()
         assert server.process.wait(20) == 0
+
+
+def test_connections_that_the_kernel_has_taken_in_are_answered_when_the_server_stops() -> None:
+    with serving("tensors", "--grpc-port", "0") as server, contextlib.ExitStack() as clients:
+        assert clients.enter_context(Client(server)).is_well()
+        server.process.send_signal(signal.SIGSTOP)
+        calls = []
+        for _ in range(20):
+            client = clients.enter_context(Client(server))
+            stream = client.open(INFER)
+            client.data(stream, message(infer()), ended=True)
+            calls.append((client, stream))
+        server.process.send_signal(signal.SIGTERM)
+        server.process.send_signal(signal.SIGCONT)
+        for client, stream in calls:
+            fields, messages = client.answer(stream)
+            assert fields[b"grpc-status"] == b"0"
+            assert messages[0].endswith(FOUR)
 
 
 def test_a_server_without_grpcio_speaks_grpc(tmp_path: Path) -> None:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from panglot.engine.call import Fault
-from panglot.web import peer
 from panglot.web.answering import BODY, CLOSING, HEADERS, IDLE
 from panglot.web.protocol import HttpConnection
+from panglot.web.stall import drop_if_stalled
 
 LINGER = 1.0
 """Seconds that a connection which is done reads on, so that its last answer arrives."""
@@ -16,7 +16,9 @@ def sweep(connection: HttpConnection, now: float) -> None:
     if connection.transport is None:
         return
     connection.drop_if_gone()
-    _check_stall(connection, now)
+    if connection.flow.write_paused:
+        connection.owe(connection.transport.get_write_buffer_size())
+    drop_if_stalled(connection, now)
     if connection.flow.read_paused:
         # We do not read: that nothing arrives is not the client's fault.
         connection.since = connection.last_data = now
@@ -57,22 +59,3 @@ def _finish(connection: HttpConnection, now: float, waited: float) -> None:
         transport.abort()
     elif waited > LINGER:
         transport.close()
-
-
-def _check_stall(connection: HttpConnection, now: float) -> None:
-    """Drop a client that has received nothing of its answers for too long.
-
-    Our own buffer says little of that: the kernel takes megabytes in one go, for which a slow reader needs minutes.
-    """
-    transport = connection.transport
-    size = transport.get_write_buffer_size()
-    if connection.flow.write_paused:
-        connection.owe(size)
-    sock = transport.get_extra_info("socket")
-    if not size and not peer.unacknowledged(sock):
-        connection.delivered_at = now
-    elif (delivered := peer.acknowledged(sock)) != connection.delivered:
-        connection.delivered, connection.delivered_at = delivered, now
-    elif now - connection.delivered_at > connection.limits.write_stall:
-        connection.front.metrics.refused["write_stall"] += 1
-        transport.abort()

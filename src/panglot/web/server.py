@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
-import ctypes
 import logging
 import socket
 import ssl
-import struct
 import time
 
 from uvicorn.config import Config
@@ -18,6 +15,7 @@ from panglot.errors import StartError
 from panglot.settings import Settings
 from panglot.settings.loopback import UNIX
 from panglot.web import unix_socket
+from panglot.web.accepting import stop_accepting
 from panglot.web.front import Front
 from panglot.web.models import Model
 from panglot.web.pace import sweep
@@ -29,10 +27,6 @@ log = logging.getLogger("panglot.web")
 BACKLOG = 2048
 IDLE_GRACE = 1.0
 """Seconds after which an idle connection is closed while draining; a request that comes earlier is still answered."""
-
-SO_ATTACH_FILTER = 26
-DROP_ALL = struct.pack("HBBI", 6, 0, 0, 0)
-"""A packet filter of one instruction: accept no byte."""
 
 
 def bind(settings: Settings) -> socket.socket:
@@ -109,31 +103,13 @@ class WebServer:
 
     async def drain(self) -> None:
         """Accept no more connections, answer what has come, and close connections as they become idle."""
-        await self._stop_accepting()
+        if self._server is not None:
+            await stop_accepting(self._server, self.sock)
         while self.state.connections:
             now = time.monotonic()
             for connection in self.connections:
                 connection.close_if_idle(now, IDLE_GRACE)
             await asyncio.sleep(0.02)
-
-    async def _stop_accepting(self) -> None:
-        """Refuse new connections without losing those the kernel has already accepted for us."""
-        with contextlib.suppress(OSError):
-            program = ctypes.create_string_buffer(DROP_ALL)
-            self.sock.setsockopt(socket.SOL_SOCKET, SO_ATTACH_FILTER, struct.pack("HP", 1, ctypes.addressof(program)))
-        for _ in range(50):
-            await asyncio.sleep(0.01)
-            if not self._waiting_in_kernel():
-                break
-        if self._server is not None:
-            self._server.close()
-
-    def _waiting_in_kernel(self) -> int:
-        """How many connections wait to be accepted (for a listening socket TCP_INFO says so)."""
-        with contextlib.suppress(OSError, struct.error):
-            info = self.sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 104)
-            return int(struct.unpack_from("8B5I", info)[12])
-        return 0
 
     def is_asking(self, model: Model) -> bool:
         return any(connection.is_asking(model) for connection in self.connections)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from panglot.engine.call import Fault
-from panglot.web import peer
 from panglot.web.grpc_statuses import refused
 from panglot.web.http2 import frames
 from panglot.web.http2.connection import Http2Connection
 from panglot.web.http2.endpoint import ALIVE
 from panglot.web.http2.stream import CallStream
+from panglot.web.stall import drop_if_stalled
 
 LINGER = 1.0
 """Seconds that a connection which is done reads on, so that its last words arrive."""
@@ -26,7 +26,7 @@ def sweep(connection: Http2Connection, now: float) -> None:
         _finish(connection, now)
         return
     connection.note_unsent()
-    _check_stall(connection, now)
+    drop_if_stalled(connection, now)
     _check_head(connection, now)
     if connection.leaving and now - connection.leaving > LINGER:
         connection.take_no_more()
@@ -90,16 +90,3 @@ def _check_silence(connection: Http2Connection, now: float) -> None:
     elif silent > 2 * connection.limits.peer_timeout:
         connection.front.metrics.refused["silent"] += 1
         connection.transport.abort()
-
-
-def _check_stall(connection: Http2Connection, now: float) -> None:
-    """Drop a client that has received nothing of what was sent for too long; as for HTTP/1.1, the kernel tells."""
-    transport = connection.transport
-    sock = transport.get_extra_info("socket")
-    if not transport.get_write_buffer_size() and not peer.unacknowledged(sock):
-        connection.delivered_at = now
-    elif (delivered := peer.acknowledged(sock)) != connection.delivered:
-        connection.delivered, connection.delivered_at = delivered, now
-    elif now - connection.delivered_at > connection.limits.write_stall:
-        connection.front.metrics.refused["write_stall"] += 1
-        transport.abort()

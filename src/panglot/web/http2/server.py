@@ -13,6 +13,7 @@ from panglot.errors import StartError
 from panglot.settings import Settings
 from panglot.settings.loopback import UNIX
 from panglot.web import access, unix_socket
+from panglot.web.accepting import stop_accepting
 from panglot.web.front import Front
 from panglot.web.grpc_services import Services
 from panglot.web.http2.connection import Http2Connection
@@ -42,7 +43,7 @@ class Http2Server:
 
     async def start(self) -> None:
         """Listen. Raises StartError."""
-        sock = self._bind()
+        sock = self.sock = self._bind()
         loop = asyncio.get_running_loop()
         create = loop.create_unix_server if sock.family == socket.AF_UNIX else loop.create_server
         self._server = await create(
@@ -88,7 +89,7 @@ class Http2Server:
         """Take no more connections, answer the calls that have come, then end what only waits."""
         if self._server is None:
             return
-        self._server.close()
+        await stop_accepting(self._server, self.sock)
         for connection in self.connections:
             connection.leave()
         while self.unanswered() or not all(connection.is_last_told for connection in self.connections):
