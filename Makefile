@@ -5,15 +5,16 @@ BIN := $(VENV)/bin
 SECONDS := 60
 PIP := $(BIN)/python -m pip --disable-pip-version-check -q
 
-.PHONY: serve test check coverage conformance soak fuzz bench-overhead bench-sleeping bench-graph wheel docs pictures clean help
+.PHONY: serve test test-all check coverage conformance soak fuzz bench-overhead bench-sleeping bench-graph wheel docs pictures clean help
 
 help:
 	@echo "make serve            serve examples/digits on http://127.0.0.1:8080"
-	@echo "make test             all checks and tests"
+	@echo "make test             checks and quick tests: ten minutes on two cores, after a small installation"
+	@echo "make test-all         these, and the rest: frameworks, Ray, browsers, other CPythons, every block of the pages"
 	@echo "make check            ruff, mypy, and where our longest files and functions stand"
 	@echo "make coverage         the tests again, with the branches of src/ they take: at least 90 % "
 	@echo "make conformance      the tests of what the platforms' documents promise, and docs/conformance.md from them"
-	@echo "make soak             faults, promises, life, edge, pools, tensors and models with their full counts"
+	@echo "make soak             tests with their full counts, for hours; goes on where it was stopped. AGAIN=1 begins anew"
 	@echo "make fuzz             each fuzz target for SECONDS=60, or TARGET=http_head alone"
 	@echo "make bench-overhead   what a request costs, beside a bare server and mosec"
 	@echo "make bench-sleeping   how much of a script's own speed is left with large bodies"
@@ -29,9 +30,13 @@ $(VENV)/.served: pyproject.toml examples/digits/requirements.txt | $(BIN)/python
 	$(PIP) install -e ".[onnx]"
 	@touch $@
 
-$(VENV)/.tested: pyproject.toml tests/requirements-frameworks.txt $(VENV)/.served
+$(VENV)/.tested: pyproject.toml $(VENV)/.served
+	$(PIP) install -e ".[onnx,otel,test]"
+	@touch $@
+
+$(VENV)/.tested-all: pyproject.toml tests/requirements-all.txt $(VENV)/.tested
 	$(PIP) install -e ".[onnx,otel,docs,test]"
-	$(PIP) install -r tests/requirements-frameworks.txt
+	$(PIP) install -r tests/requirements-all.txt
 	$(PIP) install --no-deps torchvision==0.28.0 tf-keras==2.21.*
 	$(PIP) install --no-deps axe-playwright-python==0.1.8
 	@touch $@
@@ -50,24 +55,28 @@ check: $(VENV)/.tested
 	$(BIN)/python tests/sizes.py
 
 test: check
-	$(BIN)/python tests/all.py
+	$(BIN)/python tests/support/programs.py quick
+	$(BIN)/python tests/all.py quick
+
+test-all: test $(VENV)/.tested-all
+	$(BIN)/python tests/support/programs.py quick rest
+	$(BIN)/python tests/all.py rest
 
 fuzz: $(VENV)/.fuzzed
 	$(BIN)/python tests/fuzz/run.py $(SECONDS) $(TARGET)
 
-coverage: $(VENV)/.tested
+coverage: $(VENV)/.tested-all
 	$(BIN)/coverage erase
-	$(BIN)/coverage run tests/all.py
+	$(BIN)/coverage run tests/all.py all
 	$(BIN)/coverage combine -q
 	$(BIN)/coverage report
 
-conformance: $(VENV)/.tested
+conformance: $(VENV)/.tested-all
 	-$(BIN)/python -m pytest -n 2 --dist worksteal -m document
 	$(BIN)/python tests/conformance/write.py
 
-soak: $(VENV)/.tested
-	PANGLOT_SOAK=1 $(BIN)/python -m pytest tests/faults tests/life tests/edge tests/pools tests/promises tests/ray tests/versions \
-		tests/v2 tests/bare tests/models tests/triton --timeout 7200
+soak: $(VENV)/.tested-all
+	$(BIN)/python tests/soak.py $(if $(AGAIN),--again)
 
 bench-overhead: $(VENV)/.served
 	$(BIN)/python benchmarks/overhead/run.py
@@ -75,7 +84,7 @@ bench-overhead: $(VENV)/.served
 bench-sleeping: $(VENV)/.served
 	$(BIN)/python benchmarks/sleeping/run.py
 
-bench-graph: $(VENV)/.tested
+bench-graph: $(VENV)/.tested-all
 	$(BIN)/python benchmarks/graph
 
 wheel: $(BIN)/python
@@ -90,7 +99,7 @@ docs: $(VENV)/.documented
 	$(BIN)/python docs/site/reference.py
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build -q
 
-pictures: $(VENV)/.tested
+pictures: $(VENV)/.tested-all
 	$(BIN)/python docs/pictures/take.py
 
 clean:

@@ -10,7 +10,7 @@ ORDER = {"failed": page.FAILS, "passed": page.PASSES, "skipped": page.SKIPPED}
 """What a test with parameters comes to: the first of these that one of them had."""
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def check_marks(items: list[pytest.Item]) -> None:
     """Reports carry the ids, since they cross processes and items do not."""
     known = table.features()
     for item in items:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from panglot.tools.scaffold import create
 from support.server import ROOT
 from support.shell_lines import Ran, run_lines, typed
@@ -16,6 +18,7 @@ def ran(lines: list[str], folder: Path, temporary: Path) -> list[Ran]:
     return done
 
 
+@pytest.mark.rest("Paddle")
 def test_the_tools(tmp_path: Path) -> None:
     pages = ROOT / "docs" / "reference"
     lines = typed((pages / "measuring.md").read_text() + (pages / "tools.md").read_text())

@@ -278,6 +278,7 @@ def test_several_workers_share_the_work() -> None:
 
 
 def test_metrics_name_routes_and_statuses(results: Server) -> None:
+    assert results.predict({"kind": "bytes"}).status_code == 200
     text = results.client.get("/metrics").text
     assert 'panglot_requests_total{route="/predict",status="200"}' in text
     for name in ("panglot_request_seconds", "panglot_queue_seconds", "panglot_stage_seconds", "panglot_batch_size"):

@@ -234,7 +234,6 @@ def test_what_is_no_picture_at_all(server: Server) -> None:
 
 def test_opencv_has_the_same_limit(tmp_path: Path) -> None:
     """Scripts that decode with OpenCV are kept from bombs by the environment the worker gives them."""
-    pytest.importorskip("cv2")
     script = tmp_path / "model.py"
     script.write_text(
         "import cv2, numpy\n\n\ndef predict(request):\n"

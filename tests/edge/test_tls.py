@@ -5,7 +5,6 @@ from __future__ import annotations
 import random
 import socket
 import ssl
-import subprocess
 import time
 import warnings
 from collections.abc import Iterator
@@ -13,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from support import certificates
 from support.meanwhile import others_served
 from support.raw import post
 from support.server import PACKAGES, Server, panglot, serving, wait_until
@@ -25,12 +25,8 @@ GOOD = post(b"7")
 @pytest.fixture(scope="module")
 def certificate(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, str]:
     """A certificate for localhost that signs itself, and its key."""
-    folder = tmp_path_factory.mktemp("tls")
-    cert, key = str(folder / "cert.pem"), str(folder / "key.pem")
-    command = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"]
-    names = ["-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1", "-days", "2"]
-    subprocess.run([*command, *names, "-keyout", key, "-out", cert], check=True, capture_output=True)
-    return cert, key
+    cert, key = certificates.make(tmp_path_factory.mktemp("tls"), "localhost", "DNS:localhost", "IP:127.0.0.1")
+    return str(cert), str(key)
 
 
 @pytest.fixture(scope="module")

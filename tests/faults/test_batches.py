@@ -85,7 +85,6 @@ def test_f36_not_one_result_per_item(results: str) -> None:
 
 def test_f38_mixed_shapes_in_one_batch() -> None:
     """F38: items that cannot be stacked are run one by one, and all of them are right."""
-    pytest.importorskip("numpy")
     normal = {"shape": [2, 2], "value": 1}
     shapes = [[28, 28], [224, 224], [28, 28], [1, 1]]
     with serving("fault_shapes", *FULL_OR_SOON) as server, unharmed(server, normal, 4.0):

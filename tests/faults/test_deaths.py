@@ -10,6 +10,7 @@ import itertools
 import os
 import random
 import resource
+import signal
 import socket
 import threading
 import time
@@ -225,8 +226,7 @@ def test_f15_main_process_killed(doing: str, tmp_path: Path) -> None:
             send(server, {"id": 5, "op": "hold_gil"}).add_done_callback(lambda future: future.exception())
             server.wait_log("holds the interpreter")
         family = server.family()
-        server.process.kill()
-        server.process.wait()
+        server.stop(signal.SIGKILL)
         wait_until(lambda family=family: not any(map(lives, family)), 2, lambda: "children outlive the server")
         assert is_free(server.port)
         again = start(SINGLE, "--port", str(server.port), *QUICK)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import gzip
-import subprocess
 import time
 from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
@@ -14,6 +13,7 @@ import uvloop
 
 from panglot.fetching.fetcher import FAILED, OK, REFUSED, STATUS, TIMEOUT, TOO_LARGE, Fetched, Fetcher, FetchLimits
 from panglot_worker.net.hosts import Allowed
+from support import certificates
 from support.scripted import Scripted, dripping, endless, redirect, scripted, silent, simple
 
 LIMITS = FetchLimits(bytes=100_000, connect=20.0, total=30.0)
@@ -262,9 +262,7 @@ def test_at_most_so_many_at_once(server: Scripted) -> None:
 def test_https_checks_the_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     import ssl
 
-    make = "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 -subj /CN=models.internal"
-    make += " -addext subjectAltName=DNS:models.internal -keyout key.pem -out cert.pem"
-    subprocess.run(make.split(), cwd=tmp_path, check=True, capture_output=True)
+    certificates.make(tmp_path, "models.internal", "DNS:models.internal")
     monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "cert.pem"))
     with scripted({"/": simple(b"secure"), "/down": redirect("http://127.0.0.1/")}) as secure:
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)

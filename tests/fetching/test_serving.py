@@ -203,6 +203,17 @@ def test_a_worker_that_dies_elsewhere_does_not_cost_the_fetch(server: Server, ot
     assert answers[0].json()["result"]["body"] == ["let go"]
 
 
-def test_fetches_are_counted(server: Server) -> None:
-    for outcome in ("ok", "refused", "failed", "status", "too_large", "too_many"):
-        assert server.metric("panglot_fetches_total", outcome=outcome) > 0, outcome
+def test_fetches_are_counted(server: Server, other: Scripted) -> None:
+    outcomes = {
+        "ok": named(other.url("/a")),
+        "refused": named("http://10.0.0.1/"),
+        "failed": named("http://name.invalid/"),
+        "status": named(other.url("/404")),
+        "too_large": named(other.url("/large")),
+    }
+    for outcome, asked in outcomes.items():
+        before = server.metric("panglot_fetches_total", outcome=outcome)
+        ask(server, asked)
+        assert server.metric("panglot_fetches_total", outcome=outcome) == before + 1, outcome
+    ask(server, [named(other.url(f"/a?{n}")) for n in range(17)], "/v1/batch")
+    assert server.metric("panglot_fetches_total", outcome="too_many") > 0

@@ -111,7 +111,6 @@ def collector() -> Iterator[tuple[str, list[bytes]]]:
 
 
 def test_spans_of_queue_and_stages_are_exported(collector: tuple[str, list[bytes]]) -> None:
-    pytest.importorskip("opentelemetry.sdk")
     from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
     url, received = collector

@@ -44,10 +44,18 @@ class Front:
         self.port = 0
         for line in self.process.stderr:
             found = re.search(LISTENING, line)
-            self.port = int(found[2]) if found else self.port
+            self.port = int(found[3]) if found else self.port
             if "is ready" in line:
                 break
-        threading.Thread(target=self.process.stderr.read, daemon=True).start()
+        self._reader = threading.Thread(target=self.process.stderr.read, daemon=True)
+        self._reader.start()
+
+    def stop(self) -> None:
+        self.process.terminate()
+        self.process.wait(20)
+        self._reader.join(20)
+        assert self.process.stderr is not None
+        self.process.stderr.close()
 
     def figures(self) -> tuple[int, int, int]:
         """Resident bytes, open files, threads."""
@@ -61,8 +69,7 @@ def front(code: str) -> Iterator[Front]:
     try:
         yield running
     finally:
-        running.process.terminate()
-        running.process.wait(20)
+        running.stop()
 
 
 def request(chance: random.Random) -> bytes:

@@ -62,6 +62,10 @@ def test_every_route_is_documented(server: Server) -> None:
     assert bare == {"type": "string"}
     assert "text/event-stream" in paths["/words"]["post"]["responses"]["200"]["content"]
     assert {"/predict", "/labels"} <= set(paths)
+
+
+def test_requests_are_counted_by_route(server: Server) -> None:
+    assert server.client.post("/labels", json={}).status_code == 200
     assert server.metric("panglot_requests_total", route="/labels", status="200") >= 1
 
 

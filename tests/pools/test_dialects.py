@@ -166,7 +166,9 @@ def test_modelarts(tmp_path: Path) -> None:
     ("dialect", "route", "field", "picture", "expected"),
     [
         ("evals", "/v1/eval", "file", "seven.png", ("result", "confidences", 0, "class", "seven")),
-        ("paddle", "/predict", "image", "images/demo.png", ("class_id", 3)),
+        pytest.param(
+            "paddle", "/predict", "image", "images/demo.png", ("class_id", 3), marks=pytest.mark.rest("Paddle")
+        ),
     ],
 )
 def test_other_dialects_by_our_setting(

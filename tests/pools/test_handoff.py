@@ -118,8 +118,10 @@ def test_what_does_not_fit_is_not_put(between: Between) -> None:
     assert not SharedMemory().put(between.berth.place, pack(1))
 
 
+@pytest.mark.rest("torch")
 def test_tensors_travel_like_arrays(between: Between) -> None:
-    torch = pytest.importorskip("torch")
+    import torch
+
     tensor = between.send(torch.arange(50_000, dtype=torch.float32).reshape(2, -1))
     assert torch.equal(tensor, torch.arange(50_000, dtype=torch.float32).reshape(2, -1))
     tensor.add_(1)

@@ -62,6 +62,8 @@ class Busy:
                 connection.close()
                 connection = None
             time.sleep(self.pause)
+        if connection is not None:
+            connection.close()
 
     def _connect(self) -> http.client.HTTPConnection | None:
         """None when the server no longer takes connections."""

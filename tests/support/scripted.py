@@ -38,20 +38,25 @@ class Scripted:
 
     def _serve(self, connection: socket.socket) -> None:
         with contextlib.suppress(OSError), connection:
-            if self.context is not None:
-                connection = self.context.wrap_socket(connection, server_side=True)
-            request = b""
-            while b"\r\n\r\n" not in request:
-                piece = connection.recv(65536)
-                if not piece:
-                    return
-                request += piece
-            self.requests.append(request)
-            answer = self.answers.get(request.split(b" ")[1].decode(), simple(b"nothing here", "404 Not Found"))
-            if callable(answer):
-                answer(connection)
-            else:
-                connection.sendall(answer)
+            if self.context is None:
+                self._answer(connection)
+                return
+            with self.context.wrap_socket(connection, server_side=True) as encrypted:
+                self._answer(encrypted)
+
+    def _answer(self, connection: socket.socket) -> None:
+        request = b""
+        while b"\r\n\r\n" not in request:
+            piece = connection.recv(65536)
+            if not piece:
+                return
+            request += piece
+        self.requests.append(request)
+        answer = self.answers.get(request.split(b" ")[1].decode(), simple(b"nothing here", "404 Not Found"))
+        if callable(answer):
+            answer(connection)
+        else:
+            connection.sendall(answer)
 
     def close(self) -> None:
         self.socket.close()

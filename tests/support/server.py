@@ -11,16 +11,19 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import httpx
 import psutil
 
+from support import well
+
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGES = ROOT / "tests" / "packages"
-LISTENING = re.compile(r"listening on (https?)://\S+:(\d+)")
+LISTENING = re.compile(r"listening on (https?)://(\S+):(\d+)")
+ANY_ADDRESS = {"0.0.0.0": "127.0.0.1", "[::]": "[::1]"}
 
 
 class Server:
@@ -37,6 +40,8 @@ class Server:
     ) -> None:
         environment = {key: value for key, value in os.environ.items() if not key.startswith("PANGLOT_")}
         environment.update(env or {})
+        self.token = token_of(flags, environment)
+        self._clients: list[httpx.Client] = []
         self.lines: list[str] = []
         self.log_is_read = threading.Event()
         """Cleared, nobody reads the log: as when it goes to a pager."""
@@ -57,8 +62,8 @@ class Server:
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()
         found = self.wait_log(LISTENING, 60)
-        self.port = int(found[2])
-        self.url = f"{found[1]}://127.0.0.1:{self.port}"
+        self.port = int(found[3])
+        self.url = f"{found[1]}://{ANY_ADDRESS.get(found[2], found[2])}:{self.port}"
         self.client = self.new_client()
 
     def _read(self) -> None:
@@ -74,8 +79,11 @@ class Server:
         with self._heard:
             self._heard.wait_for(lambda: len(self.lines) > known, 0.1)
 
-    def new_client(self) -> httpx.Client:
-        return httpx.Client(base_url=self.url, timeout=30, verify=False)
+    def new_client(self, **options: Any) -> httpx.Client:
+        """A further client, closed with the server."""
+        client = httpx.Client(base_url=self.url, timeout=30, verify=False, **options)
+        self._clients.append(client)
+        return client
 
     @property
     def log(self) -> str:
@@ -162,12 +170,21 @@ class Server:
             self.process.kill()
             self.process.wait()
             raise AssertionError(f"the server did not stop within {seconds} s:\n{self.log}") from None
+        self.close()
+        return code
+
+    def close(self) -> None:
+        """Let go of what we hold of a server that has ended."""
         self.log_is_read.set()
         self._reader.join(5)
         if self.process.stderr is not None:
             self.process.stderr.close()
-        self.client.close()
-        return code
+        self.close_clients()
+
+    def close_clients(self) -> None:
+        """Close all clients: a server that stops would wait for their idle connections."""
+        for client in self._clients:
+            client.close()
 
 
 @contextlib.contextmanager
@@ -178,8 +195,12 @@ def serving(
     ready: bool = True,
     largest_file: int = 0,
     before: Sequence[str] = (),
+    leaves: str = "",
 ) -> Iterator[Server]:
-    """A server for the length of a test; it must not leave a process behind. `before` is put before its command."""
+    """A server for the length of a test, which must leave no process, no memory and no fault behind.
+
+    `before` is put before its command. `leaves` says why a test leaves requests or tracebacks of ours behind.
+    """
     where = path if isinstance(path, Path) else PACKAGES / path
     server = Server(where, *flags, env=env, largest_file=largest_file, before=before)
     family: list[psutil.Process] = []
@@ -188,13 +209,23 @@ def serving(
             server.wait_ready()
         yield server
         family = server.family()
+        if not leaves:
+            well.check(server)
     finally:
-        # An idle connection of ours would be waited for.
-        server.client.close()
-        if server.process.poll() is None:
-            server.stop()
+        server.close_clients()
+        server.stop() if server.process.poll() is None else server.close()
     _, alive = psutil.wait_procs(family, timeout=15)
     assert not alive, f"left behind: {alive}"
+
+
+def token_of(flags: Sequence[str], environment: Mapping[str, str]) -> str:
+    """The token by which a server started in this way shows its metrics."""
+    for name in ("metrics-token", "token"):
+        if f"--{name}-file" in flags:
+            return Path(flags[flags.index(f"--{name}-file") + 1]).read_text().strip()
+        if token := environment.get(f"PANGLOT_{name.upper().replace('-', '_')}", ""):
+            return token
+    return ""
 
 
 def panglot(

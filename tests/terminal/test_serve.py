@@ -16,6 +16,7 @@ import httpx
 import pytest
 
 from panglot.start_message import StartMessage
+from support.programs import need
 from support.server import PACKAGES, ROOT, serving, wait_until
 from support.terminal import Shown, in_terminal
 
@@ -34,6 +35,7 @@ RIGHT = {
 
 def served(path: Path, columns: int = 80, *flags: str) -> tuple[Shown, str]:
     """What `serve` showed until it was stopped, and the answer to the line it shows, pasted into a shell."""
+    need("curl")
     answers: list[str] = []
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
@@ -56,7 +58,12 @@ def served(path: Path, columns: int = 80, *flags: str) -> tuple[Shown, str]:
     return shown, answers[0] if answers else ""
 
 
-@pytest.mark.parametrize("name", RIGHT)
+NEEDS = {"paddle": "Paddle"}
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[pytest.mark.rest(NEEDS[name])] if name in NEEDS else []) for name in RIGHT]
+)
 def test_it_ends_with_a_box_whose_line_works_as_pasted(name: str) -> None:
     shown, answer = served(EXAMPLES / name)
     assert re.search(RIGHT[name], answer), answer

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import ssl
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from support import certificates
 from support.live import LIVE, STALL, LiveServer, pieces, ranged, whole
 from support.rtsp import RtspServer
 from support.server import Server, serving, wait_until
@@ -174,14 +174,10 @@ def test_rtsp(server: Server) -> None:
 @pytest.fixture(scope="module")
 def certificate(tmp_path_factory: pytest.TempPathFactory) -> tuple[ssl.SSLContext, str]:
     """That of a server called 127.0.0.1, which signed it itself, and its file."""
-    folder = tmp_path_factory.mktemp("tls")
-    cert, key = str(folder / "cert.pem"), str(folder / "key.pem")
-    command = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"]
-    names = ["-subj", "/CN=camera", "-addext", "subjectAltName=IP:127.0.0.1", "-days", "2"]
-    subprocess.run([*command, *names, "-keyout", key, "-out", cert], check=True, capture_output=True)
+    cert, key = certificates.make(tmp_path_factory.mktemp("tls"), "camera", "IP:127.0.0.1")
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(cert, key)
-    return context, cert
+    return context, str(cert)
 
 
 def test_rtsps(certificate: tuple[ssl.SSLContext, str]) -> None:

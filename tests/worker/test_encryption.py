@@ -5,31 +5,29 @@ from __future__ import annotations
 import select
 import socket
 import ssl
-import subprocess
 import threading
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from panglot_worker import encryption, wire
 from panglot_worker.port import FrontGone, Port
+from support import certificates
 
 PATIENCE = 20_000
 """Milliseconds to wait for a frame."""
 SIZES = (0, 1, 300, 16_384, 50_000, 262_144, 262_145, 5_000_000, 7, 300_000, 0, 1_000_001)
 
 
-def a_certificate() -> str:
-    command = "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 -subj /CN=panglot"
-    command += " -keyout /dev/stdout"
-    return subprocess.run(
-        command.split(), stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=True
-    ).stdout.decode()
+def a_certificate(folder: Path) -> str:
+    cert, key = certificates.make(folder, "panglot")
+    return key.read_text() + cert.read_text()
 
 
 @pytest.fixture(scope="module")
-def made() -> str:
-    return a_certificate()
+def made(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return a_certificate(tmp_path_factory.mktemp("made"))
 
 
 def agreed(made: str, theirs: str = "") -> tuple[ssl.SSLSocket, encryption.EncryptedSocket]:
@@ -134,9 +132,9 @@ def exactly(sock: ssl.SSLSocket, size: int) -> bytes:
     return data
 
 
-def test_another_certificate_is_refused(made: str) -> None:
+def test_another_certificate_is_refused(made: str, tmp_path: Path) -> None:
     with pytest.raises(ssl.SSLCertVerificationError):
-        agreed(made, theirs=a_certificate())
+        agreed(made, theirs=a_certificate(tmp_path))
 
 
 def test_what_was_changed_on_the_way_ends_the_connection(made: str) -> None:

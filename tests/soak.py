@@ -1,0 +1,99 @@
+"""`make soak`: the tests with their full counts, a file at a time, for hours.
+
+How each file went is kept below `.cache/soak`, for this state of the source and the tests: a run that was stopped goes
+on with the files that have not passed yet. `--again` forgets what has passed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+KEPT = ROOT / ".cache" / "soak"
+USES = ("SOAK", "times(", "rounds(")
+"""A file with one of these words in it has more to do when it is asked for full counts."""
+NO_TESTS = 5
+
+
+def files(chosen: Sequence[str]) -> list[Path]:
+    """The test files with full counts, or those of them whose path has one of the chosen words in it."""
+    found = sorted(path for path in (ROOT / "tests").rglob("test_*.py") if any(use in path.read_text() for use in USES))
+    return [path for path in found if not chosen or any(word in str(path) for word in chosen)]
+
+
+def state() -> str:
+    """A digest of all source and tests: what passed before a change has to pass again."""
+    digest = hashlib.sha256()
+    for path in sorted([*(ROOT / "src").rglob("*"), *(ROOT / "tests").rglob("*")]):
+        if path.is_file() and path.suffix not in (".pyc", ".pyo") and "egg-info" not in str(path):
+            digest.update(str(path.relative_to(ROOT)).encode() + b"\0" + path.read_bytes())
+    return digest.hexdigest()[:16]
+
+
+class Record:
+    """Which files have passed, in a file of its own."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.seconds: dict[str, float] = json.loads(path.read_text()) if path.is_file() else {}
+
+    def passed(self, name: str, seconds: float) -> None:
+        self.seconds[name] = round(seconds, 1)
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        self.path.write_text(json.dumps(self.seconds, indent=1))
+
+
+def run(path: Path) -> int:
+    """Run one file with full counts; what it says is shown only where it fails."""
+    command = [sys.executable, "-m", "pytest", "-q", "--timeout", "7200", str(path)]
+    output = KEPT / f"{path.relative_to(ROOT / 'tests')}.txt".replace("/", "-")
+    output.parent.mkdir(parents=True, exist_ok=True)
+    with output.open("w") as log:
+        environment = {**os.environ, "PANGLOT_SOAK": "1"}
+        code = subprocess.run(command, cwd=ROOT, env=environment, stdout=log, stderr=log, check=False).returncode
+    if code not in (0, NO_TESTS):
+        print(output.read_text()[-4000:], flush=True)
+    return code
+
+
+def results(paths: list[Path], record: Record) -> Iterator[tuple[str, bool]]:
+    """Run the files one after the other, and say how each went and how far we are."""
+    for number, path in enumerate(paths, 1):
+        name = str(path.relative_to(ROOT))
+        if name in record.seconds:
+            print(f"[{number}/{len(paths)}] {name}: passed before, in {record.seconds[name]:.0f} s", flush=True)
+            yield name, True
+            continue
+        print(f"[{number}/{len(paths)}] {name} ...", end=" ", flush=True)
+        began = time.monotonic()
+        good = run(path) in (0, NO_TESTS)
+        seconds = time.monotonic() - began
+        print(f"{'passed' if good else 'FAILED'} in {seconds:.0f} s", flush=True)
+        if good:
+            record.passed(name, seconds)
+        yield name, good
+
+
+def main(arguments: Sequence[str]) -> int:
+    record = Record(KEPT / f"{state()}.json")
+    if "--again" in arguments:
+        record.seconds.clear()
+    chosen = [argument for argument in arguments if not argument.startswith("--")]
+    outcomes = dict(results(files(chosen), record))
+    failed = [name for name, good in outcomes.items() if not good]
+    minutes = sum(record.seconds.values()) / 60
+    print(f"{len(outcomes) - len(failed)} of {len(outcomes)} files passed, in {minutes:.0f} minutes all told")
+    for name in failed:
+        print(f"failed: {name}")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
