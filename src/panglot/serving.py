@@ -19,6 +19,7 @@ from panglot import log as logs
 from panglot.asking.try_line import how_to
 from panglot.engine.ray import needs
 from panglot.errors import Unanswered
+from panglot.forgetting import forget_tokens
 from panglot.journal import Journal
 from panglot.keeper import Keeper, full_name
 from panglot.metrics import Metrics
@@ -46,6 +47,7 @@ def serve(plan: ServingPlan) -> None:
             needs.check(model.package, model.settings)
     _tell_problems(plan)
     rules = access.establish(settings)
+    forget_tokens()
     tls = access.tls_context(settings)
     contracts = [dialects.contract(model.package, model.settings) for model in plan.models]
     sockets = listeners.bind_all([further for contract in contracts for further in contract.listeners], settings)
