@@ -12,7 +12,7 @@ from panglot.settings.variables import SECRETS
 
 STAT = Path("/proc/self/stat")
 ENV_START = 47
-"""The field of /proc/PID/stat, behind the program's name, that tells where the environment begins; the next: its end."""
+"""The field of /proc/PID/stat, behind the program's name, telling where the environment begins; the next: its end."""
 LARGEST = 64 << 20
 
 
