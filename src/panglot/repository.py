@@ -9,7 +9,7 @@ from collections.abc import Coroutine
 from typing import Any
 
 from panglot import dialects, keeper
-from panglot.errors import StartError
+from panglot.errors import LoadError, StartError
 from panglot.keeper import Keeper, full_name
 from panglot.planning import ModelPlan, Planner
 from panglot.web.models import Model
@@ -70,6 +70,9 @@ class FolderRepository:
                 plans = await asyncio.to_thread(self._plans, name)
                 loaded = [await self._bring(plan, plans) for plan in plans]
             except StartError as error:
+                stack = error.traceback.rstrip() if isinstance(error, LoadError) else ""
+                about = {"package": name, "traceback": stack}
+                log.error("%s is not loaded: %s", name, error.sentence(), extra=about)
                 if name not in self.models.names:
                     self.keeper.failed[name] = error.sentence()
                 raise

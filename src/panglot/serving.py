@@ -18,7 +18,7 @@ from panglot import journal as journals
 from panglot import log as logs
 from panglot.asking.try_line import how_to
 from panglot.engine.ray import needs
-from panglot.errors import Unanswered
+from panglot.errors import LoadError, Unanswered
 from panglot.forgetting import forget_tokens
 from panglot.journal import Journal
 from panglot.keeper import Keeper, full_name
@@ -90,7 +90,8 @@ def _tell_problems(plan: ServingPlan) -> None:
     for warning in plan.warnings:
         log.warning("%s", warning, extra={"package": plan.models[0].name} if plan.planner is None else None)
     for name, error in plan.failed.items():
-        log.error("%s is not served: %s", name, error.sentence())
+        stack = error.traceback.rstrip() if isinstance(error, LoadError) else ""
+        log.error("%s is not served: %s", name, error.sentence(), extra={"package": name, "traceback": stack})
 
 
 class Serving:

@@ -142,6 +142,8 @@ def check(about: Field[Any], value: Any) -> Any:
         raise ValueError("expected a finite number")
     if allowed["choices"] and value not in allowed["choices"]:
         raise ValueError(f"expected one of {', '.join(allowed['choices'])}")
+    if isinstance(value, counts.WorkerCount) and value.most > counts.MOST:
+        raise ValueError(f"must be at most {counts.MOST}")
     if allowed["least"] is not None and value < allowed["least"]:
         raise ValueError(f"must be at least {allowed['least']:g}")
     if allowed["most"] is not None and value > allowed["most"]:
@@ -163,6 +165,18 @@ def from_environment(environ: Mapping[str, str], scope: SettingsScope) -> dict[s
     return {name: parse(table[name], text, key) for name, key, text in variables.given(environ) if name in table}
 
 
+def _checked(values: Mapping[str, Any], scope: SettingsScope) -> Mapping[str, Any]:
+    """What a package's own configuration chooses, as long as it is in range. Raises StartError."""
+    table = table_of(scope.settings)
+    for name in values:
+        try:
+            check(table[name], values[name])
+        except ValueError as error:
+            shown = brief(str(values[name]), 100)
+            raise StartError(f"the package's configuration asks for {name} = {shown}: {error}") from None
+    return values
+
+
 def resolve(
     flags: Mapping[str, Any],
     environ: Mapping[str, str],
@@ -173,7 +187,7 @@ def resolve(
 ) -> Resolved:
     """Put the layers together, the strongest last. `shared` is a file for several packages. Raises StartError."""
     scope = scope or SettingsScope()
-    layers: list[tuple[str, Mapping[str, Any]]] = [("the dialect", dialect or {})]
+    layers: list[tuple[str, Mapping[str, Any]]] = [("the dialect", _checked(dialect or {}, scope))]
     if shared is not None:
         layers.append((str(shared), read_toml(shared, dataclasses.replace(scope, lenient=True))))
     if file is not None:

@@ -20,7 +20,7 @@ class Credentials:
 
     def __init__(self, token: bytes, *others: bytes) -> None:
         self._demanded = bool(token)
-        known = [one for one in (token, *others) if one]
+        known = [secret for secret in (token, *others) if secret]
         words = b"|".join(map(re.escape, known))
         # Bounded on both sides: a short token must not take away whatever has its letters somewhere.
         self._own = re.compile(rb"(?<![^\s,;:=\"'])(?:" + words + rb")(?![^\s,;\"'])") if known else None

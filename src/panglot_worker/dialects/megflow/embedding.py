@@ -124,8 +124,7 @@ def _config(
     if path is not None:
         return reading.read(path, dynamic or "")
     if dynamic and not dynamic_text:
-        with open(dynamic, encoding="utf-8") as source:
-            dynamic_text = source.read()
+        dynamic_text = reading.text_of(dynamic)
     return reading.read_text(text or "", dynamic_text or "")
 
 
