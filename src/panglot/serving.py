@@ -126,6 +126,7 @@ class Serving:
         if plan.planner is not None and plan.planner.folder is not None:
             repository = FolderRepository(self.keeper, plan.planner)
             self.models.absent = repository.absent
+            self.models.loading = repository.loading
             self.fronts[0].repository = repository if settings.admin else None
         self.web = listeners.Listeners(self.fronts, sockets, tls)
         self.keeper.in_use = self.web.is_asking
