@@ -102,6 +102,8 @@ SHAPES: Dict[Any, Dict[str, Any]] = {
     "batch_split": {"items": int, "failed": int, "message": str, "error": str},
     "report": {"report": dict},
     "warning": {"message": str},
+    "note": {"message": str},
+    "sick": {"message": str, "certain": bool},
 }
 """What the front relies on in a control frame of a worker, by kind; an EVENT by its type."""
 
