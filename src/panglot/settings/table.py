@@ -29,7 +29,6 @@ from panglot.settings.declaring import (
     WORKERS,
     setting,
 )
-from panglot.settings.loopback import is_loopback
 from panglot.settings.pools import PoolSize
 
 MIB = 1024 * 1024
@@ -323,8 +322,8 @@ class Settings:
         16384, "longest line of script output that is logged", "size", group=LOGS, least=80, scope=MODEL
     )
     log_rate: int = setting(
-        MIB, "script output per second and worker; the rest is counted and dropped", "size", group=LOGS, least=1024,
-        scope=MODEL,
+        MIB, "script output per second and worker, and as much of what is told of it; the rest is counted and dropped",
+        "size", group=LOGS, least=1024, scope=MODEL,
     )  # fmt: skip
     log_queue: int = setting(
         4 * MIB, "log lines that wait for a slow reader; the rest is counted and dropped", "size", group=LOGS,
@@ -354,8 +353,7 @@ class Settings:
             "stream_seconds": self.stream_max_s, "retries": self.stream_retries, "results": self.stream_results,
             "streams": self.max_streams, "python": decoding.python(),
         }  # fmt: skip
-        more = {"limits": limits, "video": video, "local_only": is_loopback(self.host)}
-        more["handed_bytes"] = self.max_held
+        more = {"limits": limits, "video": video, "handed_bytes": self.max_held}
         return {**more, **{name: getattr(self, name) for name in own}}
 
 

@@ -144,7 +144,7 @@ def _settings() -> Dict[str, Any]:
     return {
         "uri_root": os.path.abspath(root) if (root := os.environ.get("PANGLOT_URI_ROOT")) else "",
         "url_allow": [name.strip() for name in named if name.strip()],
-        "local_only": os.environ.get("PANGLOT_NO_AUTH") != "1",
+        "cameras": os.environ.get("PANGLOT_CAMERAS") == "1",
     }
 
 
