@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from panglot.errors import StartError
-from panglot.settings import counts, pools, tomlfile, units, variables
+from panglot.settings import counts, devices, pools, tomlfile, units, variables
 from panglot.settings.table import Settings, flag, suggestion, table_of, variable
 from panglot.text import brief
 
@@ -130,6 +130,7 @@ def _expected(kind: str) -> str:
         "folder": "the path of a folder",
         "amounts": "a table such as { cpu = 1, gpu = 1 }",
         "ports": 'two ports such as "20000-20099"',
+        "devices": f"devices: {devices.KNOWN}",
         "pools": "a table such as { preprocess = 4 }",
         "workers": 'a whole number, or text such as "1:8"',
     }[kind]

@@ -83,7 +83,7 @@ class Settings:
     )  # fmt: skip
     python: str = setting("", "interpreter the script runs in; default: the one Panglot runs in", "str", group=WORKERS)
     device: str = setting(
-        "", "cpu, or cuda:0,cuda:1 to spread over the workers", "str", group=WORKERS, metavar="DEVICES"
+        "", "cpu, or cuda:0,cuda:1 to spread over the workers", "devices", group=WORKERS, metavar="DEVICES"
     )
     mps: bool = setting(
         False, "start NVIDIA's MPS, so that workers on one GPU use it side by side", "bool", group=WORKERS, scope=SERVER

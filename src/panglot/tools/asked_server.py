@@ -19,6 +19,7 @@ from panglot.tools.offline import OfflineReply
 
 PATIENCE = 120.0
 LARGEST_PAGE = 64 << 20
+NOT_FOUND = 404
 
 
 class AskedServer:
@@ -36,15 +37,17 @@ class AskedServer:
 
     def describe(self) -> About:
         """What the server says about itself. Of a server that is none of ours only the given path is known."""
-        status, _, body = self._send("GET", "/openapi.json", {}, b"", LARGEST_PAGE)
+        for document in self.address.documents:
+            status, _, body = self._send("GET", document, {}, b"", LARGEST_PAGE)
+            if status != NOT_FOUND:
+                break
         known: dict[str, Any] = {}
         if status == 200:
             with contextlib.suppress(ValueError, AttributeError, RecursionError, TypeError):
                 known = dict(json.loads(body).get("x-panglot") or {})
         if status == 401:
             raise StartError(f"{self.address} wants a token", fix="set PANGLOT_TOKEN")
-        wanted = self.address.wanted
-        path = wanted if wanted not in ("", "/") else str(known.get("path") or "/")
+        path = self.address.path(document, str(known.get("path") or ""))
         dialect = self.dialect or str(known.get("dialect", ""))
         return About(dialect, path, {}, known.get("api") or {}, self.field)
 
