@@ -73,7 +73,10 @@ class JsonLines(logging.Formatter):
             "source": record.name.removeprefix("panglot."),
             "message": visible(record.getMessage(), LAYOUT),
         }
-        value.update({name: getattr(record, name) for name in EXTRA if getattr(record, name, "") != ""})
+        for name in EXTRA:
+            about = getattr(record, name, "")
+            if about != "":
+                value[name] = visible(about) if isinstance(about, str) else about
         stack = traceback_of(self, record)
         if stack:
             value["traceback"] = visible(stack, LAYOUT)

@@ -114,7 +114,9 @@ class Metrics:
         for name, about, label, values in counters:
             lines += heading(name, about, "counter")
             lines += [f"{name}{wording({label: key})} {count}" for key, count in sorted(values.items())]
-        lines += heading("panglot_log_dropped_bytes_total", "script output dropped by the rate limit", "counter")
+        lines += heading(
+            "panglot_log_dropped_bytes_total", "script output and records dropped by the rate limit", "counter"
+        )
         lines.append(f"panglot_log_dropped_bytes_total {self.log_dropped}")
         lines += self._lost_lines()
         lines += self._worker_counters({**counted_by_workers, **WORKER_COUNTERS})

@@ -15,7 +15,12 @@ FIRST_VERSION = "1"
 
 def age(version: str) -> tuple[int, str]:
     """What versions are sorted by: numbers by their value, and before all other words."""
-    return (int(version), "") if version.isdigit() else (1 << 63, version)
+    return (int(version), "") if is_number(version) else (1 << 63, version)
+
+
+def is_number(name: str) -> bool:
+    """Whether the name of a folder is that of a version."""
+    return name.isascii() and name.isdigit()
 
 
 class FoundModel(NamedTuple):
@@ -48,7 +53,7 @@ class ModelFolder:
             raise StartError(f"there is no model '{name}' in {self.path}", fix=suggestion(name, known))
         folder = self.path / name
         config = folder / CONFIG if (folder / CONFIG).is_file() else None
-        numbers = [entry.name for entry in folder.iterdir() if entry.name.isdigit() and entry.is_dir()]
+        numbers = [entry.name for entry in folder.iterdir() if is_number(entry.name) and entry.is_dir()]
         if not numbers:
             return [FoundModel(name, FIRST_VERSION, folder, config)]
         return [FoundModel(name, version, folder / version, config) for version in sorted(numbers, key=age)]

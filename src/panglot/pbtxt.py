@@ -8,12 +8,16 @@ from pathlib import Path
 from typing import NamedTuple
 
 from panglot.errors import StartError
+from panglot.source import unreadable
+from panglot.text import brief
+from panglot_worker import package_files
+from panglot_worker.package_files import UnreadableFile
 
 TOKEN = re.compile(
     r"""(?P<space>[ \t\r\f\v]+|\#[^\n]*)
     |(?P<line>\n)
     |(?P<text>"(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*')
-    |(?P<number>-?(?:0[xX][0-9a-fA-F]+|(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?f?)(?![\w.]))
+    |(?P<number>-?(?:0[xX][0-9a-fA-F]+|(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?f?)(?![\w.]))
     |(?P<word>[A-Za-z_][A-Za-z0-9_]*)
     |(?P<sign>[{}<>\[\]:,;-])""",
     re.VERBOSE,
@@ -21,7 +25,9 @@ TOKEN = re.compile(
 ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "0": "\0"}
 CLOSING = {"{": "}", "<": ">"}
 DEEPEST = 50
-LARGEST = 1 << 20
+LARGEST_NUMBER = 1 << 64
+"""No field of a message holds a larger one."""
+LONGEST_NUMBER = 100
 
 
 class Word(str):
@@ -53,14 +59,11 @@ class TextToken(NamedTuple):
 def read(path: Path) -> Message:
     """The message that a file holds. Raises StartError, naming the line, for one that holds none."""
     try:
-        raw = path.read_bytes()
-        if len(raw) > LARGEST:
-            raise StartError("this is too large for a configuration", file=str(path))
-        text = raw.decode()
+        text = package_files.text(path)
     except OSError as error:
         raise StartError(f"cannot be read: {error.strerror}", file=str(path)) from None
-    except UnicodeDecodeError:
-        raise StartError("this is no text", file=str(path)) from None
+    except UnreadableFile as error:
+        raise unreadable(error) from None
     return TextReader(text, str(path)).whole()
 
 
@@ -113,7 +116,7 @@ class TextReader:
             if token.kind == "end" or (token.kind == "sign" and token.text == closing):
                 return message
             if token.kind != "word":
-                raise self._error(f"expected the name of a field, not {token.text!r}", token.line)
+                raise self._error(f"expected the name of a field, not {brief(token.text, 80)!r}", token.line)
             message.setdefault(token.text, []).extend(self._values(token, depth))
             if self._peek(",", ";"):
                 self._next()
@@ -124,7 +127,7 @@ class TextReader:
         if colon:
             self._next()
         elif not self._peek("{", "<", "["):
-            raise self._error(f"expected ':' behind {name.text}", name.line)
+            raise self._error(f"expected ':' behind {brief(name.text, 80)}", name.line)
         if not self._peek("["):
             return [self._value(depth)]
         self._next()
@@ -135,7 +138,7 @@ class TextReader:
                 break
             self._next()
         if not self._peek("]"):
-            raise self._error(f"']' is missing behind {name.text}", self.tokens[self.place].line)
+            raise self._error(f"']' is missing behind {brief(name.text, 80)}", self.tokens[self.place].line)
         self._next()
         return values
 
@@ -144,7 +147,7 @@ class TextReader:
         if token.kind == "sign" and token.text in CLOSING:
             return self._fields(CLOSING[token.text], depth + 1)
         if token.kind == "number":
-            return _number(token.text)
+            return self._number(token)
         if token.kind == "word":
             return Word(token.text)
         if token.kind == "text":
@@ -152,13 +155,21 @@ class TextReader:
             while self.tokens[self.place].kind == "text":
                 words.append(self._next().text)
             return "".join(map(_unquoted, words))
-        raise self._error(f"expected a value, not {token.text or 'the end'!r}", token.line)
+        raise self._error(f"expected a value, not {brief(token.text, 80) or 'the end'!r}", token.line)
+
+    def _number(self, token: TextToken) -> int | float:
+        """The number that a token is. Raises StartError for one that no field can hold."""
+        number = _number(token.text) if len(token.text) <= LONGEST_NUMBER else LARGEST_NUMBER
+        if isinstance(number, int) and abs(number) >= LARGEST_NUMBER:
+            shown = brief(token.text, 40)
+            raise self._error(f"the number {shown} is too large: whole numbers have up to 64 bits", token.line)
+        return number
 
 
 def _number(text: str) -> int | float:
     if text.lower().startswith(("0x", "-0x")):
         return int(text, 16)
-    return int(text) if text.lstrip("-").isdigit() else float(text.rstrip("f"))
+    return int(text) if text.lstrip("-").isdecimal() else float(text.rstrip("f"))
 
 
 def _unquoted(text: str) -> str:

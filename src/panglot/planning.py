@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import re
-from collections.abc import Mapping, Sequence
+import traceback
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from panglot import dialects, triton_config
-from panglot.errors import StartError
+from panglot.errors import LoadError, StartError
 from panglot.model_folder import FIRST_VERSION, FoundModel, ModelFolder
 from panglot.package import Package
 from panglot.settings import Settings, flag, resolving, table_of, variables
 from panglot.settings.declaring import SERVER
 from panglot.settings.resolving import Resolved
+from panglot.text import brief
 
 NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}")
 RESERVED = ("v2", "models", "stats", "metrics", "docs", "status")
@@ -103,21 +106,30 @@ class Planner:
     def server_plan(self, words: Sequence[str]) -> ServingPlan:
         """The plan of a server for the models named on the command line, and all of the folder. Raises StartError."""
         named = [self.named(word) for word in words]
-        entries = [entry for name in self._names() for entry in self.versions(name)]
+        failed: dict[str, StartError] = {}
+        entries: list[FoundModel] = [*named]
+        for name in self._names():
+            with self._kept_apart(name, failed):
+                entries += self.versions(name)
         plans: list[ModelPlan] = []
         first = ""
-        failed: dict[str, StartError] = {}
-        for entry in (*named, *entries):
-            try:
+        for entry in entries:
+            with self._kept_apart(entry.name or entry.path.name, failed):
                 plans.append(self.plan(entry))
                 first = first or (plans[-1].name if entry in named else "")
-            except StartError as error:
-                if not self.settings.partial:
-                    raise
-                failed[entry.name or entry.path.name] = error
         self._check(plans, failed)
         warnings = tuple(sorted(set.intersection(*self.warnings)))
         return ServingPlan(self.settings, tuple(plans), self._default(first, plans), self, failed, warnings)
+
+    @contextlib.contextmanager
+    def _kept_apart(self, name: str, failed: dict[str, StartError]) -> Iterator[None]:
+        """Note why a model cannot be served, where the others are served all the same. Raises StartError elsewhere."""
+        try:
+            yield
+        except StartError as error:
+            if not self.settings.partial:
+                raise
+            failed[name] = error
 
     def _names(self) -> list[str]:
         return self.folder.names() if self.folder is not None else []
@@ -134,12 +146,17 @@ class Planner:
         """What the folder has of a name: its versions, or the one it is. Raises StartError."""
         if self.folder is None:
             raise StartError("this server has no folder of models", fix="--models DIR")
-        entries = self.folder.versions(checked(name))
-        config = entries[0].config if entries else None
-        return triton_config.chosen(entries, config) if config is not None else entries
+        with of_one_model(self.folder.path / name):
+            entries = self.folder.versions(checked(name))
+            config = entries[0].config if entries else None
+            return triton_config.chosen(entries, config) if config is not None else entries
 
     def plan(self, entry: FoundModel) -> ModelPlan:
         """How a model is to be served. Raises StartError."""
+        with of_one_model(entry.path):
+            return self._plan(entry)
+
+    def _plan(self, entry: FoundModel) -> ModelPlan:
         package = recognise(entry.path, self.flags, self.environ)
         name = entry.name or checked(package.name)
         if entry.config is not None:
@@ -156,7 +173,10 @@ class Planner:
         ignored = [key for key in values if own and resolved.sources[key] == own]
         notes = tuple(f"{key} in {package.config} is for the whole server and has no effect here" for key in ignored)
         package = dataclasses.replace(package, name=name, problems=(*package.problems, *notes))
-        return ModelPlan(name, entry.version, package, dataclasses.replace(resolved.settings, **values))
+        settings = dataclasses.replace(resolved.settings, **values)
+        # What cannot be offered at all is this model's fault too.
+        dialects.contract(package, settings)
+        return ModelPlan(name, entry.version, package, settings)
 
     def _check(self, plans: Sequence[ModelPlan], failed: Mapping[str, StartError]) -> None:
         """Raise StartError for a server without models, two models of one name, or what only one model can have."""
@@ -181,6 +201,19 @@ class Planner:
         if wanted and wanted not in known:
             raise StartError(f"--default {wanted}: there is no such model", fix=f"there are {', '.join(known)}")
         return wanted or first
+
+
+@contextlib.contextmanager
+def of_one_model(path: Path) -> Iterator[None]:
+    """Have whatever one model makes us fail on be a fault of that model: the others are served. Raises StartError."""
+    try:
+        yield
+    except StartError:
+        raise
+    except Exception as error:
+        problem = f"the server itself failed on this package: {brief(f'{type(error).__name__}: {error}', 200)}"
+        stack = traceback.format_exc()
+        raise LoadError(problem, file=str(path), fix="please report it", traceback=stack) from None
 
 
 def flags_of_server(flags: Mapping[str, Any]) -> dict[str, Any]:

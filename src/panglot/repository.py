@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Coroutine
 from typing import Any
 
 from panglot import dialects, keeper
-from panglot.errors import StartError
+from panglot.errors import LoadError, StartError
 from panglot.keeper import Keeper, full_name
 from panglot.planning import ModelPlan, Planner
-from panglot.web.models import Model
+from panglot.web.models import UNLOADED, Model
 
 log = logging.getLogger("panglot")
 
@@ -28,6 +28,8 @@ class FolderRepository:
         self._fixed = {plan.name for plan in kept.plan.models} - known
         """Models that were named on the command line; they stay."""
         self._locks: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
+        self._loading: Counter[str] = Counter()
+        """How often each name is being loaded now."""
         self._going: set[asyncio.Task[None]] = set()
         """What goes on after a request for it is answered."""
 
@@ -38,7 +40,10 @@ class FolderRepository:
         """
         self._check(name)
         await asyncio.to_thread(self.planner.versions, name)
-        await asyncio.shield(self._keep(self._load(name)))
+        self._loading[name] += 1
+        task = self._keep(self._load(name))
+        task.add_done_callback(lambda done: self._loading.subtract((name,)))
+        await asyncio.shield(task)
 
     async def unload(self, name: str) -> None:
         """Serve no version of a name any more; requests that have come are answered. Raises StartError."""
@@ -51,11 +56,15 @@ class FolderRepository:
                 self._let_go(model)
             self.keeper.failed.pop(name, None)
 
+    def loading(self) -> set[str]:
+        """The names that are being loaded now."""
+        return set(+self._loading)
+
     def absent(self) -> dict[str, str]:
         """The models that are not served, and why."""
         known = self.planner.folder.names() if self.planner.folder is not None else []
         names = {*self.keeper.failed, *known} - set(self.models.names)
-        return {name: self.keeper.failed.get(name, "unloaded") for name in sorted(names)}
+        return {name: self.keeper.failed.get(name, UNLOADED) for name in sorted(names)}
 
     def _check(self, name: str) -> None:
         if name in self._fixed:
@@ -70,6 +79,9 @@ class FolderRepository:
                 plans = await asyncio.to_thread(self._plans, name)
                 loaded = [await self._bring(plan, plans) for plan in plans]
             except StartError as error:
+                stack = error.traceback.rstrip() if isinstance(error, LoadError) else ""
+                about = {"package": name, "traceback": stack}
+                log.error("%s is not loaded: %s", name, error.sentence(), extra=about)
                 if name not in self.models.names:
                     self.keeper.failed[name] = error.sentence()
                 raise

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from panglot.package import Package
 from panglot_worker.installing import Wish
+from panglot_worker.package_files import LARGEST_CONFIGURATION, content_if_any
 
 REQUIREMENTS = "requirements.txt"
 
@@ -24,9 +25,13 @@ def requirements(package: Package) -> Path | None:
     """The requirements.txt of a package, if it asks for anything."""
     for folder in (package.folder, package.folder.parent if package.folder.name == "model" else package.folder):
         file = folder / REQUIREMENTS
-        if file.is_file() and any(_is_line(line) for line in file.read_text("utf-8", "replace").splitlines()):
+        if any(_is_line(line) for line in _text(file).splitlines()):
             return file
     return None
+
+
+def _text(file: Path) -> str:
+    return content_if_any(file, LARGEST_CONFIGURATION).decode("utf-8", "replace")
 
 
 def _is_line(line: str) -> bool:
@@ -37,5 +42,5 @@ def wish(package: Package) -> Wish:
     """What a package asks for, on this machine or another."""
     wanted = commands(package)
     outside = [words[-1] for words in wanted if words[-1].startswith("..")]
-    texts = {path: (package.folder / path).read_text("utf-8", "replace") for path in outside}
+    texts = {path: _text(package.folder / path) for path in outside}
     return Wish(package.name, str(package.folder), wanted, texts)

@@ -18,7 +18,8 @@ from panglot import journal as journals
 from panglot import log as logs
 from panglot.asking.try_line import how_to
 from panglot.engine.ray import needs
-from panglot.errors import Unanswered
+from panglot.errors import LoadError, Unanswered
+from panglot.forgetting import forget_tokens
 from panglot.journal import Journal
 from panglot.keeper import Keeper, full_name
 from panglot.metrics import Metrics
@@ -46,6 +47,7 @@ def serve(plan: ServingPlan) -> None:
             needs.check(model.package, model.settings)
     _tell_problems(plan)
     rules = access.establish(settings)
+    forget_tokens()
     tls = access.tls_context(settings)
     contracts = [dialects.contract(model.package, model.settings) for model in plan.models]
     sockets = listeners.bind_all([further for contract in contracts for further in contract.listeners], settings)
@@ -88,7 +90,8 @@ def _tell_problems(plan: ServingPlan) -> None:
     for warning in plan.warnings:
         log.warning("%s", warning, extra={"package": plan.models[0].name} if plan.planner is None else None)
     for name, error in plan.failed.items():
-        log.error("%s is not served: %s", name, error.sentence())
+        stack = error.traceback.rstrip() if isinstance(error, LoadError) else ""
+        log.error("%s is not served: %s", name, error.sentence(), extra={"package": name, "traceback": stack})
 
 
 class Serving:
@@ -123,6 +126,7 @@ class Serving:
         if plan.planner is not None and plan.planner.folder is not None:
             repository = FolderRepository(self.keeper, plan.planner)
             self.models.absent = repository.absent
+            self.models.loading = repository.loading
             self.fronts[0].repository = repository if settings.admin else None
         self.web = listeners.Listeners(self.fronts, sockets, tls)
         self.keeper.in_use = self.web.is_asking

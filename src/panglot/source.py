@@ -6,6 +6,8 @@ import ast
 from pathlib import Path
 
 from panglot.errors import StartError
+from panglot_worker import package_files
+from panglot_worker.package_files import UnreadableFile
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
@@ -13,11 +15,16 @@ Function = ast.FunctionDef | ast.AsyncFunctionDef
 def parse(script: Path) -> ast.Module:
     """The script's syntax tree. Raises StartError with file and line."""
     try:
-        return ast.parse(script.read_bytes(), filename=str(script))
+        return package_files.tree(script)
     except SyntaxError as error:
         raise StartError(f"syntax error: {error.msg}", file=str(script), line=error.lineno or 0) from None
-    except ValueError as error:
-        raise StartError(f"not readable as Python: {error}", file=str(script)) from None
+    except UnreadableFile as error:
+        raise unreadable(error) from None
+
+
+def unreadable(error: UnreadableFile) -> StartError:
+    """The error to raise about a file of a package that is not read."""
+    return StartError(error.problem, file=error.file, line=error.line)
 
 
 def functions(body: list[ast.stmt]) -> dict[str, Function]:

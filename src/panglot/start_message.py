@@ -9,6 +9,8 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from panglot.text import visible
+
 log = logging.getLogger("panglot")
 STILL_LOADING = 10.0
 WIDEST = 100
@@ -45,17 +47,17 @@ class StartMessage:
 
     def box(self, columns: int) -> str:
         """The message between rules. Nothing stands beside the line of curl, so that it can be copied in one piece."""
-        title = f" {self.name} is ready "
+        title = f" {visible(self.name)} is ready "
         wide = min(columns, WIDEST)
         workers = {"workers": self.workers} if self.workers else {}
         rows = {"address": self.url, **self.pages, **workers, "stop": "Ctrl-C"}
         start = max(map(len, rows))
         lines = [f"\033[32m{'─' * 2}\033[1m{title}\033[22m{'─' * (wide - len(title) - 2)}\033[0m"]
-        lines += [f"  \033[2m{name:{start}}\033[0m  {value}" for name, value in rows.items()]
+        lines += [f"  \033[2m{name:{start}}\033[0m  {visible(value)}" for name, value in rows.items()]
         if self.line:
-            lines += ["  \033[2mtry it\033[0m", self.line]
+            lines += ["  \033[2mtry it\033[0m", visible(self.line)]
         else:
-            lines.append(f"  \033[2m{'try it':{start}}\033[0m  for a line to paste here, {self.how_to}")
+            lines.append(f"  \033[2m{'try it':{start}}\033[0m  for a line to paste here, {visible(self.how_to)}")
         return "\n".join((*lines, f"\033[32m{'─' * wide}\033[0m", ""))
 
 
@@ -95,7 +97,7 @@ class LoadingLine(logging.Filter):
     def show(self, seconds: float) -> None:
         """Draw the line anew, or tell of it in the log when that is due."""
         if self._terminal and seconds > 0.5:
-            line = f"  {'|/-'[int(seconds * 5) % 3]} {seconds:.0f} s, {self._step()}"
+            line = f"  {'|/-'[int(seconds * 5) % 3]} {seconds:.0f} s, {visible(self._step())}"
             sys.stderr.write(CLEAR + line[: os.get_terminal_size(2).columns - 1])
             sys.stderr.flush()
             self._drawn = True

@@ -40,7 +40,7 @@ class RequestInfo:
     def headers(self) -> Mapping[str, str]:
         """Its headers by name, in lower case. One that came several times has all its values, with commas between."""
         headers: Dict[str, str] = {}
-        for line in self._whole_head().split(b"\n"):
+        for line in filter(None, self._whole_head().split(b"\n")):
             name, _, value = line.decode("latin-1").partition(":")
             separator = "; " if name == "cookie" else ", "
             headers[name] = headers[name] + separator + value if name in headers else value

@@ -132,9 +132,12 @@ def _local(word: str, wish: Wish, folder: str) -> str:
 
 
 def _run(command: List[str], folder: str, problem: str) -> None:
+    # What is installed may run code of its own, which our tokens are no business of.
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("PANGLOT_")}
     done = subprocess.run(
-        command, cwd=folder, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False
-    )
+        command, cwd=folder, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False,
+        env=environment,
+    )  # fmt: skip
     if done.returncode:
         lines = [line for line in done.stdout.decode("utf-8", "replace").splitlines() if line.strip()]
         reason = next((line for line in reversed(lines) if line.startswith("ERROR:")), lines[-1] if lines else "")

@@ -6,6 +6,9 @@ import ast
 import os
 from typing import Dict, Iterator, List, Optional, Set, Tuple
 
+from panglot_worker import package_files
+from panglot_worker.package_files import UnreadableFile
+
 LARGEST = 1024 * 1024
 MOST = 2000
 DEEPEST = 5
@@ -16,11 +19,10 @@ def trees(folder: str, word: bytes) -> Iterator[Tuple[str, ast.Module]]:
     """Path and syntax tree of every script in a folder and below that has the word in it."""
     for path in _scripts(folder):
         try:
-            with open(path, "rb") as file:
-                text = file.read(LARGEST + 1)
-            if word in text and len(text) <= LARGEST:
-                yield path, ast.parse(text, path)
-        except (OSError, SyntaxError, ValueError):
+            text = package_files.content(path, LARGEST)
+            if word in text:
+                yield path, package_files.parsed(text, path)
+        except (OSError, SyntaxError, UnreadableFile):
             continue
 
 

@@ -90,11 +90,7 @@ MAX_EVENT = 1 << 21
 _COUNT = (int, type(None))
 SHAPES: Dict[Any, Dict[str, Any]] = {
     READY: {
-        "batched": bool,
-        "slots": int,
-        "seconds": (int, float),
-        "max_batch": _COUNT,
-        "workers": _COUNT,
+        "batched": bool, "slots": int, "seconds": (int, float), "max_batch": _COUNT, "workers": _COUNT,
         "lanes": (dict, type(None)),
     },
     "failure": {"item": int},
@@ -102,7 +98,9 @@ SHAPES: Dict[Any, Dict[str, Any]] = {
     "batch_split": {"items": int, "failed": int, "message": str, "error": str},
     "report": {"report": dict},
     "warning": {"message": str},
-}
+    "note": {"message": str},
+    "sick": {"message": str, "certain": bool},
+}  # fmt: skip
 """What the front relies on in a control frame of a worker, by kind; an EVENT by its type."""
 
 MAX_FRAME = 0xFFFFFFFF

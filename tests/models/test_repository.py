@@ -17,6 +17,7 @@ from openapi_spec_validator import validate
 from panglot.web import app
 from panglot.web.contract import CONTROL as CONTROL_ACCESS
 from panglot.web.contract import INFER, PUBLIC
+from panglot.web.v2 import WITHHELD
 from support.models import all_of, write_model
 from support.rpc import Rpc
 from support.server import Server, panglot, serving, wait_until
@@ -44,8 +45,8 @@ def change(server: Server, name: str, what: str, **options: object) -> httpx.Res
     )
 
 
-def index(server: Server) -> dict[tuple[str, str], tuple[str, str]]:
-    rows = server.client.post("/v2/repository/index").json()
+def index(server: Server, **headers: str) -> dict[tuple[str, str], tuple[str, str]]:
+    rows = server.client.post("/v2/repository/index", headers=headers).json()
     return {(row["name"], row["version"]): (row["state"], row["reason"]) for row in rows}
 
 
@@ -152,9 +153,11 @@ def test_a_version_that_cannot_be_loaded_leaves_the_old_one(server: Server, tmp_
     assert set(load.answers) == {"v1"}
     write_model(tmp_path / "broken", body="def predict(x:\n")
     assert change(server, "broken", "load").status_code == 400
-    state, reason = index(server)["broken", ""]
+    state, reason = index(server, **ADMIN)["broken", ""]
     assert state == "UNAVAILABLE"
     assert "model.py" in reason
+    # Whoever may not load models is not told of files and programs of this machine.
+    assert index(server)["broken", ""] == ("UNAVAILABLE", WITHHELD)
     assert server.ready() == 200
 
 

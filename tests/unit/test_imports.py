@@ -27,12 +27,13 @@ SHARED = (
     "panglot_worker.loader",
     "panglot_worker.node.handshake",
     "panglot_worker.node.listing",
+    "panglot_worker.package_files",
     "panglot_worker.wire",
     "panglot_worker.graphs",
     "panglot_worker.net",
     "panglot_worker.v2.protobuf",
 )
-"""The frame format, the grammar of graph files, the rules on addresses: each is defined once."""
+"""The frame format, the grammar of graph files, the rules on addresses and on files: each is defined once."""
 OPTIONAL_IN_WORKER = {"orjson", "numpy", "cv2", "PIL", "av", "tomli"}
 
 
@@ -83,10 +84,11 @@ def test_front_uses_only_what_it_shares_with_the_worker() -> None:
 
 
 @pytest.mark.parametrize("part", SHARED)
-def test_what_is_shared_needs_nothing_else_of_the_worker(part: str) -> None:
+def test_what_is_shared_needs_nothing_of_the_worker_that_is_not(part: str) -> None:
     for path in WORKER:
         if belongs(module_name(path), part):
-            others = [name for name in imports(path) if belongs(name, "panglot_worker") and not belongs(name, part)]
+            names = [name for name in imports(path) if name.startswith("panglot_worker.")]
+            others = [name for name in names if not any(belongs(name, shared) for shared in SHARED)]
             assert not others, f"{path} imports {others}"
 
 

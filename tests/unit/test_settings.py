@@ -48,7 +48,31 @@ def test_sizes_are_read_as_people_write_them(text: str, size: int) -> None:
     assert units.size(text) == size
 
 
+@pytest.mark.parametrize(
+    ("text", "devices"),
+    [
+        ("", ""), ("cpu", "cpu"), ("CPU", "cpu"), ("cuda:0, cuda:1", "cuda:0,cuda:1"), ("cuda", "cuda:0"),
+        ("gpu:1", "cuda:1"), ("cuda:GPU-0a1b2c3d", "cuda:GPU-0a1b2c3d"),
+    ],
+)  # fmt: skip
+def test_devices_are_read_as_people_write_them(text: str, devices: str) -> None:
+    assert units.PARSERS["devices"](text) == devices
+
+
+def test_a_device_that_there_is_not_is_refused_with_those_there_are(tmp_path: Path) -> None:
+    with pytest.raises(StartError, match=r"there is no device 'foo'; there are cpu, cuda:0"):
+        parse(FIELDS["device"], "foo", "--device")
+    file = tmp_path / "panglot.toml"
+    for text in ('device = "foo"', 'pools = { inference = { workers = 1, device = "foo" } }'):
+        file.write_text(text)
+        with pytest.raises(StartError, match="there is no device 'foo'"):
+            resolve({}, {}, file)
+
+
 WRONG = [
+    ("device", "foo"),
+    ("device", "cuda:0,1"),
+    ("device", "cuda:"),
     ("port", "eighty"),
     ("port", "-1"),
     ("timeout", "soon"),

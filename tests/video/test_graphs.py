@@ -80,6 +80,16 @@ def test_clients_name_files_below_a_root_only(tmp_path: Path) -> None:
             assert begin(server, path).status_code == 400
 
 
+def test_clients_name_cameras_only_where_that_was_said() -> None:
+    """Also on loopback: a proxy there makes everybody come from this machine."""
+    with serving("megflow_video") as server:
+        refused = begin(server, "/dev/video99")
+        assert refused.status_code == 400
+        assert "--cameras" in refused.text
+    with serving("megflow_video", "--cameras") as server:
+        assert "the camera cannot be opened" in begin(server, "/dev/video99").text
+
+
 def test_streams_belong_to_one_worker() -> None:
     done = panglot("serve", str(PACKAGES / "megflow_video"), "--port", "0", "--workers", "2")
     assert done.returncode == 3

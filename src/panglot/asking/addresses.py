@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 from panglot.errors import StartError
 from panglot.settings.loopback import UNIX
 
+DOCUMENT = "/openapi.json"
+MODEL = re.compile(r"/models/[^/?]+(?:/versions/[^/?]+)?(?=[/?]|$)")
 FIX = "such as http://127.0.0.1:8080, or unix:/run/panglot.sock"
 
 
@@ -33,6 +36,30 @@ class ServerAddress:
             return "localhost"
         host = f"[{self.host}]" if ":" in self.host else self.host
         return f"{host}:{self.port}"
+
+    @property
+    def model(self) -> str:
+        """What the paths of the model begin with that is asked for; empty where none is named."""
+        match = MODEL.match(self.wanted)
+        return match[0] if match is not None else ""
+
+    @property
+    def documents(self) -> tuple[str, ...]:
+        """The paths at which a server of ours describes what is asked for, the nearest first."""
+        name = self.model.partition("/versions/")[0]
+        return (f"{name}{DOCUMENT}", DOCUMENT) if name else (DOCUMENT,)
+
+    def path(self, document: str, native: str) -> str:
+        """Where requests go, given the document that was found and the path of the script in it.
+
+        The address of a server, or of one of its models as the server prints it, stands for its script.
+        """
+        path, mark, query = self.wanted.partition("?")
+        if path in ("", "/"):
+            return (native or "/") + mark + query
+        if self.model and path.rstrip("/") == self.model and document != DOCUMENT:
+            return self.model + native + mark + query
+        return self.wanted
 
     def __str__(self) -> str:
         """The server, as a message names it."""

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import fnmatch
-import json
 import mimetypes
 import os
 from pathlib import Path
 
 from panglot.asking.base import OCTETS, About, Given, media_type
 from panglot.package import Package
+from panglot_worker.package_files import UnreadableFile, json_value
 
 LARGEST_JSON = 1 << 16
 LARGEST_FILE = 8 << 20
@@ -43,8 +43,8 @@ def request_value(folder: Path) -> Given | None:
     if file is None:
         return None
     try:
-        return Given(file.name, value=json.loads(file.read_text(encoding="utf-8")))
-    except (OSError, ValueError):
+        return Given(file.name, value=json_value(file, LARGEST_JSON))
+    except (OSError, UnreadableFile):
         return None
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple, TypeGuard
@@ -14,6 +13,7 @@ from panglot.asking.samples import LARGEST_JSON, sample
 from panglot.asking.try_line import example, known_example
 from panglot.errors import StartError
 from panglot.package import Package
+from panglot_worker.package_files import UnreadableFile, json_value
 
 
 class ToTry(NamedTuple):
@@ -73,9 +73,8 @@ def _is_json(body: Body) -> TypeGuard[Whole]:
 def _read(file: File) -> Any:
     """The value in a file; `...` where there is none, or far too much of it."""
     try:
-        whole = Path(str(file))
-        return json.loads(whole.read_bytes()) if whole.stat().st_size <= LARGEST_JSON else ...
-    except (OSError, ValueError):
+        return json_value(str(file), LARGEST_JSON)
+    except (OSError, UnreadableFile):
         return ...
 
 

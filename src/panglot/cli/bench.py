@@ -15,6 +15,7 @@ from panglot import terminal
 from panglot.cli.durations import duration
 from panglot.cli.options import OnPackage, resolve_package, setting_options, warn
 from panglot.errors import StartError
+from panglot.text import visible
 
 if TYPE_CHECKING:
     from panglot.tools.bench.figures import Bench
@@ -161,7 +162,7 @@ def _report(done: Bench, own: dict[str, Any], about: dict[str, Any], old: Bench 
             report_table.show_changes(console, changes, old)
     for level in done.levels:
         if level.wrong:
-            click.echo(f"the first wrong answer at {level.load}: {level.first_wrong}", err=True)
+            click.echo(f"the first wrong answer at {level.load}: {visible(level.first_wrong)}", err=True)
     if own["auto_log"]:
         click.echo("\n" + autolog.block(done.levels[0], about))
     if own["save"]:

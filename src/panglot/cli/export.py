@@ -12,6 +12,7 @@ import click
 
 from panglot.cli.options import OnPackage, check_interpreter, warn
 from panglot.settings.resolving import resolve
+from panglot.text import visible
 
 if TYPE_CHECKING:
     from panglot.tools.export import Exported
@@ -42,7 +43,7 @@ def export(path: str, python: str, pdmodel: bool, as_json: bool, arguments: tupl
     if settings.python:
         check_interpreter(settings.python)
     if not as_json:
-        click.echo(f"running {script} {' '.join(arguments)}".rstrip(), err=True)
+        click.echo(visible(f"running {script} {' '.join(arguments)}".rstrip()), err=True)
     exported = run(script, arguments, settings.python, os.environ, pdmodel)
     if as_json:
         click.echo(json.dumps(_as_dict(exported), indent=2))
@@ -66,7 +67,6 @@ def _as_dict(exported: Exported) -> dict[str, Any]:
 def show(exported: Exported) -> None:
     """Print what came of the export, for people."""
     from panglot.settings.units import show_size
-    from panglot.text import visible
 
     if exported.problem and not exported.models:
         for line in exported.output.rstrip().splitlines()[-LAST_LINES:]:
@@ -76,7 +76,7 @@ def show(exported: Exported) -> None:
     for model, loaded in zip(exported.models, exported.loaded or [{}] * len(exported.models), strict=True):
         click.echo(f"\n{model.form}")
         for file in model.files:
-            click.echo(f"  {_near(file)}  {show_size(file.stat().st_size)}")
+            click.echo(f"  {visible(str(_near(file)))}  {show_size(file.stat().st_size)}")
         for entry in loaded.get("inputs", ()):
             click.echo(f"  input   {visible(entry['name'])}  {entry['dtype']}{entry['declared']}")
         for entry in loaded.get("outputs", ()):

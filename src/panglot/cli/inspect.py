@@ -60,9 +60,9 @@ def show_models(plan: ServingPlan, as_json: bool) -> None:
     for heading in ("model", "version", "dialect", "workers", "path", "problems"):
         table.add_column(heading)
     for entry in facts:
-        problems = Text("\n".join(entry["problems"]))
+        problems = Text(visible("\n".join(entry["problems"]), "\n"))
         columns = ("model", "version", "dialect", "workers", "folder")
-        table.add_row(*(Text(str(entry.get(name, "-"))) for name in columns), problems)
+        table.add_row(*(Text(visible(str(entry.get(name, "-")))) for name in columns), problems)
     terminal.console(highlight=True).print(table)
 
 
@@ -154,12 +154,13 @@ def show(facts: dict[str, Any], show_all: bool) -> None:
     top.add_column(overflow="fold")
     for name in ("package", "dialect", "about", "docs", "entry", "script", "config"):
         if facts[name]:
-            top.add_row(f"[dim]{name}[/dim]", Text(near(str(facts[name]))))
+            top.add_row(f"[dim]{name}[/dim]", Text(visible(near(str(facts[name])), "\n")))
     lines = {"why": facts["why"], **facts["facts"]} | {name: facts[name] for name in LINES}
     lines |= {word: [value] for word, value in facts["serves_with"].items()}
     for word, values in lines.items():
         for place, value in enumerate(values):
-            top.add_row("" if place else f"[dim]{word.replace('_', ' ')}[/dim]", Text(value))
+            heading = Text("" if place else visible(word.replace("_", " ")), "dim")
+            top.add_row(heading, Text(visible(str(value), "\n")))
     console.print(top)
     if facts["try"]:
         # In one piece, to be copied.
@@ -176,7 +177,8 @@ def _show_settings(console: Any, settings: dict[str, Any], show_all: bool) -> No
     table = all_settings()
     shown = {name: units.show(entry["value"], table[name].metadata["kind"]) for name, entry in given.items()}
     rows = [
-        [Text(name), Text(shown[name]), Text(entry["source"]), Text(entry["scope"])] for name, entry in given.items()
+        [Text(name), Text(visible(shown[name])), Text(visible(entry["source"])), Text(entry["scope"])]
+        for name, entry in given.items()
     ]
     console.print()
     if rows:

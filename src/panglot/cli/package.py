@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from panglot.cli.options import TakesInputs
+from panglot.text import visible
 
 
 @click.command(cls=TakesInputs)
@@ -44,9 +45,9 @@ def package(path: str, dialect: str, port: int | None, as_json: bool, **given: A
         click.echo(json.dumps(value, indent=2))
         return
     for name, about in shown.items():
-        click.echo(f"  {name:{max(map(len, shown))}}  {about}")
+        click.echo(f"  {visible(name):{max(map(len, shown))}}  {visible(about)}")
     for note in written.notes:
-        click.echo(f"note: {note}")
+        click.echo(f"note: {visible(note)}")
     click.echo("\nBuild the image, then run it with a token of your choice:")
-    click.echo(f"  {written.build}")
-    click.echo(f"  {start}")
+    click.echo(f"  {visible(written.build)}")
+    click.echo(f"  {visible(start)}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 import time
 from typing import TYPE_CHECKING
@@ -30,7 +31,7 @@ def top(url: str, once: bool, as_json: bool) -> None:
 
     server = figures.reached(url)
     if as_json:
-        click.echo(figures.text(server))
+        click.echo(json.dumps(figures.read(server)))
     elif once or not sys.stdout.isatty():
         console = terminal.console()
         console.print(figures.screen(figures.read(server), url, console.width))

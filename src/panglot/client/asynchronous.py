@@ -15,7 +15,7 @@ from panglot.client.answers import CallAnswer, StreamParser, answer_of, is_strea
 from panglot.client.attempts import Outcome, Outgoing, Pause, Send, attempts
 from panglot.client.common import CallerBase
 from panglot.client.errors import CallError, of_exception
-from panglot.client.requests import DOCUMENT, NOTHING, READY, outgoing
+from panglot.client.requests import NOT_FOUND, NOTHING, READY, outgoing
 
 
 class AsyncClient(CallerBase):
@@ -93,7 +93,11 @@ class AsyncClient(CallerBase):
         """What the server says about itself; asked once, as soon as its script is loaded."""
         if self._about is None:
             await self._send(READY)
-            self._about = self._address.described(await self._send(DOCUMENT), *self._said)
+            for document in self._address.documents:
+                response = await self._send(document)
+                if response.status_code != NOT_FOUND:
+                    break
+            self._about = self._address.described(document, response, *self._said)
         return self._about
 
     async def _send(self, request: Outgoing, whole: bool = True) -> httpx.Response:

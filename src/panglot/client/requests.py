@@ -30,11 +30,13 @@ class Address:
             address = server_address(url)
         except StartError as error:
             raise ValueError(str(error)) from None
-        self.socket, self.base, self.wanted = address.socket, address.base, address.wanted
+        self.socket, self.base, self._server = address.socket, address.base, address
+        self.documents = [Outgoing("GET", path, {}) for path in address.documents]
+        """What asks for the server's description, the nearest first; one that is not found is followed by the next."""
         token = os.environ.get("PANGLOT_TOKEN", "") if token is None else token
         self.headers = {"Authorization": f"Bearer {token}"} if token else {}
 
-    def described(self, response: httpx.Response, dialect: str, field: str) -> About:
+    def described(self, document: Outgoing, response: httpx.Response, dialect: str, field: str) -> About:
         """What the server's document says of it. Of a server that is none of ours only the given path is known."""
         if response.status_code == 401:
             message = f"{self.url} wants a token: give token=..., or set PANGLOT_TOKEN"
@@ -45,13 +47,13 @@ class Address:
                 known = json.loads(response.content).get("x-panglot") or {}
             except (ValueError, AttributeError):
                 known = {}
-        path = self.wanted if self.wanted not in ("", "/") else str(known.get("path") or "/")
+        path = self._server.path(document.path, str(known.get("path") or ""))
         return About(dialect or str(known.get("dialect", "")), path, {}, known.get("api") or {}, field)
 
 
 READY = Outgoing("GET", "/v2/health/ready", {})
 """Answered 503 until the script is loaded: only then is everything known about it."""
-DOCUMENT = Outgoing("GET", "/openapi.json", {})
+NOT_FOUND = 404
 
 
 def outgoing(about: About, given: Any, values: dict[str, Any]) -> Outgoing:

@@ -17,6 +17,8 @@ from panglot.errors import StartError
 from panglot.package import Package
 from panglot.settings import Settings, resolving, suggestion, table_of
 from panglot.settings.resolving import Resolved, SettingsScope
+from panglot.source import unreadable
+from panglot_worker.package_files import UnreadableFile
 
 if TYPE_CHECKING:
     from panglot.web.contract import Contract
@@ -67,6 +69,8 @@ def discover(path: Path, dialect: str = "", given: Mapping[str, Any] | None = No
     if not path.exists():
         siblings = [child.name for child in path.parent.iterdir()] if path.parent.is_dir() else []
         raise StartError(f"{path} does not exist", fix=suggestion(path.name, siblings))
+    if not (path.is_file() or path.is_dir()):
+        raise StartError("this is neither a file nor a folder", file=str(path), fix="name a package")
     where = path.resolve()
     if forced is not None:
         return _insist(forced, where, given or {})
@@ -94,6 +98,10 @@ def _detect(dialect: Dialect, path: Path, given: Mapping[str, Any]) -> Package |
         fix = "give this user the right to read it" if isinstance(error, PermissionError) else ""
         problem = f"it cannot be read: {error.strerror or error}"
         raise StartError(problem, file=str(error.filename or path), fix=fix) from None
+    except UnreadableFile as error:
+        raise unreadable(error) from None
+    except (RecursionError, MemoryError):
+        raise StartError("something in it nests too deeply to be looked at", file=str(path)) from None
     return package and dataclasses.replace(package, worker_half=dialect.worker_half)
 
 

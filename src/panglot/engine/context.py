@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import functools
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from panglot.engine.event_log import EventLog
 from panglot.engine.ray.cluster import Cluster
 from panglot.metrics import Metrics
 from panglot.package import Package
@@ -22,3 +24,8 @@ class EngineContext:
     clock: Callable[[], float] = time.monotonic
     cluster: Cluster | None = None
     """Where the workers are; None: on this machine."""
+
+    @functools.cached_property
+    def event_log(self) -> EventLog:
+        """Where it is logged what workers tell."""
+        return EventLog(self.settings.log_rate, self.clock, self.metrics)

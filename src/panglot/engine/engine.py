@@ -257,8 +257,8 @@ class LocalEngine:
         self.troubles.append(Trouble(time.time(), request_id, message, traceback))
         whose = f"request {request_id}: " if request_id else ""
         about: dict[str, Any] = {"package": self.package.name, "request_id": request_id}
-        about["traceback"] = traceback.rstrip()
-        log.error("%s%s", whose, message, extra=about | ({} if worker is None else {"worker": worker}))
+        about |= {"traceback": traceback.rstrip(), **({} if worker is None else {"worker": worker})}
+        self.context.event_log.write(logging.ERROR, worker, whose + message, about)
 
     def remember(self, message: str, more: str) -> None:
         self.troubles.append(

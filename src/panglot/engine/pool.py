@@ -31,6 +31,7 @@ class Pool(Dispatcher):
         self.large = settings.share_from if self.lending.learns else wire.MAX_FRAME
         self.title = f"{plan.name} worker" if plan.name else "worker"
         self.max_reply = (settings.max_output if plan.last else settings.max_held) + wire.MAX_HEAD
+        self.event_log = context.event_log
         self.fetches = Fetches(settings, context.metrics)
         self.supervisor = Supervisor(self, owner, context, memory)
         self.workers = self.supervisor.workers
@@ -189,7 +190,7 @@ class Pool(Dispatcher):
             if not self.owner.divide(event["pools"]):
                 worker.failure = {"problem": row.too_late(event["pools"]), "fix": "restart the server"}
         else:
-            note(worker, event, self.metrics, self.supervisor.about(worker))
+            note(worker, event, self.metrics, self.supervisor.about(worker), self.event_log)
             if event.get("type") == "retire" and worker.slots == 1 and worker.in_flight:
                 # It has answered all that it ran: these came while it said so, and it will not read them.
                 self.take_back(worker, begun=0)

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any
 
-from panglot.settings import counts
+from panglot.settings import counts, devices
 from panglot.settings.counts import ANY, SINGLE, WorkerCount
 
 NAMES = ("preprocess", "inference", "postprocess")
@@ -53,6 +53,8 @@ def _size(name: str, value: Any) -> PoolSize:
             raise ValueError(f"{name}: {key} must be {'text' if expected is str else 'a whole number'}")
         elif isinstance(given, int) and not 1 <= given <= MOST:
             raise ValueError(f"{name}: {key} must be between 1 and {MOST}")
+        elif key == "device":
+            values[key] = devices.parse(str(given))
     return PoolSize(**values)
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from panglot.errors import StartError
-from panglot.settings import counts, pools, tomlfile, units, variables
+from panglot.settings import counts, devices, pools, tomlfile, units, variables
 from panglot.settings.table import Settings, flag, suggestion, table_of, variable
 from panglot.text import brief
 
@@ -130,6 +130,7 @@ def _expected(kind: str) -> str:
         "folder": "the path of a folder",
         "amounts": "a table such as { cpu = 1, gpu = 1 }",
         "ports": 'two ports such as "20000-20099"',
+        "devices": f"devices: {devices.KNOWN}",
         "pools": "a table such as { preprocess = 4 }",
         "workers": 'a whole number, or text such as "1:8"',
     }[kind]
@@ -142,6 +143,8 @@ def check(about: Field[Any], value: Any) -> Any:
         raise ValueError("expected a finite number")
     if allowed["choices"] and value not in allowed["choices"]:
         raise ValueError(f"expected one of {', '.join(allowed['choices'])}")
+    if isinstance(value, counts.WorkerCount) and value.most > counts.MOST:
+        raise ValueError(f"must be at most {counts.MOST}")
     if allowed["least"] is not None and value < allowed["least"]:
         raise ValueError(f"must be at least {allowed['least']:g}")
     if allowed["most"] is not None and value > allowed["most"]:
@@ -163,6 +166,18 @@ def from_environment(environ: Mapping[str, str], scope: SettingsScope) -> dict[s
     return {name: parse(table[name], text, key) for name, key, text in variables.given(environ) if name in table}
 
 
+def _checked(values: Mapping[str, Any], scope: SettingsScope) -> Mapping[str, Any]:
+    """What a package's own configuration chooses, as long as it is in range. Raises StartError."""
+    table = table_of(scope.settings)
+    for name in values:
+        try:
+            check(table[name], values[name])
+        except ValueError as error:
+            shown = brief(str(values[name]), 100)
+            raise StartError(f"the package's configuration asks for {name} = {shown}: {error}") from None
+    return values
+
+
 def resolve(
     flags: Mapping[str, Any],
     environ: Mapping[str, str],
@@ -173,7 +188,7 @@ def resolve(
 ) -> Resolved:
     """Put the layers together, the strongest last. `shared` is a file for several packages. Raises StartError."""
     scope = scope or SettingsScope()
-    layers: list[tuple[str, Mapping[str, Any]]] = [("the dialect", dialect or {})]
+    layers: list[tuple[str, Mapping[str, Any]]] = [("the dialect", _checked(dialect or {}, scope))]
     if shared is not None:
         layers.append((str(shared), read_toml(shared, dataclasses.replace(scope, lenient=True))))
     if file is not None:

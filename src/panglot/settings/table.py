@@ -29,7 +29,6 @@ from panglot.settings.declaring import (
     WORKERS,
     setting,
 )
-from panglot.settings.loopback import is_loopback
 from panglot.settings.pools import PoolSize
 
 MIB = 1024 * 1024
@@ -84,7 +83,7 @@ class Settings:
     )  # fmt: skip
     python: str = setting("", "interpreter the script runs in; default: the one Panglot runs in", "str", group=WORKERS)
     device: str = setting(
-        "", "cpu, or cuda:0,cuda:1 to spread over the workers", "str", group=WORKERS, metavar="DEVICES"
+        "", "cpu, or cuda:0,cuda:1 to spread over the workers", "devices", group=WORKERS, metavar="DEVICES"
     )
     mps: bool = setting(
         False, "start NVIDIA's MPS, so that workers on one GPU use it side by side", "bool", group=WORKERS, scope=SERVER
@@ -323,8 +322,8 @@ class Settings:
         16384, "longest line of script output that is logged", "size", group=LOGS, least=80, scope=MODEL
     )
     log_rate: int = setting(
-        MIB, "script output per second and worker; the rest is counted and dropped", "size", group=LOGS, least=1024,
-        scope=MODEL,
+        MIB, "script output per second and worker, and as much of what is told of it; the rest is counted and dropped",
+        "size", group=LOGS, least=1024, scope=MODEL,
     )  # fmt: skip
     log_queue: int = setting(
         4 * MIB, "log lines that wait for a slow reader; the rest is counted and dropped", "size", group=LOGS,
@@ -354,8 +353,7 @@ class Settings:
             "stream_seconds": self.stream_max_s, "retries": self.stream_retries, "results": self.stream_results,
             "streams": self.max_streams, "python": decoding.python(),
         }  # fmt: skip
-        more = {"limits": limits, "video": video, "local_only": is_loopback(self.host)}
-        more["handed_bytes"] = self.max_held
+        more = {"limits": limits, "video": video, "handed_bytes": self.max_held}
         return {**more, **{name: getattr(self, name) for name in own}}
 
 

@@ -34,6 +34,8 @@ def read(path: Path) -> TomlFile:
         return TomlFile(path, reading.parse_toml(text, str(path), []), positions.lines(text))
     except GraphError as error:
         raise told(error) from None
+    except RecursionError:
+        raise StartError("this nests too deeply", file=str(path)) from None
 
 
 def told(error: GraphError) -> StartError:

@@ -7,7 +7,7 @@ import os
 import re
 from collections.abc import Callable, Mapping
 
-from panglot.settings import counts, pools
+from panglot.settings import counts, devices, pools
 from panglot_worker.net.hosts import AddressRefused, entry
 
 SECONDS = {"": 1.0, "ms": 0.001, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
@@ -213,4 +213,5 @@ PARSERS: dict[str, Callable[[str], object]] = {
     "workers": counts.parse,
     "amounts": amounts,
     "ports": ports,
+    "devices": devices.parse,
 }

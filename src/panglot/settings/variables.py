@@ -14,9 +14,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from panglot.settings.table import variable
 
 PREFIX = "PANGLOT_"
-ELSEWHERE = frozenset({
-    "PANGLOT_TOKEN", "PANGLOT_METRICS_TOKEN", "PANGLOT_ADMIN_TOKEN", "PANGLOT_SEED_DOCS", "PANGLOT_SOAK",
-})  # fmt: skip
+SECRETS = ("PANGLOT_TOKEN", "PANGLOT_METRICS_TOKEN", "PANGLOT_ADMIN_TOKEN")
+"""Variables that hold tokens: no process that runs code of a package is given them."""
+ELSEWHERE = frozenset({*SECRETS, "PANGLOT_SEED_DOCS", "PANGLOT_SOAK"})
 """Variables that are no settings: they are read where they are needed."""
 
 
@@ -25,6 +25,11 @@ def given(environ: Mapping[str, str]) -> Iterator[tuple[str, str, str]]:
     for key, text in environ.items():
         if key.startswith(PREFIX) and key not in ELSEWHERE and not is_of_kubernetes(key, text):
             yield key.removeprefix(PREFIX).lower(), key, text
+
+
+def without_secrets(environ: Mapping[str, str]) -> dict[str, str]:
+    """An environment for a process that runs code of a package: without our tokens."""
+    return {key: text for key, text in environ.items() if key not in SECRETS}
 
 
 def unknown(environ: Mapping[str, str], known: Iterable[str], others: Mapping[str, str]) -> tuple[str, ...]:

@@ -14,9 +14,12 @@ from typing import Any
 from panglot.asking.addresses import ServerAddress, server_address
 from panglot.asking.base import About, Ask
 from panglot.errors import StartError
+from panglot.text import brief
 from panglot.tools.offline import OfflineReply
 
 PATIENCE = 120.0
+LARGEST_PAGE = 64 << 20
+NOT_FOUND = 404
 
 
 class AskedServer:
@@ -34,15 +37,17 @@ class AskedServer:
 
     def describe(self) -> About:
         """What the server says about itself. Of a server that is none of ours only the given path is known."""
-        status, _, body = self._send("GET", "/openapi.json", {}, b"")
+        for document in self.address.documents:
+            status, _, body = self._send("GET", document, {}, b"", LARGEST_PAGE)
+            if status != NOT_FOUND:
+                break
         known: dict[str, Any] = {}
         if status == 200:
-            with contextlib.suppress(ValueError, AttributeError):
-                known = json.loads(body).get("x-panglot") or {}
+            with contextlib.suppress(ValueError, AttributeError, RecursionError, TypeError):
+                known = dict(json.loads(body).get("x-panglot") or {})
         if status == 401:
             raise StartError(f"{self.address} wants a token", fix="set PANGLOT_TOKEN")
-        wanted = self.address.wanted
-        path = wanted if wanted not in ("", "/") else str(known.get("path") or "/")
+        path = self.address.path(document, str(known.get("path") or ""))
         dialect = self.dialect or str(known.get("dialect", ""))
         return About(dialect, path, {}, known.get("api") or {}, self.field)
 
@@ -58,17 +63,23 @@ class AskedServer:
 
     def get(self, path: str) -> tuple[int, str]:
         """Status and text of a page."""
-        status, _, body = self._send("GET", path, {}, b"")
+        status, _, body = self._send("GET", path, {}, b"", LARGEST_PAGE)
         return status, body.decode(errors="replace")
 
-    def _send(self, method: str, path: str, headers: dict[str, str], body: bytes) -> tuple[int, str, bytes]:
+    def _send(
+        self, method: str, path: str, headers: dict[str, str], body: bytes, most: int = 0
+    ) -> tuple[int, str, bytes]:
+        """Status, type and content of an answer, which may have `most` bytes; 0: any number. Raises StartError."""
         try:
             with contextlib.closing(_connection(self.address)) as connection:
                 connection.request(method, path, body or None, {**headers, **self.headers()})
                 response = connection.getresponse()
-                return response.status, response.getheader("Content-Type") or "", response.read()
-        except (OSError, http.client.HTTPException) as error:
-            why = getattr(error, "strerror", "") or str(error) or type(error).__name__
+                content = response.read(most + 1) if most else response.read()
+                if most and len(content) > most:
+                    raise StartError(f"{self.address} answers {path} with more than {most} bytes")
+                return response.status, response.getheader("Content-Type") or "", content
+        except (OSError, ValueError, http.client.HTTPException) as error:
+            why = brief(getattr(error, "strerror", "") or str(error) or type(error).__name__, 200)
             raise StartError(f"{self.address} does not answer: {why}", fix="is the server running?") from None
 
 

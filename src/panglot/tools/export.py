@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from panglot.errors import StartError
+from panglot.settings.variables import without_secrets
 
 SCRIPTS = (
     "export_model.py", "tools/export_model.py", "export.py", "tools/export.py", "deploy/export_model.py", "dump.py",
@@ -91,7 +92,7 @@ def export(
 
     What goes wrong is told in the result.
     """
-    environ = {**environ, **(AS_PDMODEL if pdmodel else {})}
+    environ = {**without_secrets(environ), **(AS_PDMODEL if pdmodel else {})}
     root = root_of(script)
     places = [root, *_named(arguments, root)]
     before = dict(_files(places))

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from panglot.asking.addresses import is_address
 from panglot.errors import StartError
 from panglot.tables import Column, fitting
-from panglot.text import visible
+from panglot.text import brief, visible
 from panglot.tools.asked_server import AskedServer
 
 if TYPE_CHECKING:
@@ -21,6 +21,8 @@ BARS = "▁▂▃▄▅▆▇█"
 HISTORY, REQUESTS, ERRORS, NAMES, ID = 60, 12, 8, 3, 24
 """Seconds that are drawn, rows and names of models that are shown, letters of a request's id."""
 COLOURS = {"ready": "green", "loading": "yellow", "draining": "yellow", "back-off": "red"}
+NONSENSE = (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, OSError)
+"""What is raised by figures of another shape than ours, and by times that no clock shows."""
 GOOD, REFUSED, FAILED, P50, P95, P99, WAITING, RUNNING, BATCH, CPU, MEMORY = range(1, 12)
 
 
@@ -40,10 +42,13 @@ def text(server: AskedServer) -> str:
 
 
 def read(server: AskedServer) -> dict[str, Any]:
+    """The figures that the server tells. Raises StartError where they are none."""
     try:
-        told: dict[str, Any] = json.loads(text(server))
-    except ValueError:
-        raise StartError(f"{server.address} has no figures to show", fix="is it a server of Panglot?") from None
+        told = json.loads(text(server))
+    except (ValueError, RecursionError):
+        told = None
+    if not isinstance(told, dict):
+        raise StartError(f"{server.address} has no figures to show", fix="is it a server of Panglot?")
     return told
 
 
@@ -51,7 +56,18 @@ def read(server: AskedServer) -> dict[str, Any]:
 
 
 def screen(told: dict[str, Any], url: str, width: int, height: int = 0) -> Group:
-    """All figures, from the most to the least important; where there are so many lines, as much as they hold."""
+    """All figures, from the most to the least important; where there are so many lines, as much as they hold.
+
+    Raises StartError where the figures are not those of a server of ours.
+    """
+    try:
+        return _screen(told, url, width, height)
+    except NONSENSE as error:
+        problem = f"{url} tells figures that make no sense ({brief(f'{type(error).__name__}: {error}', 100)})"
+        raise StartError(problem, fix="is it a server of Panglot, and of this version?") from None
+
+
+def _screen(told: dict[str, Any], url: str, width: int, height: int) -> Group:
     from rich.console import Group
 
     parts: list[RenderableType] = [_head(told, url), "", _rates(told), "", *_sizes(told), _workers(told, width)]
@@ -91,7 +107,8 @@ def _head(told: dict[str, Any], url: str) -> RenderableType:
     state, restarts = told["state"], sum(told["restarts"].values())
     facts = f"up {duration(told['uptime'])}   {told['answered']:,} answered   {told['failed']:,} failed"
     facts += f"   {restarts:,} restart{'s' * (restarts > 1)}" if restarts else ""
-    return Text.assemble((names, "bold"), f"  {url}  ", (f"● {state}", COLOURS.get(state, "")), "\n", (facts, "dim"))
+    shown = (f"● {visible(state)}", COLOURS.get(state, ""))
+    return Text.assemble((names, "bold"), f"  {url}  ", shown, "\n", (facts, "dim"))
 
 
 def _rates(told: dict[str, Any]) -> Table:
@@ -129,7 +146,7 @@ def _sizes(told: dict[str, Any]) -> list[RenderableType]:
                     for change in size["changes"][-1:]]  # fmt: skip
             figures = f"{size['ready']} of {size['workers']}"
             wanted = f" ({size['wanted']} wanted)" if size["wanted"] != size["ready"] else ""
-            line = Text.assemble(visible(f"{whose} {figures}{wanted}"), ("   " + "".join(last), "dim"))
+            line = Text.assemble(visible(f"{whose} {figures}{wanted}"), ("   " + visible("".join(last)), "dim"))
             line.no_wrap, line.overflow = True, "ellipsis"
             lines.append(line)
     return lines
@@ -167,9 +184,11 @@ def _batches(sizes: Sequence[tuple[int, int]]) -> str:
 
 def _errors(groups: Sequence[dict[str, Any]], rows: int) -> Table:
     """What went wrong, grouped, workers that died among it."""
+    from rich.text import Text
+
     table = _table(("what went wrong", ""), ("count", "right"), ("last", ""))
     for group in groups[:rows]:
-        table.add_row(visible(group["what"]), f"{group['count']:,}", clock(group["last"]))
+        table.add_row(Text(visible(group["what"])), f"{group['count']:,}", clock(group["last"]))
     return table
 
 
@@ -195,11 +214,14 @@ def _requests(recent: Sequence[dict[str, Any]], width: int, rows: int) -> Table:
 
 def _fitted(columns: Sequence[Column], rows: Sequence[Sequence[str]], width: int, styles: Sequence[str] = ()) -> Table:
     """A table with the columns that have room; text in the last of them is cut where it has not."""
+    from rich.text import Text
+
+    rows = [[visible(cell) for cell in row] for row in rows]
     natural = [max([len(column.heading), *(len(row[at]) for row in rows)]) for at, column in enumerate(columns)]
     kept = fitting(columns, natural, width)
     table = _table(*((columns[at].heading, "right" if columns[at].right else "") for at in kept))
     for number, row in enumerate(rows):
-        table.add_row(*(row[at] for at in kept), style=styles[number] if styles else "")
+        table.add_row(*(Text(row[at]) for at in kept), style=styles[number] if styles else "")
     for at, column in zip(kept, table.columns, strict=True):
         column.min_width = min(natural[at], columns[at].least or natural[at])
     return table

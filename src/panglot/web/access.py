@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import base64
+import functools
 import hmac
 import os
 import re
@@ -15,6 +15,7 @@ from panglot.errors import StartError
 from panglot.settings import Settings
 from panglot.settings.loopback import is_loopback as is_loopback
 from panglot.web.contract import ADMIN, CONTROL, METRICS, PUBLIC
+from panglot.web.credentials import Credentials, password
 
 PORT = re.compile(rb":[0-9]{1,5}$")
 FOR_BROWSERS = (ADMIN, METRICS)
@@ -33,6 +34,11 @@ class Access:
     control_token: bytes = b""
     """Loads and unloads models, and nothing else; empty: nobody may."""
 
+    @functools.cached_property
+    def credentials(self) -> Credentials:
+        """What of a request's headers no script is told."""
+        return Credentials(self.token, self.metrics_token, self.control_token)
+
     def needs_token(self, access: str) -> bool:
         """Whether a route of this access asks for a token."""
         if access == CONTROL:
@@ -50,7 +56,7 @@ class Access:
         scheme, _, given = authorization.partition(b" ")
         kind, given = scheme.lower(), given.strip()
         if kind == b"basic" and access in FOR_BROWSERS:
-            given = _password(given)
+            given = password(given)
         elif kind != b"bearer":
             given = b""
         if access == CONTROL:
@@ -63,14 +69,6 @@ class Access:
 
     def knows(self, host: bytes) -> bool:
         return not self.hosts or host in self.hosts or _name(host) in self.hosts
-
-
-def _password(credentials: bytes) -> bytes:
-    """The password of HTTP Basic; empty when there is none. The user's name does not matter."""
-    try:
-        return base64.b64decode(credentials, validate=True).partition(b":")[2]
-    except ValueError:
-        return b""
 
 
 def _name(host: bytes) -> bytes:

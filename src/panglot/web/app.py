@@ -186,6 +186,9 @@ class App:
         if page.path.startswith(OF_MODEL) and self.front.models.get(parameters["model"]) is None:
             return self._no_page(path, request_id, called)
         if page.method != wanted:
+            absent = self._absent(path)
+            if absent is not None:
+                return self.front.metrics, "other", self._error(path, absent, request_id)
             methods = [
                 *(candidate[0].page.method for candidate in candidates),
                 *(destination.route.method for destination in called),
@@ -221,15 +224,31 @@ class App:
             model, route = called[0].model, called[0].route
             fault = Fault(405, "method_not_allowed", f"{path} takes {route.method}")
             return model.metrics, route.name, self._error(path, fault, request_id, route.method)
-        fault = v2.nowhere(self.front.models, path) or Fault(404, "not_found", self._missing(path))
+        absent = self._absent(path) or v2.nowhere(self.front.models, path)
+        fault = absent or Fault(404, "not_found", self._missing(path))
         return self.front.metrics, "other", self._error(path, fault, request_id)
+
+    def _absent(self, path: str) -> Fault | None:
+        """Why a path has no answer, where the model that would give it is not there, or not yet.
+
+        At the root that is the default model: while it is gone nobody knows which paths it will have.
+        """
+        models = self.front.models
+        if path.startswith("/v2/"):
+            return v2.unknown(models, path)
+        if path.startswith("/models/"):
+            name = path.removeprefix("/models/").partition("/")[0]
+            missing = f"there is no model '{visible(name)[:128]}'; this server has {', '.join(models.names) or 'none'}"
+        else:
+            name = models.default_name
+            missing = f"the default model, '{visible(name)}', is not loaded"
+        if not name or models.get(name) is not None:
+            return None
+        return v2.is_loading(visible(name)) if name in models.loading() else Fault(404, "not_found", missing)
 
     def _missing(self, path: str) -> str:
         """What there is, for someone who asked for something else."""
         models = self.front.models
-        name = path.removeprefix("/models/").partition("/")[0]
-        if path.startswith("/models/") and models.get(name) is None:
-            return f"there is no model '{visible(name)[:128]}'; this server has {', '.join(models.names) or 'none'}"
         start, model = self._area(path)
         if model is None:
             return f"there is no such path; this server answers POST /models/NAME/... for {', '.join(models.names)}"
@@ -270,6 +289,8 @@ class App:
         response = Response(body, status, {"content-type": content_type.decode()} if content_type else None)
         if allow:
             response.headers["allow"] = allow
+        if fault.retry_after:
+            response.headers["retry-after"] = str(fault.retry_after)
         return response
 
     def _words(self, path: str) -> ErrorWords:

@@ -9,6 +9,7 @@ from typing import Any
 
 from panglot.engine.call import Fault
 from panglot.settings import Settings
+from panglot.web.credentials import Credentials
 from panglot.web.front import Front
 from panglot.web.v2_routes import REST, TensorTarget
 
@@ -185,10 +186,13 @@ class RequestHead:
         own = (b"", target.route, b"", self.accept, target.path, b"", b"", self.trace, b"", client, headers)
         return b"\0".join((*own, REST, target.model, target.version, length, self.encoding, accepted))
 
-    def the_rest(self, client: tuple[str, int] | None) -> tuple[bytes, bytes]:
-        """What the worker is told besides, where the script asks for it: the client's address, and all headers."""
+    def the_rest(self, client: tuple[str, int] | None, credentials: Credentials) -> tuple[bytes, bytes]:
+        """What the worker is told besides, where the script asks for it: the client's address, and the headers.
+
+        Tokens and cookies of this server are not among them. Every line ends, so that none is not nothing.
+        """
         address = client[0].encode("latin-1", "replace") if client else b""
-        return address, b"\n".join(b"%b:%b" % header for header in self.headers)
+        return address, b"".join(b"%b:%b\n" % header for header in credentials.without(self.headers)) or b"\n"
 
 
 def _length(head: RequestHead, value: bytes) -> None:

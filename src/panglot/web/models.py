@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import logging
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -19,6 +19,8 @@ from panglot.web.contract import Contract, InferRoute, Words, neutral_error
 from panglot.web.room import Bytes
 
 log = logging.getLogger("panglot")
+UNLOADED = "unloaded"
+"""Why a model is not served that nothing is wrong with."""
 
 
 def _no_line(base: str, start: str = "") -> str:
@@ -88,6 +90,8 @@ class Models:
         self._watchers: list[Callable[[], None]] = []
         self.absent: Callable[[], Mapping[str, str]] = dict
         """The models that could be here and are not, by name, and why."""
+        self.loading: Callable[[], Collection[str]] = tuple
+        """The names of models that are being loaded by a request; some may be served already, as they were."""
         self._default = default
         """The name of the model whose routes are also at the root; empty: there is none."""
         for model in models:
@@ -104,6 +108,11 @@ class Models:
     @property
     def names(self) -> tuple[str, ...]:
         return tuple(self._versions)
+
+    @property
+    def default_name(self) -> str:
+        """The name of the model whose routes are at the root, whether it is there or not; empty: there is none."""
+        return self._default
 
     @property
     def default(self) -> Model | None:

@@ -230,7 +230,7 @@ class HttpConnection(Reading):
     def _told(self, destination: Destination, path: bytes, query: bytes) -> bytes:
         """What the worker is told of the request being read, besides its id and its body."""
         head = self.head
-        more = head.the_rest(self.client) if destination.route.whole_head else None
+        more = head.the_rest(self.client, self.front.access.credentials) if destination.route.whole_head else None
         if destination.tensors is not None:
             return head.for_tensors(destination.tensors, *(more or ()))
         told = head.for_worker(destination.told, path[destination.cut :] or b"/", query)

@@ -7,7 +7,7 @@ from typing import Any
 from panglot import __version__
 from panglot.engine import engine as states
 from panglot.engine.call import Fault
-from panglot.web.models import Model, Models
+from panglot.web.models import UNLOADED, Model, Models
 from panglot.web.v2_routes import START
 
 SERVER = "panglot"
@@ -21,6 +21,8 @@ PATHS = (
     "there is no such path; a model is at /v2/models/NAME or /v2/models/NAME/versions/VERSION, and behind that are "
     "/infer, /ready, /config and /stats"
 )
+
+WITHHELD = "it could not be loaded; the server's log says why"
 
 ANYTHING = [{"name": "input", "datatype": "BYTES", "shape": [1]}]
 """The inputs of a script that says nothing of its tensors."""
@@ -40,11 +42,18 @@ def find(models: Models, name: str, version: str = "") -> Model:
     if model is not None:
         return model
     there = models.versions(name)
+    if not there and name in models.loading():
+        raise Missing(is_loading(name))
     if there:
         what = f"model '{name[:200]}' has no version '{version[:200]}'; it has {', '.join(there)}"
     else:
         what = f"there is no model '{name[:200]}'; there is {', '.join(models.names) or 'none'}"
     raise Missing(Fault(404, "not_found", what))
+
+
+def is_loading(name: str) -> Fault:
+    """What is answered in place of a model that is being loaded for the first time."""
+    return Fault(503, "loading", f"model '{name[:200]}' is still loading; try again later", 2)
 
 
 def unknown(models: Models, path: str) -> Fault | None:
@@ -146,13 +155,20 @@ def state(models: Models) -> str:
     return next((state for state in of_models if state != states.READY), states.READY)
 
 
-def index(models: Models, only_ready: bool = False) -> list[dict[str, str]]:
-    """Every version of every model, and whether it answers; and the models that could be loaded."""
+def index(models: Models, only_ready: bool = False, why: bool = False) -> list[dict[str, str]]:
+    """Every version of every model, and whether it answers; and the models that could be loaded.
+
+    Why one could not be is told only with `why`: such sentences name files and programs of this machine.
+    """
     rows = []
     for model in models:
         ready = is_ready(model)
         if ready or not only_ready:
             state = "READY" if ready else "LOADING" if model.engine.state == states.LOADING else "UNAVAILABLE"
             rows.append({"name": model.name, "version": model.version, "state": state, "reason": ""})
-    absent = {} if only_ready else models.absent()
-    return rows + [{"name": name, "version": "", "state": "UNAVAILABLE", "reason": why} for name, why in absent.items()]
+    absent, loading = {} if only_ready else models.absent(), models.loading()
+    for name, reason in absent.items():
+        state, told = ("LOADING", "") if name in loading else ("UNAVAILABLE", reason)
+        told = told if why or told in ("", UNLOADED) else WITHHELD
+        rows.append({"name": name, "version": "", "state": state, "reason": told})
+    return rows

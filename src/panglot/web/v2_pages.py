@@ -11,7 +11,7 @@ from starlette.responses import Response
 
 from panglot.engine.call import Fault
 from panglot.web import v2
-from panglot.web.contract import ADMIN, INFER, PUBLIC, Page, v2_error
+from panglot.web.contract import ADMIN, CONTROL, INFER, PUBLIC, Page, v2_error
 from panglot.web.front import Front
 from panglot.web.models import Model
 from panglot.web.v2_statistics import statistics
@@ -53,7 +53,9 @@ async def index(front: Front, request: Request) -> Response:
         return _refusal(Fault(400, "bad_request", "the body is no JSON; it may be empty"))
     if not isinstance(wanted, dict) or not isinstance(wanted.get("ready", False), bool):
         return _refusal(Fault(400, "bad_request", 'the body may be {"ready": true}, or empty'))
-    return _json(v2.index(front.models, wanted.get("ready", False)))
+    # Only whoever may load models, or develops here, is told what is wrong with one.
+    loads = not front.access.refuses(CONTROL, request.headers.get("authorization", "").encode("latin-1"))
+    return _json(v2.index(front.models, wanted.get("ready", False), why=loads or front.settings.dev))
 
 
 def _json(value: Any, status: int = 200) -> Response:

@@ -6,7 +6,8 @@ import os
 import re
 from typing import Any, Dict, List, NamedTuple, Optional, Pattern, Tuple
 
-from panglot_worker.graphs import positions, template
+from panglot_worker import package_files
+from panglot_worker.graphs import keys, positions, template
 from panglot_worker.graphs.configuration import Config, Connection, GraphType, Node, Place, PortRef, Resource
 from panglot_worker.graphs.errors import GraphError, near
 
@@ -33,14 +34,11 @@ def read_text(text: str, dynamic_text: str = "", file: str = "") -> Config:
 def text_of(path: str) -> str:
     """The text of a file. Raises GraphError."""
     try:
-        with open(path, "rb") as source:
-            raw = source.read()
-        return raw.decode("utf-8").replace("\r\n", "\n")
+        return package_files.text(path).replace("\r\n", "\n")
     except OSError as error:
         raise GraphError("%s" % (error.strerror or error), path) from None
-    except UnicodeDecodeError as error:
-        line = raw.count(b"\n", 0, error.start) + 1
-        raise GraphError("this is no UTF-8 text (byte %d)" % error.start, path, line) from None
+    except package_files.UnreadableFile as error:
+        raise GraphError(error.problem, path, error.line) from None
 
 
 def _variables(text: str, file: str) -> Dict[str, Any]:
@@ -58,6 +56,10 @@ def parse_toml(text: str, file: str, line_map: List[int]) -> Dict[str, Any]:
             raise GraphError(
                 "reading TOML needs the package tomli before Python 3.11", fix="pip install tomli"
             ) from None
+    long_key = keys.too_long(text)
+    if long_key:
+        problem = "a key has more than %d parts" % keys.MOST_PARTS
+        raise GraphError(problem, file, mapped(line_map, long_key))
     try:
         table: Dict[str, Any] = toml.loads(text)
         return table

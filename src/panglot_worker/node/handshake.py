@@ -127,9 +127,25 @@ def _length(head: bytes) -> int:
 
 
 def _object(text: bytes) -> Dict[str, Any]:
-    value = json.loads(text.decode("utf-8"))
+    try:
+        value = json.loads(text.decode("utf-8"))
+    except RecursionError:
+        raise ValueError("a message that nests too deeply") from None
     if not isinstance(value, dict):
         raise ValueError("a message that is no object")
+    return value
+
+
+def heard(line: bytes) -> Dict[str, Any]:
+    """The JSON object in a line of a control connection. Raises ValueError."""
+    return _object(line)
+
+
+def number(said: Dict[str, Any], name: str) -> int:
+    """The whole number that a message has under a name. Raises ValueError."""
+    value = said.get(name)
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise ValueError("a message without a whole number as %s" % name)
     return value
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
 import json
 import os
 import socket
@@ -18,13 +19,15 @@ from typing import Any, Dict, Optional, Tuple
 
 from panglot_worker import encryption
 from panglot_worker.node.child import Child
-from panglot_worker.node.handshake import LONGEST, PATIENCE, as_keeper, message, proof, receive, tune
+from panglot_worker.node.handshake import LONGEST, PATIENCE, as_keeper, heard, message, number, proof, receive, tune
 from panglot_worker.node.shelf import SILENCE, Shelf
 
 ALONE = 30.0
 """Seconds without a control connection after which a keeper ends."""
-STRANGERS = 64
-"""Connections that may be proving who they are at the same time."""
+STRANGERS, OF_ONE_ADDRESS = 64, 16
+"""Connections that may be proving who they are at the same time; and of one address."""
+NEXT_TRY = 0.1
+"""Seconds until a connection is taken again, where that has failed: for want of files, say."""
 LOOK = 1.0
 """Seconds between two looks at the memory of workers."""
 
@@ -46,7 +49,8 @@ class NodeKeeper:
         """Files of memory that outlive workers, by the number of the worker: its successor here finds what it left."""
         self.control: Optional[asyncio.StreamWriter] = None
         self.shelf: Optional[Shelf] = None
-        self.strangers = 0
+        self.strangers: Dict[Any, str] = {}
+        """The tasks of connections that have proven nothing yet, the oldest first, and the address of each."""
         self.tasks: Any = set()
 
     async def open(self, address: str, node: str) -> Dict[str, Any]:
@@ -72,10 +76,11 @@ class NodeKeeper:
         """Pend as long as this lives: by it the driver learns of the actor's death, and why."""
         await self.gone
 
-    def _keep(self, coroutine: Any) -> None:
-        task = asyncio.get_running_loop().create_task(coroutine)
+    def _keep(self, coroutine: Any) -> "asyncio.Task[None]":
+        task: "asyncio.Task[None]" = asyncio.get_running_loop().create_task(coroutine)
         self.tasks.add(task)
         task.add_done_callback(self.tasks.discard)
+        return task
 
     def _leave_if_alone(self) -> None:
         if self.control is None:
@@ -84,38 +89,63 @@ class NodeKeeper:
     # Connections
 
     async def _accept(self, listener: socket.socket) -> None:
-        """Take connections. Beyond the limit, whoever has not proven anything yet is not waited for."""
+        """Take connections, as long as this lives. Whoever has waited longest without a proof makes room for others."""
         while True:
-            conn, _ = await asyncio.get_running_loop().sock_accept(listener)
-            if self.strangers >= STRANGERS:
-                conn.close()
+            try:
+                conn, address = await asyncio.get_running_loop().sock_accept(listener)
+            except OSError:
+                self._drop_oldest(list(self.strangers))
+                await asyncio.sleep(NEXT_TRY)
                 continue
-            self._keep(self._greet(conn))
+            self._make_room(address[0])
+            task = self._keep(self._greet(conn))
+            self.strangers[task] = address[0]
+            # A task that is cancelled before its first step has no chance to close anything.
+            task.add_done_callback(functools.partial(close_if_cancelled, conn))
+            # While more wait to be taken, taking one does not give way by itself.
+            await asyncio.sleep(0)
+
+    def _make_room(self, address: str) -> None:
+        neighbours = [task for task, other in self.strangers.items() if other == address]
+        if len(neighbours) >= OF_ONE_ADDRESS:
+            self._drop_oldest(neighbours)
+        elif len(self.strangers) >= STRANGERS:
+            self._drop_oldest(list(self.strangers))
+
+    def _drop_oldest(self, tasks: Any) -> None:
+        if tasks:
+            self.strangers.pop(tasks[0])
+            tasks[0].cancel()
 
     async def _greet(self, conn: socket.socket) -> None:
         """Have a connection prove who it is, and give it to what it is for."""
-        conn.setblocking(False)
-        self.strangers += 1
         try:
+            conn.setblocking(False)
             tune(conn)
             said = await asyncio.wait_for(self._introduced(conn), PATIENCE)
         except (OSError, ValueError, asyncio.TimeoutError):
             conn.close()
             return
         finally:
-            self.strangers -= 1
-        role = said.get("role")
+            self.strangers.pop(asyncio.current_task(), None)
         try:
-            if role == "control":
-                await self._obey(conn)
-            elif role == "files":
-                await asyncio.get_running_loop().run_in_executor(None, self._receive, conn)
-            elif role == "output":
-                self.outputs[int(said["generation"])] = asyncio.ensure_future(self._prepare_output(conn))
-            else:
-                await self._start(conn, int(said["generation"]))
-        except OSError:
+            await self._use(conn, said)
+        except (OSError, ValueError):
             conn.close()
+
+    async def _use(self, conn: socket.socket, said: Dict[str, Any]) -> None:
+        """Do what a connection of the front is for. Raises OSError, or ValueError where it is for nothing we know."""
+        role = said.get("role")
+        if role == "control":
+            await self._obey(conn)
+        elif role == "files":
+            await asyncio.get_running_loop().run_in_executor(None, self._receive, conn)
+        elif role == "output":
+            self.outputs[number(said, "generation")] = asyncio.ensure_future(self._prepare_output(conn))
+        elif role == "data":
+            await self._start(conn, number(said, "generation"))
+        else:
+            raise ValueError("a connection for %r" % (role,))
 
     async def _introduced(self, conn: socket.socket) -> Dict[str, Any]:
         key = await as_keeper(conn, self.secret)
@@ -211,18 +241,22 @@ class NodeKeeper:
         """Do what the front says until it goes, and end everything then: nothing here is of use to anyone else."""
         await self._answer(conn, {})
         reader, self.control = await self._streams(conn)
-        with contextlib.suppress(OSError, ValueError):
+        try:
             while True:
                 line = await reader.readline()
                 if not line:
                     break
-                said = json.loads(line.decode())
-                self._do(said, int(said["generation"]))
-        for child in list(self.children.values()):
-            child.end()
-            if child.run_folder and self.shelf is not None:
-                self.shelf.remove_run(child.run_folder)
-        os._exit(0)
+                said = heard(line)
+                self._do(said, number(said, "generation"))
+        except (OSError, ValueError):
+            # A front that went, or one that makes no sense: either way nobody is left to work for.
+            pass
+        finally:
+            for child in list(self.children.values()):
+                child.end()
+                if child.run_folder and self.shelf is not None:
+                    self.shelf.remove_run(child.run_folder)
+            os._exit(0)
 
     async def _streams(self, conn: socket.socket) -> Tuple[asyncio.StreamReader, asyncio.StreamWriter]:
         """Both directions of a connection; encrypted where that is wanted. Raises OSError."""
@@ -233,12 +267,23 @@ class NodeKeeper:
         return reader, asyncio.StreamWriter(transport, protocol, reader, loop)
 
     def _do(self, said: Dict[str, Any], generation: int) -> None:
-        if said["do"] == "launch":
+        """Do what the front says about a worker. Raises ValueError for what is not understood."""
+        do = said.get("do")
+        if do == "launch" and isinstance(said.get("launch"), dict) and not self._launch(generation).done():
             self._launch(generation).set_result(said["launch"])
-        elif said["do"] == "ask":
+        elif do == "ask":
             self.tell({"is": "here", "generation": generation})
-        elif generation in self.children:
-            self.children[generation].signal(int(said["number"]))
+        elif do == "signal":
+            number_of_signal = number(said, "number")
+            if generation in self.children:
+                self.children[generation].signal(number_of_signal)
+        else:
+            raise ValueError("the front says what makes no sense: %r" % (do,))
+
+
+def close_if_cancelled(conn: socket.socket, task: "asyncio.Task[None]") -> None:
+    if task.cancelled():
+        conn.close()
 
 
 def listen(address: str, ports: Tuple[int, int]) -> socket.socket:

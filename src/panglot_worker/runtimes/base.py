@@ -18,7 +18,10 @@ NUMPY = {
 }  # fmt: skip
 """The type of numpy that holds each datatype. It has none for BF16; every value of that is one of float32 too."""
 DATATYPES = {name: datatype for datatype, name in NUMPY.items() if datatype != "BF16"}
-PIP = {"joblib": "scikit-learn", "paddle": "paddlepaddle"}
+PIP = {
+    "joblib": "scikit-learn", "sklearn": "scikit-learn", "paddle": "paddlepaddle", "imblearn": "imbalanced-learn",
+    "skimage": "scikit-image", "cv2": "opencv-python", "PIL": "pillow", "yaml": "pyyaml", "sksurv": "scikit-survival",
+}  # fmt: skip
 """What to install for a module of another name."""
 
 Arrays = Dict[str, Any]
@@ -74,9 +77,15 @@ class ModelFile(NamedTuple):
         except ModuleNotFoundError as error:
             if error.name != module.partition(".")[0]:
                 raise
-            package = PIP.get(error.name, error.name)
-            problem = "%s runs this file, and is not installed for %s" % (package, sys.executable)
-            raise self.error(problem, "pip install %s there, or name another --python" % package) from None
+            raise self.lacking(error.name, "%s runs this file, and is not installed for %s") from None
+
+    def lacking(self, module: str, problem: str) -> ScriptError:
+        """The error for a module that is not installed; `problem` has places for what brings it and the interpreter."""
+        top = module.partition(".")[0]
+        package = PIP.get(top, top)
+        return self.error(
+            problem % (package, sys.executable), "pip install %s there, or name another --python" % package
+        )
 
     def no_cuda(self, library: str) -> ScriptError:
         return self.error("--device %s: %s sees no CUDA device" % (self.device, library), "use --device cpu")

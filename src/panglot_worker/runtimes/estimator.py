@@ -36,13 +36,13 @@ class Estimator(ModelRuntime):
         self._look_at_outputs()
 
     def _loaded(self) -> Any:
+        joblib = self.file.library("joblib")
         try:
             with warnings.catch_warnings(record=True) as told:
                 warnings.simplefilter("always")
-                estimator = self.file.library("joblib").load(self.file.path)
+                estimator = joblib.load(self.file.path)
         except ModuleNotFoundError as error:
-            raise self.file.error("it was saved with %s, which is not installed here" % error.name,
-                                  "pip install %s" % str(error.name).partition(".")[0]) from None  # fmt: skip
+            raise self.file.lacking(str(error.name), "it was saved with %s, which is not installed for %s") from None
         except Exception as error:
             said = " ".join(("%s: %s" % (type(error).__name__, error)).split())[:300]
             raise self.file.error("it cannot be unpickled: %s" % said, "save it again by joblib.dump") from None

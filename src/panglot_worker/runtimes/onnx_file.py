@@ -16,6 +16,8 @@ KNOWN_DOMAINS = ("", "ai.onnx", "ai.onnx.ml", "ai.onnx.training", "ai.onnx.previ
                  "org.pytorch.aten")  # fmt: skip
 """Where onnxruntime has operators of its own."""
 EXTERNAL = 1
+DEEPEST = 30
+"""Levels of graphs: protobuf, by which onnxruntime reads them, ends at a hundred messages inside of each other."""
 LOWEST_OPSET, HIGHEST_OPSET = 7, 99
 
 
@@ -35,6 +37,8 @@ class OnnxContents(NamedTuple):
     """Of its operators, without those that the file defines itself."""
     external: List[Tuple[str, int]]
     """Files beside it that hold weights, and how large each must be."""
+    levels: int
+    """Of graphs inside of operators inside of graphs."""
 
 
 def wrong(path: str, load: Callable[[bytes], Any]) -> Wrong:
@@ -55,6 +59,9 @@ def wrong(path: str, load: Callable[[bytes], Any]) -> Wrong:
     if strange:
         return Wrong("it has operators of %s, which onnxruntime does not know" % " and ".join(strange),
                      "export it without them, or serve a plain script that registers their library")  # fmt: skip
+    if contents.levels > DEEPEST:
+        return Wrong("its graphs stand more than %d levels deep inside of each other" % DEEPEST,
+                     "export it without so many nested branches and loops")  # fmt: skip
     return _too_new(contents, load) or Wrong("", "")
 
 
@@ -62,20 +69,17 @@ def read(path: str) -> OnnxContents:
     """What matters of a file. Raises ValueError, IndexError or UnicodeDecodeError for one that is not whole."""
     if not os.path.getsize(path):
         raise ValueError("the file is empty")
-    with open(path, "rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as mapped:
-        whole = memoryview(mapped)
-        try:
-            return _contents(whole)
-        finally:
-            # What a failure holds in its frames would keep the file mapped.
-            whole.release()
+    with open(path, "rb") as file:
+        mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+    # Not closed by hand: a failure holds pieces of it in its frames, and takes them along when it has been told.
+    return _contents(memoryview(mapped))
 
 
 def _contents(whole: memoryview) -> OnnxContents:
     ir_version, opsets, own = 0, {}, set()
     domains: Set[str] = set()
     external: Dict[str, int] = {}
-    graph = False
+    levels = 0
     for number, value in fields(whole):
         if number == 1 and isinstance(value, int):
             ir_version = value
@@ -85,17 +89,33 @@ def _contents(whole: memoryview) -> OnnxContents:
         elif number == 25:
             own.add(text(dict(fields(inner(value))).get(10, memoryview(b""))))
         elif number == 7:
-            graph = True
-            _read_graph(inner(value), domains, external)
-    if not graph or not opsets:
+            levels = max(levels, _read_graphs(inner(value), domains, external))
+    if not levels or not opsets:
         raise ValueError("there is no graph in it")
-    return OnnxContents(ir_version, opsets, domains - own, sorted(external.items()))
+    return OnnxContents(ir_version, opsets, domains - own, sorted(external.items()), levels)
 
 
-def _read_graph(graph: memoryview, domains: Set[str], external: Dict[str, int]) -> None:
+def _read_graphs(graph: memoryview, domains: Set[str], external: Dict[str, int]) -> int:
+    """Take in a graph and those inside of its operators. How many levels of them there are."""
+    waiting, deepest = [(graph, 1)], 1
+    while waiting:
+        current, level = waiting.pop()
+        deepest = max(deepest, level)
+        if level <= DEEPEST:
+            waiting += [(nested, level + 1) for nested in _read_graph(current, domains, external)]
+    return deepest
+
+
+def _read_graph(graph: memoryview, domains: Set[str], external: Dict[str, int]) -> List[memoryview]:
+    """Take in a graph itself. The graphs that its operators have."""
+    nested: List[memoryview] = []
     for number, value in fields(graph):
         if number == 1:
-            domains.update(text(part) for field, part in fields(inner(value)) if field == 7)
+            for field, part in fields(inner(value)):
+                if field == 7:
+                    domains.add(text(part))
+                elif field == 5:
+                    nested += [inner(held) for kind, held in fields(inner(part)) if kind in (6, 11)]
         elif number == 5:
             tensor = list(fields(inner(value)))
             if (14, EXTERNAL) in [(field, part) for field, part in tensor if isinstance(part, int)]:
@@ -103,6 +123,7 @@ def _read_graph(graph: memoryview, domains: Set[str], external: Dict[str, int]) 
                 name = about.get("location", "")
                 needed = int(about.get("offset", 0)) + int(about.get("length", 0))
                 external[name] = max(needed, external.get(name, 0))
+    return nested
 
 
 def _pair(entry: memoryview) -> Tuple[str, str]:

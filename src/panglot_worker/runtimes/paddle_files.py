@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import atexit
-import json
 import os
 import shutil
 import tempfile
 from typing import Any, Dict, List, Tuple
 
+from panglot_worker import package_files
 from panglot_worker.runtimes import paddle_program
 from panglot_worker.runtimes.paddle_program import Input
+
+LARGEST_PROGRAM = 256 << 20
 
 OLD, NEW = ".pdmodel", ".json"
 
@@ -87,15 +89,13 @@ def inputs(path: str, new: bool) -> List[Input]:
     try:
         if new:
             return _of_json(path)
-        with open(path, "rb") as file:
-            return paddle_program.inputs(file.read())
+        return paddle_program.inputs(package_files.content(path, LARGEST_PROGRAM))
     except (OSError, ValueError, LookupError, TypeError):
         return []
 
 
 def _of_json(path: str) -> List[Input]:
-    with open(path, encoding="utf-8") as file:
-        program = json.load(file)
+    program = package_files.json_value(path, LARGEST_PROGRAM)
     pairs = []
     for operation in program["program"]["regions"][0]["blocks"][0]["ops"]:
         if operation["#"].partition(".")[2] == "data":

@@ -18,6 +18,8 @@ from panglot_worker.v2.tensors import Tensor, TensorSpec
 WINDOWS = {"gzip": 31, "deflate": 15}
 """How zlib is told to read and write each coding."""
 LENGTH_HEADER = "Inference-Header-Content-Length"
+LONGEST_LENGTH = 18
+"""Digits of a length: Python itself refuses to read texts of thousands of them."""
 FAST = 1
 
 
@@ -71,7 +73,7 @@ def _json_size(given: bytes, size: int) -> int:
     """How long the JSON part is. Raises ClientError when the header that tells it is no length of a part."""
     if not given:
         return size
-    if not given.isdigit() or int(given) > size:
+    if not given.isdigit() or len(given) > LONGEST_LENGTH or int(given) > size:
         raise ClientError("%s is %s, and the body has %d bytes" % (LENGTH_HEADER, given[:40].decode("latin-1"), size))
     return int(given)
 

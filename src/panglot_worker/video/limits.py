@@ -47,9 +47,12 @@ def limits_of(settings: Dict[str, Any]) -> VideoLimits:
 
 
 def rules_for_clients(settings: Dict[str, Any]) -> SourceRules:
-    """What a request may name: files below `uri_root` alone, however near the client is."""
+    """What a request may name: files below `uri_root`, and cameras where that was said, however near its client is.
+
+    A server on loopback is no closer to its clients than the proxy before it lets them be.
+    """
     root, allowed = str(settings.get("uri_root", "")), settings.get("url_allow", ())
-    cameras, linked = bool(settings.get("local_only", True)), bool(settings.get("sent"))
+    cameras, linked = bool(settings.get("cameras", False)), bool(settings.get("sent"))
     return SourceRules(any_file=False, root=root, url_allow=allowed, linked=linked, cameras=cameras)
 
 

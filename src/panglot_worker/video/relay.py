@@ -18,6 +18,8 @@ from panglot_worker.video import tls
 from panglot_worker.video.guarded import connect
 
 STATUS = re.compile(rb"RTSP/\d\.\d (\d{3})")
+LONGEST_LENGTH = 18
+"""Digits of a length."""
 LENGTH = re.compile(rb"^content-length:\s*(\d+)\s*$", re.IGNORECASE | re.MULTILINE)
 LARGEST_HEAD = 65536
 LARGEST_BODY = 1 << 20
@@ -94,7 +96,8 @@ class Relay:
             if status is not None and status[1].startswith(b"3"):
                 raise BadAnswer("the server redirects")
             length = LENGTH.search(head)
-            size = int(length[1]) if length is not None else 0
+            digits = length[1] if length is not None else b"0"
+            size = int(digits) if len(digits) <= LONGEST_LENGTH else LARGEST_BODY + 1
             if size > LARGEST_BODY:
                 raise BadAnswer("an answer is too large")
             client.sendall(head + source.read(size))

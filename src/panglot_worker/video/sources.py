@@ -23,7 +23,7 @@ def find(text: str, rules: SourceRules) -> VideoSource:
     """
     if CAMERA.fullmatch(text):
         if not rules.cameras:
-            raise AddressRefused("cameras may be named only while the server listens on loopback")
+            raise AddressRefused("cameras of the server may be named only where it was started with --cameras")
         return VideoSource("camera", text, text, text)
     if is_address(text):
         scheme = parse(text, Allowed(rules.url_allow), SCHEMES).scheme

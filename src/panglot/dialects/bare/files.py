@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from panglot.errors import StartError
+from panglot_worker.package_files import beginning
 
 LFS = b"version https://git-lfs"
 ENDINGS = {
@@ -95,8 +96,7 @@ def kind_of(path: Path) -> str:
     kind = ENDINGS.get(path.suffix.lower(), "")
     if kind not in ("xgboost", "lightgbm"):
         return kind
-    with path.open("rb") as file:
-        start = file.read(64).lstrip()
+    start = beginning(path, 64).lstrip()
     if start.startswith(OF_LIGHTGBM):
         return "lightgbm"
     named = path.suffix.lower() in (".ubj", ".xgb", ".bst", ".lgb")
@@ -116,8 +116,7 @@ def _paddle(path: Path) -> Found | None:
 
 def check(path: Path, kind: str) -> None:
     """Raise StartError for a file that is known not to work before anything loads it."""
-    with path.open("rb") as file:
-        start = file.read(64)
+    start = beginning(path, 64)
     if not start:
         raise StartError("the file is empty", file=str(path), fix="copy or export it again")
     if start.startswith(LFS):

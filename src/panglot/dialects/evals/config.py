@@ -5,7 +5,6 @@ Later ones win, except that the platform's file wins over its variables, as it d
 
 from __future__ import annotations
 
-import json
 import os
 import re
 from collections.abc import Mapping
@@ -17,10 +16,13 @@ from panglot.dialects.evals.addresses import is_address, without_query
 from panglot.dialects.evals.layout import CONFIG, ScriptPlace
 from panglot.errors import StartError
 from panglot.settings import suggestion, tomlfile
+from panglot.source import unreadable
+from panglot_worker.package_files import UnreadableFile, json_value
 
 MODEL_FOLDERS = ("model_files", "models")
 CUSTOM_FOLDER = "custom_files"
 FOLDERS = ("model_files", "custom_files")
+PORT = re.compile(r"[0-9]{1,5}")
 
 KINDS: dict[str, type] = {
     "app": str,
@@ -117,7 +119,7 @@ def _note_owner(ak: Any, sk: Any, layers: _Layers) -> None:
 
 def _port(value: Any, where: str, file: str = "") -> int:
     text = str(value)
-    if not text.isdigit() or not 0 < int(text) < 65536:
+    if not PORT.fullmatch(text) or not 0 < int(text) < 65536:
         raise StartError(f"{where} = {value!r}: expected a port", file=file)
     return int(text)
 
@@ -132,11 +134,9 @@ def _note_mode(mode: str, where: str, layers: _Layers) -> None:
 
 def _platform(file: Path, layers: _Layers) -> None:
     try:
-        value = json.loads(file.read_bytes())
-    except json.JSONDecodeError as error:
-        raise StartError(f"not valid JSON: {error.msg}", file=str(file), line=error.lineno) from None
-    except ValueError as error:
-        raise StartError(f"not valid JSON: {error}", file=str(file)) from None
+        value = json_value(file)
+    except UnreadableFile as error:
+        raise unreadable(error) from None
     if not isinstance(value, dict):
         raise StartError("expected a JSON object", file=str(file))
     release = value.get("release") or {}

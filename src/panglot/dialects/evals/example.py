@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import mimetypes
 from typing import Any
 
 from panglot.dialects.evals.layout import ScriptPlace
 from panglot.source import imported
+from panglot_worker.package_files import UnreadableFile, json_value
 
 JSON, FORM, OCTETS = "application/json", "multipart/form-data", "application/octet-stream"
 PICTURE_LIBRARIES = {"evals.utils.image", "cv2", "PIL", "PIL.Image", "skimage", "imageio"}
@@ -50,8 +50,8 @@ def _example(where: ScriptPlace) -> dict[str, Any] | None:
     """The request.json of the package, else a picture of it, else text for scripts that do not look at pictures."""
     file = where.root / "request.json"
     try:
-        value = json.loads(file.read_bytes()) if file.stat().st_size <= LARGEST_EXAMPLE else None
-    except (OSError, ValueError):
+        value = json_value(file, LARGEST_EXAMPLE)
+    except (OSError, UnreadableFile):
         value = None
     if isinstance(value, dict) and "data" in value:
         return {"kind": "json", "value": value}

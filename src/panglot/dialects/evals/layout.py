@@ -10,7 +10,8 @@ from pathlib import Path
 from panglot.dialects.evals.python2 import refusal
 from panglot.errors import StartError, near
 from panglot.package import FixedPath
-from panglot.source import imported
+from panglot.source import imported, unreadable
+from panglot_worker.package_files import UnreadableFile, content_if_any, tree
 
 SCRIPT = "eval.py"
 CONFIG = "serving-eval.conf"
@@ -19,7 +20,7 @@ PLACES = ("", "python/evals", "evals")
 FRAMEWORK = ("utils", "mxnet_base")
 """Modules of the platform that may lie beside a script; Panglot's own are used."""
 SERVING = "/workspace/serving"
-SIGNS = re.compile(rb"^\s*(?:from|import)\s+evals\b|^def\s+(?:create_net|net_init|net_inference)\b", re.MULTILINE)
+SIGNS = re.compile(rb"^[ \t]*(?:from|import)[ \t]+evals\b|^def\s+(?:create_net|net_init|net_inference)\b", re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -86,20 +87,20 @@ def _at(root: Path, script: Path) -> ScriptPlace:
 def parsed(script: Path) -> ast.Module:
     """The syntax tree. Raises StartError that says what Python 2 leaves to change."""
     try:
-        return ast.parse(script.read_bytes(), filename=str(script))
+        return tree(script)
     except SyntaxError as error:
         raise refusal(script, error) from None
-    except ValueError as error:
-        raise StartError(f"not readable as Python: {error}", file=str(script)) from None
+    except UnreadableFile as error:
+        raise unreadable(error) from None
 
 
 def _is_ours(script: Path) -> bool:
     """By the text: a script for Python 2 has no syntax tree."""
-    return SIGNS.search(script.read_bytes()) is not None
+    return SIGNS.search(content_if_any(script)) is not None
 
 
 def _is_entry(script: Path) -> bool:
-    text = script.read_bytes()
+    text = content_if_any(script)
     return b"evals" in text and b"net_inference" in text and SIGNS.search(text) is not None
 
 
@@ -120,7 +121,7 @@ def helpers(where: ScriptPlace) -> list[Path]:
 def is_of_platform(folder: Path) -> bool:
     """Whether a folder beside the script, called as one of the platform's, is a copy of that one."""
     start = folder / "__init__.py"
-    marked = start.is_file() and b"create_net_handler" in start.read_bytes()
+    marked = b"create_net_handler" in content_if_any(start)
     return folder.name in FRAMEWORK and (marked or any((folder / name).is_file() for name in ("error.py", "net.py")))
 
 

@@ -7,8 +7,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 from panglot.errors import StartError, near
+from panglot_worker.package_files import content_if_any
 
 MOST_LINES = 30
+LARGEST, LONGEST_LINE = 1 << 20, 1000
+"""Bytes of a source that is looked at line by line, and characters of its lines: no person wrote longer ones."""
 TEXT = re.compile(
     r"""[uUbBrR]{0,2}(?:'''.*?'''|\"\"\".*?\"\"\"|'(?:\\.|[^'\\\n])*'|"(?:\\.|[^"\\\n])*")|\#[^\n]*""", re.DOTALL
 )
@@ -24,7 +27,7 @@ class Construct(NamedTuple):
 USUAL = (
     Construct(re.compile(START + r"print(?:\s+[^\s(=.,)\]]|\s*>>|\s*['\"])"), "print statement", "print(...)"),
     Construct(
-        re.compile(r"\bexcept\s+(?:[\w.]+|\([^)]*\))\s*,\s*\w+\s*:"), "except with a comma", "except Error as name:"
+        re.compile(r"\bexcept\s+(?:[\w.]+|\([^()]*\))\s*,\s*\w+\s*:"), "except with a comma", "except Error as name:"
     ),
     Construct(re.compile(r"\braise\s+[\w.]+\s*,"), "raise with a comma", "raise Error(message)"),
     Construct(re.compile(r"`"), "backquotes", "repr(...)"),
@@ -42,16 +45,16 @@ USUAL = (
 
 def refusal(file: Path, error: SyntaxError) -> StartError:
     """The error for a source that does not parse: every line to change, and how."""
-    text = file.read_bytes().decode("utf-8", "replace")
+    text = content_if_any(file, LARGEST).decode("utf-8", "replace")
     lines = text.splitlines()
-    offending = offences(text)
+    offending = offences(text) if max(map(len, lines), default=0) <= LONGEST_LINE else []
     problem = "this is Python 2, which Python 3 does not read; change these lines:"
     if not offending:
         offending = [(error.lineno or 1, str(error.msg))]
         problem = "Python 3 does not read this, which may be Python 2; it stops here:"
     shown = [problem]
     for line, what in offending[:MOST_LINES]:
-        source = lines[line - 1].strip() if line <= len(lines) else ""
+        source = lines[line - 1].strip()[:LONGEST_LINE] if line <= len(lines) else ""
         shown.append(f"  {near(str(file))}:{line}: {source}\n      {what}")
     if len(offending) > MOST_LINES:
         shown.append(f"  and {len(offending) - MOST_LINES} more")

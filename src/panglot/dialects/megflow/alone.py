@@ -13,6 +13,7 @@ from panglot.engine.process import worker_folder
 from panglot.errors import LoadError
 from panglot.package import Package
 from panglot.settings import Settings
+from panglot.settings.variables import without_secrets
 from panglot_worker import loader
 
 CODE = loader.code("panglot_worker.dialects.megflow.alone")
@@ -25,7 +26,8 @@ def run(package: Package, settings: Settings) -> int:
         Path(folder, "request.json").write_text(json.dumps(request))
         command = [settings.python or sys.executable, "-c", CODE, worker_folder(), folder]
         try:
-            code = subprocess.run(command, env={**os.environ, **package.environment}, check=False).returncode
+            environment = {**without_secrets(os.environ), **package.environment}
+            code = subprocess.run(command, env=environment, check=False).returncode
         except KeyboardInterrupt:
             return 0
         failure = Path(folder, "failure.json")

@@ -22,6 +22,7 @@ from panglot.cli.options import (
     warned,
 )
 from panglot.errors import StartError, near
+from panglot.text import visible
 
 OWN = ("dialect", "config", "plugin", "module", "dynamic", "entry")
 """Settings that the platform's options stand for, or that are of no use here."""
@@ -50,7 +51,7 @@ def megflow_run(
 
     package = package_of(config_file(plugin, config), Path(plugin), module or os.getcwd(), dynamic)
     if dump:
-        click.echo(f"drawn: {draw(package)}", err=True)
+        click.echo(visible(f"drawn: {draw(package)}"), err=True)
     resolved = dialects.resolve(package, parse_flags(given), os.environ)
     if resolved.settings.python:
         check_interpreter(resolved.settings.python)

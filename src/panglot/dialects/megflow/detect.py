@@ -14,16 +14,17 @@ from panglot.dialects.megflow.types import types_of
 from panglot.errors import StartError
 from panglot.package import Package, config_beside, outside
 from panglot.settings.tomlfile import told
+from panglot_worker import package_files
 from panglot_worker.graphs import checking, configuration, picture, reading
 from panglot_worker.graphs.checking import Types
 from panglot_worker.graphs.configuration import Config
 from panglot_worker.graphs.errors import GraphError, MissingVariable
 from panglot_worker.graphs.ports import SERVERS
+from panglot_worker.package_files import UnreadableFile
 
 LOOKS_FOR = "a graph file in TOML with main and [[graphs]]"
-GRAPH = re.compile(r"^\s*(\[\[\s*graphs\s*\]\]|graphs\s*=)", re.MULTILINE)
-MAIN = re.compile(r"^\s*main\s*=", re.MULTILINE)
-LARGEST = 4_000_000
+GRAPH = re.compile(r"^[ \t]*(\[\[[ \t]*graphs[ \t]*\]\]|graphs[ \t]*=)", re.MULTILINE)
+MAIN = re.compile(r"^[ \t]*main[ \t]*=", re.MULTILINE)
 IN_FLIGHT = 64
 """Requests a graph may hold at once: enough for nodes that gather batches."""
 KEPT = 16 << 20
@@ -79,8 +80,8 @@ def find_config(path: Path) -> Path | None:
 
 def looks_like_graph(path: Path) -> bool:
     try:
-        text = path.read_text(encoding="utf-8") if path.stat().st_size < LARGEST else ""
-    except (OSError, UnicodeDecodeError):
+        text = package_files.text(path)
+    except (OSError, UnreadableFile):
         return False
     return GRAPH.search(text) is not None and MAIN.search(text) is not None
 

@@ -19,7 +19,8 @@ class Settings(settings.Settings):
     uri_root: str = setting(
         "", "the only folder whose files a request may name; none by default", "folder", metavar="FOLDER"
     )
+    cameras: bool = setting(False, "requests may name cameras of this machine, such as /dev/video0", "bool")
 
     def for_worker(self) -> dict[str, Any]:
         """What a worker is told."""
-        return {**super().for_worker(), "uri_root": self.uri_root}
+        return {**super().for_worker(), "uri_root": self.uri_root, "cameras": self.cameras}

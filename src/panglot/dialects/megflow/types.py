@@ -30,12 +30,13 @@ def types_of(plugin: Path, module_path: Path) -> Types:
     for file in files(plugin):
         tree = parse(file)
         complete = complete and not _leads_elsewhere(tree, plugin, module_path)
+        decorators = _decorators(tree)
         for node in ast.walk(tree):
             if isinstance(node, ast.ClassDef | ast.FunctionDef):
                 complete = _read(node, file, nodes, resources) and complete
             elif isinstance(node, ast.Call) and _name(node.func) in ("register", "res_register"):
                 # A call that decorates nothing we have seen: `register(...)(cls)`.
-                complete = complete and _is_decorator(tree, node)
+                complete = complete and node in decorators
     return Types(nodes, resources, complete)
 
 
@@ -75,7 +76,7 @@ def _read(node: ast.ClassDef | ast.FunctionDef, file: Path, nodes: dict[str, Por
                 resources.add(lists.get("name") or node.name)
             elif word in FUNCTIONS:
                 nodes[lists.get("name") or function_type(node.name)] = declared(*FUNCTIONS[word])
-        except (ValueError, TypeError):
+        except (ValueError, TypeError, MemoryError, RecursionError):
             return False
     return True
 
@@ -96,7 +97,7 @@ def _name(node: ast.expr) -> str:
     return node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
 
 
-def _is_decorator(tree: ast.Module, call: ast.Call) -> bool:
-    return any(
-        call in node.decorator_list for node in ast.walk(tree) if isinstance(node, ast.ClassDef | ast.FunctionDef)
-    )
+def _decorators(tree: ast.Module) -> set[ast.expr]:
+    """All that decorates a class or a function."""
+    decorated = (node for node in ast.walk(tree) if isinstance(node, ast.ClassDef | ast.FunctionDef))
+    return {decorator for node in decorated for decorator in node.decorator_list}

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-import json
 import re
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from panglot.dialects.modelarts.engines import NAMES
+from panglot_worker import package_files
+from panglot_worker.package_files import LARGEST_CONFIGURATION, UnreadableFile
 
 NAME = "config.json"
 JSON, FORM = "application/json", "multipart/form-data"
 RESTRAINTS = {"EXACT": "==", "ATLEAST": ">=", "ATMOST": "<="}
 
-_COMMENT = re.compile(r'("(?:\\.|[^"\\])*")|//[^\n]*|/\*.*?\*/', re.DOTALL)
-_TRAILING = re.compile(r'("(?:\\.|[^"\\])*")|,(?=\s*[}\]])')
+# What is not closed goes to the end: else every quote in it would be tried as the beginning of another text.
+_COMMENT = re.compile(r'("(?:\\.|[^"\\])*(?:"|\\?\Z))|//[^\n]*|/\*.*?(?:\*/|\Z)', re.DOTALL)
+_TRAILING = re.compile(r'("(?:\\.|[^"\\])*(?:"|\\?\Z))|,(?=\s*[}\]])', re.DOTALL)
 _REQUIREMENT = re.compile(r"[^\s\x00-\x1f-][^\s\x00-\x1f]*")
 
 
@@ -50,20 +52,24 @@ def read(folder: Path) -> Config | None:
 def _parse(file: Path, problems: list[str]) -> dict[str, Any]:
     """The top-level object, read as kindly as possible."""
     try:
-        text = file.read_bytes().decode("utf-8-sig", "replace")
+        text = package_files.content(file, LARGEST_CONFIGURATION).decode("utf-8-sig", "replace")
     except OSError as error:
         problems.append(f"{NAME} cannot be read: {error.strerror}")
         return {}
+    except UnreadableFile as error:
+        problems.append(f"{NAME} is not read: {error.problem}")
+        return {}
     value: Any = None
     try:
-        value = json.loads(text)
-    except ValueError as error:
+        value = package_files.json_in(text, file)
+    except UnreadableFile as error:
         mended = _TRAILING.sub(r"\1", _COMMENT.sub(r"\1", text))
+        why = f"{error.problem}, line {error.line}" if error.line else error.problem
         try:
-            value = json.loads(mended, strict=False)
-            problems.append(f"{NAME} is not plain JSON ({error}); it was read without comments and stray commas")
-        except ValueError:
-            problems.append(f"{NAME} is no JSON ({error}); only its model_type was looked for")
+            value = package_files.json_in(mended, file, strict=False)
+            problems.append(f"{NAME} is not plain JSON ({why}); it was read without comments and stray commas")
+        except UnreadableFile:
+            problems.append(f"{NAME} is no JSON ({why}); only its model_type was looked for")
             named = re.search(r'"model_type"\s*:\s*"([^"]*)"', text)
             return {"model_type": named[1]} if named else {}
     if not isinstance(value, dict):

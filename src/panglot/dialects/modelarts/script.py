@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import contextlib
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -13,6 +12,7 @@ from panglot.dialects.modelarts.engines import BASES, MODULES, files
 from panglot.errors import StartError
 from panglot.package import FixedPath
 from panglot.source import classes, imported, parse
+from panglot_worker.package_files import content_if_any
 
 LARGEST = 1024 * 1024
 """Bytes of a script beyond which it is data, not code."""
@@ -120,9 +120,8 @@ def fixed_paths(folder: Path) -> tuple[FixedPath, ...]:
 
 def _scripts(folder: Path) -> Iterator[Path]:
     for path in files(folder, depth=5):
-        with contextlib.suppress(OSError):
-            if path.suffix == ".py" and path.stat().st_size <= LARGEST and b"/home/m" in path.read_bytes():
-                yield path
+        if path.suffix == ".py" and b"/home/m" in content_if_any(path, LARGEST):
+            yield path
 
 
 def _fixed_in(script: Path, folder: Path) -> Iterator[FixedPath]:

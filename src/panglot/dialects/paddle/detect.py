@@ -14,6 +14,7 @@ from panglot.dialects.paddle.shape import ENGINE, GET_ARGUMENTS, arguments_of, c
 from panglot.errors import StartError, near
 from panglot.package import Package, config_beside
 from panglot.source import functions, imported, parse
+from panglot_worker.package_files import content_if_any
 
 __all__ = ["LOOKS_FOR", "arrange", "detect"]
 
@@ -64,7 +65,7 @@ def _alone(chosen: dict[str, Any]) -> list[str]:
 
 def _script_in(folder: Path) -> Path | None:
     """The script of a folder: infer.py there, or the only one that has an engine, there or where projects keep it."""
-    if (folder / SCRIPT).is_file() and ENGINE.encode() in (folder / SCRIPT).read_bytes():
+    if ENGINE.encode() in content_if_any(folder / SCRIPT):
         return folder / SCRIPT
     for place in (folder, *(folder / name for name in USUAL_PLACES)):
         scripts = [script for script in sorted(place.glob("*.py")) if _has_engine(script)]
@@ -80,7 +81,7 @@ def _script_in(folder: Path) -> Path | None:
 
 def _has_engine(script: Path) -> bool:
     try:
-        return ENGINE.encode() in script.read_bytes() and find_engine(script, parse(script)) is not None
+        return ENGINE.encode() in content_if_any(script) and find_engine(script, parse(script)) is not None
     except (StartError, OSError):
         return False
 
@@ -88,7 +89,7 @@ def _has_engine(script: Path) -> bool:
 def _unpickles(*folders: Path) -> bool:
     """Whether the script, or a module it may import, unpickles anything, as far as its text tells."""
     files = {file for folder in folders for form in ("*.py", "*/*.py") for file in folder.glob(form)}
-    return any(UNPICKLING.search(file.read_bytes()) for file in sorted(files)[:MOST_FILES] if file.is_file())
+    return any(UNPICKLING.search(content_if_any(file)) for file in sorted(files)[:MOST_FILES])
 
 
 def _bound(tree: ast.Module) -> set[str]:

@@ -74,7 +74,7 @@ def _argument(call: ast.Call) -> Argument | None:
 def _literal(node: ast.expr | None) -> Any:
     try:
         return ast.literal_eval(node) if node is not None else None
-    except ValueError:
+    except (ValueError, TypeError, MemoryError, RecursionError):
         return None
 
 

@@ -6,6 +6,8 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+from panglot_worker.package_files import UnreadableFile, text
+
 NAME = "config.yml"
 SIBLINGS = ("serving_python", "pdserving", "serving")
 """Folders beside the script's own where projects keep it."""
@@ -17,18 +19,18 @@ def operations(script: Path, folder: Path) -> tuple[str, ...]:
     places = [script.parent, folder, *(script.parent.parent / name for name in SIBLINGS)]
     for file in dict.fromkeys(place / NAME for place in places):
         try:
-            names = tuple(_names(file.read_text(encoding="utf-8")))
-        except (OSError, UnicodeDecodeError):
+            names = tuple(_names(text(file)))
+        except (OSError, UnreadableFile):
             continue
         if names:
             return names
     return ()
 
 
-def _names(text: str) -> Iterator[str]:
+def _names(source: str) -> Iterator[str]:
     """The keys one level below `op`, which is all that is read of the file."""
     inside, indent = False, 0
-    for line in text.splitlines():
+    for line in source.splitlines():
         match = KEY.match(line)
         if match is None:
             continue

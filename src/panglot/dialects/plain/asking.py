@@ -7,6 +7,7 @@ from pathlib import Path
 
 from panglot.errors import StartError
 from panglot.source import parse
+from panglot_worker.package_files import content_if_any
 
 NAMES = ("request", "requests")
 MOST_BESIDE = 100
@@ -22,7 +23,7 @@ def asks_for_requests(tree: ast.Module, script: Path) -> bool:
 def _read(file: Path) -> ast.Module | None:
     """A module that names panglot, if it can be read; whoever imports a broken one is told then."""
     try:
-        return parse(file) if b"panglot" in file.read_bytes() else None
+        return parse(file) if b"panglot" in content_if_any(file) else None
     except (StartError, OSError):
         return None
 

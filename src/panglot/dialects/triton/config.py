@@ -49,6 +49,19 @@ def _check(config: dict[str, Any], path: Path) -> None:
         known = isinstance(tensor, dict) and tensor.get("name") and str(tensor.get("data_type")).startswith("TYPE_")
         if not known or not all(type(dim) is int and dim >= -1 for dim in tensor.get("dims", ())):
             raise StartError("a tensor needs a name, a data_type such as TYPE_FP32, and dims", file=str(path))
+    for group in config.get("instance_group", ()):
+        if not isinstance(group, dict) or not all(
+            _is_count(n) for n in (group.get("count", 1), *group.get("gpus", ()))
+        ):
+            raise StartError("instance_group is a message with count and gpus, which are whole numbers", file=str(path))
+    batching = config.get("dynamic_batching", {})
+    if not isinstance(batching, dict) or not _is_count(batching.get("max_queue_delay_microseconds", 0)):
+        problem = "dynamic_batching is a message; max_queue_delay_microseconds in it is a whole number"
+        raise StartError(problem, file=str(path))
+
+
+def _is_count(value: Any) -> bool:
+    return type(value) is int and value >= 0
 
 
 def _fields(message: Message) -> dict[str, Any]:

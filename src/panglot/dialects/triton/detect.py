@@ -7,6 +7,7 @@ from typing import Any
 
 from panglot.dialects.triton import config as configs
 from panglot.errors import StartError
+from panglot.model_folder import is_number
 from panglot.package import Package, config_beside
 from panglot.settings.counts import exactly
 from panglot.source import classes, functions, parse
@@ -52,7 +53,7 @@ def _script(path: Path) -> Path | None:
         return path if path.suffix == ".py" else path.parent / SCRIPT if path.name == configs.NAME else None
     if (path / SCRIPT).is_file():
         return path / SCRIPT
-    versions = [entry for entry in path.iterdir() if entry.name.isdigit() and (entry / SCRIPT).is_file()]
+    versions = [entry for entry in path.iterdir() if is_number(entry.name) and (entry / SCRIPT).is_file()]
     return max(versions, key=lambda entry: int(entry.name)) / SCRIPT if versions else None
 
 

@@ -9,6 +9,7 @@ from typing import Any
 from panglot.engine.output import ScriptOutput
 from panglot.engine.ray.place import NodePlace, PlaceLost
 from panglot_worker.installing import Wish
+from panglot_worker.node.handshake import heard
 
 ENTRY = ("panglot_worker.node.installer", "main")
 
@@ -35,7 +36,7 @@ async def _make(place: NodePlace, wish: Wish, launch: dict[str, Any], output: Sc
         writer.transport.abort()
     if not line:
         raise PlaceLost("the process that installs what the package asks for ended without a word; the log has more")
-    answer = json.loads(line)
-    if "problem" in answer:
-        raise PlaceLost(f"on node {place.node}, {answer['problem']}", fix="mend what the package asks for")
+    answer = heard(line)
+    if "python" not in answer:
+        raise PlaceLost(f"on node {place.node}, {answer.get('problem')}", fix="mend what the package asks for")
     return str(answer["python"])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import json
 import logging
 import socket
@@ -12,6 +11,7 @@ from typing import Any, Protocol
 
 import panglot_worker.node.handshake as handshake
 from panglot.engine.output import ScriptOutput
+from panglot.text import brief
 
 log = logging.getLogger("panglot.ray")
 CONNECT = 5.0
@@ -155,20 +155,35 @@ class NodePlace:
     # What the keeper says
 
     async def _listen(self, reader: asyncio.StreamReader) -> None:
-        with contextlib.suppress(OSError, ValueError):
+        """Hear the keeper until it goes, or says what makes no sense. The place is lost then, whatever happened."""
+        why = "the connection to its keeper ended"
+        try:
             while line := await reader.readline():
-                self._hear(json.loads(line))
-        self.lose("the connection to its keeper ended")
+                self._hear(handshake.heard(line))
+        except OSError:
+            pass
+        except ValueError as error:
+            why = f"its keeper does not make sense: {brief(str(error), 200)}"
+        except Exception:
+            log.exception("%s: the server itself failed on what its keeper said", self)
+            why = "the server failed on what its keeper said"
+        self.lose(why)
 
     def _hear(self, said: dict[str, Any]) -> None:
-        tenant = self.tenants.get(int(said["generation"]))
-        if tenant is None:
-            return
-        if said["is"] == "exit":
-            tenant.on_exit(int(said["code"]))
-        elif said["is"] == "memory":
-            tenant.on_memory(int(said["bytes"]))
-        elif said["is"] == "here":
+        """Tell a worker what the keeper says of it. Raises ValueError for what is not understood."""
+        tenant = self.tenants.get(handshake.number(said, "generation"))
+        event = said.get("is")
+        if event == "exit":
+            code = handshake.number(said, "code")
+            if tenant is not None:
+                tenant.on_exit(code)
+        elif event == "memory":
+            held = handshake.number(said, "bytes")
+            if tenant is not None:
+                tenant.on_memory(held)
+        elif event != "here":
+            raise ValueError("a message of no known kind")
+        elif tenant is not None:
             tenant.on_here()
 
     def say(self, do: str, generation: int, **more: Any) -> None:

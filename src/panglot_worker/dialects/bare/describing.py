@@ -8,6 +8,7 @@ import os
 from typing import Any, Dict, List, Optional
 
 from panglot_worker.dialects.bare.pictures import PictureInput
+from panglot_worker.package_files import UnreadableFile, json_value
 from panglot_worker.runtimes import probing
 from panglot_worker.runtimes.base import FREE, NUMPY, ModelRuntime, ModelTensor, shown
 
@@ -113,12 +114,9 @@ def _short(array: Any) -> Any:
 def given_example(folder: str) -> Any:
     """The request that lies beside the model; None where there is none."""
     for name in EXAMPLES:
-        path = os.path.join(folder, name)
         try:
-            if os.path.getsize(path) <= LARGEST:
-                with open(path, encoding="utf-8") as file:
-                    return json.load(file)
-        except (OSError, ValueError):
+            return json_value(os.path.join(folder, name), LARGEST)
+        except (OSError, UnreadableFile):
             continue
     return None
 

@@ -124,8 +124,7 @@ def _config(
     if path is not None:
         return reading.read(path, dynamic or "")
     if dynamic and not dynamic_text:
-        with open(dynamic, encoding="utf-8") as source:
-            dynamic_text = source.read()
+        dynamic_text = reading.text_of(dynamic)
     return reading.read_text(text or "", dynamic_text or "")
 
 
@@ -145,7 +144,7 @@ def _settings() -> Dict[str, Any]:
     return {
         "uri_root": os.path.abspath(root) if (root := os.environ.get("PANGLOT_URI_ROOT")) else "",
         "url_allow": [name.strip() for name in named if name.strip()],
-        "local_only": os.environ.get("PANGLOT_NO_AUTH") != "1",
+        "cameras": os.environ.get("PANGLOT_CAMERAS") == "1",
     }
 
 

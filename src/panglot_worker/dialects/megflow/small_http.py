@@ -20,6 +20,8 @@ Ask = Callable[[wire.Head, bytes], Replies]
 
 LARGEST = {"ImageServer": 64 << 20, "BytesServer": 64 << 20, "VideoServer": 256 << 20}
 """Bytes of a body, by the type of node."""
+LONGEST_LENGTH = 18
+"""Digits of a length."""
 CONNECTIONS = 128
 SLOWEST = 60.0
 """Seconds a client may take to send or to read something."""
@@ -165,7 +167,7 @@ class Handler(BaseHTTPRequestHandler):
         length = lengths[0] if len(lengths) == 1 else ""
         if "transfer-encoding" in self.headers or not (length.isascii() and length.isdigit()):
             raise RequestRefused(411, "the body needs a Content-Length")
-        if int(length) > LARGEST[self.type_of_node]:
+        if len(length) > LONGEST_LENGTH or int(length) > LARGEST[self.type_of_node]:
             raise RequestRefused(413, "the body may have %d bytes" % LARGEST[self.type_of_node])
         body = self.rfile.read(int(length))
         if len(body) < int(length):

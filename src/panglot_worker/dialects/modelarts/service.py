@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib
 import inspect
-import json
 import os
 import sys
 from types import ModuleType
@@ -13,6 +12,7 @@ from typing import Any, Callable, Dict, List, Tuple, Type
 from panglot_worker.dialects.base import Package
 from panglot_worker.errors import ScriptError
 from panglot_worker.loading import import_script
+from panglot_worker.package_files import json_value
 
 PLATFORM = ("model_service", "mms", "hiai")
 """Top-level modules whose classes are the platform's, never the script's."""
@@ -138,8 +138,7 @@ def manifest(folder: str, name: str) -> Dict[str, Any]:
     """The manifest of an MXNet package: its own MANIFEST.json, or one made from the files that are there."""
     path = os.path.join(folder, "MANIFEST.json")
     if os.path.isfile(path):
-        with open(path, encoding="utf-8") as file:
-            own: Dict[str, Any] = json.load(file)
+        own: Dict[str, Any] = json_value(path)
         return own
     signature: Any = {"inputs": [], "outputs": []}
     if os.path.isfile(os.path.join(folder, "signature.json")):
@@ -151,8 +150,7 @@ def input_names(manifest: Dict[str, Any], folder: str) -> List[str]:
     """The inputs an MXNet signature names."""
     signature = manifest.get("Model", {}).get("Signature", {})
     if isinstance(signature, str):
-        with open(os.path.join(folder, signature), encoding="utf-8") as file:
-            signature = json.load(file)
+        signature = json_value(os.path.join(folder, signature))
     return [str(entry.get("data_name", "")) for entry in signature.get("inputs", ())]
 
 

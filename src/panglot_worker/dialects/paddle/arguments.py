@@ -10,6 +10,7 @@ import sys
 from types import ModuleType
 from typing import Any, List, Optional, Tuple
 
+from panglot_worker import package_files
 from panglot_worker.errors import ScriptError
 
 
@@ -48,9 +49,7 @@ def _obtained(module: ModuleType, script: str, body: List[ast.stmt], driver: str
 
 
 def _main_block(script: str) -> List[ast.stmt]:
-    with open(script, "rb") as file:
-        source = file.read()
-    for node in ast.parse(source, script).body:
+    for node in package_files.tree(script).body:
         if isinstance(node, ast.If) and isinstance(node.test, ast.Compare) and "__main__" in ast.dump(node.test):
             return node.body
     return []

@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-import json
 import os
 from typing import Any, Dict, Optional
 
-LARGEST = 1 << 20
+from panglot_worker.package_files import json_in, json_value
 
 
 def published_example(folder: str) -> Optional[Dict[str, Any]]:
     """The first `request_example` of the file, for the documentation; None when there is none that is JSON."""
     path = os.path.join(folder, "config.json")
     try:
-        if os.path.getsize(path) > LARGEST:
-            return None
-        with open(path, encoding="utf-8") as file:
-            example = json.load(file)["apis"][0]["request_example"]
-        value = json.loads(example) if isinstance(example, str) else example
+        example = json_value(path)["apis"][0]["request_example"]
+        value = json_in(example, path) if isinstance(example, str) else example
     except (OSError, ValueError, LookupError, TypeError):
         return None
     return {"kind": "json", "value": value}

@@ -1,0 +1,24 @@
+"""The devices that workers are given, as `--device` names them. Does no I/O: whether they are there is asked later."""
+
+from __future__ import annotations
+
+import re
+
+CPU = "cpu"
+GPU = re.compile(r"(?:cuda|gpu)(?::([0-9]{1,4}|(?:gpu|mig)-[0-9a-z/-]{4,80}))?", re.IGNORECASE)
+"""A GPU by its number, or by the name that the driver gives it, or a part of one."""
+KNOWN = "cpu, cuda:0, or several with commas such as cuda:0,cuda:1"
+
+
+def parse(text: str) -> str:
+    """The devices in a text, with commas between, each as workers know it; empty text is none. Raises ValueError."""
+    return ",".join(_device(word.strip()) for word in text.split(",") if word.strip())
+
+
+def _device(word: str) -> str:
+    if word.lower() == CPU:
+        return CPU
+    match = GPU.fullmatch(word)
+    if match is None:
+        raise ValueError(f"there is no device '{word[:80]}'; there are {KNOWN}")
+    return f"cuda:{match[1] or 0}"

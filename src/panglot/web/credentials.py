@@ -1,0 +1,63 @@
+"""What of a request's headers is for this server alone: no script is told it, by whatever protocol it came."""
+
+from __future__ import annotations
+
+import base64
+import re
+from collections.abc import Iterable
+
+SESSION = re.compile(rb"panglot_[0-9a-f]{8}")
+"""Names of cookies of a login. Browsers send that of another server on this host along: cookies know no ports."""
+BASIC = re.compile(rb"basic[ \t]+", re.IGNORECASE)
+
+
+class Credentials:
+    """The tokens of a server, and what is left of headers without them.
+
+    Where clients need a token, every Authorization is for the server. Where they need none it is the script's own,
+    unless it carries a token for something else.
+    """
+
+    def __init__(self, token: bytes, *others: bytes) -> None:
+        self._demanded = bool(token)
+        known = [secret for secret in (token, *others) if secret]
+        words = b"|".join(map(re.escape, known))
+        # Bounded on both sides: a short token must not take away whatever has its letters somewhere.
+        self._own = re.compile(rb"(?<![^\s,;:=\"'])(?:" + words + rb")(?![^\s,;\"'])") if known else None
+
+    def without(self, headers: Iterable[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]]:
+        """The headers that a script may see."""
+        kept = []
+        for name, value in headers:
+            if name == b"cookie":
+                value = _without_session(value)
+                if not value:
+                    continue
+            elif name == b"authorization" and self._demanded:
+                continue
+            if self._own is None or not self._carries(self._own, value):
+                kept.append((name, value))
+        return kept
+
+    @staticmethod
+    def _carries(own: re.Pattern[bytes], value: bytes) -> bool:
+        if own.search(value):
+            return True
+        basic = BASIC.match(value)
+        return basic is not None and own.search(password(value[basic.end() :])) is not None
+
+
+def password(credentials: bytes) -> bytes:
+    """The password of HTTP Basic; empty when there is none. The user's name does not matter."""
+    try:
+        return base64.b64decode(credentials, validate=True).partition(b":")[2]
+    except ValueError:
+        return b""
+
+
+def _without_session(cookies: bytes) -> bytes:
+    """The cookies of a request but for those of a login; as they were where there is none of those."""
+    if SESSION.search(cookies) is None:
+        return cookies
+    pairs = (pair.strip() for pair in cookies.split(b";"))
+    return b"; ".join(pair for pair in pairs if pair and not SESSION.fullmatch(pair.partition(b"=")[0].strip()))
