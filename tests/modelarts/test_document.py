@@ -221,7 +221,7 @@ class Service(SingleNodeService):
 """
 
 
-@pytest.mark.document("modelarts.18")
+@pytest.mark.document("modelarts.17b", "modelarts.18")
 def test_the_documents_own_requests_give_the_script_what_it_says(tmp_path: Path) -> None:
     """The curl lines to the letter but for the address. The JSON one names no content type, and gives a dict."""
     [form] = document_listings("-F image1=@cat.jpg")
