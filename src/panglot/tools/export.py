@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from panglot.errors import StartError
-from panglot.paddle_programs import PARAMETERS, is_program
+from panglot.exported_programs import PARAMETERS, is_program
 
 SCRIPTS = (
     "export_model.py", "tools/export_model.py", "export.py", "tools/export.py", "deploy/export_model.py", "dump.py",

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from panglot.errors import StartError
-from panglot.paddle_programs import PARAMETERS, is_program
+from panglot.exported_programs import PARAMETERS, is_program
 
 LFS = b"version https://git-lfs"
 ENDINGS = {

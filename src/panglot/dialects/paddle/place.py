@@ -23,11 +23,11 @@ def running_folder(path: Path, script: Path, tree: ast.Module) -> tuple[Path, st
     """
     first, *others = _candidates(path, script)
     named = sorted(set(_named(tree)))
-    found = {folder: [text for text in named if _leads_somewhere(folder, text)] for folder in (first, *others)}
-    best = max(found, key=lambda folder: len(found[folder]))
-    if len(found[best]) <= len(found[first]):
+    paths = {folder: [text for text in named if _leads_somewhere(folder, text)] for folder in (first, *others)}
+    best = max(paths, key=lambda folder: len(paths[folder]))
+    if len(paths[best]) <= len(paths[first]):
         return first, "" if first == script.parent else f"the script runs in {near(str(first))}"
-    reason = next(text for text in found[best] if text not in found[first])
+    reason = next(text for text in paths[best] if text not in paths[first])
     return best, f"the script runs in {near(str(best))}, where {reason} is"
 
 
@@ -39,12 +39,16 @@ def _candidates(path: Path, script: Path) -> list[Path]:
     if path.is_dir() and script.parent != path:
         between = script.parent.relative_to(path).parts
         return [path, *(path.joinpath(*between[: at + 1]) for at in range(len(between)))]
-    here, found = Path.cwd(), [script.parent]
+    here, folders = Path.cwd(), [script.parent]
     for folder in script.parent.parents[:HIGHEST]:
-        if found[-1] == here or folder in (Path(folder.anchor), Path.home().parent) or (found[-1] / ".git").exists():
+        if (
+            folders[-1] == here
+            or folder in (Path(folder.anchor), Path.home().parent)
+            or (folders[-1] / ".git").exists()
+        ):
             break
-        found.append(folder)
-    return found
+        folders.append(folder)
+    return folders
 
 
 def _named(tree: ast.Module) -> Iterator[str]:
