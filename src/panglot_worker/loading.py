@@ -10,9 +10,9 @@ import re
 import sys
 import traceback
 from types import ModuleType
-from typing import Any, Dict, Iterator, NamedTuple, Optional
+from typing import Any, Dict, Iterator, NamedTuple, Optional, Sequence
 
-from panglot_worker import wire
+from panglot_worker import membership, wire
 from panglot_worker.compat import devices
 from panglot_worker.dialects.base import Package
 from panglot_worker.errors import ScriptError, described
@@ -44,28 +44,34 @@ def enter(package: Package) -> None:
 
 
 def import_script(path: str, name: Optional[str] = None) -> ModuleType:
-    """Import a file under its own name, or a private one where that name is a module already."""
+    """Import a file under its own name, or a private one where that name is a module already.
+
+    One with relative imports is a module of its folder besides (`membership`), and knows itself by that name.
+    """
     if name is None:
         stem = os.path.splitext(os.path.basename(path))[0]
         standard = getattr(sys, "stdlib_module_names", ())
         taken = stem in sys.modules or stem in standard or not stem.isidentifier()
         name = "panglot_script_" + "".join(c if c.isalnum() else "_" for c in stem) if taken else stem
-    spec = importlib.util.spec_from_file_location(name, path)
+    levels = membership.dots(path)
+    names = [name, membership.join(path, levels)] if levels else [name]
+    spec = importlib.util.spec_from_file_location(names[-1], path)
     if spec is None or spec.loader is None:
         raise ScriptError("%s cannot be imported as Python" % path, path)
     module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module
-    with _forget_on_failure(name):
+    sys.modules.update(dict.fromkeys(names, module))
+    with _forget_on_failure(names):
         spec.loader.exec_module(module)
     return module
 
 
 @contextlib.contextmanager
-def _forget_on_failure(name: str) -> Iterator[None]:
+def _forget_on_failure(names: Sequence[str]) -> Iterator[None]:
     try:
         yield
     except BaseException:
-        sys.modules.pop(name, None)
+        for name in names:
+            sys.modules.pop(name, None)
         raise
 
 
@@ -79,6 +85,11 @@ def explain(error: BaseException, package: Package, doing: str) -> LoadFailure:
     if isinstance(error, SyntaxError):
         return LoadFailure("syntax error: %s" % error.msg, error.filename or file, error.lineno or line, "", text)
     if isinstance(error, ModuleNotFoundError) and error.name:
+        parent, _, own = error.name.rpartition(".")
+        inside = next(iter(getattr(sys.modules.get(parent), "__path__", ())), "")
+        if parent and (inside + os.sep).startswith(package.folder + os.sep):
+            fix = "write %s.py there, or mend the name" % own
+            return LoadFailure("there is no module %s in %s" % (own, inside), file, line, fix, text)
         top = error.name.partition(".")[0]
         problem = "the package '%s' is not installed for %s" % (top, sys.executable)
         return LoadFailure(problem, file, line, "", text, top)

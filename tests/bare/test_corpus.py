@@ -132,7 +132,9 @@ def test_nothing_but_the_bytes_of_the_only_input(corpus: Server) -> None:
 
 def test_a_run_that_fails_is_repeated_for_each_request_alone(corpus: Server) -> None:
     """A place beyond the table's end is known only when the model runs, by then together with others."""
-    corpus.wait_log("embedding requests share runs of up to 32 rows")
+    found = corpus.wait_log(
+        "embedding requests share (runs of up to 32|no runs).*: rows together are answered as alone"
+    )
     table = numpy_helper.to_array(model_files.weights(10, 3))
 
     def ask(number: int) -> None:
@@ -161,7 +163,8 @@ def test_a_run_that_fails_is_repeated_for_each_request_alone(corpus: Server) -> 
             worker.resume()
             for future in asked:
                 future.result(60)
-    assert largest_run() > 4
+    # Where nothing is gained by it, which was measured, they are answered one by one.
+    assert largest_run() > 4 or found[1] == "no runs"
     assert corpus.metric("panglot_worker_restarts_total", model="embedding") == 0
 
 

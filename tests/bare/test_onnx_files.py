@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -74,14 +76,43 @@ def test_rows_share_no_run_unless_that_is_proven(make: Make, why: str, tmp_path:
     assert (found.rows, found.sliced, found.why) == (0, 0, why)
 
 
-@pytest.mark.parametrize(
-    "make", [model_files.dynamic, model_files.two_inputs, model_files.texts, model_files.embedding, model_files.zipmap]
-)
+BY_ROWS = [
+    model_files.dynamic, model_files.two_inputs, model_files.texts, model_files.embedding, model_files.zipmap,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("make", BY_ROWS)
+def test_rows_may_share_runs_where_it_is_proven(make: Make, tmp_path: Path) -> None:
+    found = proving.verdict(opened(make(tmp_path / "model.onnx")), 16)
+    assert found.sliced >= 16, found.why
+    assert "rows together are answered as alone, " in found.why
+    assert proving.verdict(opened(tmp_path / "model.onnx"), 1).why == "--max-batch is 1"
+
+
+@pytest.mark.quiet
+@pytest.mark.parametrize("make", BY_ROWS)
 def test_rows_share_runs_where_it_is_proven_and_cheaper(make: Make, tmp_path: Path) -> None:
     found = proving.verdict(opened(make(tmp_path / "model.onnx")), 16)
     assert (found.rows, found.sliced) == (16, 16), found.why
     assert "rows together are answered as alone, and a row takes " in found.why
-    assert proving.verdict(opened(tmp_path / "model.onnx"), 1).why == "--max-batch is 1"
+
+
+class Costly(ModelRuntime):
+    """A model whose runs take as long as their rows do one by one."""
+
+    def __init__(self, inner: ModelRuntime) -> None:
+        self.inner, self.inputs, self.outputs = inner, inner.inputs, inner.outputs
+
+    def run(self, arrays: Any, wanted: Any) -> Any:
+        time.sleep(0.002 * len(arrays["x"]))
+        return self.inner.run(arrays, wanted)
+
+
+@pytest.mark.quiet
+def test_rows_share_no_run_where_nothing_is_gained(tmp_path: Path) -> None:
+    found = proving.verdict(Costly(opened(model_files.dynamic(tmp_path / "model.onnx"))), 16)
+    assert (found.rows, found.sliced) == (0, 32)
+    assert re.fullmatch("rows together are answered as alone, but a row takes .*: nothing is gained", found.why)
 
 
 class Watched(ModelRuntime):

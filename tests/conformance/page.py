@@ -20,8 +20,9 @@ feature they promise is a row here, in our words, with the lines of the document
 prove it.
 
 - **passes**: every test of the row passed when it last ran. **fails**: one did not.
-- **skipped**: a test of the row needs something that was not there. **not run**: `make conformance` has yet to run it.
-- **no test**: nothing proves it; the row says why.
+- **skipped**: a test of the row needs something that was not there; the row says what.
+- **not run**: `make conformance` has yet to run it.
+- **no test**: nothing proves it; the row says what stands in the way.
 
 The rows are kept in [features.toml](../../tests/conformance/features.toml), and a test names those it proves:
 `@pytest.mark.document("tiinfer.07")`. The documents are not part of this repository; `PANGLOT_SEED_DOCS` says where
@@ -53,7 +54,8 @@ def rows(results: Mapping[str, str], before: str = "") -> list[Row]:
     found = []
     for feature in table.features().values():
         tests = proven.get(feature.id, [])
-        proof = "<br>".join(_link(test) for test in tests) or feature.open
+        needs = [f"not run by CI, which has no {feature.needs}"] if feature.needs else []
+        proof = "<br>".join([_link(test) for test in tests] + needs) or feature.open
         states = [results.get(test, NOT_RUN) for test in tests] or [NO_TEST]
         state = max(states, key=STATES.index)
         if state == NOT_RUN:

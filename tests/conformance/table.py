@@ -22,12 +22,13 @@ RESULTS = "conformance/results"
 
 @dataclass(frozen=True)
 class Feature:
-    """One promise of a document; `open` says why no test proves it."""
+    """One promise of a document; `open` says why no test proves it, `needs` what its tests need that CI has not."""
 
     id: str
     text: str
     lines: str
     open: str = ""
+    needs: str = ""
 
     @property
     def span(self) -> tuple[int, int]:

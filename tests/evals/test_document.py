@@ -5,7 +5,6 @@ Only their placeholders lose their angle brackets, and one import a comma that n
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,10 +12,10 @@ from typing import Any
 
 import pytest
 
+from support import documents
 from support.evals import ask, data_uri, package
 from support.server import Server, serving
 
-SEEDS = os.environ.get("PANGLOT_SEED_DOCS", "")
 RET = '"result": result'
 IMAGE = ("build", "py", "python", "inference.py", "inference_pb2.py", "evals", "eval.py")
 SEEN = """
@@ -39,10 +38,7 @@ def shown(request):
 @pytest.fixture(scope="module")
 def listings() -> list[str]:
     """The document's blocks, in order."""
-    if not SEEDS:
-        pytest.skip("PANGLOT_SEED_DOCS does not say where the platform's document is")
-    (document,) = Path(SEEDS).glob("002_*.txt")
-    blocks = document.read_text(encoding="utf-8").split("```")[1::2]
+    blocks = documents.text("evals").split("```")[1::2]
     return [re.sub(r"<(\w+)>", r"\1", block).strip("\n") for block in blocks]
 
 

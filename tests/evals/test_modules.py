@@ -230,29 +230,56 @@ def test_1_3_pictures(shims: str, tmp_path: Path) -> None:
 
 
 MXNET = """
-import json, sys, tarfile, io
+import json, sys
 from evals.mxnet_base import net
 
-with tarfile.open(sys.argv[1] + "/x.tar", "w") as archive:
-    info = tarfile.TarInfo("infer_config.json")
-    info.size = 8
-    archive.addfile(info, io.BytesIO(b'{"a": 1}'))
-open(sys.argv[1] + "/labels.csv", "w").write("0,cat\\n")
-config = net.NetConfig()
-files = {"a": "/m/net-0003.params", "b": "/m/net-symbol.json"}
-config.parse({"batch_size": 2, "use_device": "GPU", "model_files": files, "model_params": {"cropSize": 300}})
+folder = sys.argv[1]
+model = ("net-0003.params", "net-symbol.json", "labels.csv", "mean.nd", "taglist.json", "infer_config.json")
+files = {name: folder + "/" + name for name in model}
+custom = {"synset.txt": folder + "/synset.txt"}
+shared = {"batch_size": 2, "use_device": "GPU", "model_params": {"cropSize": 300}}
+named = (
+    "batch_size use_device image_width image_height model_prefix model_epoch file_model file_symbol file_synset "
+    "file_mean file_taglist value_mean value_std custom_files custom_values"
+).split()
+
+def said(configs):
+    config = net.NetConfig()
+    config.parse({**shared, **configs})
+    return {name: getattr(config, name) for name in named}
+
 print(json.dumps([
-    config.batch_size, config.use_device, config.image_width, config.image_height, config.model_prefix,
-    config.model_epoch, config.file_symbol, net.parse_infer_config(sys.argv[1] + "/x.tar"),
-    net.load_labels(sys.argv[1] + "/labels.csv"),
+    said({"model_files": files}),
+    said({"model_files": files, "custom_files": custom, "custom_params": {"mean_value": "1,2,3", "x": 1}}),
+    said({"tar_files": {}, "custom_values": {"std": 4}}),
+    net.parse_infer_config(files), net.parse_infer_config({}),
+    net.load_labels(files["labels.csv"]),
 ]))
 """
 
 
 def test_1_3_mxnet_base(shims: str, tmp_path: Path) -> None:
-    assert run(shims, MXNET, str(tmp_path)) == [
-        2, "GPU", 300, 300, "/m/net", 3, "/m/net-symbol.json", {"a": 1}, [["0", "cat"]],
-    ]  # fmt: skip
+    """Scripts read what they need from its attributes; what is not there is None."""
+    (tmp_path / "labels.csv").write_text("0,cat\n")
+    (tmp_path / "infer_config.json").write_text('{"mean_value": [104, 117, 123.5], "std_value": "58.4, 57.1, 57.4"}')
+    alone, custom, nothing, *read = run(shims, MXNET, str(tmp_path))
+
+    def at(name: str) -> str:
+        return f"{tmp_path}/{name}"
+
+    assert alone == {
+        "batch_size": 2, "use_device": "GPU", "image_width": 300, "image_height": 300, "model_prefix": at("net"),
+        "model_epoch": 3, "file_model": at("net-0003.params"), "file_symbol": at("net-symbol.json"),
+        "file_synset": at("labels.csv"), "file_mean": at("mean.nd"), "file_taglist": at("taglist.json"),
+        "value_mean": [104, 117, 123.5], "value_std": [58.4, 57.1, 57.4], "custom_files": {}, "custom_values": {},
+    }  # fmt: skip
+    assert {name: value for name, value in custom.items() if alone[name] != value} == {
+        "file_synset": at("synset.txt"), "custom_files": {"synset.txt": at("synset.txt")}, "value_mean": [1, 2, 3],
+        "custom_values": {"mean_value": "1,2,3", "x": 1},
+    }  # fmt: skip
+    files = [nothing[name] for name in nothing if name.startswith("file_")]
+    assert (files, nothing["value_mean"], nothing["value_std"]) == ([None] * 5, None, [4])
+    assert read == [[[104, 117, 123.5], [58.4, 57.1, 57.4]], [None, None], [["0", "cat"]]]
 
 
 def test_1_3_mxnet_finds_a_file_without_an_epoch(shims: str, tmp_path: Path) -> None:

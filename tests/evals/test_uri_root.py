@@ -17,6 +17,10 @@ ANSWER = (599, {"error": "the uri cannot be read"})
 SECRET = b"nobody may read this"
 
 
+ODD = ("dot.", "50%.txt", "a%2etxt", "~a.txt", "back\\slash.txt")
+"""Names that the file system allows."""
+
+
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A root with all there can be in it, and things outside that must stay there."""
@@ -43,7 +47,8 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     with open(root / "sparse.bin", "wb") as file:
         file.truncate(1 << 40)
     (root / "large.bin").write_bytes(b"x" * 6001)
-    (root / "dot.").write_bytes(b"ends in a dot")
+    for name in ODD:
+        (root / name).write_bytes(b"odd")
     (root / ("n" * 255)).write_bytes(b"long name")
     return place
 
@@ -56,6 +61,7 @@ def server(place: Path) -> Iterator[Server]:
 
 def test_what_may_be_read(server: Server, place: Path) -> None:
     files = {"a.txt": "inside", "sub/deep/b c.txt": "deep inside", "\u00e9.txt": "accent", "n" * 255: "long name"}
+    files.update(dict.fromkeys(ODD, "odd"))
     for name, text in files.items():
         assert result(server, {"data": {"uri": "file://" + name}})["body"] == [text]
         assert result(server, {"data": {"uri": f"file://{place}/root/{name}"}})["body"] == [text]
@@ -69,10 +75,10 @@ REFUSED = (
     "file://{place}/root/../secret.txt", "file://{place}/root", "file://~/x", "file://~root/x", "file://$HOME/x",
     "file://a.txt\0", "file://a.txt\0.png", "file://.", "file://", "file:///", "file://sub", "file://sub/",
     "file://nothing", "file://sub/nothing", "file://" + "a/" * 2048 + "b", "file://" + "n" * 256, "file://a.txt/",
-    "file://a.txt/b", "file://%2e%2e/secret.txt", "file://a%2etxt", "file://..\\secret.txt", "file://sub\\..\\a.txt",
+    "file://a.txt/b", "file://%2e%2e/secret.txt", "file://a%2Etxt", "file://..\\secret.txt", "file://sub\\..\\a.txt",
     "file://link.txt", "file://inner.txt", "file://middle/secret.txt", "file://hard.txt", "file://fifo", "file://socket",
     "file://proc/environ", "file://proc/fd/0", "file:///proc/self/environ", "file:///proc/self/fd/0",
-    "file:///dev/zero", "file:///dev/stdin", "file://sparse.bin", "file://large.bin", "file://dot.", "file://file://a.txt",
+    "file:///dev/zero", "file:///dev/stdin", "file://sparse.bin", "file://large.bin", "file://file://a.txt",
     "file://localhost/etc/passwd", "file://127.0.0.1/etc/passwd", "file:// a.txt",
 )  # fmt: skip
 

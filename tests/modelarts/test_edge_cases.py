@@ -167,19 +167,62 @@ def test_text_that_cannot_be_sent_is_the_scripts_failure(echo: Server) -> None:
 # 15 and 16: see test_loading.py
 
 
-@pytest.mark.document("modelarts.33")
-def test_17_an_error_in_del_does_not_break_shutdown(tmp_path: Path) -> None:
-    script = (
-        NODE
-        + """
+ENDING = """
+import threading
+
+HELD = []
+
+
+class Session:
+    def close(self):
+        print("the session is closed", flush=True)
+
+
 class Service(SingleNodeService):
+    def __init__(self, model_name, model_path):
+        self.sess = Session()
+        {held}
+
+    {method}
+
     def __del__(self):
         self.sess.close()
 """
-    )
+STEPS = "def _inference(self, data):\n        return data"
+WHOLE = "def inference(self, data):\n        return data"
+
+
+@pytest.mark.document("modelarts.33")
+@pytest.mark.parametrize(
+    ("method", "held"),
+    [
+        (STEPS, "pass"),
+        (WHOLE, "pass"),
+        (STEPS, "HELD.append(self)"),
+        (STEPS, "self.own = self"),
+        (STEPS, "threading.Timer(600, self.inference).start()"),
+    ],
+    ids=["steps", "whole", "held by the script", "in a ring", "held by a thread"],
+)
+def test_17_del_runs_once_when_the_service_ends(tmp_path: Path, method: str, held: str) -> None:
+    """Also where something else still holds the service."""
+    settings = ("--no-await-threads",) if "Timer" in held else ()
+    with serving(package(tmp_path, NODE + ENDING.format(method=method, held=held)), *settings) as server:
+        assert server.client.post("/", json={"a": 1}).json() == {"a": 1}
+        assert server.client.post("/", files={"k": b"file"}).status_code in (400, 500)
+        assert "the session is closed" not in server.log
+        assert server.stop() == 0
+        assert server.log.count("the session is closed") == 1
+
+
+@pytest.mark.document("modelarts.33")
+@pytest.mark.parametrize("held", ["pass", "HELD.append(self)"])
+def test_17_an_error_in_del_harms_nothing_and_shows(tmp_path: Path, held: str) -> None:
+    script = NODE + ENDING.format(method=STEPS, held=held).replace("self.sess = Session()", "pass")
     with serving(package(tmp_path, script)) as server:
         assert server.client.post("/", json={"a": 1}).status_code == 200
         assert server.stop() == 0
+        assert "AttributeError: 'Service' object has no attribute 'sess'" in server.log
 
 
 def test_18_state_in_self_and_a_fixed_file_belong_to_one_request_at_a_time(tmp_path: Path) -> None:

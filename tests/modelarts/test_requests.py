@@ -181,7 +181,7 @@ PARSED: list[tuple[str, dict[str, Any], Any]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.document("modelarts.17", "modelarts.19")
+@pytest.mark.document("modelarts.17", "modelarts.17b", "modelarts.19")
 @pytest.mark.parametrize(("request_", "expected"), [row[1:] for row in PARSED], ids=[row[0] for row in PARSED])
 def test_24_what_a_script_gets(echo: Server, request_: dict[str, Any], expected: Any) -> None:
     answer = echo.client.post("/", **request_)

@@ -44,6 +44,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
         yield running
 
 
+@pytest.mark.quiet
 def test_a_crash_loop_leaves_the_others_as_quick_as_they_were(server: Server, tmp_path: Path) -> None:
     """Against the same model in a server of its own, asked in turns: what else the machine does slows both."""
     over = threading.Event()

@@ -124,7 +124,7 @@ def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.mark.document("paddle.02", "paddle.10")
+@pytest.mark.document("paddle.02", "paddle.04b", "paddle.10")
 def test_the_template(template: Path) -> None:
     early = panglot("serve", str(template), "--port", "0")
     assert early.returncode == 3

@@ -190,8 +190,26 @@ def test_paths_mean_where_they_were_typed(tmp_path: Path, monkeypatch: pytest.Mo
     assert arrange(found, Settings()).arguments == (), "a default, from the script's folder"
 
 
+@pytest.mark.parametrize(("cwd", "folder"), [("", ""), ("deploy", "deploy"), ("..", "")])
+def test_a_script_runs_in_the_project_unless_somebody_is_further_in(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cwd: str, folder: str
+) -> None:
+    """Folders above the current one are not the project's."""
+    root = tmp_path / "project"
+    (root / "deploy").mkdir(parents=True)
+    (root / "configs").mkdir()
+    (root / "configs" / "a.yml").write_text("")
+    (root / "deploy" / "infer.py").write_text(ENGINE + PARSER + 'CONFIG = "configs/a.yml"\n' + DIRECT)
+    monkeypatch.chdir(root / cwd)
+    found = discover(root / "deploy" / "infer.py")
+    assert (found.folder, found.name) == (root / folder, "deploy")
+
+
 def test_the_folder_of_the_model(tmp_path: Path) -> None:
-    text = DIRECT + '\ndef more(p):\n    p.add_argument("--model-dir", default=None)\n'
+    text = (
+        DIRECT
+        + '\ndef more(p):\n    p.add_argument("--model-dir", default=None)\n    return p.parse_args().model_dir\n'
+    )
     found = package(tmp_path, text)
     with pytest.raises(StartError, match="--model-dir is not given.*-- --model-dir FOLDER"):
         arrange(found, Settings())

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import textwrap
 from pathlib import Path
 
 import pytest
 
+from support import documents
 from support.paddle import CLOSE, picture, python
 from support.server import panglot, serving
 
-SEEDS = os.environ.get("PANGLOT_SEED_DOCS", "")
-pytestmark = pytest.mark.skipif(not SEEDS, reason="needs the source documents")
+pytestmark = documents.needed
 
 NET = """
 import paddle
@@ -137,8 +136,7 @@ if __name__ == "__main__":
 
 def section(number: str) -> list[str]:
     """The blocks of code of one section of the document, without their fences."""
-    [path] = Path(SEEDS).glob("003_*")
-    text = path.read_text(encoding="utf-8")
+    text = documents.text("paddle")
     found = re.search(rf'<a name="{re.escape(number)}"></a>(.*?)(?=<a name=|\Z)', text, re.DOTALL)
     assert found is not None
     return re.findall(r"```(?:py|python)\n(.*?)```", found.group(1), re.DOTALL)

@@ -13,10 +13,10 @@ from typing import Any
 import numpy
 import pytest
 
+from support import documents
 from support.paddle import ALEXNET, PYTHONPATH, SHIMS, picture, python
 from support.server import PACKAGES, panglot
 
-SEEDS = os.environ.get("PANGLOT_SEED_DOCS", "")
 LINE = re.compile(r"\[\d{4}/\d\d/\d\d \d\d:\d\d:\d\d\] root INFO: ?(.*)")
 BLOCK = """
 import time
@@ -52,8 +52,7 @@ def printed(text: str) -> list[str]:
 
 def sample() -> list[str]:
     """The block that the document shows."""
-    [path] = Path(SEEDS).glob("003_*")
-    return printed(path.read_text(encoding="utf-8"))
+    return printed(documents.text("paddle"))
 
 
 @pytest.fixture(scope="module")
@@ -66,7 +65,7 @@ def blocks(alexnet: Path) -> tuple[list[str], list[str], str]:
 
 
 @pytest.mark.document("paddle.28")
-@pytest.mark.skipif(not SEEDS, reason="needs the source documents")
+@documents.needed
 def test_the_block_field_by_field(blocks: tuple[list[str], list[str], str]) -> None:
     shown = sample()
     assert len(shown) == 28

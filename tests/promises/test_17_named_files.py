@@ -48,6 +48,32 @@ def test_with_a_root_what_lies_outside_sounds_as_if_it_were_not_there(tmp_path: 
         )
 
 
+ODD = (
+    "50%.mp4",
+    "50%41.mp4",
+    "~clip.mp4",
+    "back\\slash.mp4",
+    "a b+c&d=e?f#g.mp4",
+    "ends.",
+    "..mp4",
+    "-.mp4",
+    "ümlaut.mp4",
+)
+
+
+def test_a_name_below_the_root_may_be_what_the_file_system_allows(tmp_path: Path) -> None:
+    """Sent once percent-encoded, and decoded once: `50%2541.mp4` is the file `50%41.mp4`."""
+    (tmp_path / "~in %").mkdir()
+    for name in ODD:
+        make(tmp_path / "~in %" / name, 3)
+    with serving("megflow_video", "--uri-root", str(tmp_path)) as server:
+        for name in ODD:
+            for spelling in (f"~in %/{name}", f"{tmp_path}/~in %/{name}"):
+                assert ended(server, start(server, spelling))["state"] == "finished", name
+        others = ["~in %/50A.mp4", "~in %25/50%.mp4", "~in %/../x.mp4", "~/x.mp4", "~in %\\50%.mp4", "~in %/50%00.mp4"]
+        assert len(refusals(server, others)) == 1
+
+
 def test_a_root_in_the_file_of_settings_begins_at_that_file(tmp_path: Path) -> None:
     folder = tmp_path / "balls"
     create("megflow", folder, kind="video")

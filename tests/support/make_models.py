@@ -67,7 +67,7 @@ def asked(kind: str, path: Path) -> dict[str, Any]:
     return {
         "tensors": [[spec.name, spec.datatype, spec.shape] for spec in (*model.inputs, *model.outputs)],
         "outputs": {name: array.tolist() for name, array in outputs.items()},
-        "rows": proving.verdict(model, 16).rows,
+        "by_rows": proving.verdict(model, 16).sliced > 0,
     }
 
 

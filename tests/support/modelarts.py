@@ -5,17 +5,16 @@ from __future__ import annotations
 import functools
 import io
 import json
-import os
 import textwrap
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pytest
 from PIL import Image
 
-DOCUMENT = "001_dadbcee2e0ff96c2.txt"
+from support import documents
+
 SCRIPTS = ("tensorflow", "tensorflow1", "onnx", "mindspore")
 """The scripts of the document, in its order."""
 NODE = "from model_service.model_service import SingleNodeService\n"
@@ -61,10 +60,7 @@ def document_script(name: str) -> str:
 
 def document_listings(phrase: str) -> list[str]:
     """The document's listings that hold a phrase, to the letter; skips the test where there is no document."""
-    where = os.environ.get("PANGLOT_SEED_DOCS")
-    if not where:
-        pytest.skip("PANGLOT_SEED_DOCS does not say where the platform's document is")
-    return [listing for listing in _listings(Path(where) / DOCUMENT) if phrase in listing]
+    return [listing for listing in _listings(documents.document("modelarts")) if phrase in listing]
 
 
 @functools.cache

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from conformance import page, table
+from support import documents
 
 PROOFS, FEATURES = table.proofs(), table.features()
-SEEDS = os.environ.get("PANGLOT_SEED_DOCS", "")
 
 
 def test_marks_name_features_that_are_listed() -> None:
@@ -23,6 +23,12 @@ def test_every_feature_has_a_test_or_a_reason() -> None:
     """Never both: who writes the test takes the reason away."""
     forgotten = [id for id, feature in FEATURES.items() if bool(feature.open) == (id in PROOFS)]
     assert forgotten == []
+
+
+def test_every_row_that_the_page_shows_without_evidence_says_what_stands_in_the_way() -> None:
+    shown = page.rows({}, page.FILE.read_text(encoding="utf-8"))
+    bare = [row.feature for row in shown if row.state in (page.SKIPPED, page.NO_TEST)]
+    assert [feature.id for feature in bare if len(feature.open or feature.needs) < 20] == []
 
 
 def test_the_page_is_up_to_date() -> None:
@@ -46,13 +52,34 @@ def test_states() -> None:
     assert state({}, page.render(page.rows(well))) == page.PASSES
 
 
-@pytest.mark.skipif(not SEEDS, reason="needs the source documents")
 @pytest.mark.parametrize("document", table.documents(), ids=lambda document: document.name)
 def test_lines_are_those_of_the_document(document: table.Document) -> None:
-    length = len((Path(SEEDS) / document.file).read_text(encoding="utf-8").splitlines())
+    length = len(documents.text(document.name).splitlines())
     spans = [feature.span for feature in document.features]
     assert all(1 <= first <= last <= length for first, last in spans)
     assert spans == sorted(spans, key=lambda span: span[0]), "rows are in the document's order"
+
+
+def test_where_the_documents_lie_is_read_in_one_place() -> None:
+    """And by what skips tests only: what a test does hangs on it nowhere else."""
+    own = {"tests/support/documents.py", "tests/conformance/page.py", "tests/unit/test_conformance.py"}
+    files = (file for file in (table.ROOT / "tests").rglob("*.py") if documents.VARIABLE in file.read_text())
+    assert {file.relative_to(table.ROOT).as_posix() for file in files} <= own
+
+
+def test_the_documents_add_tests_and_take_none_away() -> None:
+    """The same tests are there with and without; only some are skipped."""
+    signs = ("documents", "document_script", "document_listings")
+    text = {file: file.read_text() for file in sorted((table.ROOT / "tests").rglob("test_*.py"))}
+    files = [str(file) for file, code in text.items() if any(sign in code for sign in signs)]
+
+    def collected(where: str) -> list[str]:
+        command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "--collect-only", "-q", *files]
+        env = {**os.environ, documents.VARIABLE: where}
+        done = subprocess.run(command, cwd=table.ROOT, env=env, capture_output=True, text=True, check=True)
+        return [line for line in done.stdout.splitlines() if "::" in line]
+
+    assert collected("") == collected("/nowhere") != []
 
 
 def test_an_unknown_id_is_an_error(tmp_path: Path) -> None:

@@ -264,7 +264,7 @@ WORDS_OF_ALL = ("plain", "bare", "triton")
 SPECIFIC = "|".join([*(name for name in DIALECTS if name not in WORDS_OF_ALL), "mosec", "reqid", "57x"])
 WORDS = re.compile(rf"\b({SPECIFIC})\b", re.IGNORECASE)
 QUOTED = re.compile("|".join(rf"""["']{name}["']|dialects\.{name}""" for name in WORDS_OF_ALL))
-FRAMEWORK = {"export.py", "export_probe.py", "autolog.py", "distributions.py", "environment.py"}
+FRAMEWORK = {"export.py", "export_probe.py", "exported_programs.py", "autolog.py", "distributions.py", "environment.py"}
 FRAMEWORK |= {path.name for path in WORKER if "runtimes" in parts(path)}
 """Here Paddle is the framework: its module, its files, its log."""
 

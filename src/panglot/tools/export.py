@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from panglot.errors import StartError
+from panglot.exported_programs import PARAMETERS, is_program
 from panglot.settings.variables import without_secrets
 
 SCRIPTS = (
@@ -22,7 +23,6 @@ SCRIPTS = (
 """Where packages keep their export script, in the order they are looked for."""
 MODELS = {".pdmodel": "paddle", ".json": "paddle", ".onnx": "onnx", ".mge": "megengine"}
 FORMS = {"onnx": "ONNX", "megengine": "MegEngine"}
-PARAMETERS = ".pdiparams"
 TELL_TALE = "PANGLOT-MODEL "
 """The beginning of the line that holds the probe's answer; frameworks print before and after it."""
 AS_PDMODEL = {"FLAGS_enable_pir_api": "0"}
@@ -142,14 +142,14 @@ def _files(places: Sequence[Path]) -> Iterator[tuple[Path, tuple[int, int]]]:
 
 
 def models(files: Sequence[Path]) -> list[ExportedModel]:
-    """The models among files: a program of Paddle needs its parameters beside it."""
+    """The models among files: a program of Paddle has its parameters beside it, if it has any."""
     complete = []
     for file in sorted(set(files)):
         kind = MODELS.get(file.suffix)
         weights = file.with_suffix(PARAMETERS)
         if kind == "paddle" and weights.is_file():
             complete.append(ExportedModel(kind, file, weights))
-        elif kind in FORMS:
+        elif kind in FORMS or (kind == "paddle" and is_program(file)):
             complete.append(ExportedModel(kind, file))
     return complete
 

@@ -6,7 +6,7 @@ import atexit
 import os
 import shutil
 import tempfile
-from typing import Any, Dict, List, Tuple
+from typing import Any, Dict, List, NamedTuple
 
 from panglot_worker import package_files
 from panglot_worker.runtimes import paddle_program
@@ -15,6 +15,11 @@ from panglot_worker.runtimes.paddle_program import Input
 LARGEST_PROGRAM = 256 << 20
 
 OLD, NEW = ".pdmodel", ".json"
+PARAMETERS = ".pdiparams"
+
+
+OF_PARAMETERS = ("p", "0.parameter")
+"""What an operation is called that gives a parameter: in short, as it is written today, and in full."""
 
 
 class Explained(RuntimeError):
@@ -33,11 +38,19 @@ class BadModel(Explained):
     """A model file that Paddle would crash on, or answer wrongly with."""
 
 
-def resolve(program: str, parameters: str = "") -> Tuple[str, bool]:
-    """The program file to load, and whether it is of the new generation. Raises BadModel.
+class Program(NamedTuple):
+    """The files to load. `new`: of the new generation. `parameters` is empty for a net that has none."""
+
+    path: str
+    new: bool
+    parameters: str
+
+
+def resolve(program: str, parameters: str = "") -> Program:
+    """The files to load a model from; parameters that are not named are beside the program. Raises BadModel.
 
     A `.pdmodel` that is not there is the `.json` beside it; a JSON file that is called `.pdmodel` gets a name that
-    Paddle reads it by.
+    Paddle reads it by. Paddle writes no file of parameters for a net without a single one.
     """
     chosen = program
     if not os.path.exists(program):
@@ -46,15 +59,17 @@ def resolve(program: str, parameters: str = "") -> Tuple[str, bool]:
         if ending not in (OLD, NEW) or not os.path.exists(other):
             raise BadModel("there is no exported model %s" % program, _missing_fix(program))
         chosen = other
-    if parameters and not os.path.exists(parameters):
-        # Paddle 3 loads such a model all the same, and answers with whatever is in memory.
-        raise BadModel("the model's parameters %s are not there" % parameters)
     kind = content(chosen)
     if kind == "neither":
         raise BadModel("%s is no exported model" % chosen, "export it again")
-    if kind == "json" and not chosen.endswith(NEW):
-        return _linked(chosen), True
-    return chosen, kind == "json"
+    parameters = parameters or os.path.splitext(program)[0] + PARAMETERS
+    if not os.path.exists(parameters):
+        if has_parameters(chosen, kind == "json"):
+            # Paddle 3 loads such a model all the same, and answers with whatever is in memory.
+            raise BadModel("the model's parameters %s are not there" % parameters)
+        parameters = ""
+    is_misnamed = kind == "json" and not chosen.endswith(NEW)
+    return Program(_linked(chosen) if is_misnamed else chosen, kind == "json", parameters)
 
 
 def _missing_fix(program: str) -> str:
@@ -94,10 +109,27 @@ def inputs(path: str, new: bool) -> List[Input]:
         return []
 
 
-def _of_json(path: str) -> List[Input]:
+def has_parameters(path: str, new: bool) -> bool:
+    """Whether a program has parameters, which are in another file; also where that cannot be told."""
+    try:
+        if new:
+            return any(str(operation["#"]) in OF_PARAMETERS for operation in _operations(path))
+        with open(path, "rb") as file:
+            return paddle_program.has_parameters(file.read())
+    except (OSError, ValueError, LookupError, TypeError):
+        return True
+
+
+def _operations(path: str) -> List[Dict[str, Any]]:
+    """Those of the program itself. Operations inside of loops and branches have their values from there."""
     program = package_files.json_value(path, LARGEST_PROGRAM)
+    operations: List[Dict[str, Any]] = program["program"]["regions"][0]["blocks"][0]["ops"]
+    return operations
+
+
+def _of_json(path: str) -> List[Input]:
     pairs = []
-    for operation in program["program"]["regions"][0]["blocks"][0]["ops"]:
+    for operation in _operations(path):
         if operation["#"].partition(".")[2] == "data":
             about: Dict[str, Any] = {entry["N"]: entry["AT"].get("D") for entry in operation["A"]}
             pairs.append(Input(str(about["name"]), tuple(about["shape"]), str(about["dtype"])))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Sequence, Tuple
+from typing import Any, Sequence
 
 from panglot_worker.runtimes import paddle_files, paddle_program, probing
 from panglot_worker.runtimes.base import (
@@ -28,23 +28,23 @@ class PaddlePredictor(ModelRuntime):
         self.inference = file.library("paddle.inference")
         if file.wants_cuda and not paddle.device.is_compiled_with_cuda():
             raise file.no_cuda("paddle")
-        program, new = self._program()
+        program = self._program()
         self.predictor = self._loaded(program)
         self.inputs = [
             ModelTensor(spec.name, self._datatype(spec), [int(size) for size in spec.shape])
-            for spec in paddle_files.inputs(program, new)
+            for spec in paddle_files.inputs(program.path, program.new)
         ]
         self.outputs = [ModelTensor(name, "FP32", None) for name in self.predictor.get_output_names()]
         self._look_at_outputs()
 
-    def _program(self) -> Tuple[str, bool]:
+    def _program(self) -> paddle_files.Program:
         try:
             return paddle_files.resolve(self.file.path, self.file.parameters)
         except paddle_files.BadModel as error:
             raise self.file.error(error.problem, error.fix) from None
 
-    def _loaded(self, program: str) -> Any:
-        config = self.inference.Config(program, self.file.parameters)
+    def _loaded(self, program: paddle_files.Program) -> Any:
+        config = self.inference.Config(program.path, program.parameters)
         if self.file.wants_cuda:
             config.enable_use_gpu(256, 0)
         else:

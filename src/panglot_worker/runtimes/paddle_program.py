@@ -22,6 +22,11 @@ TYPES = {
 BLOCK = b"\n"
 """How a block begins: field 1, with a length."""
 
+KEPT = 3
+"""The field of a variable that says whether it outlives a run."""
+PASSAGES = (9, 10, 17)
+"""The types of variables that inputs come by and outputs go by, and that are anything."""
+
 
 class Input(NamedTuple):
     """One input of a model: its exported shape, -1 where it is free, and its type."""
@@ -49,6 +54,20 @@ def inputs(content: bytes) -> List[Input]:
         if number == 4:
             fed += _fed(_message(value))
     return [variables[name] for name in fed]
+
+
+def has_parameters(content: bytes) -> bool:
+    """Whether it has variables that are kept, other than those by which values come and go.
+
+    Raises ValueError or IndexError for what is no such program.
+    """
+    blocks = [value for number, value in fields(memoryview(content)) if number == 1]
+    for block in blocks:
+        for number, value in fields(_message(block)):
+            about = dict(fields(_message(value))) if number == 3 else {}
+            if about.get(KEPT) and dict(fields(_message(about[2]))).get(1) not in PASSAGES:
+                return True
+    return False
 
 
 def _variable(message: memoryview) -> Tuple[str, Input]:

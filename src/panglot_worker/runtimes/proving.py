@@ -161,11 +161,12 @@ def _measured(model: ModelRuntime, rows: Arrays, most: int) -> RowVerdict:
     many = _repeated(rows, count)
     among = _seconds(lambda: model.run(many, names), 3) / count
     costs = "a row takes %s alone and %s among %d" % (_shown(alone), _shown(among), count)
+    proven = "rows together are answered as alone"
     if most < 2:
         return RowVerdict(0, SLICE, "--max-batch is 1")
     if alone < GAIN * among:
-        return RowVerdict(0, max(SLICE, most), "%s: nothing is gained" % costs)
-    return RowVerdict(most, most, "rows together are answered as alone, and %s" % costs)
+        return RowVerdict(0, max(SLICE, most), "%s, but %s: nothing is gained" % (proven, costs))
+    return RowVerdict(most, most, "%s, and %s" % (proven, costs))
 
 
 def _repeated(rows: Arrays, count: int) -> Arrays:

@@ -26,7 +26,11 @@ class Digits(tiinfer.Model):
     def preprocess(self, request):
         if "images" not in request:
             return {"error": "invalid param"}
-        return {"instances": [self._picture(text) for text in request["images"]]}
+        try:
+            return {"instances": [self._picture(text) for text in request["images"]]}
+        except Exception as error:
+            logging.error("preprocess failed: %s", error)
+            return {"error": "preprocess failed", "message": str(error)}
 
     def _picture(self, text):
         pixels = tf.image.resize(tf.io.decode_jpeg(base64.b64decode(text), channels=3), [28, 28])

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from panglot.errors import StartError
+from panglot.exported_programs import PARAMETERS, is_program
 from panglot_worker.package_files import beginning
 
 LFS = b"version https://git-lfs"
@@ -28,7 +29,6 @@ ENDINGS = {
 }
 """The kind of a file by its ending; `kind_of` looks at the contents of those that may be anything."""
 PROGRAMS = (".json", ".pdmodel")
-PARAMETERS = ".pdiparams"
 SAVED_MODEL = ("saved_model.pb", "saved_model.pbtxt")
 TRITONS = ".savedmodel"
 """How a folder that is a SavedModel is called in Triton's repositories."""
@@ -69,7 +69,7 @@ def in_folder(folder: Path) -> list[Found]:
     """All models in a folder itself, or in its only version folder."""
     if any((folder / name).is_file() for name in SAVED_MODEL):
         return [Found(folder, "savedmodel")]
-    programs = {path.with_suffix("") for path in folder.glob(f"*{PARAMETERS}")}
+    programs = {path.with_suffix("") for path in folder.glob("*.*") if path.suffix == PARAMETERS or is_program(path)}
     models = [model for stem in sorted(programs) if (model := _paddle(stem.with_suffix(PARAMETERS))) is not None]
     for path in sorted(folder.iterdir()):
         if path.suffix == TRITONS and any((path / name).is_file() for name in SAVED_MODEL):
@@ -104,14 +104,14 @@ def kind_of(path: Path) -> str:
 
 
 def _paddle(path: Path) -> Found | None:
-    """The model whose program or parameters a file is, where both lie side by side."""
+    """The model whose program or parameters a file is. A program without parameters beside it may have none."""
     if path.suffix not in (*PROGRAMS, PARAMETERS):
         return None
     parameters = path.with_suffix(PARAMETERS)
     program = next((path.with_suffix(end) for end in PROGRAMS if path.with_suffix(end).is_file()), None)
-    if program is None or not parameters.is_file():
+    if program is None or not (parameters.is_file() or is_program(program)):
         return None
-    return Found(program, "paddle", parameters)
+    return Found(program, "paddle", parameters if parameters.is_file() else None)
 
 
 def check(path: Path, kind: str) -> None:

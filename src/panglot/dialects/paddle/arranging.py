@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import dataclasses
 import os
+import re
 from pathlib import Path
 
 from panglot.dialects.paddle import driver as drivers
@@ -12,12 +13,16 @@ from panglot.dialects.paddle import parser
 from panglot.dialects.paddle.settings import Settings
 from panglot.dialects.paddle.shape import ENGINE, arguments_of, by_driver, by_steps, find_engine, not_drivable
 from panglot.errors import StartError, near
+from panglot.exported_programs import is_program
 from panglot.package import Package, outside
 from panglot.settings import suggestion
 from panglot.source import functions, parse
 
 MODEL_FILES = ("*.pdmodel", "*.json", "*.pdiparams", "__model__")
 YES = ("true", "t", "1")
+WHOLE = re.compile(r"\bvars\(|\.__dict__")
+"""A script that hands on all of its arguments by name may read any of them."""
+MOST_FILES = 500
 
 
 def arrange(package: Package, settings: Settings) -> Package:
@@ -29,8 +34,9 @@ def arrange(package: Package, settings: Settings) -> Package:
         parser.check(arguments, package.arguments, script)
     if settings.entry:
         package = _with_entry(package, tree, arguments, settings.entry)
-    given, notes = _placed(package, arguments)
-    _check_model(package, arguments, given)
+    read = [argument for argument in arguments if _is_read(argument, package.script, tree)]
+    given, notes = _placed(package, arguments, read)
+    _check_model(package, arguments, given, read)
     problems = package.problems
     typed = parser.values(arguments, package.arguments)
     inputs = [field["name"] for field in package.options["inputs"] if field["name"] in typed]
@@ -69,17 +75,32 @@ def _with_entry(package: Package, tree: ast.Module, arguments: tuple[parser.Argu
     return dataclasses.replace(package, entry=entry, options={**package.options, **chosen}, reasons=reasons)
 
 
-def _placed(package: Package, arguments: tuple[parser.Argument, ...]) -> tuple[list[str], list[str]]:
+def _is_read(argument: parser.Argument, script: Path, tree: ast.Module) -> bool:
+    """Whether the script, or a module beside it, reads an argument that its parser has, as far as their text tells."""
+    engine = find_engine(script, tree)
+    own = [script, *([engine[1]] if engine is not None else [])]
+    if any(WHOLE.search(file.read_text(encoding="utf-8", errors="replace")) for file in own):
+        return True
+    use = re.compile(rf"""\.{argument.name}\b|["']{argument.name}["']""")
+    files = sorted({*own, *script.parent.glob("*.py"), *script.parent.glob("*/*.py")})[:MOST_FILES]
+    return any(use.search(file.read_text(encoding="utf-8", errors="replace")) for file in files if file.is_file())
+
+
+def _placed(
+    package: Package, arguments: tuple[parser.Argument, ...], read: list[parser.Argument]
+) -> tuple[list[str], list[str]]:
     """The arguments with paths as they were meant where they were typed, with defaults and the model's folder found."""
     given, notes = list(package.arguments), []
     for at, flag, value in list(parser.words(given)):
         argument = parser.find(arguments, flag)
-        place = at if value is not None else at + 1
-        if argument is None or not argument.is_path or place >= len(given):
+        if argument is None or not argument.is_path:
             continue
-        text = value if value is not None else given[place]
-        if _is_here(text, package):
-            given[place] = f"{flag}={os.path.abspath(text)}" if value is not None else os.path.abspath(text)
+        if value is not None:
+            given[at] = f"{flag}={_absolute(value, package)}"
+        for place in range(at + 1, len(given) if value is None else 0):
+            if given[place].startswith("-"):
+                break
+            given[place] = _absolute(given[place], package)
     typed = parser.values(arguments, given)
     for argument in arguments:
         if argument.name in typed or not argument.flags:
@@ -89,12 +110,18 @@ def _placed(package: Package, arguments: tuple[parser.Argument, ...]) -> tuple[l
             if _is_here(default, package):
                 given += [flag, os.path.abspath(default)]
                 notes.append(f"{flag} is not given: its default {default} is in this folder")
-        elif argument.is_model_folder and argument.default == "None":
+        elif argument.is_model_folder and argument.default == "None" and argument in read:
             folders = _models_in(package.folder)
             if len(folders) == 1:
                 given += [flag, str(folders[0])]
                 notes.append(f"{flag} is not given: the exported model in {near(str(folders[0]))} is taken")
     return given, notes
+
+
+def _absolute(text: str, package: Package) -> str:
+    """A path as it was meant where it was typed, or several with commas between them."""
+    parts = text.split(",")
+    return ",".join(map(os.path.abspath, parts)) if all(_is_here(part, package) for part in parts) else text
 
 
 def _is_here(path: str, package: Package) -> bool:
@@ -105,18 +132,23 @@ def _is_here(path: str, package: Package) -> bool:
 def _models_in(folder: Path) -> list[Path]:
     """The folders with an exported model: the package's, and those one level below it."""
     places = [folder, *sorted(child for child in folder.iterdir() if child.is_dir() and child.name[0] != ".")]
-    return [place for place in places if any(place.glob("*.pdiparams"))]
+    return [place for place in places if any(place.glob("*.pdiparams")) or any(map(is_program, place.glob("*.*")))]
 
 
 def _holds_model(folder: Path) -> bool:
     return any(True for form in MODEL_FILES for start in ("", "*/") for _ in folder.glob(start + form))
 
 
-def _check_model(package: Package, arguments: tuple[parser.Argument, ...], given: list[str]) -> None:
-    """A folder that is said to hold the model must be there, with a model in it. Raises StartError."""
+def _check_model(
+    package: Package, arguments: tuple[parser.Argument, ...], given: list[str], read: list[parser.Argument]
+) -> None:
+    """A folder that is said to hold the model must be there, with a model in it. Raises StartError.
+
+    One that the script never reads may be anything, unless somebody gives it.
+    """
     typed = parser.values(arguments, given)
     for argument in arguments:
-        if not argument.is_model_folder or not argument.flags:
+        if not argument.is_model_folder or not argument.flags or not (argument in read or argument.name in typed):
             continue
         text = typed.get(argument.name) or argument.value
         if not isinstance(text, str) or not text:

@@ -8,8 +8,10 @@ import re
 from pathlib import Path
 from typing import Any
 
+from panglot.dialects.paddle import services
 from panglot.dialects.paddle.arranging import arrange
 from panglot.dialects.paddle.pipeline import operations
+from panglot.dialects.paddle.place import running_folder
 from panglot.dialects.paddle.shape import ENGINE, GET_ARGUMENTS, arguments_of, choose, find_engine
 from panglot.errors import StartError, near
 from panglot.package import Package, config_beside
@@ -26,33 +28,39 @@ USUAL_PLACES = ("deploy/inference_python", "deploy/python", "deploy", "inference
 
 
 def detect(path: Path) -> Package | None:
-    """The package at a path. Raises StartError when a folder holds several such scripts."""
+    """The package at a path. Raises StartError when a folder holds several such scripts, or a service of Serving."""
     script = path if path.is_file() else _script_in(path)
-    if script is None or script.suffix != ".py":
-        return None
-    tree = parse(script)
-    located = find_engine(script, tree)
-    if located is None:
+    tree = parse(script) if script is not None and script.suffix == ".py" else None
+    located = find_engine(script, tree) if script is not None and tree is not None else None
+    if script is None or tree is None or located is None:
+        services.refuse(path)
         return None
     engine, where, why = located
     methods = functions(engine.body)
     arguments = arguments_of(script, tree)
     chosen = choose(script, tree, methods, arguments)
-    folder = path if path.is_dir() else script.parent
+    folder, place = running_folder(path, script, tree)
+    pointed_at = path if path.is_dir() else script.parent
     return Package(
-        name=folder.name if path.is_dir() or script.name == SCRIPT else script.stem,
+        name=pointed_at.name if path.is_dir() or script.name == SCRIPT else script.stem,
         folder=folder,
         script=script,
         dialect="paddle",
         entry=chosen["entry"],
-        reasons=(f"{where.name}:{engine.lineno} defines class {ENGINE} {why}", chosen["why"], *_alone(chosen)),
-        config=config_beside(script) or config_beside(folder / SCRIPT),
+        reasons=(
+            f"{where.name}:{engine.lineno} defines class {ENGINE} {why}",
+            chosen["why"],
+            *_alone(chosen),
+            *([place] if place else ()),
+        ),
+        config=config_beside(script) or config_beside(pointed_at / SCRIPT),
         options={
             **chosen,
             "get_arguments": next((name for name in GET_ARGUMENTS if name in _bound(tree)), ""),
             "bgr": "cv2" in imported(tree),
-            "unpickles": _unpickles(script.parent, folder),
-            "operations": list(operations(script, folder)),
+            "unpickles": _unpickles(script.parent, pointed_at),
+            "operations": list(operations(script, pointed_at)),
+            "place": place,
         },
         environment={} if "OMP_NUM_THREADS" in os.environ else {"OMP_NUM_THREADS": "1"},
         facts={"argument": [argument.shown() for argument in arguments]},

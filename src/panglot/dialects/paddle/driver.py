@@ -224,10 +224,20 @@ def attributes_read(node: ast.AST, *owners: str) -> Iterator[str]:
 
 def folders_listed(node: ast.AST, *owners: str) -> Iterator[str]:
     """The attributes of the script's arguments that it looks into as folders."""
+    for argument in _looked_into(node):
+        yield from attributes_read(argument, *owners)
+
+
+def lists(node: ast.AST, name: str) -> bool:
+    """Whether a piece of code looks into what a variable holds as into a folder."""
+    inside = (inner for argument in _looked_into(node) for inner in ast.walk(argument))
+    return any(isinstance(inner, ast.Name) and inner.id == name for inner in inside)
+
+
+def _looked_into(node: ast.AST) -> Iterator[ast.expr]:
     for inner in ast.walk(node):
         if isinstance(inner, ast.Call) and getattr(inner.func, "attr", getattr(inner.func, "id", "")) in LISTING:
-            for argument in inner.args:
-                yield from attributes_read(argument, *owners)
+            yield from inner.args
 
 
 def kept_in_engine(methods: dict[str, Function]) -> set[str]:

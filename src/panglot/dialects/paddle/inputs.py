@@ -25,6 +25,7 @@ PLACES = re.compile(r"path|file|dir|folder|img|image")
 FOLDERS = re.compile(r"dir$|folder|dir_")
 PICTURES = re.compile(r"img|image|picture|photo|clean|noisy|_gt|_lq")
 PICTURE_ENDINGS = (".jpg", ".jpeg", ".png", ".bmp", ".webp", ".gif", ".tif", ".tiff")
+OTHER_ENDINGS = (".npy", ".npz", ".txt", ".csv", ".wav", ".mp3", ".flac", ".mp4", ".avi", ".mov", ".json", ".pdf")
 
 
 class Input(NamedTuple):
@@ -42,9 +43,10 @@ def classify(name: str, argument: Argument | None = None) -> Input:
     word = name.lower()
     if TEXT.search(word) and not PLACES.search(word):
         return Input(name, "text", False)
-    kind = "folder" if FOLDERS.search(word) else "path"
     default = str(argument.value).lower() if argument is not None and argument.value else ""
-    if default.rpartition(".")[2] in ("npy", "npz", "txt", "wav", "mp4", "avi", "json"):
+    # The default says more than the name: what is called --img-dir and is a picture by default is opened as one.
+    kind = "folder" if FOLDERS.search(word) and not default.endswith((*PICTURE_ENDINGS, *OTHER_ENDINGS)) else "path"
+    if default.endswith(OTHER_ENDINGS):
         return Input(name, kind, False)
     return Input(name, kind, bool(PICTURES.search(word)) or default.endswith(PICTURE_ENDINGS))
 
@@ -56,7 +58,8 @@ def of_engine(
     own = parameter(preprocess)
     given = driver.input if driver is not None else None
     if isinstance(given, ast.Attribute):
-        return [classify(given.attr, _declared(arguments, given.attr))], False
+        only_input = classify(given.attr, _declared(arguments, given.attr))
+        return [only_input._replace(kind="folder") if drivers.lists(preprocess, own) else only_input], False
     whole = isinstance(given, ast.Name) and driver is not None and given.id == driver.arguments
     if whole or (driver is None and own in ("args", "arguments", "opt", "cfg")):
         return _among(drivers.attributes_read(preprocess, own), arguments), True

@@ -12,7 +12,8 @@ from panglot.errors import StartError
 from panglot.settings import suggestion
 
 PATHS = re.compile(r"path|dir|file|folder|img|image|params|data")
-MODEL_FOLDER = re.compile(r"model_?dir|inference_?dir|dir_?of_?model")
+MODEL_FOLDER = re.compile(r"(model_?dir|inference_?dir|dir_?of_?model)(?!s)")
+"""One folder. Several, as `model_dirs`, are the script's own affair."""
 
 
 @dataclass(frozen=True)

@@ -1,14 +1,11 @@
-"""Files that requests name: only plain ones, only below one folder, opened step by step so that no link leads out."""
+"""Files that requests name: only plain ones, only below one folder."""
 
 from __future__ import annotations
 
 import os
 import stat
 
-LONGEST_NAME = 255
-FORBIDDEN = ("\0", "\\", "%", "~", "://")
-STEP = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-LAST = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
+from panglot_worker.rooted_files import open_below
 
 
 class Unreadable(Exception):
@@ -22,44 +19,17 @@ def read(root: str, path: str, most: int, linked: bool = False) -> bytes:
     """
     if not root:
         raise Unreadable("no uri_root is set")
-    names = _names(root, path)
     try:
-        return _read(root, names, most, linked)
-    except OSError as error:
+        file = open_below(root, path)
+    except (OSError, ValueError) as error:
         raise Unreadable(str(error)) from None
-
-
-def _names(root: str, path: str) -> "list[str]":
-    """The components below the root. Raises Unreadable for what no honest path has."""
-    if any(part in path for part in FORBIDDEN):
-        raise Unreadable("the path holds a character it must not")
-    if path.startswith("/"):
-        below = root.rstrip("/") + "/"
-        if not path.startswith(below):
-            raise Unreadable("the path is not below uri_root")
-        path = path[len(below) :]
-    names = path.split("/")
-    for name in names:
-        if not name or name.endswith(".") or len(name.encode("utf-8", "surrogatepass")) > LONGEST_NAME:
-            raise Unreadable("the path has a component it must not have")
-    return names
-
-
-def _read(root: str, names: "list[str]", most: int, linked: bool) -> bytes:
-    folder = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        for name in names[:-1]:
-            inner = os.open(name, STEP, dir_fd=folder)
-            os.close(folder)
-            folder = inner
-        file = os.open(names[-1], LAST, dir_fd=folder)
-    finally:
-        os.close(folder)
     try:
         about = os.fstat(file)
         if not stat.S_ISREG(about.st_mode) or (about.st_nlink != 1 and not linked) or about.st_size > most:
             raise Unreadable("it is no plain file, has several names, or is too large")
         return _whole(file, most)
+    except OSError as error:
+        raise Unreadable(str(error)) from None
     finally:
         os.close(file)
 

@@ -37,6 +37,7 @@ def load(package: Package) -> "Script":
         inner: Any = importlib.import_module("evals." + name)
         inner.__path__ = [*inner.__path__, os.path.join(package.folder, name)]
     sys.path[:] = sys.path[:2] + [folder for folder in folders if folder not in sys.path[:2]] + sys.path[2:]
+    _lend_path(package, folders)
     finder = oldpython.install([package.folder, *folders], options.get("own_helpers", ()))
     module = _import(package, finder)
     if interface(module, "create_net", package.script) is not None:
@@ -71,6 +72,20 @@ def _platform(package: Package) -> Any:
         return sys.modules["evals"]
     finally:
         sys.path.pop(0)
+
+
+def _lend_path(package: Package, folders: Sequence[str]) -> None:
+    """Let processes that the script starts import `evals` and the helpers, by PYTHONPATH as on the platform.
+
+    Those of multiprocessing have the import path of this process instead.
+    """
+    python = os.path.join(package.run_folder, "serving", "python")
+    sys.path.append(python)
+    sources = [folder for folder in folders if os.path.basename(folder) == "src"]
+    given = os.environ.get("PYTHONPATH")
+    os.environ["PYTHONPATH"] = os.pathsep.join(
+        [package.platform("always"), python, *sources, *([given] if given else [])]
+    )
 
 
 def _import(package: Package, finder: oldpython.Finder) -> ModuleType:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import sys
 import threading
 import traceback
 from typing import TYPE_CHECKING, Any, Dict, Iterator, List, Optional, Tuple
@@ -14,6 +13,7 @@ from panglot_worker.dialects.megflow.handles import Receiver, Sender, Unconnecte
 from panglot_worker.dialects.megflow.recorded import RecordedTarget
 from panglot_worker.dialects.megflow.resources import ResourceScope
 from panglot_worker.dialects.megflow.shared import Hub
+from panglot_worker.ending import finalise
 from panglot_worker.graphs.configuration import Node
 from panglot_worker.graphs.ports import DICT, DYNAMIC, LIST, UNIT, Ports
 
@@ -295,13 +295,11 @@ class NodeThread:
 
     def _finalise(self) -> None:
         """`__del__` runs here and now, also when something else still holds the instance."""
-        made, self.instance = self.instance, None
-        if made is not None and hasattr(made, "__del__") and sys.getrefcount(made) > 2:
-            try:
-                made.__del__()
-            except BaseException as error:
-                self.runtime.node_failed(self, error)
-                forget_frames(error)
+        try:
+            finalise(self, "instance")
+        except BaseException as error:
+            self.runtime.node_failed(self, error)
+            forget_frames(error)
 
 
 def forget_frames(error: BaseException) -> None:

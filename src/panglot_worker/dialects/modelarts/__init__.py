@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import os
+import sys
 import time
 from typing import Any, Callable, Dict, List, Optional, Tuple, Union
 
@@ -12,6 +13,7 @@ from panglot_worker.bodies.magic import media_type
 from panglot_worker.compat import devices, keras, tensorflow1
 from panglot_worker.dialects.base import Answer, Dialect, Package, Problem, Request, Stages
 from panglot_worker.dialects.modelarts import answers, requests, service, signature
+from panglot_worker.ending import finalise
 from panglot_worker.errors import ClientError, described
 from panglot_worker.loading import script_traceback
 from panglot_worker.threads import ThreadWatch
@@ -67,7 +69,7 @@ class Modelarts(Dialect):
         return Stages(
             decode=self.decode,
             preprocess=self.preprocess if staged else None,
-            infer=self.infer if staged else self.service.inference,
+            infer=self.infer if staged else self.infer_whole,
             postprocess=self.postprocess if staged else None,
             encode=self.encode,
         )
@@ -126,6 +128,10 @@ class Modelarts(Dialect):
             self._marks = []
         self._marks.append(time.perf_counter())
         return self.service._inference(value)
+
+    def infer_whole(self, value: Any) -> Any:
+        """All three steps, by the script's own order of them."""
+        return self.service.inference(value)
 
     def postprocess(self, output: Any) -> Any:
         """Run the script's step; then, at most once in LOG_EVERY seconds, log the times of all three steps."""
@@ -189,6 +195,13 @@ class Modelarts(Dialect):
     def blames_client(self, error: BaseException, answer: Union[Answer, Problem]) -> bool:
         """A script's KeyError is answered 400, and is still the script's."""
         return isinstance(error, ClientError)
+
+    def close(self) -> None:
+        """Run the service's `__del__`. What it raises is shown, and harms nothing."""
+        try:
+            finalise(self, "service")
+        except BaseException as error:
+            print(script_traceback(error), file=sys.stderr, flush=True)
 
 
 DIALECT = Modelarts

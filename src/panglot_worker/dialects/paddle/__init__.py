@@ -67,6 +67,9 @@ class Paddle(Dialect):
         folder = os.path.dirname(self.package.script)
         if sys.path[0] != folder:
             sys.path.insert(0, folder)
+        place = self.package.options.get("place", "")
+        if place and self.package.worker == 0:
+            self.note(place)
         self.redirection.install()
         with signals.kept(), self._explained():
             self.kind = self._build(progress)

@@ -124,7 +124,7 @@ class Redirected:
             # A folder, and the files' common name.
             stem = os.path.join(program, parameters)
             program, parameters = stem + model_files.OLD, stem + ".pdiparams"
-        path, self._panglot_new = model_files.resolve(program, parameters)
+        path, self._panglot_new, parameters = model_files.resolve(program, parameters)
         version = str(getattr(sys.modules.get("paddle"), "__version__", ""))
         if self._panglot_new and version.startswith(("1.", "2.")):
             # It would be read as a program of its own generation, which ends the process.

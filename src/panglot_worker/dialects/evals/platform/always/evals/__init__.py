@@ -1,7 +1,12 @@
 """The package a script of this convention belongs to: it is the module `evals.eval`, and its helpers lie beside it.
 
-The folder of the script is a further place to look for `evals.*`; whoever loads the script adds it to `__path__`.
+The folder of the script is a further place to look for `evals.*`; whoever loads the script adds it to `__path__`. In
+processes that the script starts, it is the folder `evals` of another entry of the import path.
 """
+
+from pkgutil import extend_path
+
+__path__ = extend_path(__path__, __name__)
 
 
 def __getattr__(name):

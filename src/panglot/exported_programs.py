@@ -1,0 +1,20 @@
+"""Programs that Paddle exported, known without reading them: beside each lie its parameters, if it has any."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+OLD, NEW, PARAMETERS = ".pdmodel", ".json", ".pdiparams"
+HEAD = 64
+SIGN = b'"magic":"pir"'
+"""Stands at the beginning of a program in JSON."""
+
+
+def is_program(path: Path) -> bool:
+    """Whether a file is a program: by its ending, a JSON file by how it begins."""
+    if path.suffix == OLD:
+        return path.is_file()
+    if path.suffix != NEW or not path.is_file():
+        return False
+    with path.open("rb") as file:
+        return SIGN in file.read(HEAD).replace(b" ", b"")
