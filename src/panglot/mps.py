@@ -74,7 +74,7 @@ def _started(folder: Path) -> subprocess.Popen[bytes]:
     daemon = subprocess.Popen(
         [program, "-f"],
         stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-        preexec_fn=_die_with_parent, start_new_session=True,
+        preexec_fn=_die_with_parent, process_group=0,
     )  # fmt: skip
     deadline = time.monotonic() + START
     while time.monotonic() < deadline:

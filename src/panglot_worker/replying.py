@@ -6,6 +6,7 @@ from typing import List
 
 from panglot_worker import wire
 from panglot_worker.dialects.base import Answer, Problem
+from panglot_worker.errors import BAD_RESULT
 
 MOST = 0xFFFFFFFF
 """The most microseconds that are told."""
@@ -13,9 +14,15 @@ LONGEST = MOST / 1e6
 
 
 def finished(item_id: int, answer: Answer, times: wire.Times, rows: int = 1) -> wire.Reply:
-    head = answer.content_type.encode("latin-1")
+    """The reply with a dialect's answer, or with a failure where its head is nothing that HTTP can carry."""
+    text = answer.content_type
     if answer.headers:
-        head = "\0".join((answer.content_type, *answer.headers)).encode("latin-1", "replace")
+        text = "\0".join((text, *answer.headers))
+    try:
+        head = text.encode("latin-1")
+    except UnicodeEncodeError as error:
+        told = "EncodeError: a content type or header is not Latin-1: %r" % text[max(0, error.start - 40) : error.end]
+        return wire.problem(item_id, 500, "bad_result", BAD_RESULT, told, times)
     return wire.Reply(item_id, answer.status, answer.flags, times, head, answer.body, rows)
 
 

@@ -42,6 +42,8 @@ class Dispatcher:
         self.ahead = 0
         """Calls that workers were sent ahead and have not begun."""
         self._pump_scheduled = False
+        self._timer: asyncio.TimerHandle | None = None
+        self._timer_at = 0.0
 
     def wanted(self) -> int:
         """How many workers the pool is to have."""
@@ -61,6 +63,20 @@ class Dispatcher:
         if not self._pump_scheduled:
             self._pump_scheduled = True
             asyncio.get_running_loop().call_soon(self._pump)
+
+    def _pump_at(self, moment: float, now: float) -> None:
+        """Send once the oldest call has waited long enough for company. One timer does for all workers."""
+        if self._timer is not None:
+            if self._timer_at <= moment:
+                return
+            self._timer.cancel()
+        self._timer_at = moment
+        self._timer = asyncio.get_running_loop().call_later(moment - now, self._pump_now)
+
+    def _pump_now(self) -> None:
+        # Timers may come a moment early: the pump must be free to set the next one.
+        self._timer = None
+        self.schedule_pump()
 
     def _pump(self) -> None:
         """Give each worker that has room its share of the calls that wait."""
@@ -154,7 +170,7 @@ class Dispatcher:
         batch, reason, again = self.queue.take(policy, now, idle=not worker.in_flight, share=share)
         if not batch:
             if again:
-                asyncio.get_running_loop().call_later(again - now, self.schedule_pump)
+                self._pump_at(again, now)
             return
         metrics = self.metrics
         metrics.released[reason] += 1
@@ -174,16 +190,13 @@ class Dispatcher:
 
     def relieve(self, worker: Worker, now: float) -> None:
         """Take back the calls that wait behind a long one while another worker is free."""
-        begun = worker.batches.begun if worker.batched else 1
-        if (
-            worker.slots > 1
-            or len(worker.in_flight) <= begun
-            or now - worker.busy_since < RECALL_AFTER
-            or not self.settings.rerun
-        ):
+        if not self.settings.rerun or not (behind := worker.waiting_behind):
+            return
+        # Every part of a stream makes its worker look as if it had just begun.
+        if now - worker.busy_since < RECALL_AFTER and not worker.streams:
             return
         if any(candidate.room(now) > 0 for candidate in self.workers if candidate is not worker):
-            self.take_back(worker, begun)
+            self.take_back(worker, len(worker.in_flight) - behind)
 
     def take_back(self, worker: Worker, begun: int) -> None:
         """Put the calls that a worker has not begun back at the head of the queue."""

@@ -67,8 +67,8 @@ class Engine(Protocol):
     def berth(self, size: int) -> Berth | None:
         """Shared memory for a body of so many bytes; None when the body is to be kept in pieces."""
 
-    def hold(self, call: Call, held: bool) -> bool:
-        """Pause or resume the stream that answers a call; False when it cannot be paused without pausing others."""
+    def hold(self, call: Call, held: bool) -> None:
+        """Pause or resume the stream that answers a call, where that pauses no other call. It resumes when it ends."""
 
     def trouble(self, request_id: str, message: str, traceback: str, worker: int | None = None) -> None:
         """Note a script's failure in the log and for the page."""
@@ -326,11 +326,10 @@ class LocalEngine:
             self.metrics.dropped["disconnected"] += call.ahead
             call.state = DONE
             self.pools[call.place].forget(call)
-            self.pools[call.place].hold(call, False)
         self.live.discard(call)
 
-    def hold(self, call: Call, held: bool) -> bool:
-        return self.pools[call.place].hold(call, held)
+    def hold(self, call: Call, held: bool) -> None:
+        self.pools[call.place].hold(call, held)
 
     def finished(self, call: Call) -> None:
         """Forget a call that has its answer."""

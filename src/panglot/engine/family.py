@@ -87,9 +87,17 @@ def adopt_orphans() -> None:
 
 
 def bury_orphans(known: Container[int]) -> None:
-    """Reap dead children except the known ones: nobody else does, and each would stay in the table of processes."""
-    with contextlib.suppress(ChildProcessError):
-        while (dead := os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)) and dead.si_pid not in known:
+    """Reap dead children that workers left behind: nobody else does, and each would stay in the table of processes.
+
+    Not the known ones, and not what this process has started itself, such as nvidia-smi: whoever started it waits for
+    it, and would not learn how it ended. Every worker begins a session, which its descendants can leave only for one
+    of their own. So what is in our session is ours; the few that we give one of their own are among the known.
+    """
+    with contextlib.suppress(ChildProcessError, ProcessLookupError):
+        own = os.getsid(0)
+        while dead := os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT):
+            if dead.si_pid in known or os.getsid(dead.si_pid) == own:
+                return
             os.waitpid(dead.si_pid, os.WNOHANG)
 
 

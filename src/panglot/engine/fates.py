@@ -9,7 +9,9 @@ from dataclasses import dataclass
 from panglot.engine.call import RUNNING, Call, Fault
 
 CRASHED = Fault(500, "worker_died", "the script's process died on this request; the server's log says how")
+BROKEN = Fault(500, "bad_reply", "the script's process gave an answer that cannot be read; the server's log says more")
 LOST_PLACE = Fault(503, "place_lost", "the machine that ran this request was lost; try again", 1)
+READ_SLOWLY = Fault(503, "slow_reader", "this answer was read too slowly while other requests waited for its worker")
 RETRY_PLACE = 5
 """Seconds after which a client may ask again, when no machine can be had for a worker."""
 MOVES = 3

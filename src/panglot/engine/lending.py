@@ -56,10 +56,12 @@ class Lending:
 
         Raises WireError when the worker claims to have used what it was not lent.
         """
-        berth = worker.berths.lent.pop(reply.id, None)
+        berth = worker.berths.lent.get(reply.id)
         shared = reply.flags & wire.SHARED
         if shared and (berth is None or len(reply.body) > len(berth.view)):
-            raise wire.WireError(f"item {reply.id} has {len(reply.body)} bytes in shared memory that it was not lent")
+            # What was lent stays so until the worker is dead: who knows what it still writes.
+            raise wire.WireError(f"{len(reply.body)} bytes in shared memory that was not lent")
+        worker.berths.lent.pop(reply.id, None)
         if self.learns:
             self._note(len(reply.body))
         if berth is not None and not shared:

@@ -134,19 +134,14 @@ class Link(asyncio.BufferedProtocol):
         else:
             self.transport.writelines(buffers)
 
-    @property
-    def held(self) -> bool:
-        """Whether reading is paused because a client reads its stream slowly."""
-        return self._reading_paused
-
     def pause(self) -> None:
-        """Stop reading, because the client of this worker's stream cannot keep up."""
-        if self.transport is not None and not self._reading_paused:
+        """Stop reading. What has been read already is still passed on: see `Hold`, the only one to ask for this."""
+        if not self._reading_paused and self.transport is not None and not self.transport.is_closing():
             self._reading_paused = True
             self.transport.pause_reading()
 
     def resume(self) -> None:
-        if self.transport is not None and self._reading_paused:
+        if self._reading_paused and self.transport is not None and not self.transport.is_closing():
             self._reading_paused = False
             self.transport.resume_reading()
 

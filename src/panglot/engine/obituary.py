@@ -2,28 +2,43 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import re
 from collections.abc import Sequence
 
 from panglot.distributions import pip_line
 from panglot.engine.call import Call
-from panglot.engine.worker import HUNG, Worker
+from panglot.engine.worker import HUNG, LINGER, Worker
 from panglot.errors import LoadError
 from panglot.package import Package
 
 STACK_LINE = re.compile(r'File "(.+)", line (\d+) in ')
 """As Python writes the stacks of a process that is aborted."""
+LAST_LINES = 12
 
 
-async def write(worker: Worker, lost: Sequence[Call]) -> tuple[str, str]:
-    """One line with the cause and the requests the worker held, and the end of its output."""
-    words = await worker.last_words()
+async def write(worker: Worker, lost: Sequence[Call], package: Package) -> tuple[str, str]:
+    """One line with the cause and the requests the worker held, and the end of its output.
+
+    For a worker that has not loaded: the line with the fix, and the script's traceback.
+    """
+    if worker.failure is not None:
+        error = load_error(worker, package)
+        return f"{worker} did not load: {error.sentence()}", error.traceback.rstrip()
+    words = await _last_words(worker)
     requests = ", ".join(call.request_id.decode("latin-1") for call in lost[:8])
     held = f"; it held {len(lost)} request(s): {requests}" if lost else ""
-    more = f"its last words:\n{words}" if words else ""
-    if worker.failure is not None:
-        more = f"{worker.failure.get('problem')}\n{worker.failure.get('traceback', '')}".rstrip()
-    return f"{worker} {worker.cause()}{held}", more
+    return f"{worker} {worker.cause()}{held}", f"its last words:\n{words}" if words else ""
+
+
+async def _last_words(worker: Worker) -> str:
+    """The end of the worker's output, once that has been read."""
+    if worker.output is None:
+        return ""
+    with contextlib.suppress(TimeoutError):
+        await asyncio.wait_for(worker.output.ended.wait(), LINGER)
+    return "\n".join(list(worker.output.tail)[-LAST_LINES:])
 
 
 def _hung(worker: Worker, package: Package) -> LoadError:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import math
 from collections.abc import Iterable
 from typing import Any
@@ -13,12 +14,15 @@ from panglot.engine.context import EngineContext
 from panglot.engine.dispatching import Dispatcher
 from panglot.engine.events import note
 from panglot.engine.fetches import Fetches
+from panglot.engine.holding import SlowReaders
 from panglot.engine.lending import PoolMemory
 from panglot.engine.owner import PoolOwner
 from panglot.engine.row import PoolPlan
 from panglot.engine.supervisor import Supervisor
 from panglot.engine.worker import HUNG, LOST, RETIRED, SICK, Worker
 from panglot_worker import wire
+
+log = logging.getLogger("panglot.engine")
 
 
 class Pool(Dispatcher):
@@ -33,6 +37,7 @@ class Pool(Dispatcher):
         self.max_reply = (settings.max_output if plan.last else settings.max_held) + wire.MAX_HEAD
         self.event_log = context.event_log
         self.fetches = Fetches(settings, context.metrics)
+        self.slow_readers = SlowReaders(settings.slow_reader)
         self.supervisor = Supervisor(self, owner, context, memory)
         self.workers = self.supervisor.workers
 
@@ -59,44 +64,70 @@ class Pool(Dispatcher):
     def on_replies(self, worker: Worker, replies: list[wire.Reply]) -> None:
         """Give each reply to its call: an answer, a chunk of one, a result for the next pool, or addresses to fetch.
 
-        Raises WireError for a reply to an item the worker was never given.
+        Raises WireError for a reply that breaks the protocol; the call it was given to has been answered then.
         """
         now, held = self.clock(), len(worker.in_flight)
-        in_flight, finished, lengths = worker.in_flight, self.owner.finished, self.owner.poison.lengths
         worker.busy_since = self.counted.last_reply = now
         if replies and (replies[0].rows > 1 or (worker.batched and len(replies) > 1)):
             self.counted.runs.add(replies, worker.max_batch if worker.batched else replies[0].rows)
-        for reply in replies:
-            if reply.flags & wire.MORE:
-                self._pass_chunk(worker, reply, now)
-                continue
-            call = in_flight.pop(reply.id, None)
-            shared = worker.berths.lent or reply.flags & wire.SHARED
-            berth = self.lending.replied(worker, reply) if shared else None
-            if call is None or call.state != RUNNING:
-                self._unwanted(worker, reply, berth, call)
-                continue
-            if reply.flags & wire.FETCH:
-                self._fetch(call, reply.body)
-                continue
-            self._count(worker, reply)
-            if reply.flags & wire.RETRY and self._retried(call, worker, berth):
-                continue
-            if self.in_row:
-                reply = self._leave(call, reply, berth, now)
-            if not reply.flags & wire.PASS:
-                if berth is not None:
-                    reply = reply._replace(body=berth.given_away(len(reply.body)))
-                if lengths:
-                    self.owner.poison.survived(call)
-                call.state = DONE
-                finished(call)
-                call.reply(reply)
+        self._hear(worker, replies, now)
+        if worker.hold.call is not None:
+            worker.hold.check()
         self.supervisor.restarts.fruitless = 0
-        if worker.batched and worker.batches.answered(held - len(in_flight), len(in_flight), now):
+        left = len(worker.in_flight)
+        if worker.batched and worker.batches.answered(held - left, left, now):
             self._begin(worker, now)
         if self.queue.length or self.retries.waiting or self.ahead:
             self.schedule_pump()
+
+    def _hear(self, worker: Worker, replies: list[wire.Reply], now: float) -> None:
+        in_flight, finished, lengths = worker.in_flight, self.owner.finished, self.owner.poison.lengths
+        call: Call | None = None
+        try:
+            for reply in replies:
+                if reply.flags & wire.MORE:
+                    call = None
+                    self._pass_chunk(worker, reply, now)
+                    continue
+                call = in_flight.pop(reply.id, None)
+                shared = worker.berths.lent or reply.flags & wire.SHARED
+                berth = self.lending.replied(worker, reply) if shared else None
+                if call is None or call.state != RUNNING:
+                    self._unwanted(worker, reply, berth, call)
+                    continue
+                if reply.flags & wire.FETCH:
+                    self._fetch(call, reply, berth)
+                    continue
+                self._count(worker, reply)
+                if reply.flags & wire.RETRY and self._retried(call, worker, berth):
+                    continue
+                if self.in_row or reply.flags & wire.PASS:
+                    reply = self._leave(call, reply, berth, now)
+                if not reply.flags & wire.PASS:
+                    if berth is not None:
+                        reply = reply._replace(body=berth.given_away(len(reply.body)))
+                    if lengths:
+                        self.owner.poison.survived(call)
+                    call.state = DONE
+                    finished(call)
+                    call.reply(reply)
+        except wire.WireError as error:
+            raise self._broken(worker, call, reply, error) from None
+        except Exception as error:
+            self._broken(worker, call, reply, error)
+            raise
+
+    def _broken(self, worker: Worker, call: Call | None, reply: wire.Reply, error: Exception) -> wire.WireError:
+        """Answer the call whose reply cannot be dealt with, and return the error with its name.
+
+        The worker does not hold it any more, so that nobody would answer it when the worker is ended for this.
+        """
+        if call is None:
+            return wire.WireError(f"{error} (in a reply to item {reply.id})")
+        worker.accused = True
+        if call.state == RUNNING:
+            self._conclude(call, fates.BROKEN)
+        return wire.WireError(f"{error} (in its reply to item {reply.id}, request {call.request_id.decode('latin-1')})")
 
     def _begin(self, worker: Worker, now: float) -> None:
         """Note that a worker has begun with the batch it was sent ahead."""
@@ -125,13 +156,17 @@ class Pool(Dispatcher):
         elif reply.id in worker.recalled:
             worker.recalled.remove(reply.id)
         else:
-            raise wire.WireError(f"an answer to item {reply.id}, which was never asked")
+            raise wire.WireError("an answer to what was never asked, or is answered already")
 
     def _leave(self, call: Call, reply: wire.Reply, berth: Berth | None, now: float) -> wire.Reply:
         """Note the times of a call that is done in this pool of a row. With PASS, queue it in the next pool.
 
         Returns the reply; the last pool's has the times of the whole row.
         """
+        if reply.flags & wire.PASS and self.next is None:
+            if berth is not None:
+                berth.drop()
+            raise wire.WireError("a result is handed on, and there is no next pool")
         run_us = int((now - call.dispatched) * 1e6)
         self.counted.run_time.add(run_us)
         call.trail.append(Step(self.plan.name, call.queued_us, run_us, reply.times))
@@ -140,19 +175,20 @@ class Pool(Dispatcher):
             decode, preprocess, inference, postprocess, encode = zip(*(step.times for step in call.trail), strict=True)
             times = (sum(decode), sum(preprocess), sum(inference), sum(postprocess), sum(encode))
             return reply._replace(times=times)
-        if self.next is None:
-            raise wire.WireError("the last pool of a row handed a result on")
         self.owner.poison.hand_on(call)
         call.alone, call.killers = False, 0
         call.become(reply.body, berth)
         call.arrived, call.state = now, QUEUED
         call.place += 1
+        assert self.next is not None
         self.next.queue.append(call)
         self.next.schedule_pump()
         return reply
 
     def _pass_chunk(self, worker: Worker, reply: wire.Reply, now: float) -> None:
         call = worker.in_flight.get(reply.id)
+        if reply.flags != wire.MORE or (call is None and reply.id not in worker.recalled):
+            raise wire.WireError("a part of an answer that nobody can wait for")
         if call is not None and call.state == RUNNING:
             call.chunks += 1
             call.dispatched = now
@@ -206,9 +242,12 @@ class Pool(Dispatcher):
         for name, delta in deltas.items():
             self.metrics.script[name] += delta
 
-    def _fetch(self, call: Call, body: wire.Buffer) -> None:
+    def _fetch(self, call: Call, reply: wire.Reply, berth: Berth | None) -> None:
         """Fetch the addresses that a worker asks for; then the call runs again, with what they lead to."""
-        uris = wire.uris(body)
+        if berth is not None:
+            berth.drop()
+            raise wire.WireError("addresses to fetch in shared memory")
+        uris = wire.uris(reply.body)
         call.id = self.owner.new_id()
         self.fetches.begin(call, uris, self._again)
 
@@ -233,22 +272,39 @@ class Pool(Dispatcher):
             return
         if call.ahead:
             self.count_ahead()
-        if call.ahead or worker.slots > 1 or not worker.batched or worker.lanes.get(call.lane) == 1:
+        lonely = not worker.batched or call.chunks or worker.lanes.get(call.lane) == 1
+        if call.ahead or worker.slots > 1 or lonely:
             worker.cancel(call)
+        worker.hold.check()
 
     def _holder(self, call: Call) -> Worker | None:
         return next((worker for worker in self.workers if call.id in worker.in_flight), None)
 
-    def hold(self, call: Call, held: bool) -> bool:
-        """Pause or resume reading from the worker of a stream. False when that would pause other calls too."""
+    def hold(self, call: Call, held: bool) -> None:
+        """Hold back the worker of a stream whose client reads slowly, or let it go on; not one that runs others too."""
         worker = self._holder(call)
-        if worker is None or worker.slots > 1:
-            return False
+        if worker is None or worker.runs_several:
+            return
         if held:
-            worker.link.pause()
+            worker.hold.begin(call)
         else:
-            worker.link.resume()
-        return True
+            worker.hold.end(call)
+
+    def end_slow_streams(self, now: float) -> None:
+        """Break off the streams whose clients have kept others waiting for too long."""
+        waiting, seconds = self.pressure(now)
+        for call in self.slow_readers.due(self.workers, waiting if seconds > 0 else 0, now):
+            log.warning(
+                "request %s: its stream is broken off: its client reads too slowly, and held worker %d for %g s while "
+                "others waited (--slow-reader)",
+                call.request_id.decode("latin-1"), call.worker, self.slow_readers.longest,
+                extra=self.supervisor.whose() | {"worker": call.worker},
+            )  # fmt: skip
+            self.metrics.refused["slow_reader"] += 1
+            call.state = DONE
+            self.forget(call)
+            self.owner.finished(call)
+            call.fail(fates.READ_SLOWLY)
 
     def sort_out(self, worker: Worker, lost: list[Call]) -> None:
         """Give each call a dead worker held its fate."""

@@ -39,6 +39,10 @@ class Pace:
         """How many seconds to wait before the action may be taken."""
         return max(0.0, self._next - now)
 
+    def reset(self) -> None:
+        """Begin anew: the next time is the first."""
+        self._pause, self._next = 0.0, -math.inf
+
     def done(self, now: float) -> None:
         """Note that the action is taken now, or as soon as it may be."""
         quiet = now > self._next + self.longest

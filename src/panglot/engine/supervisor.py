@@ -16,6 +16,7 @@ from panglot.engine.lending import PoolMemory
 from panglot.engine.owner import PoolOwner
 from panglot.engine.restarts import Pace, Restarts
 from panglot.engine.row import PoolPlan
+from panglot.engine.wear import Wear
 from panglot.engine.worker import DEAD, DIED, LOADING, LOST, READY, RETIRED, RETIRING, SICK, STARTING, Worker
 from panglot.engine.worker_owner import WorkerOwner
 from panglot.settings.counts import ANY, SINGLE, WorkerCount
@@ -40,6 +41,9 @@ class Supervised(WorkerOwner, Protocol):
     def relieve(self, worker: Worker, now: float) -> None:
         """Take from a worker that has long been busy the calls that others could run."""
 
+    def end_slow_streams(self, now: float) -> None:
+        """Break off the streams whose clients have kept others waiting for too long."""
+
     def sort_out(self, worker: Worker, lost: list[Call]) -> None:
         """Give each call a dead worker held its fate."""
 
@@ -59,6 +63,8 @@ class Supervisor:
         self.restarts = Restarts(settings.restart_delay, settings.restart_delay_max)
         self.broken_devices = Pace(settings.restart_delay, settings.restart_delay_max)
         self.lost_places = Pace(settings.restart_delay, min(LONGEST_LOSS, settings.restart_delay_max))
+        self.wear = Wear(settings)
+        self.failed_loads = Restarts(settings.restart_delay, settings.restart_delay_max)
         self.cures = Pace(settings.restart_delay_max, 16 * settings.restart_delay_max)
         self.launcher = launching.launcher(context, pool.plan, memory)
         self.workers: list[Worker] = []
@@ -138,10 +144,13 @@ class Supervisor:
             for index in range(1, self.wanted):
                 self._spawn(index)
         self.retry_at = 0.0
+        self.failed_loads.answered()
+        self.wear.ready(worker)
         self._added.discard(worker)
         self.hand_over(worker.index)
         if worker.predecessor is not None:
             self.restarts.answered()
+            self.wear.succeeded()
             self._succeed(worker.predecessor)
             worker.predecessor = None
         elif self._to_reload:
@@ -185,6 +194,7 @@ class Supervisor:
 
     def reload(self) -> None:
         """Load the script anew, one worker at a time. The old ones serve on, and are kept if the new one fails."""
+        self.wear.reloaded()
         self._to_reload = list(self.workers)
         self._reload_next()
 
@@ -199,11 +209,14 @@ class Supervisor:
 
     def replace(self, worker: Worker, why: str) -> None:
         """Start a successor of a worker that serves until the successor is ready."""
-        if any(successor.predecessor is worker for successor in self.workers):
+        if self._is_succeeded(worker):
             return
         log.info("%s is being replaced: %s", worker, why, extra=self.about(worker))
         worker.why = why
         self._spawn(worker.index, worker)
+
+    def _is_succeeded(self, worker: Worker) -> bool:
+        return any(successor.predecessor is worker for successor in self.workers)
 
     def cure(self, worker: Worker, why: str) -> None:
         """Replace a worker all of whose calls fail in the same way. Seldom, since the calls themselves may be why."""
@@ -226,9 +239,11 @@ class Supervisor:
 
     def tick(self, now: float) -> None:
         """Kill workers that run or load for too long; replace those that have grown or served enough."""
+        self.pool.end_slow_streams(now)
         longest = self.settings.effective_run_timeout + self.settings.kill_grace
         for worker in list(self.workers):
-            if worker.link.held:
+            if worker.hold.call is not None:
+                # The script is not to blame: it waits for a client.
                 worker.busy_since = now
             if worker.state in (STARTING, LOADING) and now - worker.since > self.settings.load_timeout:
                 worker.kill(f"was killed: not loaded after {self.settings.load_timeout:g} s (it was {worker.step})")
@@ -240,16 +255,10 @@ class Supervisor:
             elif worker.state == READY:
                 worker.nudge()
                 self.pool.relieve(worker, now)
-                self._check_wear(worker)
+                if not self._is_succeeded(worker) and (why := self.wear.reason(worker, now, self.about(worker))):
+                    self.replace(worker, why)
                 if now - worker.since > self.settings.restart_delay_max:
                     self.restarts.answered()
-
-    def _check_wear(self, worker: Worker) -> None:
-        settings = self.settings
-        if settings.worker_max_requests and worker.served >= settings.worker_max_requests:
-            self.replace(worker, f"it has served {worker.served} requests")
-        elif settings.worker_memory and (held := worker.memory()) > settings.worker_memory:
-            self.replace(worker, f"it holds {held // 1048576} MiB of memory")
 
     def _oldest(self, worker: Worker) -> float:
         if worker.slots > 1:
@@ -290,10 +299,10 @@ class Supervisor:
             self.wanted -= 1
             self.autoscaler.failed()
             return
-        self._replace_dead(worker, culprit=bool(lost))
+        self._replace_dead(worker, culprit=bool(lost) or worker.accused)
 
     async def _report(self, worker: Worker, lost: list[Call]) -> None:
-        line, more = await obituary.write(worker, lost)
+        line, more = await obituary.write(worker, lost, self.package)
         log.error("%s%s", line, f"; {more}" if more else "", extra=self.about(worker))
         self.owner.remember(line, more)
 
@@ -303,13 +312,16 @@ class Supervisor:
         self._to_reload.clear()
         self.metrics.restarts["failed_reload"] += 1
         about = {**self.about(worker), "traceback": error.traceback.rstrip()}
-        log.error("the new worker failed, the old one serves on: %s", error.sentence(), extra=about)
+        later = ""
         if old is not None:
             old.served = 0
+            if old.why != RELOAD:
+                later = f"; the next is tried in {self.wear.failed(self.clock()):.2g} s or later"
+        log.error("the new worker failed, the old one serves on%s: %s", later, error.sentence(), extra=about)
 
     def _replace_dead(self, worker: Worker, culprit: bool) -> None:
         """Start a successor of a dead worker, at once or later, unless there is one already."""
-        if any(successor.predecessor is worker for successor in self.workers) or len(self.present()) >= self.wanted:
+        if self._is_succeeded(worker) or len(self.present()) >= self.wanted:
             for successor in self.workers:
                 if successor.predecessor is worker:
                     successor.predecessor = None
@@ -332,7 +344,10 @@ class Supervisor:
             wait = pace.wait(now)
             pace.done(now)
             return wait
-        return 0.0 if culprit or worker.reason in (RETIRED, LOST) else self.restarts.delay()
+        if culprit or worker.reason in (RETIRED, LOST):
+            return 0.0
+        # Answers of other workers say nothing about one that does not even load.
+        return max(self.restarts.delay(), 0.0 if worker.loaded else self.failed_loads.delay())
 
     def _respawn(self, index: int) -> None:
         if not self.stopping and len(self.present()) < self.wanted:

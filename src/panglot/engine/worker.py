@@ -20,6 +20,7 @@ from panglot.engine.ahead import BatchProgress
 from panglot.engine.berths import Berths, BerthsHeld
 from panglot.engine.call import RUNNING, Call
 from panglot.engine.family import MARK, Family
+from panglot.engine.holding import Hold
 from panglot.engine.link import Link
 from panglot.engine.output import ScriptOutput
 from panglot.engine.worker_owner import WorkerOwner
@@ -34,7 +35,6 @@ KILL_AFTER = 2.0
 STUCK = 0.005
 """Seconds after which the call it runs is no longer taken for one of about a millisecond."""
 LINGER = 0.5
-LAST_LINES = 12
 
 log = logging.getLogger("panglot.worker")
 
@@ -69,23 +69,23 @@ class Worker:
         self.results: Berths | None = None
         """The berths it may be lent for its results."""
         self.busy_since = 0.0
-        self.batched = False
-        self.slots = 1
-        """How many calls the script runs at the same time."""
+        self.batched, self.slots = False, 1
+        """Whether the script takes batches; how many calls the script runs at the same time."""
         self.max_batch = 1
         self.lanes: dict[str, int | None] = {}
         """The most calls in one batch by lane, where a script has several and says it."""
         self.service_us = 0.0
         """How long an item takes, as learnt; the first one is sent alone."""
-        self.served = 0
-        self.reason = DIED
-        self.why = ""
+        self.served = self.memory_needed = 0
+        """How many answers it has given; bytes of memory it held when it was ready, where somebody counts them."""
+        self.reason, self.why = DIED, ""
         self.paused = self.loaded = False
         """Whether it reads too slowly for more; whether it has been ready."""
-        self.sick = False
-        """Whether it has said that nothing can succeed in it any more."""
+        self.sick = self.accused = False
+        """Whether it has said that nothing can succeed in it any more; whether it ends because of what it replied."""
         self.popen: subprocess.Popen[bytes] | None = None
         self.link = Link(self, generation)
+        self.hold = Hold(self.link, self.in_flight)
         self.output: ScriptOutput | None = None
         self._life_fd = self._pidfd = -1
         self._out_of_memory_before = cgroups.out_of_memory_kills()
@@ -247,6 +247,7 @@ class Worker:
         for item_id in ids:
             del self.in_flight[item_id]
         self.recalled.update(ids)
+        self.hold.check()
         self.link.send([wire.cancel_frame(ids, self.generation)])
         return [call for call in behind if call.state == RUNNING]
 
@@ -260,13 +261,15 @@ class Worker:
         if self.state != READY or self.paused or self.reason == HUNG:
             return 0
         held = len(self.in_flight)
-        if held and next(iter(self.in_flight.values())).alone:
+        first = next(iter(self.in_flight.values())) if held else None
+        if first is not None and first.alone:
             return 0
         if self.slots > 1:
             return self.slots - held
         if self.batched:
             return 0 if held else self.max_batch
-        if held and now - self.busy_since > STUCK:
+        if first is not None and (first.chunks or now - self.busy_since > STUCK):
+            # Nobody knows how long a stream takes, and each of its parts makes the worker look as if it had just begun.
             return 0
         window = self.window()
         return window - held if held <= window // 2 else 0
@@ -284,6 +287,24 @@ class Worker:
     def taken(self) -> float:
         """Which part of it is busy, from 0 to 1."""
         return min(1.0, len(self.in_flight) / self.slots)
+
+    @property
+    def runs_several(self) -> bool:
+        """Whether it runs several calls at once: as many as it likes, or a batch."""
+        return self.slots > 1 or (self.batched and self.batches.begun > 1)
+
+    @property
+    def waiting_behind(self) -> int:
+        """How many calls it was sent that wait for the one it runs, or for the batch."""
+        if self.slots > 1:
+            return 0
+        return max(0, len(self.in_flight) - (self.batches.begun if self.batched else 1))
+
+    @property
+    def streams(self) -> bool:
+        """Whether the call it runs, which runs alone, is being answered in parts."""
+        first = next(iter(self.in_flight.values()), None)
+        return first is not None and first.chunks > 0 and self.slots == 1
 
     @property
     def sent_ahead(self) -> int:
@@ -316,7 +337,8 @@ class Worker:
 
     def kill(self, why: str) -> None:
         """End a worker that hangs: abort first, for the stack traces it writes, then for good."""
-        if self.popen is None or self.reason == HUNG:
+        if self.popen is None or self._exited or self.reason == HUNG:
+            # One that has ended has been waited for: its number may be another process's by now.
             return
         self.reason, self.why = HUNG, why
         with contextlib.suppress(ProcessLookupError):
@@ -341,6 +363,7 @@ class Worker:
         self.popen.wait()
         self.family.end()
         self._exited = True
+        self.hold.close()
         if self._link_lost:
             self._dead()
         else:
@@ -375,11 +398,3 @@ class Worker:
         if killed and cgroups.out_of_memory_kills() > self._out_of_memory_before:
             return "was killed by the kernel: out of memory"
         return process.cause(self.returncode)
-
-    async def last_words(self) -> str:
-        """The end of the worker's output, once that has been read."""
-        if self.output is None:
-            return ""
-        with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(self.output.ended.wait(), LINGER)
-        return "\n".join(list(self.output.tail)[-LAST_LINES:])

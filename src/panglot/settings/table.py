@@ -102,6 +102,11 @@ class Settings:
     kill_grace: float = setting(
         5.0, "how far beyond run_timeout a call may go before its worker is killed", "seconds", group=WORKERS, least=0
     )
+    slow_reader: float = setting(
+        10.0,
+        "how long a client that reads its stream slowly may keep a worker from requests that wait; 0: for ever",
+        "seconds", group=WORKERS, least=0,
+    )  # fmt: skip
     load_timeout: float = setting(300.0, "how long loading the script may take", "seconds", group=WORKERS, least=0.1)
     await_threads: bool = setting(
         True, "threads a script starts while it loads must end before it counts as ready", "bool", group=WORKERS

@@ -5,11 +5,10 @@ from __future__ import annotations
 import json
 import logging
 import time
-from collections.abc import Sequence
-from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 
-from panglot.engine.call import Berth, Call, Fault, Step
+from panglot.engine.call import RUNNING, Berth, Call, Fault
+from panglot.web.answer_head import BadHead, beginning, header_text, timing
 from panglot.web.contract import Words
 from panglot.web.front import Front
 from panglot.web.paths import Destination
@@ -21,25 +20,15 @@ if TYPE_CHECKING:
 
 JOIN_BELOW = 65536
 STREAM_BACKLOG = 8 * 1024 * 1024
-"""Bytes of a stream that may wait for a client to read them."""
+"""Bytes of a stream that may wait for a client to read them when another part comes, however large that is."""
 
 BODILESS = (204, 304)
 """Statuses whose answers have no body, and must not say how long it is."""
 MANY_PIECES, SMALL_PIECE = 256, 4096
 """Beyond so many pieces of a body, those of at most so many bytes share a buffer."""
 TLS_PIECE = 1 << 17
-KNOWN_BEGINNINGS = 256
-"""How many beginnings of answers are kept."""
-STATUS_LINES = {
-    status: b"HTTP/1.1 %d %s\r\n" % (status, HTTPStatus(status).phrase.encode() if status in set(HTTPStatus) else b"")
-    for status in range(100, 600)
-}
-TIMING = b"server-timing: queue;dur=%.3f, decode;dur=%.3f, inference;dur=%.3f, encode;dur=%.3f, total;dur=%.3f\r\n"
-TIMING_ALL = (
-    b"server-timing: queue;dur=%.3f, decode;dur=%.3f, preprocess;dur=%.3f, inference;dur=%.3f, "
-    b"postprocess;dur=%.3f, encode;dur=%.3f, total;dur=%.3f\r\n"
-)
 
+BAD_HEAD = Fault(500, "bad_result", "the script's result cannot be sent; the server's log says why")
 BLUNDER = Fault(500, "internal_error", "the server itself failed on this request; its log says why")
 
 log = logging.getLogger("panglot.web")
@@ -123,8 +112,18 @@ class Exchange(Call):
                 self._script_failed(reply)
             else:
                 self._send(reply.status, reply.head, reply.body, reply.times)
+        except BadHead as error:
+            self._unsendable(error)
         except Exception:
             self.blunder()
+
+    def _unsendable(self, error: BadHead) -> None:
+        """Answer 500 in the place of an answer whose head would not be what its client takes it for."""
+        if self.state == RUNNING:
+            # It is the first part of a stream: no more of it can be sent.
+            self.model.engine.cancel(self)
+        self.model.engine.trouble(self.request_id.decode("latin-1"), str(error), "", self.worker)
+        self.fail(BAD_HEAD)
 
     def fail(self, fault: Fault) -> None:
         """Answer in the script's place; a stream that has begun is broken off."""
@@ -132,7 +131,7 @@ class Exchange(Call):
             return
         try:
             if self.started:
-                self._break_off()
+                self._break_off(fault.status)
             else:
                 self._refuse(fault)
         except Exception:
@@ -149,6 +148,9 @@ class Exchange(Call):
         It must not reach the engine, for which it would be the fault of a worker.
         """
         log.exception("request %s: the server itself failed on it", self.request_id.decode("latin-1"))
+        if self.state == RUNNING:
+            # More of its stream would follow the answer below.
+            self.model.engine.cancel(self)
         transport = self.connection.transport
         if transport is None or transport.is_closing():
             return
@@ -178,7 +180,7 @@ class Exchange(Call):
             self._note(problem)
             if self.model.settings.dev:
                 last = problem["traceback"].strip().rpartition("\n")[2]
-                extra = b"x-panglot-error: " + _header_text(last) + b"\r\n"
+                extra = b"x-panglot-error: " + header_text(last) + b"\r\n"
         fault = Fault(reply.status, problem["code"], problem["message"], details=problem.get("details"))
         status, content_type, body = self.model.words(self.route, fault, self.request_id)
         self._send(status, content_type, body, reply.times, extra)
@@ -199,7 +201,7 @@ class Exchange(Call):
         total = int((monotonic() - self.began) * 1e6)
         close = b"" if self._may_stay() else b"connection: close\r\n"
         lines = b"".join((
-            _begin(self.front.beginnings, status, head),
+            beginning(self.front.beginnings, status, head),
             b"content-length: %d\r\nx-request-id: %s\r\n" % (len(body), self.request_id),
             timing(self.queued_us, times, total, self.trail),
             self.front.date,
@@ -209,6 +211,8 @@ class Exchange(Call):
             b"\r\n",
         ))  # fmt: skip
         if status in BODILESS:
+            if len(body):
+                raise BadHead(f"an answer with status {status} has a body")
             lines = lines.replace(b"content-length: 0\r\n", b"", 1)
         if len(body) < JOIN_BELOW:
             self.connection.transport.write(lines + body)
@@ -257,12 +261,12 @@ class Exchange(Call):
             self._break_off()
             return
         if len(reply.body):
-            transport.write(self._chunk(reply.body))
             if transport.get_write_buffer_size() > STREAM_BACKLOG:
                 # Its worker serves others too and cannot be held back: the reader is too slow.
                 self.model.metrics.refused["stream_backlog"] += 1
                 transport.abort()
                 return
+            transport.write(self._chunk(reply.body))
         if not reply.flags & wire.MORE:
             if self.minor:
                 transport.write(b"0\r\n\r\n")
@@ -281,7 +285,7 @@ class Exchange(Call):
         if not self.minor:
             self.keep_alive = False
         lines = (
-            _begin(self.front.beginnings, 200, reply.head),
+            beginning(self.front.beginnings, 200, reply.head),
             b"cache-control: no-store\r\nx-request-id: %s\r\n" % self.request_id,
             timing(self.queued_us, reply.times, int((monotonic() - self.began) * 1e6), self.trail),
             self.front.date,
@@ -296,13 +300,13 @@ class Exchange(Call):
     def _chunk(self, body: wire.Buffer) -> bytes:
         return b"".join((b"%x\r\n" % len(body), body, b"\r\n")) if self.minor else bytes(body)
 
-    def _break_off(self) -> None:
+    def _break_off(self, status: int = 500) -> None:
         """End a stream that cannot be completed, and its connection, without the final chunk: so the client notices."""
         self.keep_alive = False
         if not self.minor:
             # HTTP/1.0 has no final chunk whose absence would tell.
             self.connection.transport.abort()
-        self._done(500, wire.NO_TIMES, int((monotonic() - self.began) * 1e6))
+        self._done(status, wire.NO_TIMES, int((monotonic() - self.began) * 1e6))
 
 
 def answer_bytes(front: Front, words: Words, fault: Fault, request_id: bytes, header_lines: bytes = b"") -> bytes:
@@ -311,7 +315,7 @@ def answer_bytes(front: Front, words: Words, fault: Fault, request_id: bytes, he
     retry = b"retry-after: %d\r\n" % fault.retry_after if fault.retry_after else b""
     challenge = b"www-authenticate: Bearer\r\n" if fault.status == 401 else b""
     lines = (
-        _begin(front.beginnings, status, content_type),
+        beginning(front.beginnings, status, content_type),
         b"content-length: %d\r\nx-request-id: %s\r\nserver-timing: total;dur=0\r\n" % (len(body), request_id),
         front.date,
         header_lines,
@@ -321,45 +325,3 @@ def answer_bytes(front: Front, words: Words, fault: Fault, request_id: bytes, he
         body,
     )
     return b"".join(lines)
-
-
-def timing(queued_us: int, times: tuple[int, int, int, int, int], total_us: int, trail: Sequence[Step] = ()) -> bytes:
-    """The Server-Timing line; after a row of pools it also tells what each took."""
-    if trail:
-        pools = b"".join(
-            b", %s.queue;dur=%.3f, %s.run;dur=%.3f"
-            % (name := step.pool.encode(), step.queued_us * 1e-3, name, step.run_us * 1e-3)
-            for step in trail
-        )
-        return timing(queued_us, times, total_us)[:-2] + pools + b"\r\n"
-    decode, preprocess, inference, postprocess, encode = times
-    if preprocess or postprocess:
-        return TIMING_ALL % (
-            queued_us * 1e-3, decode * 1e-3, preprocess * 1e-3, inference * 1e-3, postprocess * 1e-3, encode * 1e-3,
-            total_us * 1e-3,
-        )  # fmt: skip
-    return TIMING % (queued_us * 1e-3, decode * 1e-3, inference * 1e-3, encode * 1e-3, total_us * 1e-3)
-
-
-def _begin(known: dict[tuple[int, bytes], bytes], status: int, head: bytes) -> bytes:
-    """Status line, content type and the script's own header lines. Those without such lines are kept in `known`."""
-    key = (status, head)
-    beginning = known.get(key)
-    if beginning is None:
-        content_type, *lines = head.split(b"\0")
-        beginning = STATUS_LINES.get(status, STATUS_LINES[500])
-        if content_type:
-            beginning += b"content-type: " + _header_text(content_type) + b"\r\n"
-        if content_type != b"application/json":
-            beginning += b"x-content-type-options: nosniff\r\n"
-        for line in lines:
-            beginning += _header_text(line) + b"\r\n"
-        if not lines and len(known) < KNOWN_BEGINNINGS:
-            known[key] = beginning
-    return beginning
-
-
-def _header_text(text: bytes | str) -> bytes:
-    """The text with `?` for every byte that could break out of its header line."""
-    raw = text.encode("ascii", "backslashreplace") if isinstance(text, str) else text
-    return bytes(c if 32 <= c < 127 else 63 for c in raw[:4096])

@@ -78,7 +78,7 @@ class NodeWorker(Worker):
 
     def kill(self, why: str) -> None:
         """End a worker that hangs: abort first, for the stack traces it writes, then for good."""
-        if self.place is None or not self.place.ready.done() or self.installing or self.reason == HUNG:
+        if self.place is None or self._exited or not self.place.ready.done() or self.installing or self.reason == HUNG:
             return
         self.reason, self.why = HUNG, why
         self.place.signal(self.generation, signal.SIGABRT)
@@ -107,6 +107,7 @@ class NodeWorker(Worker):
         if self._exited:
             return
         self._exited = True
+        self.hold.close()
         if self._link_lost:
             self._dead()
         else:

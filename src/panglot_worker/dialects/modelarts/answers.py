@@ -124,4 +124,5 @@ def _json(value: Dict[str, Any], status: int) -> Answer:
 def with_reason(answer: Answer, reason: str) -> Answer:
     """The answer with a header that says why, for development."""
     text = reason.encode("ascii", "backslashreplace").decode("ascii")
-    return answer._replace(headers=("x-panglot-error: " + " ".join(text.replace("\0", " ").split())[:1000],))
+    shown = "".join(letter if letter.isprintable() else " " for letter in text).encode("ascii", "backslashreplace")
+    return answer._replace(headers=("x-panglot-error: " + " ".join(shown.decode("ascii").split())[:1000],))

@@ -1,0 +1,55 @@
+"""Calls that wait for company: one timer is set for them, however often the pool looks, for however many workers."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from pathlib import Path
+from typing import Any, cast
+
+from panglot.engine.call import Call
+from panglot.engine.context import EngineContext
+from panglot.engine.dispatching import Dispatcher
+from panglot.engine.lending import PoolMemory
+from panglot.engine.row import PoolPlan
+from panglot.engine.worker import READY, Worker
+from panglot.metrics import Metrics
+from panglot.package import Package
+from panglot.settings import Settings
+
+WORKERS, CALLS = 4, 30
+
+
+def pool_of_idle_workers(wait_ms: float) -> Dispatcher:
+    """The half of a pool that sends, with workers that have no process: what they are sent goes nowhere."""
+    package = Package("none", Path(), Path("model.py"), "plain", "predict")
+    context = EngineContext(package, Settings(max_wait_ms=wait_ms, max_batch=100), Metrics())
+    pool = Dispatcher(cast(Any, None), context, PoolPlan(), PoolMemory())
+    for index in range(WORKERS):
+        worker = Worker(cast(Any, pool), index, index + 1, time.monotonic)
+        worker.state, worker.batched, worker.max_batch = READY, True, 100
+        pool.workers.append(worker)
+    return pool
+
+
+def timers(loop: asyncio.AbstractEventLoop) -> int:
+    return sum(not timer.cancelled() for timer in cast(Any, loop)._scheduled)
+
+
+def test_one_timer_for_all() -> None:
+    async def story() -> None:
+        loop = asyncio.get_running_loop()
+        before = timers(loop)
+        pool = pool_of_idle_workers(300)
+        for number in range(CALLS):
+            call = Call()
+            call.id, call.arrived, call.deadline = number + 1, time.monotonic(), time.monotonic() + 60
+            assert pool.accept(call)
+            await asyncio.sleep(0)
+            await asyncio.sleep(0)
+            assert timers(loop) == before + 1
+        while pool.queue.length:
+            await asyncio.sleep(0.01)
+        assert sum(len(worker.in_flight) for worker in pool.workers) == CALLS
+
+    asyncio.run(asyncio.wait_for(story(), 30))
