@@ -33,6 +33,7 @@ from panglot.web.http2.frames import (
     entry,
     frame,
 )  # fmt: skip
+from panglot.web.http2.public_quota import PublicQuota
 from panglot_worker import wire
 from support.http2 import INFER, LIVE, STREAM_INFER, block, infer, literal, message
 from support.rpc import REFLECTION
@@ -137,6 +138,7 @@ class Pipe(asyncio.Transport):
 
     written: bytearray = field(default_factory=bytearray)
     over: bool = False
+    paused: bool = False
 
     def get_extra_info(self, name: str, default: Any = None) -> Any:
         return Sock() if name == "socket" else default
@@ -154,6 +156,17 @@ class Pipe(asyncio.Transport):
     def get_write_buffer_size(self) -> int:
         return 0
 
+    def is_closing(self) -> bool:
+        return self.over
+
+    def pause_reading(self) -> None:
+        assert not self.paused
+        self.paused = True
+
+    def resume_reading(self) -> None:
+        assert self.paused
+        self.paused = False
+
     def can_write_eof(self) -> bool:
         return True
 
@@ -168,12 +181,15 @@ async def talk(front: Front, data: bytes, cut: int) -> tuple[list[bytes], bool]:
     still_model(front).engine = engine = Echo()
     loop = asyncio.get_running_loop()
     everywhere: set[Http2Connection] = set()
-    pipe, connection = Pipe(), Http2Connection(front, Services(front), loop, everywhere)
+    pipe = Pipe()
+    connection = Http2Connection(front, Services(front), PublicQuota(front.room), loop, everywhere)
     connection.connection_made(pipe)
     for at in range(0, len(data), cut):
         piece = data[at : at + cut]
         connection.get_buffer(-1)[: len(piece)] = piece
         connection.buffer_updated(len(piece))
+        while connection.later:
+            await asyncio.sleep(0)
         assert len(connection.rest) <= LARGEST
     await answered(connection)
     ended = pipe.over

@@ -17,6 +17,7 @@ import pytest
 from panglot.web import grpc_descriptors, grpc_methods, grpc_reflection
 from panglot.web.contract import CONTROL, PUBLIC
 from panglot_worker.v2 import protobuf
+from support.http2 import infer
 from support.rpc import SERVICE, Rpc, address, reflected
 from support.server import Server, panglot, serving, wait_until
 
@@ -329,12 +330,23 @@ def local_channel(server: Server) -> grpc.Channel:
     return grpc.insecure_channel(address(server), [("grpc.use_local_subchannel_pool", 1)])
 
 
+def conversation(channel: grpc.Channel, over: threading.Event) -> Any:
+    """A call that has its first answer, and may ask more until it is over."""
+
+    def requests() -> Iterator[bytes]:
+        yield infer()
+        over.wait(60)
+
+    return channel.stream_stream(f"/{SERVICE}/ModelStreamInfer")(requests(), timeout=60)
+
+
 def test_connections_are_limited_as_those_of_http() -> None:
     """An idle one makes room for another. While none is, one too many may only ask how the server is."""
     with serving("tensors", "--grpc-port", "0", "--max-connections", "3") as server:
         channels = [local_channel(server) for _ in range(5)]
-        watching = [channel.unary_stream(HEALTH + "Watch")(b"", timeout=60) for channel in channels[:3]]
-        assert [next(watch) for watch in watching] == [b"\x08\x01"] * 3
+        more = threading.Event()
+        talking = [conversation(channel, more) for channel in channels[:3]]
+        assert all(b"tensors" in next(talk) for talk in talking)
 
         def ask(method: str, channel: grpc.Channel, wait: bool = False) -> bytes:
             return bytes(channel.unary_unary(f"/{SERVICE}/{method}")(b"", timeout=30, wait_for_ready=wait))
@@ -342,8 +354,9 @@ def test_connections_are_limited_as_those_of_http() -> None:
         assert ask("ServerLive", channels[3], wait=True) == b"\x08\x01"
         code, sentence = refused(lambda: ask("ServerMetadata", channels[3]))
         assert (code, sentence) == (grpc.StatusCode.UNAVAILABLE, "too many connections; try again later")
-        watching[0].cancel()
+        talking[0].cancel()
         assert b"panglot" in ask("ServerMetadata", channels[4], wait=True)
+        more.set()
         for channel in channels:
             channel.close()
 
