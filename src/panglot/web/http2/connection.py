@@ -234,6 +234,7 @@ class Http2Connection(Endpoint):
             return
         if len(payload) > 6 * MOST_SETTINGS:
             raise ConnectionBroken(ENHANCE_YOUR_CALM, "too many settings at once")
+        before = self.outflow.initial
         for identifier, value in frames.entries(payload):
             if identifier == frames.INITIAL_WINDOW:
                 if value > LARGEST_WINDOW:
@@ -248,7 +249,8 @@ class Http2Connection(Endpoint):
         # RFC 9113, 6.5.3: first the acknowledgement, then what the new windows allow. Until it has come, the client may
         # take data beyond the old ones for a fault.
         self.outflow.write(frame(frames.SETTINGS, frames.ACK, 0))
-        self.outflow.use_new_windows()
+        if self.outflow.initial > before:
+            self.outflow.use_new_windows()
 
     def _priority(self, stream: int, payload: bytes) -> None:
         """Nothing depends on priorities, which RFC 9113 has given up."""

@@ -65,8 +65,6 @@ class Outflow:
         """Whether more is sent in the next turn of the loop."""
         self._widest = 0
         """At least as much as any stream's `window`."""
-        self._grown = False
-        """Whether windows have grown by SETTINGS that are not acknowledged yet."""
 
     # Bytes
 
@@ -177,7 +175,6 @@ class Outflow:
 
         Nothing is sent before `use_new_windows`. No stream is looked at: each knows how far its window is from this.
         """
-        self._grown = self._grown or initial > self.initial
         self.initial = initial
         if initial + self._widest > LARGEST_WINDOW:
             # The widest may have gone. This is seldom: another must become as wide before we look again.
@@ -186,13 +183,12 @@ class Outflow:
                 raise ConnectionBroken(FLOW_CONTROL_ERROR, "the window of a stream is too large")
 
     def use_new_windows(self) -> None:
-        """Send what windows that have grown allow. Raises ConnectionBroken."""
-        if self._grown and self.stalled:
+        """Send what windows allow that have grown by `resize`. Raises ConnectionBroken."""
+        if self.stalled:
             self.budget.spend(len(self.stalled) // STALLED_PER_UNIT)
             self.ready.update(self.stalled)
             self.stalled.clear()
             self.go_on()
-        self._grown = False
 
     def go_on(self) -> None:
         """Send what can be sent: a frame of each stream in turn, as many as a turn of the loop may have."""
