@@ -144,6 +144,17 @@ def test_a_model_that_is_not_there_is_refused_before_its_tensors_have_come(clien
     )  # fmt: skip
 
 
+def test_a_large_inference_for_no_model_costs_its_conversation_nothing(client: Client) -> None:
+    stream = client.open(STREAM_INFER)
+    wrong = message(infer(model="other", values=(1.0,) * 100_000))
+    client.data(stream, wrong[:1000])
+    client.data(stream, wrong[1000:] + message(infer()), ended=True)
+    fields, messages = client.answer(stream)
+    assert (fields[b"grpc-status"], len(messages)) == (OK, 2)
+    assert any(b"there is no model 'other'" in part for part in messages)
+    assert any(part.endswith(FOUR) for part in messages)
+
+
 def sent_in_pieces(client: Client, body: bytes) -> tuple[bytes, str, list[bytes]]:
     """Status, sentence and messages of an inference whose message comes in several frames."""
     data = message(body)

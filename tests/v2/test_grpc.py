@@ -388,7 +388,7 @@ def test_a_server_that_stops_answers_the_calls_that_have_come() -> None:
         going = call.future(rpc.tensors("tensors", sleep=[1.0]).SerializeToString(), timeout=30)
         watching = rpc.channel.unary_stream(HEALTH + "Watch")(b"", timeout=30)
         assert next(watching) == b"\x08\x01"
-        wait_until(lambda: server.metric("panglot_held_bytes") > 0)
+        wait_until(lambda: server.metric("panglot_requests_in_progress") == 1)
         server.process.send_signal(signal.SIGTERM)
         assert floats(rpc.kind("ModelInferResponse").FromString(going.result()).raw_output_contents[0]) == [1.0]
         assert server.process.wait(20) == 0

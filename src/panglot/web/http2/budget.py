@@ -1,7 +1,7 @@
 """How much a client may send that asks nothing: every kind of frame is taken out of it, what is answered adds to it.
 
     a frame that is no data and no call       1 (PING, SETTINGS, their acknowledgements, WINDOW_UPDATE, RST_STREAM, ...)
-    less than 1 KiB of data                   1; a message that it completes adds that again
+    less than 256 bytes of data               1; each message that is completed adds 1
     headers of a call that came to nothing    1 for each 256 bytes: it was refused at once or reset; of public calls too
     SETTINGS that let many streams go on      1 more for each 32 of them
 
@@ -17,7 +17,7 @@ from panglot.web.http2.frames import ENHANCE_YOUR_CALM, ConnectionBroken
 MOST = 1000
 PER_SECOND = 50.0
 """What there is at first and at most, and what time adds."""
-SMALL_DATA = 1024
+SMALL_DATA = 256
 """Bytes of a frame of data from which on it costs nothing: bytes are bounded by windows."""
 HEADERS_PER_UNIT = 256
 

@@ -152,8 +152,9 @@ class Calls:
         if not inbox.is_within:
             stream.since = self.now
         try:
-            if inbox.feed(data):
-                self.outflow.budget.earn()
+            completed = inbox.feed(data)
+            if completed:
+                self.outflow.budget.earn(completed)
                 if stream.talk is not None:
                     stream.talk.wake()
         except RpcError as error:

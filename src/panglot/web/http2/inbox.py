@@ -97,8 +97,7 @@ class Inbox:
                 at += size
             else:
                 self._part = message
-                model = announced(self._front, data[at:]) if self._infers and not packed else None
-                message.find_place(model)
+                message.find_place(self._model(data[at:]) if self._infers and not packed else None)
         return at
 
     def _announced(self, packed: int, size: int) -> ReceivedMessage:
@@ -109,6 +108,16 @@ class Inbox:
         if packed and (packed > 1 or not self._encoding):
             raise NOT_PACKED
         return ReceivedMessage(self._room, size, self._encoding if packed else b"")
+
+    def _model(self, first: wire.Buffer) -> Model | None:
+        """The model of an inference of which this has come; None where that is not known. Raises RpcError."""
+        try:
+            return announced(self._front, first)
+        except RpcError:
+            if self._many:
+                # It is one inference of many: it is refused alone, once it has come.
+                return None
+            raise
 
     def _fill(self, part: ReceivedMessage, data: wire.Buffer) -> int:
         count = part.fill(data)
