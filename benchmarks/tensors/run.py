@@ -41,8 +41,6 @@ class Case:
     form: str
     model: str = ""
     against: str = ""
-    transport: str = "own"
-    """Of gRPC: what carries it."""
 
 
 CASES = (
@@ -55,9 +53,7 @@ CASES = (
     Case("REST binary 600 kB, predict", LARGE, "binary", "whole", "uvicorn echo, 600 kB"),
     Case("grpc.aio echo, 64 floats", SMALL, "grpc", against="uvicorn echo, binary 64 floats"),
     Case("gRPC 64 floats, predict", SMALL, "grpc", "whole", "uvicorn echo, binary 64 floats"),
-    Case("gRPC 64 floats, predict, by grpcio", SMALL, "grpc", "whole", "uvicorn echo, binary 64 floats", "grpcio"),
     Case("gRPC 600 kB, predict", LARGE, "grpc", "whole", "uvicorn echo, 600 kB"),
-    Case("gRPC 600 kB, predict, by grpcio", LARGE, "grpc", "whole", "uvicorn echo, 600 kB", "grpcio"),
 )
 
 
@@ -83,8 +79,7 @@ def command(case: Case, port: int, grpc_port: int) -> list[str]:
         return [sys.executable, str(HERE.parent / "overhead" / "floor.py"), str(port)]
     package = HERE / "packages" / f"{case.model}.py"
     serve = [sys.executable, "-m", "panglot", "serve", str(package), "--port", str(port)]
-    by = ["--grpc-port", str(grpc_port), "--grpc-transport", case.transport]
-    return [*serve, *by] if case.form == "grpc" else serve
+    return [*serve, "--grpc-port", str(grpc_port)] if case.form == "grpc" else serve
 
 
 def await_port(port: int, path: str) -> None:

@@ -74,6 +74,8 @@ def settings() -> str:
     """Every setting by its group, then those of each dialect."""
     groups: dict[str, list[Sequence[str]]] = {}
     for name, about in table_of(Settings).items():
+        if about.metadata["former"]:
+            continue
         whose = "the whole server" if about.metadata["scope"] == SERVER else "each model"
         groups.setdefault(f"{about.metadata['group']}, {whose}", []).append(_setting(name, about))
     for name, dialect in _ours().items():

@@ -144,16 +144,48 @@ def test_a_model_that_is_not_there_is_refused_before_its_tensors_have_come(clien
     )  # fmt: skip
 
 
-def test_a_name_that_comes_last_is_read_all_the_same(client: Client) -> None:
-    whole = infer(values=(1.0,) * 100_000 + (4.0,))
-    name = protobuf.text(1, "tensors")
-    data = message(whole[len(name) :] + name)
+def test_a_large_inference_for_no_model_costs_its_conversation_nothing(client: Client) -> None:
+    stream = client.open(STREAM_INFER)
+    wrong = message(infer(model="other", values=(1.0,) * 100_000))
+    client.data(stream, wrong[:1000])
+    client.data(stream, wrong[1000:] + message(infer()), ended=True)
+    fields, messages = client.answer(stream)
+    assert (fields[b"grpc-status"], len(messages)) == (OK, 2)
+    assert any(b"there is no model 'other'" in part for part in messages)
+    assert any(part.endswith(FOUR) for part in messages)
+
+
+def sent_in_pieces(client: Client, body: bytes) -> tuple[bytes, str, list[bytes]]:
+    """Status, sentence and messages of an inference whose message comes in several frames."""
+    data = message(body)
     stream = client.open(INFER)
     for start in range(0, len(data), 50_000):
         client.data(stream, data[start : start + 50_000], ended=start + 50_000 >= len(data))
-    fields, (answer,) = client.answer(stream)
-    assert fields[b"grpc-status"] == OK
-    assert answer.endswith(FOUR)
+    fields, messages = client.answer(stream)
+    return fields[b"grpc-status"], unquote_to_bytes(fields.get(b"grpc-message", b"")).decode(), messages
+
+
+def test_a_name_behind_the_tensors_is_read_within_the_first_64_kib(client: Client) -> None:
+    name = protobuf.text(1, "tensors")
+    for ask in (lambda body: asked(client, INFER, message(body)), lambda body: sent_in_pieces(client, body)):
+        status, _, messages = ask(infer(values=(1.0,) * 16_000 + (4.0,))[len(name) :] + name)
+        assert status == OK
+        assert messages[0].endswith(FOUR)
+        status, sentence, _ = ask(infer(values=(1.0,) * 100_000)[len(name) :] + name)
+        assert (status, sentence) == (
+            INVALID, "model_name is not in the first 65536 bytes of the message: send it first",
+        )  # fmt: skip
+
+
+@pytest.mark.parametrize("field", [b"\x22\x00", b"\x48\x00"], ids=["parameters", "unknown"])
+def test_the_name_is_not_looked_for_in_a_large_message_of_tiny_fields(
+    client: Client, server: Server, field: bytes
+) -> None:
+    """Neither before it nor behind it: who walked through all of these would keep everybody waiting."""
+    tiny = field * 1_400_000
+    before = server.metric("panglot_requests_total", route="grpc ModelInfer")
+    assert sent_in_pieces(client, tiny + infer())[0] == INVALID
+    assert server.metric("panglot_requests_total", route="grpc ModelInfer") == before, "its worker never saw it"
 
 
 def test_sentences_are_percent_encoded(client: Client) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import socket
 import struct
 import time
@@ -11,6 +12,7 @@ import psutil
 import pytest
 
 from panglot.web.http2.frames import (
+    ACK,
     CANCEL,
     CONTINUATION,
     DATA,
@@ -25,6 +27,7 @@ from panglot.web.http2.frames import (
     REFUSED_STREAM,
     RST_STREAM,
     SETTINGS,
+    WINDOW_UPDATE,
     entry,
     frame,
     number,
@@ -62,6 +65,22 @@ FLOODS = {
     "empty continuations": frame(HEADERS, 0, 1, block()) + frame(CONTINUATION, 0, 1) * 3000,
     "headers without end": frame(HEADERS, 0, 1, block()) + frame(CONTINUATION, 0, 1, bytes(8000)) * 5,
     "one large frame of headers": frame(HEADERS, END_HEADERS, 1, block() + bytes(20_000)),
+    "acknowledgements of settings": frame(SETTINGS, ACK, 0) * 3000,
+    "acknowledgements of pings": frame(PING, ACK, 0, bytes(8)) * 3000,
+    "farewells": frame(GOAWAY, 0, 0, bytes(8)) * 3000,
+    "frames of no kind": frame(99, 0, 0) * 3000,
+    "windows": frame(WINDOW_UPDATE, 0, 0, number(1)) * 3000,
+    "windows of a stream that has gone": frame(HEADERS, END_HEADERS, 1, block("/no/Such"))
+    + frame(WINDOW_UPDATE, 0, 1, number(1)) * 3000,
+    "data of a stream that has gone": frame(HEADERS, END_HEADERS, 1, block("/no/Such"))
+    + frame(DATA, 0, 1, b"x") * 3000,
+    "a message in single bytes": frame(HEADERS, END_HEADERS, 1, block(INFER))
+    + frame(DATA, 0, 1, struct.pack(">BI", 0, 2 * MB))
+    + frame(DATA, 0, 1, b"x") * 3000,
+    "calls that nothing answers": b"".join(
+        frame(HEADERS, END_HEADERS | END_STREAM, number, block("/no/Such")) for number in range(1, 6001, 2)
+    ),
+    "fields without number": frame(HEADERS, END_HEADERS, 1, block() + b"\x82" * 8000),
     "streams that are wrong": b"".join(
         frame(HEADERS, END_HEADERS, number, literal(b"A", b"")) for number in range(1, 6001, 2)
     ),
@@ -76,6 +95,17 @@ def test_a_flood_ends_its_connection(server: Server, what: str) -> None:
             client.send(FLOODS[what])
         except ConnectionError:
             return
+        assert client.goes_away() == ENHANCE_YOUR_CALM
+
+
+def test_windows_that_open_by_single_bytes_are_paid_for(server: Server) -> None:
+    """Each of them has us send a frame of one byte."""
+    with Client(server, settings=entry(4, 0), window=0) as client:
+        stream = client.open(INFER)
+        client.data(stream, message(infer(values=tuple(range(2000)))), ended=True)
+        wait_until(lambda: server.metric("panglot_requests_in_progress") == 0)
+        with contextlib.suppress(ConnectionError):
+            client.send(frame(WINDOW_UPDATE, 0, stream, number(1)) * 3000)
         assert client.goes_away() == ENHANCE_YOUR_CALM
 
 

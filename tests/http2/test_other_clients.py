@@ -100,9 +100,14 @@ def test_many_calls_at_once(server: Server) -> None:
     other.sock.close()
 
 
-def test_windows_that_change_while_answers_leave(server: Server) -> None:
+@pytest.mark.parametrize("is_wide", [False, True], ids=["both windows", "the windows of streams"])
+def test_windows_that_change_while_answers_leave(server: Server, is_wide: bool) -> None:
+    """The library knows a window by our acknowledgement: what it allows may not come before."""
     other = Other(server)
+    if is_wide:
+        other.h2.increment_flow_control_window(1 << 24)
     asked = [other.ask(INFER, message(infer(values=(2.0,) * 100_000))) for _ in range(4)]
+    wait_until(lambda: server.metric("panglot_requests_in_progress") == 0)
     for size in (10, 100_000, 1, 65_535):
         other.h2.update_settings({h2.settings.SettingCodes.INITIAL_WINDOW_SIZE: size})
         other.flush()

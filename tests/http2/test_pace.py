@@ -12,6 +12,7 @@ from panglot.web.grpc_services import Services
 from panglot.web.http2.connection import Http2Connection
 from panglot.web.http2.frames import ACK, NO_ERROR, PING, PREFACE, SETTINGS, frame, go_away
 from panglot.web.http2.pace import IDLE, sweep
+from panglot.web.http2.public_quota import PublicQuota
 from support.still import still_front
 
 
@@ -29,7 +30,7 @@ class SocketPipe(Pipe):
 async def greeted(sock: socket.socket, **settings: Any) -> tuple[Http2Connection, SocketPipe]:
     front = still_front(**settings)
     pipe = SocketPipe(sock)
-    connection = Http2Connection(front, Services(front), asyncio.get_running_loop(), set())
+    connection = Http2Connection(front, Services(front), PublicQuota(front.room), asyncio.get_running_loop(), set())
     connection.connection_made(pipe)
     hear(connection, PREFACE + frame(SETTINGS, 0, 0))
     await asyncio.sleep(0)

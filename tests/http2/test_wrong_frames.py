@@ -5,6 +5,7 @@ from __future__ import annotations
 import socket
 import struct
 from collections.abc import Callable, Iterator
+from unittest.mock import ANY
 
 import pytest
 
@@ -259,6 +260,18 @@ def test_an_answer_waits_for_its_window(server: Server) -> None:
 
 def test_a_window_grows_with_the_settings(server: Server) -> None:
     check_windows(server, lambda client, stream: client.send(frame(SETTINGS, 0, 0, entry(4, 1000))))
+
+
+def test_settings_are_acknowledged_before_anything_is_sent_by_them(server: Server) -> None:
+    """Until then a client that checks its windows takes the data for a fault."""
+    with Client(server, settings=entry(4, 10), window=0) as client:
+        stream = client.open(INFER)
+        client.data(stream, message(infer(values=tuple(range(64)))), ended=True)
+        client.until(lambda came: came.kind == DATA)
+        client.ping()
+        for size in (20, 30):
+            client.send(frame(SETTINGS, 0, 0, entry(4, 1) + entry(4, size)))
+            assert [client.read() for _ in range(2)] == [(SETTINGS, 1, 0, b""), (DATA, 0, stream, ANY)]
 
 
 def test_a_window_may_become_negative(server: Server) -> None:

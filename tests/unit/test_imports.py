@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from support.server import serving
+
 SOURCE = Path(__file__).resolve().parents[2] / "src"
 
 
@@ -236,6 +238,18 @@ def test_the_command_line_starts_without_the_server() -> None:
 def test_help_loads_nothing_that_serves() -> None:
     heavy = {"asyncio", "starlette", "panglot.engine.engine", "panglot.web.models"}
     assert not heavy & loaded_by("from panglot.cli.commands import panglot; panglot(['--help'], standalone_mode=False)")
+
+
+def test_a_server_without_a_port_for_grpc_loads_nothing_of_it() -> None:
+    """Neither its messages nor HTTP/2: what a start imports is what it costs."""
+    timed = {"PYTHONPROFILEIMPORTTIME": "1"}
+    with serving("tensors", env=timed) as server:
+        assert server.client.get("/metrics").status_code == 200
+        loaded = {line.rpartition("|")[2].strip() for line in server.lines if "import time:" in line}
+        assert "panglot.web.listeners" in loaded
+        assert not [name for name in loaded if re.match(r"grpc\b|panglot\.web\.(http2|grpc)", name)]
+    with serving("tensors", "--grpc-port", "0", env=timed) as server:
+        server.wait_log("import time: .*panglot.web.http2.connection")
 
 
 def test_importing_the_worker_does_nothing() -> None:

@@ -6,7 +6,6 @@ import signal
 import socket
 import struct
 import subprocess
-import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,19 +17,17 @@ import pytest
 from panglot.web import grpc_descriptors, grpc_methods, grpc_reflection
 from panglot.web.contract import CONTROL, PUBLIC
 from panglot_worker.v2 import protobuf
+from support.http2 import infer
 from support.rpc import SERVICE, Rpc, address, reflected
-from support.server import ROOT, Server, panglot, serving, wait_until
+from support.server import Server, panglot, serving, wait_until
 
 HEALTH = "/grpc.health.v1.Health/"
 TOKEN = "secret-token"
 
 
-TRANSPORTS = ("own", "grpcio")
-
-
-@pytest.fixture(scope="module", params=TRANSPORTS)
-def server(request: pytest.FixtureRequest) -> Iterator[Server]:
-    with serving("tensors", "--grpc-port", "0", "--max-body", "3m", "--grpc-transport", request.param) as running:
+@pytest.fixture(scope="module")
+def server() -> Iterator[Server]:
+    with serving("tensors", "--grpc-port", "0", "--max-body", "3m") as running:
         yield running
 
 
@@ -268,10 +265,9 @@ def test_a_client_that_reads_slowly_holds_back_itself_alone(rpc: Rpc, server: Se
     wait_until(lambda: server.metric("panglot_held_bytes") == 0)
 
 
-@pytest.mark.parametrize("transport", TRANSPORTS)
-def test_a_client_that_does_not_read_an_answer_in_parts_is_cut_off(tmp_path: Path, transport: str) -> None:
+def test_a_client_that_does_not_read_an_answer_in_parts_is_cut_off(tmp_path: Path) -> None:
     (tmp_path / "flood.py").write_text("def predict(request):\n    while True:\n        yield {'x': 'x' * 500_000}\n")
-    with serving(tmp_path / "flood.py", "--grpc-port", "0", "--grpc-transport", transport) as server:
+    with serving(tmp_path / "flood.py", "--grpc-port", "0") as server:
         rpc = Rpc(server)
         call = rpc.channel.stream_stream(f"/{SERVICE}/ModelStreamInfer")
         answers = call(iter([rpc.tensors("flood", n=[1]).SerializeToString()]), timeout=60)
@@ -309,13 +305,11 @@ def code_of(rpc: Rpc, method: str, metadata: Any) -> grpc.StatusCode:
     return grpc.StatusCode.OK
 
 
-@pytest.mark.parametrize("transport", TRANSPORTS)
-def test_every_call_keeps_its_declared_access(transport: str) -> None:
+def test_every_call_keeps_its_declared_access() -> None:
     for package, services in grpc_descriptors.CALLS.items():
         for service, calls in services.items():
             assert {f"/{package}.{service}/{call}" for call in calls} <= set(ACCESS)
-    flags = ("--grpc-port", "0", "--grpc-transport", transport)
-    with serving("tensors", *flags, env={"PANGLOT_TOKEN": TOKEN}) as server:
+    with serving("tensors", "--grpc-port", "0", env={"PANGLOT_TOKEN": TOKEN}) as server:
         rpc = Rpc(server, token=TOKEN)
         for method, access in ACCESS.items():
             for given in (None, "", "wrong", f"Bearer {TOKEN}x", "Bearer", TOKEN, f"Bearer {TOKEN}"):
@@ -336,12 +330,23 @@ def local_channel(server: Server) -> grpc.Channel:
     return grpc.insecure_channel(address(server), [("grpc.use_local_subchannel_pool", 1)])
 
 
+def conversation(channel: grpc.Channel, over: threading.Event) -> Any:
+    """A call that has its first answer, and may ask more until it is over."""
+
+    def requests() -> Iterator[bytes]:
+        yield infer()
+        over.wait(60)
+
+    return channel.stream_stream(f"/{SERVICE}/ModelStreamInfer")(requests(), timeout=60)
+
+
 def test_connections_are_limited_as_those_of_http() -> None:
     """An idle one makes room for another. While none is, one too many may only ask how the server is."""
     with serving("tensors", "--grpc-port", "0", "--max-connections", "3") as server:
         channels = [local_channel(server) for _ in range(5)]
-        watching = [channel.unary_stream(HEALTH + "Watch")(b"", timeout=60) for channel in channels[:3]]
-        assert [next(watch) for watch in watching] == [b"\x08\x01"] * 3
+        more = threading.Event()
+        talking = [conversation(channel, more) for channel in channels[:3]]
+        assert all(b"tensors" in next(talk) for talk in talking)
 
         def ask(method: str, channel: grpc.Channel, wait: bool = False) -> bytes:
             return bytes(channel.unary_unary(f"/{SERVICE}/{method}")(b"", timeout=30, wait_for_ready=wait))
@@ -349,62 +354,41 @@ def test_connections_are_limited_as_those_of_http() -> None:
         assert ask("ServerLive", channels[3], wait=True) == b"\x08\x01"
         code, sentence = refused(lambda: ask("ServerMetadata", channels[3]))
         assert (code, sentence) == (grpc.StatusCode.UNAVAILABLE, "too many connections; try again later")
-        watching[0].cancel()
+        talking[0].cancel()
         assert b"panglot" in ask("ServerMetadata", channels[4], wait=True)
+        more.set()
         for channel in channels:
             channel.close()
 
 
-def test_connections_of_grpcio_are_limited_too() -> None:
-    with serving("tensors", "--grpc-port", "0", "--max-connections", "2", "--grpc-transport", "grpcio") as server:
-        channels = [local_channel(server) for _ in range(3)]
-
-        def live(channel: grpc.Channel, wait: bool) -> bool:
-            call = channel.unary_unary(f"/{SERVICE}/ServerLive")
-            try:
-                return bool(call(b"", timeout=20, wait_for_ready=wait) == b"\x08\x01")
-            except grpc.RpcError as error:
-                return bool(error.code() != grpc.StatusCode.UNAVAILABLE)
-
-        assert [live(channel, wait=True) for channel in channels[:2]] == [True] * 2
-        assert not live(channels[2], wait=False)
-        channels[0].close()
-        assert live(channels[2], wait=True)
-        for channel in channels:
-            channel.close()
-
-
-@pytest.mark.parametrize("transport", TRANSPORTS)
-def test_a_client_that_says_nothing_is_closed(transport: str) -> None:
-    with serving("tensors", "--grpc-port", "0", "--grpc-transport", transport, "--header-timeout", "1") as server:
+def test_a_client_that_says_nothing_is_closed() -> None:
+    with serving("tensors", "--grpc-port", "0", "--header-timeout", "1") as server:
         where = int(address(server).rpartition(":")[2])
         with socket.create_connection(("127.0.0.1", where), timeout=30) as silent:
             while silent.recv(4096):
                 pass
 
 
-@pytest.mark.parametrize("transport", TRANSPORTS)
-def test_tls_is_that_of_http(tmp_path: Path, transport: str) -> None:
+def test_tls_is_that_of_http(tmp_path: Path) -> None:
     cert, key = tmp_path / "cert.pem", tmp_path / "key.pem"
     command = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-subj", "/CN=localhost", "-days", "2"]
     command += ["-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1", "-keyout", str(key), "-out", str(cert)]
     subprocess.run(command, check=True, capture_output=True)
-    certified = ("--tls-cert", str(cert), "--tls-key", str(key), "--grpc-transport", transport)
+    certified = ("--tls-cert", str(cert), "--tls-key", str(key))
     with serving("tensors", "--grpc-port", "0", *certified) as server:
         rpc = Rpc(server, grpc.ssl_channel_credentials(cert.read_bytes()))
         assert floats(rpc.call("ModelInfer", rpc.tensors("tensors", x=[4])).raw_output_contents[0]) == [4]
         rpc.close()
 
 
-@pytest.mark.parametrize("transport", TRANSPORTS)
-def test_a_server_that_stops_answers_the_calls_that_have_come(transport: str) -> None:
-    with serving("tensors", "--grpc-port", "0", "--grpc-transport", transport) as server:
+def test_a_server_that_stops_answers_the_calls_that_have_come() -> None:
+    with serving("tensors", "--grpc-port", "0") as server:
         rpc = Rpc(server)
         call = rpc.channel.unary_unary(f"/{SERVICE}/ModelInfer")
         going = call.future(rpc.tensors("tensors", sleep=[1.0]).SerializeToString(), timeout=30)
         watching = rpc.channel.unary_stream(HEALTH + "Watch")(b"", timeout=30)
         assert next(watching) == b"\x08\x01"
-        wait_until(lambda: server.metric("panglot_held_bytes") > 0)
+        wait_until(lambda: server.metric("panglot_requests_in_progress") == 1)
         server.process.send_signal(signal.SIGTERM)
         assert floats(rpc.kind("ModelInferResponse").FromString(going.result()).raw_output_contents[0]) == [1.0]
         assert server.process.wait(20) == 0
@@ -419,19 +403,31 @@ def test_a_port_that_is_taken_is_said_in_one_line(server: Server) -> None:
     assert "Traceback" not in done.stderr
 
 
-WITHOUT_GRPCIO = "import sys; sys.modules['grpc'] = None; from panglot.cli import main; main()"
+# The transport that could once be chosen
 
 
-def test_a_server_without_grpcio_says_what_to_install() -> None:
-    command = [sys.executable, "-c", WITHOUT_GRPCIO, "serve", "tests/packages/tensors", "--port", "0"]
-    command += ["--grpc-port", "0", "--grpc-transport", "grpcio"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False, cwd=ROOT)
+def test_the_transport_that_is_always_taken_need_not_be_chosen(server: Server) -> None:
+    with serving("tensors", "--grpc-port", "0", "--grpc-transport", "own") as told:
+        assert told.log.count("--grpc-transport is no longer needed; Panglot's own HTTP/2 always carries gRPC") == 1
+        rpc = Rpc(told)
+        assert rpc.call("ServerLive").live
+        rpc.close()
+    assert "no longer needed" not in server.log
+
+
+@pytest.mark.parametrize("way", ["flag", "variable", "file"])
+def test_grpcio_as_the_transport_is_refused_with_the_fix(tmp_path: Path, way: str) -> None:
+    (tmp_path / "model.py").write_text("def predict(request):\n    return request\n")
+    (tmp_path / "panglot.toml").write_text('grpc_transport = "grpcio"\n' if way == "file" else "")
+    flags = ("--grpc-transport", "grpcio") if way == "flag" else ()
+    env = {"PANGLOT_GRPC_TRANSPORT": "grpcio"} if way == "variable" else {}
+    done = panglot("serve", str(tmp_path), "--port", "0", "--grpc-port", "0", *flags, env=env)
     assert done.returncode == 3
-    said = "needs grpcio, which is not installed (fix: pip install 'panglot[grpc]', or leave the flag out)"
-    assert done.stderr.splitlines()[-1].endswith(said), done.stderr
+    names = {"flag": "--grpc-transport", "variable": "PANGLOT_GRPC_TRANSPORT", "file": "grpc_transport in panglot.toml"}
+    said = "'grpcio' can no longer be chosen; Panglot's own HTTP/2 always carries gRPC (fix: leave it out)"
+    assert done.stderr.splitlines()[-1].endswith(f"{names[way]}: {said}"), done.stderr
+    assert "Traceback" not in done.stderr
 
 
-def test_grpcio_is_imported_only_where_it_carries_calls(rpc: Rpc, server: Server) -> None:
-    maps = Path(f"/proc/{server.process.pid}/maps").read_text()
-    chosen = Path(f"/proc/{server.process.pid}/cmdline").read_bytes()
-    assert ("cygrpc" in maps) == (b"grpcio" in chosen)
+def test_a_server_never_loads_grpcio(rpc: Rpc, server: Server) -> None:
+    assert "cygrpc" not in Path(f"/proc/{server.process.pid}/maps").read_text()

@@ -113,6 +113,7 @@ def gather(package: Package, resolved: Resolved) -> dict[str, Any]:
         "settings": {
             name: {"value": values[name], "source": resolved.sources[name], "scope": about.metadata["scope"]}
             for name, about in table_of(type(resolved.settings)).items()
+            if not about.metadata["former"]
         },
     }
 

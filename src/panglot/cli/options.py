@@ -195,6 +195,7 @@ def _option(name: str, about: Field[Any], words: str | None = None) -> click.Opt
         help=(words or column["help"]) + _default(about.default, column["kind"]),
         multiple=several,
         callback=_joined if several else None,
+        hidden=bool(column["former"]),
     )
 
 

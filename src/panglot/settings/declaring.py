@@ -31,10 +31,12 @@ def setting(  # noqa: PLR0913  each is one column of the table below
     metavar: str = "",
     short: str = "",
     scope: str = "",
+    former: str = "",
 ) -> Any:
     """A field of a settings class: its default, its help and unit, and the values it may have.
 
-    Its scope, the whole server or each model, is that of its group unless it is given.
+    Its scope, the whole server or each model, is that of its group unless it is given. A setting that is no longer
+    needed says in `former` what is always so now: its default is taken with a warning, any other value is refused.
     """
     about = {
         "help": help,
@@ -46,6 +48,7 @@ def setting(  # noqa: PLR0913  each is one column of the table below
         "metavar": metavar,
         "short": short,
         "scope": scope or (SERVER if group in SERVER_GROUPS else MODEL),
+        "former": former,
     }
     if isinstance(default, dict):
         return field(default_factory=dict, metadata=about)

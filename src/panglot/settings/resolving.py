@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import Field, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -204,4 +204,17 @@ def resolve(
             values[name] = value
             sources[name] = variable(name) if source == "environment" else flag(name) if source == "flag" else source
     unknown = variables.unknown(environ, table_of(scope.settings), scope.others)
-    return Resolved(scope.settings(**values), sources, unknown)
+    return Resolved(scope.settings(**values), sources, (*unknown, *_former(values, sources, scope)))
+
+
+def _former(values: Mapping[str, Any], sources: Mapping[str, str], scope: SettingsScope) -> Iterator[str]:
+    """A warning for each given setting that is no longer needed. Raises StartError for a value that there was."""
+    for name, about in table_of(scope.settings).items():
+        now = about.metadata["former"]
+        if not now or name not in values:
+            continue
+        given = sources[name] if sources[name] in (flag(name), variable(name)) else f"{name} in {sources[name]}"
+        if values[name] != about.default:
+            value = brief(str(values[name]), 100)
+            raise StartError(f"{given}: '{value}' can no longer be chosen; {now}", fix="leave it out")
+        yield f"{given} is no longer needed; {now}"

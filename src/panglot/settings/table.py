@@ -45,9 +45,8 @@ class Settings:
         -1, "port for gRPC; 0 takes a free one, -1: no gRPC", "int", least=-1, most=65535, scope=SERVER
     )
     grpc_transport: str = setting(
-        "own", "what carries gRPC: our own HTTP/2, or grpcio's, with panglot[grpc]", "str", scope=SERVER,
-        choices=("own", "grpcio"),
-    )  # fmt: skip
+        "own", "what carries gRPC", "str", scope=SERVER, former="Panglot's own HTTP/2 always carries gRPC"
+    )
     timeout: float = setting(
         60.0, "a request not answered by then gets 504; a client may lower it with X-Timeout-Ms", "seconds", least=0.001
     )

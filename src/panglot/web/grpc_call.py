@@ -1,4 +1,4 @@
-"""One inference over gRPC, as the engine sees it; whatever transport it came by."""
+"""One inference over gRPC, as the engine sees it."""
 
 from __future__ import annotations
 
@@ -12,25 +12,24 @@ from panglot.engine.call import Berth, Call, Fault
 from panglot.web import v2
 from panglot.web.contract import InferRoute
 from panglot.web.front import Front
-from panglot.web.grpc_encoding import beginning
-from panglot.web.grpc_messages import leading_name, named
-from panglot.web.grpc_statuses import INVALID_ARGUMENT, OK, UNIMPLEMENTED, RpcError, refused, status_of
+from panglot.web.grpc_messages import leading_name
+from panglot.web.grpc_received import NO_NAME, NO_ROOM, ReceivedMessage
+from panglot.web.grpc_statuses import OK, UNIMPLEMENTED, RpcError, refused, status_of
 from panglot.web.head import REQUEST_ID
 from panglot.web.models import Model
 from panglot.web.v2_routes import RpcTarget, rpc_head
 from panglot_worker import wire
 
 log = logging.getLogger("panglot.web")
-NO_ROOM = Fault(503, "memory", "the server holds too many request bodies; try again later", 1)
 
 Told = Callable[[int, str, wire.Buffer, bool], None]
 """Is told a status of gRPC, a sentence, the message, and whether more follow."""
 
 
 class RpcCall(Call):
-    """A call whose answers go to `told`."""
+    """A call whose answers go to `told`. It owns the memory of its message until it is answered or given up."""
 
-    __slots__ = ("began", "front", "model", "route", "told", "trace")
+    __slots__ = ("began", "front", "is_over", "model", "route", "told", "trace")
 
     def __init__(self, front: Front, model: Model, route: InferRoute, told: Told) -> None:
         super().__init__()
@@ -39,8 +38,23 @@ class RpcCall(Call):
         self.route = route
         self.lane = route.lane
         self.told = told
+        self.is_over = False
+        """Whether it has its answer, or nobody waits for one."""
         self.trace = b""
         self.began = self.arrived = time.monotonic()
+
+    def take_over(self, message: ReceivedMessage) -> None:
+        """Own the memory of a message. Raises RpcError where there is no room for it: then it stays the message's."""
+        message.leave_room()
+        if not self.model.room.take(message.size, message.size):
+            raise refused(NO_ROOM)
+        self.size = message.size
+        body, self.berth = message.hand_over()
+        if self.berth is None:
+            self.pieces = (body,)
+        elif message.model is not self.model:
+            # Its first bytes named another model than all of it does, whose workers do not see this memory.
+            self.come_ashore()
 
     def reply(self, reply: wire.Reply) -> None:
         """Pass on the script's answer, one part of it, or its failure."""
@@ -80,9 +94,12 @@ class RpcCall(Call):
             observe(self, status, times, total)
 
     def release(self) -> None:
-        """Drop the body and the room it takes."""
+        """Drop the body, the memory it lies in and the room it takes: the call is over. May be called again."""
+        self.is_over = True
         self.model.room.held -= self.size
         self.size, self.pieces = 0, ()
+        # The engine does so for calls that it has taken; those that it refuses it has never owned.
+        self.leave_berth()
 
     def cancel(self) -> None:
         """Give the call up: nobody waits for it."""
@@ -101,55 +118,29 @@ class RpcCall(Call):
         super().become(body, berth)
 
 
-class Landing(NamedTuple):
-    """The shared memory that a message was read into, and the model whose workers see it."""
-
-    model: Model
-    berth: Berth
-
-
-class Sent(NamedTuple):
-    """What a client sends with an inference."""
+class Asked(NamedTuple):
+    """What a client says of an inference besides its message."""
 
     form: bytes
-    body: wire.Buffer
     seconds: float | None = None
     """Until its deadline; None: it has none."""
     request_id: bytes = b""
     trace: bytes = b""
-    encoding: bytes = b""
-    """How the body is compressed; empty: it is not."""
-    landing: Landing | None = None
-    """Where the body lies, if that is shared memory; the call's from now on."""
 
 
-def begin(front: Front, sent: Sent, told: Told) -> RpcCall:
-    """Submit an inference; `told` may be called before this returns. Raises RpcError."""
-    try:
-        model, target, forms, heads = _destination(front, sent)
-        size = len(sent.body)
-        if not model.room.take(size, size):
-            raise refused(NO_ROOM)
-    except RpcError:
-        if sent.landing is not None:
-            sent.landing.berth.drop()
-        raise
-    call = RpcCall(front, model, forms[sent.form], told)
-    call.request_id = sent.request_id if REQUEST_ID.fullmatch(sent.request_id) else front.new_request_id()
-    call.trace = sent.trace
-    rest = heads[sent.form]
-    if call.trace or sent.encoding:
-        rest = rpc_head(target, sent.form)._replace(traceparent=call.trace, encoding=sent.encoding).pack()
+def begin(front: Front, asked: Asked, message: ReceivedMessage, told: Told) -> RpcCall:
+    """Submit an inference; `told` may be called before this returns. Raises RpcError: the message is then as it was."""
+    model, target, forms, heads = _destination(front, message)
+    call = RpcCall(front, model, forms[asked.form], told)
+    call.request_id = asked.request_id if REQUEST_ID.fullmatch(asked.request_id) else front.new_request_id()
+    call.trace = asked.trace
+    rest = heads[asked.form]
+    if call.trace or message.encoding:
+        rest = rpc_head(target, asked.form)._replace(traceparent=call.trace, encoding=message.encoding).pack()
     call.head = call.request_id + rest
     longest = model.settings.timeout
-    call.deadline = call.arrived + (longest if sent.seconds is None else min(longest, max(0.0, sent.seconds)))
-    call.size = size
-    if sent.landing is None:
-        call.pieces = (sent.body,)
-    else:
-        call.berth = sent.landing.berth
-        if sent.landing.model is not model:
-            call.come_ashore()
+    call.deadline = call.arrived + (longest if asked.seconds is None else min(longest, max(0.0, asked.seconds)))
+    call.take_over(message)
     _submit(call)
     return call
 
@@ -163,15 +154,12 @@ def announced(front: Front, first: wire.Buffer) -> Model | None:
     return _target(front, *name).model if name is not None else None
 
 
-def _destination(front: Front, sent: Sent) -> RpcTarget:
+def _destination(front: Front, message: ReceivedMessage) -> RpcTarget:
     """The model that a message names. Raises RpcError."""
-    try:
-        if sent.encoding:
-            name = leading_name(beginning(sent.encoding, sent.body))
-            return _target(front, *(name or named(beginning(sent.encoding, sent.body))))
-        return _target(front, *named(sent.body))
-    except ValueError:
-        raise RpcError(INVALID_ARGUMENT, "the message is no ModelInferRequest") from None
+    name, version, _, is_all = message.addressed()
+    if not name and not is_all:
+        raise NO_NAME
+    return _target(front, name, version)
 
 
 def _target(front: Front, name: str, version: str) -> RpcTarget:

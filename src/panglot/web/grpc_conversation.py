@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from typing import Any
+from typing import Any, Protocol
 
 from panglot.web.front import Front
-from panglot.web.grpc_call import RpcCall, Sent, begin
-from panglot.web.grpc_encoding import readable
-from panglot.web.grpc_messages import request_id, stream_failure, streamed
+from panglot.web.grpc_call import Asked, RpcCall, begin
+from panglot.web.grpc_messages import stream_failure, streamed
+from panglot.web.grpc_received import ReceivedMessage
 from panglot.web.grpc_statuses import RESOURCE_EXHAUSTED, RpcError
+from panglot.web.v2_routes import STREAM
 
 MOST_OPEN = 64
 """Inferences of one conversation at once, answers that wait to be read counted too; those behind are not read."""
@@ -19,14 +20,27 @@ BACKLOG = 8 * 1024 * 1024
 TOO_SLOW = RpcError(RESOURCE_EXHAUSTED, "this client reads its answers too slowly")
 
 
+class RpcStream(Protocol):
+    """A call with any number of messages each way, as its transport has it."""
+
+    async def next(self) -> ReceivedMessage | None:
+        """The next message, once it has come whole; None after the last. Raises RpcError where what comes is none.
+
+        The stream owns it, until the next is asked for.
+        """
+
+    async def write(self, message: bytes) -> None:
+        """Send a message to the client, and wait while it takes no more."""
+
+
 class Conversation:
     """One call of ModelStreamInfer."""
 
-    def __init__(self, front: Front, everywhere: set[RpcCall], context: Any) -> None:
+    def __init__(self, front: Front, everywhere: set[RpcCall], stream: RpcStream) -> None:
         self.front = front
         self.everywhere = everywhere
         """The open calls of the whole server."""
-        self.context = context
+        self.stream = stream
         self.mine: set[RpcCall] = set()
         self.room = asyncio.Semaphore(MOST_OPEN)
         self.messages: deque[tuple[bytes, bool]] = deque()
@@ -39,9 +53,9 @@ class Conversation:
         self.news = asyncio.Event()
         self.too_slow = asyncio.Event()
 
-    async def hold(self, requests: Any) -> None:
+    async def hold(self) -> None:
         """Answer all that comes, until nothing more will and everything is answered. Raises RpcError."""
-        tasks = [asyncio.ensure_future(work) for work in (self._write(), self._read(requests), self.too_slow.wait())]
+        tasks = [asyncio.ensure_future(work) for work in (self._write(), self._read(), self.too_slow.wait())]
         writing, reading, cut = tasks
         try:
             await asyncio.wait({writing, cut}, return_when=asyncio.FIRST_COMPLETED)
@@ -61,7 +75,7 @@ class Conversation:
             while self.messages:
                 message, ends = self.messages.popleft()
                 if message:
-                    await self.context.write(message)
+                    await self.stream.write(message)
                     self.waiting -= len(message)
                 if ends:
                     self.pending -= 1
@@ -70,20 +84,24 @@ class Conversation:
                 await self.news.wait()
                 self.news.clear()
 
-    async def _read(self, requests: Any) -> None:
+    async def _read(self) -> None:
         """Begin what the client asks for, as far as there is room."""
         try:
-            async for sent in requests:
+            while True:
+                # Room first: between the arrival of a message and its beginning nothing is awaited.
                 await self.room.acquire()
+                message = await self.stream.next()
+                if message is None:
+                    return
                 self.pending += 1
-                self._begin(sent)
+                self._begin(message)
         finally:
             self.read_all = True
             self.news.set()
 
-    def _begin(self, sent: Sent) -> None:
+    def _begin(self, message: ReceivedMessage) -> None:
         calls: list[RpcCall] = []
-        known = request_id(readable(sent.encoding, sent.body))
+        known = message.request_id
 
         def told(code: int, sentence: str, message: Any, more: bool) -> None:
             # The end of an answer in parts is an empty message, which clients need not see.
@@ -94,12 +112,12 @@ class Conversation:
                     self._over(call)
 
         try:
-            call = begin(self.front, sent, told)
+            call = begin(self.front, Asked(STREAM), message, told)
         except RpcError as error:
             told(error.code, error.message, b"", False)
             return
-        calls.append(call)
-        if call.size:
+        if not call.is_over:
+            calls.append(call)
             self.mine.add(call)
             self.everywhere.add(call)
 

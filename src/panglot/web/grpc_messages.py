@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from panglot_worker import wire
@@ -14,6 +16,16 @@ DATA_TYPES = {
 }  # fmt: skip
 LAST = message(4, text(1, "triton_final_response") + message(2, b"\x08\x01"))
 """The parameter by which Triton's clients know that no more follows."""
+ID = 3
+"""The field of an inference that holds its client's id for it."""
+MOST_FIELDS = 256
+"""Fields that a message to the front itself may have."""
+NAMES = 65536
+"""Bytes of an inference at whose beginning its model is named."""
+MOST_OF_INFERENCE = 4096
+"""Fields of an inference among which its model is looked for."""
+LEADING = 16
+"""The same of an inference that has only begun to come."""
 COMPUTED = ("compute_input", "compute_infer", "compute_output")
 DURATIONS = ("success", "fail", "queue", *COMPUTED, "cache_hit", "cache_miss")
 
@@ -25,51 +37,83 @@ class Named(NamedTuple):
     version: str = ""
 
 
+class Addressed(NamedTuple):
+    """What the front reads of an inference: its model, and the id that the client gives it."""
+
+    name: str
+    version: str
+    request_id: str
+    is_all: bool
+    """Whether all of the message was looked at."""
+
+
+def small_fields(body: wire.Buffer) -> Iterator[tuple[int, int, Any]]:
+    """The fields of a message that the front itself answers: number, wire type, content. Raises ValueError.
+
+    Such messages have a few fields. One of thousands of tiny ones would keep the loop from everybody else.
+    """
+    try:
+        for count, field in enumerate(fields_of(memoryview(body))):
+            if count >= MOST_FIELDS:
+                raise ValueError("the message has too many fields")
+            yield field
+    except IndexError as error:
+        raise ValueError("the message cannot be read") from error
+
+
 def named(body: wire.Buffer) -> Named:
     """Fields 1 and 2 of a message, which in all of them are the model's name and version. Raises ValueError."""
-    name = version = ""
-    try:
-        for number, kind, content in fields_of(memoryview(body)):
-            if kind == LENGTH and number == 1:
-                name = str(content, "utf-8")
-            elif kind == LENGTH and number == 2:
-                version = str(content, "utf-8")
-    except (IndexError, UnicodeDecodeError) as error:
-        raise ValueError("the message cannot be read") from error
-    return Named(name, version)
+    said = {1: "", 2: ""}
+    for field, kind, content in small_fields(body):
+        if kind == LENGTH and field in said:
+            said[field] = str(content, "utf-8")
+    return Named(said[1], said[2])
 
 
 def leading_name(first: wire.Buffer) -> Named | None:
-    """The same of a message whose end is missing, if these fields come first, as they nearly always do; else None."""
+    """The same of an inference whose end is missing, if these fields come first, as they nearly always do."""
     said = {1: "", 2: ""}
     try:
-        for number, kind, content in fields_of(memoryview(first)):
-            if kind != LENGTH or number not in said:
+        for field, kind, content in itertools.islice(fields_of(memoryview(first)), LEADING):
+            if kind != LENGTH or field not in said:
                 break
-            said[number] = str(content, "utf-8")
+            said[field] = str(content, "utf-8")
     except (IndexError, ValueError):
         # Most likely a field with tensors, whose end has not come: names before it are whole.
         pass
     return Named(said[1], said[2]) if said[1] else None
 
 
+def addressed(body: wire.Buffer, is_cut: bool = False) -> Addressed:
+    """What an inference says of itself in its first bytes: however large it is, no more of it is looked at.
+
+    Raises ValueError where these are no message, unless the message is known to be cut off after them.
+    """
+    view = memoryview(body)
+    said = {1: "", 2: "", ID: ""}
+    is_all = len(view) <= NAMES and not is_cut
+    try:
+        for count, (field, kind, content) in enumerate(fields_of(view, NAMES)):
+            if count >= MOST_OF_INFERENCE:
+                is_all = False
+                break
+            if kind == LENGTH and field in said:
+                said[field] = str(content, "utf-8", "replace" if field == ID else "strict")
+    except (IndexError, ValueError) as error:
+        if not is_cut:
+            raise ValueError("the message cannot be read") from error
+    return Addressed(said[1], said[2], said[ID], is_all)
+
+
 def flag(field: int, body: bytes) -> bool:
     """Whether a field of a message, a bool, is set. Raises ValueError."""
-    try:
-        return any(number == field and bool(content) for number, _, content in fields_of(memoryview(body)))
-    except IndexError as error:
-        raise ValueError("the message cannot be read") from error
+    return any(bool(content) for number, _, content in small_fields(body) if number == field)
 
 
 def keys(field: int, body: bytes) -> list[str]:
     """The keys of a field that is a map from texts. Raises ValueError."""
-    try:
-        entries = [
-            content for number, kind, content in fields_of(memoryview(body)) if (number, kind) == (field, LENGTH)
-        ]
-        return [named(bytes(entry)).name for entry in entries]
-    except IndexError as error:
-        raise ValueError("the message cannot be read") from error
+    entries = [content for number, kind, content in small_fields(body) if (number, kind) == (field, LENGTH)]
+    return [named(bytes(entry)).name for entry in entries]
 
 
 def number(field: int, value: int) -> bytes:
@@ -135,15 +179,6 @@ def index(models: list[dict[str, str]]) -> bytes:
     fields = ("name", "version", "state", "reason")
     rows = (b"".join(text(field, about[name]) for field, name in enumerate(fields, 1)) for about in models)
     return b"".join(message(1, row) for row in rows)
-
-
-def request_id(body: wire.Buffer) -> str:
-    """The id that a client gives an inference; nothing where the message cannot be read."""
-    try:
-        parts = (content for number, kind, content in fields_of(memoryview(body)) if (number, kind) == (3, LENGTH))
-        return str(next(parts, b""), "utf-8")
-    except (ValueError, IndexError):
-        return ""
 
 
 def streamed(body: Any) -> bytes:

@@ -79,9 +79,12 @@ def _asked_for(body: bytes) -> str:
     return named(body).version
 
 
-def health(front: Front, body: bytes) -> bytes:
+def _check(front: Front, body: bytes) -> bytes:
+    return health(front, named(body).name)
+
+
+def health(front: Front, service: str) -> bytes:
     """Whether a service is served: ours, or a model by its name. Raises RpcError for any other."""
-    service = named(body).name
     if service in ("", SERVICE, HEALTH):
         return number(1, SERVING if _is_ready(front) else NOT_SERVING)
     model = front.models.get(service)
@@ -90,11 +93,11 @@ def health(front: Front, body: bytes) -> bytes:
     return number(1, SERVING if v2.is_ready(model) else NOT_SERVING)
 
 
-def watched(front: Front, body: bytes) -> bytes:
+def watched(front: Front, service: str) -> bytes:
     """The same for whoever goes on listening, to whom a service that is not there may yet come."""
     try:
-        return health(front, body)
-    except (RpcError, ValueError):
+        return health(front, service)
+    except RpcError:
         return number(1, SERVICE_UNKNOWN)
 
 
@@ -109,7 +112,7 @@ METHODS = {
     f"/{SERVICE}/RepositoryIndex": Method(ADMIN, _index),
     f"/{SERVICE}/RepositoryModelLoad": Method(CONTROL, _load),
     f"/{SERVICE}/RepositoryModelUnload": Method(CONTROL, _unload),
-    f"/{HEALTH}/Check": Method(PUBLIC, health),
+    f"/{HEALTH}/Check": Method(PUBLIC, _check),
 }
 
 

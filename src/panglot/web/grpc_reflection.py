@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from panglot.web import grpc_descriptors
-from panglot.web.grpc_messages import number
+from panglot.web.grpc_messages import number, small_fields
 from panglot.web.grpc_statuses import NOT_FOUND
-from panglot_worker.v2.protobuf import LENGTH, fields, message, text
+from panglot_worker.v2.protobuf import LENGTH, message, text
 
 METHODS = tuple(f"/grpc.reflection.{version}.ServerReflection/ServerReflectionInfo" for version in ("v1", "v1alpha"))
 SERVICES = (
@@ -19,12 +19,9 @@ BY_FILE, BY_SYMBOL, LIST = 3, 4, 7
 def respond(body: bytes) -> bytes:
     """The ServerReflectionResponse to one ServerReflectionRequest. Raises ValueError for what is none."""
     asked, word = 0, ""
-    try:
-        for field, kind, content in fields(memoryview(body)):
-            if field >= BY_FILE and kind == LENGTH:
-                asked, word = field, str(content, "utf-8", "replace")
-    except IndexError as error:
-        raise ValueError("the message cannot be read") from error
+    for field, kind, content in small_fields(body):
+        if field >= BY_FILE and kind == LENGTH:
+            asked, word = field, str(content, "utf-8", "replace")
     return message(2, body) + _answer(asked, word)
 
 

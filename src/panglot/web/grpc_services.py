@@ -1,45 +1,42 @@
-"""What answers each call of gRPC, whatever transport it came by. A transport finds a service here and runs it."""
+"""What answers each call of gRPC. HTTP/2 finds a service here and runs it."""
 
 from __future__ import annotations
 
-import asyncio
 import functools
-from collections.abc import AsyncIterator, Callable, Coroutine
-from typing import Any, NamedTuple, Protocol
+from collections.abc import Callable, Coroutine
+from typing import Any, NamedTuple
 
 from panglot.web import grpc_methods, grpc_reflection, v2_repository
 from panglot.web.contract import CONTROL, INFER, PUBLIC
 from panglot.web.front import Front
-from panglot.web.grpc_call import RpcCall, Sent
-from panglot.web.grpc_conversation import Conversation
-from panglot.web.grpc_encoding import plain
+from panglot.web.grpc_call import RpcCall
+from panglot.web.grpc_conversation import Conversation, RpcStream
+from panglot.web.grpc_messages import named
 from panglot.web.grpc_methods import HEALTH, METHODS, SERVICE
 from panglot.web.grpc_statuses import INVALID_ARGUMENT, UNAUTHENTICATED, RpcError, refused
+from panglot.web.grpc_watch import Watches
 
 INFER_CALL, STREAM_CALL = f"/{SERVICE}/ModelInfer", f"/{SERVICE}/ModelStreamInfer"
 WATCH = f"/{HEALTH}/Watch"
-WATCH_EVERY = 0.5
 NO_TOKEN = RpcError(UNAUTHENTICATED, "this server needs a token: metadata authorization: Bearer ...")
-
-
-class RpcStream(Protocol):
-    """A call with any number of messages each way, as its transport has it."""
-
-    def __aiter__(self) -> AsyncIterator[Sent]:
-        """What the client sends, as it comes."""
-
-    async def write(self, message: bytes) -> None:
-        """Send a message to the client, and wait while it takes no more."""
+UNREADABLE = RpcError(INVALID_ARGUMENT, "the message cannot be read")
 
 
 class Service(NamedTuple):
-    """How a call is answered; one that has neither `answer` nor `hold` is an inference: see `grpc_call.begin`."""
+    """How a call is answered: by `answer`, by `hold`, by the engine if it only `infers`, or by `Watches`."""
 
     access: str
     answer: Callable[[bytes], bytes | Coroutine[Any, Any, bytes]] | None = None
     """From its only message to the only answer. Raises RpcError."""
     hold: Callable[[RpcStream], Coroutine[Any, Any, None]] | None = None
     """Answers all that comes, as it comes. Raises RpcError."""
+    infers: bool = False
+    """Whether its messages are for models: these alone may be large, and lie in shared memory."""
+
+    @property
+    def is_public(self) -> bool:
+        """Whether anybody may make the call: then it may hold next to nothing."""
+        return self.access == PUBLIC
 
 
 class Services:
@@ -48,11 +45,12 @@ class Services:
     def __init__(self, front: Front) -> None:
         self.front = front
         self.open: set[RpcCall] = set()
-        """Inferences that are being answered."""
+        """Inferences of conversations that are being answered."""
+        self.watches = Watches(front)
         self._known = {
-            INFER_CALL: Service(INFER),
-            STREAM_CALL: Service(INFER, hold=self._model_stream_infer),
-            WATCH: Service(PUBLIC, hold=self._health_watch),
+            INFER_CALL: Service(INFER, infers=True),
+            STREAM_CALL: Service(INFER, hold=self._model_stream_infer, infers=True),
+            WATCH: Service(PUBLIC),
             **dict.fromkeys(grpc_reflection.METHODS, Service(INFER, hold=_reflection)),
         }
         for name, method in METHODS.items():
@@ -71,24 +69,20 @@ class Services:
         return service
 
     async def _model_stream_infer(self, stream: RpcStream) -> None:
-        await Conversation(self.front, self.open, stream).hold(stream)
+        await Conversation(self.front, self.open, stream).hold()
 
-    async def _health_watch(self, stream: RpcStream) -> None:
-        """Tell whether a service is served, and again whenever that changes."""
-        async for sent in stream:
-            last = None
-            while not self.front.draining:
-                status = grpc_methods.watched(self.front, plain(sent.encoding, sent.body))
-                if status != last:
-                    last = status
-                    await stream.write(status)
-                await asyncio.sleep(WATCH_EVERY)
-            return
+
+def watched_service(body: bytes) -> str:
+    """The service that a HealthCheckRequest names. Raises RpcError."""
+    try:
+        return named(body).name
+    except ValueError:
+        raise UNREADABLE from None
 
 
 async def _reflection(stream: RpcStream) -> None:
-    async for sent in stream:
+    while (message := await stream.next()) is not None:
         try:
-            await stream.write(grpc_reflection.respond(plain(sent.encoding, sent.body)))
+            await stream.write(grpc_reflection.respond(message.plain()))
         except ValueError:
-            raise RpcError(INVALID_ARGUMENT, "the message cannot be read") from None
+            raise UNREADABLE from None

@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
-import importlib.util
 import socket
 import ssl
 from collections.abc import Sequence
 from typing import Protocol
 
-from panglot.errors import StartError
 from panglot.settings import Settings
 from panglot.settings.loopback import UNIX
 from panglot.web.contract import Listener
 from panglot.web.front import Front
-from panglot.web.http2.server import Http2Server
 from panglot.web.models import Model
 from panglot.web.server import WebServer, bind
 
@@ -40,15 +37,10 @@ class Listening(Protocol):
 
 
 def grpc_listening(front: Front) -> Listening:
-    """What takes calls of gRPC. Raises StartError where it is grpcio, which is not installed."""
-    if front.settings.grpc_transport == "own":
-        return Http2Server(front, front.settings)
-    if importlib.util.find_spec("grpc") is None:
-        raise StartError("--grpc-transport grpcio needs grpcio, which is not installed",
-                         fix="pip install 'panglot[grpc]', or leave the flag out")  # fmt: skip
-    from panglot.web.grpc_grpcio import GrpcServer
+    """What takes calls of gRPC. Nothing of gRPC and HTTP/2 is imported before: most servers have no port for them."""
+    from panglot.web.http2.server import Http2Server
 
-    return GrpcServer(front, front.settings)
+    return Http2Server(front, front.settings)
 
 
 class Listeners:

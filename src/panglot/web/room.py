@@ -61,6 +61,7 @@ class Room:
         self.for_pieces = memoryview(bytearray(PIECES))
         """Where all connections read to: a loop reads, and hands on what was read, for one of them at a time."""
         self.guests: set[Guest] = set()
+        """Connections within the limit."""
         self.most_guests = settings.max_connections
         self.reserved: deque[Guest] = deque()
         """Connections beyond the limit that have not asked anything yet, oldest first."""
@@ -90,13 +91,12 @@ class Room:
 
         One too many may still ask for public routes, until more such connections come.
         """
-        self.guests.add(guest)
-        if len(self.guests) <= self.most_guests:
-            return True
-        idle = self._longest_idle()
+        idle = self._longest_idle() if len(self.guests) >= self.most_guests else None
         if idle is not None:
             self.guests.discard(idle)
             idle.evict()
+        if len(self.guests) < self.most_guests:
+            self.guests.add(guest)
             return True
         self.reserved.append(guest)
         if len(self.reserved) > RESERVED:

@@ -6,7 +6,7 @@ Read by hand: no protobuf is needed where a script runs, and a large tensor is n
 from __future__ import annotations
 
 import struct
-from typing import Any, Iterator, List, Tuple
+from typing import Any, Iterator, List, Optional, Tuple
 
 VARINT, EIGHT, LENGTH, FOUR = 0, 1, 2, 5
 DOUBLE = struct.Struct("<d")
@@ -30,10 +30,14 @@ def varint(view: Any, at: int) -> Tuple[int, int]:
     raise Malformed("a number has more than ten bytes")
 
 
-def fields(view: memoryview) -> Iterator[Tuple[int, int, Any]]:
-    """The fields of a message: number, wire type, and a number or the bytes. Raises Malformed or IndexError."""
+def fields(view: memoryview, until: Optional[int] = None) -> Iterator[Tuple[int, int, Any]]:
+    """The fields of a message: number, wire type, and a number or the bytes. Raises Malformed or IndexError.
+
+    Of a message that is to be read in part: those that begin before the byte `until`.
+    """
     at, end = 0, len(view)
-    while at < end:
+    last = end if until is None else min(until, end)
+    while at < last:
         key = view[at]
         at += 1
         if key > 127:

@@ -1,4 +1,12 @@
-"""How much a client may send that asks nothing: pings, settings, resets, empty frames."""
+"""How much a client may send that asks nothing: every kind of frame is taken out of it, what is answered adds to it.
+
+    a frame that is no data and no call       1 (PING, SETTINGS, their acknowledgements, WINDOW_UPDATE, RST_STREAM, ...)
+    less than 256 bytes of data               1; each message that is completed adds 1
+    headers of a call that came to nothing    1 for each 256 bytes: it was refused at once or reset; of public calls too
+    SETTINGS that let many streams go on      1 more for each 32 of them
+
+Calls that are answered, and data that is sent, add what a client of any make says beside them.
+"""
 
 from __future__ import annotations
 
@@ -8,27 +16,34 @@ from panglot.web.http2.frames import ENHANCE_YOUR_CALM, ConnectionBroken
 
 MOST = 1000
 PER_SECOND = 50.0
-"""Such frames at once, and how many more as time passes. Calls that are answered and data that flows add their own."""
+"""What there is at first and at most, and what time adds."""
+SMALL_DATA = 256
+"""Bytes of a frame of data from which on it costs nothing: bytes are bounded by windows."""
+HEADERS_PER_UNIT = 256
+
+
+def cost_of_headers(block: bytes) -> int:
+    """What a header block is worth."""
+    return len(block) // HEADERS_PER_UNIT
 
 
 class Budget:
-    """What is left of them for one connection."""
+    """What is left of it for one connection."""
 
     def __init__(self) -> None:
         self.left = MOST
         self._since = time.monotonic()
 
-    def spend(self) -> None:
+    def spend(self, cost: int = 1) -> None:
         """Take in a frame that asks nothing. Raises ConnectionBroken when there were too many."""
-        self.left -= 1
+        self.left -= cost
         if self.left < 0:
             now = time.monotonic()
-            self.left = min(MOST, int((now - self._since) * PER_SECOND)) - 1
+            self.left = min(MOST, self.left + int((now - self._since) * PER_SECOND))
             self._since = now
             if self.left < 0:
                 raise ConnectionBroken(ENHANCE_YOUR_CALM, "too many frames that ask nothing")
 
-    def earn(self) -> None:
+    def earn(self, more: int = 1) -> None:
         """Note that a call was answered, or data flowed."""
-        if self.left < MOST:
-            self.left += 1
+        self.left = min(MOST, self.left + more)

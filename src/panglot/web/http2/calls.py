@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import contextlib
 import logging
 import time
-from collections import deque
+from collections import OrderedDict, deque
 from collections.abc import Callable, Coroutine
 from typing import Any
 
-from panglot.web.contract import PUBLIC
 from panglot.web.front import Front
-from panglot.web.grpc_call import Sent, begin
-from panglot.web.grpc_encoding import WINDOWS, plain
-from panglot.web.grpc_services import Services
+from panglot.web.grpc_call import Asked, begin
+from panglot.web.grpc_encoding import WINDOWS
+from panglot.web.grpc_received import ReceivedMessage
+from panglot.web.grpc_services import Service, Services, watched_service
 from panglot.web.grpc_statuses import (
     INTERNAL,
     INVALID_ARGUMENT,
@@ -25,10 +24,12 @@ from panglot.web.grpc_statuses import (
 from panglot.web.http2 import frames
 from panglot.web.http2.answers import ending, no_grpc
 from panglot.web.http2.call_head import CallHead
-from panglot.web.http2.messages import WholeMessage
+from panglot.web.http2.inbox import ONE_MESSAGE
 from panglot.web.http2.outflow import Outflow
-from panglot.web.http2.stream import ONE_MESSAGE, WINDOW, CallStream
+from panglot.web.http2.public_quota import MOST_OPEN, TOO_MANY_OPEN, PublicQuota
+from panglot.web.http2.stream import WINDOW, CallStream
 from panglot.web.http2.talk import BLUNDER, Talk, Task
+from panglot.web.http2.watch import Watch
 from panglot.web.v2_routes import GRPC
 from panglot_worker import wire
 
@@ -39,6 +40,10 @@ BACKLOG = 8 << 20
 TOO_MANY = RpcError(UNAVAILABLE, "too many connections; try again later")
 FORSAKEN = 1024
 """How many calls are remembered that we ended before their client did: it may not know yet."""
+AT_ONCE = 32
+"""Calls that waited for their client, and are begun in one turn of the loop."""
+PER_ANSWER = 4
+"""What an answered call adds to the budget: its client opens windows, and asks whether we are there."""
 
 
 class NoRpc(Exception):
@@ -52,17 +57,24 @@ class NoRpc(Exception):
 class Calls:
     """All calls of a connection that have no end yet."""
 
-    def __init__(self, front: Front, services: Services, outflow: Outflow, when_idle: Callable[[], None]) -> None:
+    def __init__(
+        self, front: Front, services: Services, quota: PublicQuota, outflow: Outflow, when_idle: Callable[[], None]
+    ) -> None:
         self.front = front
+        self.quota = quota
         self.when_idle = when_idle
         self.services = services
         self.outflow = outflow
         self.now = self.idle_since = time.monotonic()
         """The time of the last read; and since when there has been no call."""
         self.streams: dict[int, CallStream] = {}
+        self.public = 0
+        """How many of these need no token."""
         self.held_back: deque[CallStream] = deque()
         """Calls that have come whole, and wait for the client to read its answers."""
-        self.forsaken: deque[int] = deque(maxlen=FORSAKEN)
+        self._goes_on = False
+        """Whether they are looked at in the next turn of the loop."""
+        self.forsaken: OrderedDict[int, None] = OrderedDict()
         self.only_public = False
         """Whether the connection is beyond the limit, and may only ask for public calls."""
         self.turned_away = False
@@ -70,26 +82,40 @@ class Calls:
 
     # Beginning
 
-    def open(self, number: int, head: CallHead, ended: bool) -> None:
-        """Begin a call whose headers have come, or refuse it."""
+    def open(self, number: int, head: CallHead, ended: bool, cost: int) -> None:
+        """Begin a call whose headers have come, or refuse it; they are worth `cost`. Raises ConnectionBroken."""
         try:
-            self._check(head)
-            service = self.services.find(head.path, head.authorization)
-            if self.only_public and service.access != PUBLIC:
-                self.turned_away = True
-                raise TOO_MANY
+            service = self._service(head)
         except RpcError as error:
-            self._refuse_unopened(number, ending(number, error.code, error.message, False), ended)
+            self._refuse_unopened(number, ending(number, error.code, error.message, False), ended, cost)
             return
         except NoRpc as error:
-            self._refuse_unopened(number, no_grpc(number, error.status), ended)
+            self._refuse_unopened(number, no_grpc(number, error.status), ended, cost)
             return
-        stream = self.streams[number] = CallStream(self, number, head, service, self.now)
+        if service.is_public:
+            self.outflow.budget.spend(cost)
+            self.public += 1
+            self.idle_since = self.now
+            # Nobody asks what else its headers say, and they may be long.
+            head = CallHead(head.method, head.path, seconds=head.seconds, encoding=head.encoding)
+        stream = self.streams[number] = CallStream(self, number, head, service, cost)
         if service.hold is not None:
             stream.talk = Talk(stream)
             stream.task = Task(stream, service.hold(stream.talk))
         if ended:
             self.ended(stream)
+
+    def _service(self, head: CallHead) -> Service:
+        """What answers a call. Raises RpcError or NoRpc."""
+        self._check(head)
+        service = self.services.find(head.path, head.authorization)
+        if service.is_public:
+            if self.public >= MOST_OPEN:
+                raise TOO_MANY_OPEN
+        elif self.only_public:
+            self.turned_away = True
+            raise TOO_MANY
+        return service
 
     def _check(self, head: CallHead) -> None:
         if head.too_large:
@@ -104,25 +130,39 @@ class Calls:
             name = head.encoding[:40].decode("latin-1")
             raise RpcError(UNIMPLEMENTED, f"grpc-encoding {name!r} is not read here; gzip, deflate and identity are")
 
-    def _refuse_unopened(self, number: int, answer: bytes, ended: bool) -> None:
+    def _refuse_unopened(self, number: int, answer: bytes, ended: bool, cost: int) -> None:
+        self.outflow.budget.spend(1 + cost)
         self.outflow.write(answer)
         if not ended:
             self.outflow.write(frames.reset(number, frames.NO_ERROR))
-            self.forsaken.append(number)
+            self.forsake(number)
+
+    def forsake(self, number: int) -> None:
+        """Remember a call that we ended before its client did: what it still says is no fault."""
+        self.forsaken[number] = None
+        if len(self.forsaken) > FORSAKEN:
+            self.forsaken.popitem(last=False)
 
     def feed(self, stream: CallStream, data: wire.Buffer) -> None:
         """Take in bytes of a call's messages."""
+        inbox = stream.inbox
+        if inbox.is_closed:
+            return
         stream.last = self.now
-        if not stream.reader.is_within:
+        if not inbox.is_within:
             stream.since = self.now
         try:
-            stream.reader.feed(data)
+            completed = inbox.feed(data)
+            if completed:
+                self.outflow.budget.earn(completed)
+                if stream.talk is not None:
+                    stream.talk.wake()
         except RpcError as error:
             self.refuse(stream, error.code, error.message)
 
     def give_credit(self, stream: CallStream) -> None:
         """Let the client send more, unless it is ahead of what answers it."""
-        waits = stream.talk is not None and stream.talk.unread
+        waits = stream.talk is not None and stream.inbox.has_more
         if stream.owed >= WINDOW // 4 and not stream.ended and not waits and stream.is_open:
             self.outflow.write(frames.window_update(stream.number, stream.owed))
             stream.credit += stream.owed
@@ -133,7 +173,7 @@ class Calls:
         stream.ended = True
         if stream.talk is not None:
             stream.talk.wake()
-        elif stream.reader.is_within or stream.message is None:
+        elif stream.inbox.is_within or not stream.inbox.has_more:
             self.refuse(stream, ONE_MESSAGE.code, ONE_MESSAGE.message)
         elif self.is_full:
             self.held_back.append(stream)
@@ -146,37 +186,45 @@ class Calls:
         return self.outflow.backlog > BACKLOG or self.outflow.paused
 
     def go_on(self) -> None:
-        """Run the calls that waited for the client to read."""
-        while self.held_back and not self.is_full:
+        """Run the calls that waited for the client to read: some of them now, the rest in further turns of the loop."""
+        self._goes_on = False
+        for _ in range(AT_ONCE):
+            if not self.held_back or self.is_full:
+                return
             stream = self.held_back.popleft()
-            if stream.is_open:
+            if stream.is_open and not stream.is_answered:
                 self._begin(stream)
+        self.go_on_soon()
+
+    def go_on_soon(self) -> None:
+        if self.held_back and not self._goes_on:
+            self._goes_on = True
+            self.outflow.loop.call_soon(self.go_on)
 
     def _begin(self, stream: CallStream) -> None:
         """Answer a call whose only message has come."""
-        message = stream.let_go()
         try:
-            if stream.service.answer is None:
+            message = stream.inbox.take()
+            assert message is not None
+            if stream.service.infers:
                 self._infer(stream, message)
+            elif stream.service.answer is not None:
+                self._answer(stream, stream.service.answer(message.plain()))
             else:
-                self._answer(stream, stream.service.answer(plain(self._encoding(stream, message), message.body)))
+                stream.watch = Watch(stream, self.services.watches, watched_service(message.plain()))
+                stream.watch.begin()
         except RpcError as error:
             self.refuse(stream, error.code, error.message)
         except Exception:
             log.exception("the server itself failed on a call of %s", stream.head.path[:200])
             self.refuse(stream, INTERNAL, BLUNDER)
 
-    def _infer(self, stream: CallStream, message: WholeMessage) -> None:
+    def _infer(self, stream: CallStream, message: ReceivedMessage) -> None:
         head = stream.head
         seconds = None if head.seconds is None else head.seconds - (self.now - stream.began)
-        encoding = self._encoding(stream, message)
-        sent = Sent(GRPC, message.body, seconds, head.request_id, head.trace, encoding, message.landing)
-        call = begin(self.front, sent, stream.told)
+        call = begin(self.front, Asked(GRPC, seconds, head.request_id, head.trace), message, stream.told)
         if not stream.is_answered:
             stream.call = call
-
-    def _encoding(self, stream: CallStream, message: WholeMessage) -> bytes:
-        return stream.head.encoding if message.packed else b""
 
     def _answer(self, stream: CallStream, answer: bytes | Coroutine[Any, Any, bytes]) -> None:
         if isinstance(answer, bytes):
@@ -214,12 +262,12 @@ class Calls:
             self.reset(stream, frames.NO_ERROR)
         else:
             self.close(stream)
-        self.outflow.budget.earn()
+        self.outflow.budget.earn(PER_ANSWER)
 
     def reset(self, stream: CallStream, code: int) -> None:
         """Break a call off, or tell that nothing more of it is needed."""
         self.outflow.write(frames.reset(stream.number, code))
-        self.forsaken.append(stream.number)
+        self.forsake(stream.number)
         self.close(stream)
 
     def close(self, stream: CallStream) -> None:
@@ -229,17 +277,23 @@ class Calls:
         stream.is_open = False
         del self.streams[stream.number]
         stream.give_up()
+        if stream.public is not None:
+            self.public -= 1
+            self.quota.leave(stream.public)
         self.outflow.forget(stream)
-        if self.held_back:
-            self.outflow.loop.call_soon(self.go_on)
+        self.go_on_soon()
         if not self.streams:
             self.idle_since = time.monotonic()
             self.when_idle()
 
     def said_all(self, number: int) -> None:
         """Take in that a client has said all on a call that we ended before: it may say nothing more."""
-        with contextlib.suppress(ValueError):
-            self.forsaken.remove(number)
+        self.forsaken.pop(number, None)
+
+    @property
+    def is_claimed(self) -> bool:
+        """Whether there is a call of somebody with a token, where that is needed."""
+        return len(self.streams) > self.public
 
     def close_all(self) -> None:
         self.held_back.clear()

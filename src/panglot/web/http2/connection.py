@@ -2,7 +2,8 @@
 
     framing      bytes -> frames                      outflow     messages -> frames, within the client's windows
     call_head    header blocks -> heads of calls      calls       a call from its headers to its end
-    messages     data -> messages                     talk        calls with many messages, and slow answers
+    inbox        data -> messages, which it owns      talk        calls with many messages, and slow answers
+    budget       what a client may send for nothing   watch       calls that only listen
     endpoint     how it begins and ends               pace        limits on time, swept by the server
 
 A small inference goes through all of it without a task, a future or a timer. Whatever a client does wrong ends its
@@ -16,6 +17,7 @@ import asyncio
 from panglot.web.front import Front
 from panglot.web.grpc_services import Services
 from panglot.web.http2 import frames
+from panglot.web.http2.budget import SMALL_DATA, cost_of_headers
 from panglot.web.http2.call_head import CallHeads
 from panglot.web.http2.endpoint import DRAINING, Endpoint
 from panglot.web.http2.frames import (
@@ -33,6 +35,7 @@ from panglot.web.http2.frames import (
 )
 from panglot.web.http2.framing import LARGEST_FRAME
 from panglot.web.http2.outflow import LARGEST
+from panglot.web.http2.public_quota import PublicQuota
 from panglot.web.http2.stream import WINDOW, CallStream
 from panglot_worker import wire
 
@@ -51,9 +54,14 @@ class Http2Connection(Endpoint):
     """Acts on the frames of one client."""
 
     def __init__(
-        self, front: Front, services: Services, loop: asyncio.AbstractEventLoop, everywhere: set[Http2Connection]
+        self,
+        front: Front,
+        services: Services,
+        quota: PublicQuota,
+        loop: asyncio.AbstractEventLoop,
+        everywhere: set[Http2Connection],
     ) -> None:
-        super().__init__(front, services, loop, everywhere)
+        super().__init__(front, services, quota, loop, everywhere)
         self.heads = CallHeads(front.settings.max_headers)
         self.credit = frames.FIRST_WINDOW
         self.owed = 0
@@ -71,6 +79,7 @@ class Http2Connection(Endpoint):
         present = self.calls.streams.get(stream)
         try:
             if present is not None:
+                self.budget.spend(1 + cost_of_headers(block))
                 self.heads.trailers(block)
                 self._trailers(present, ended)
             elif not stream & 1:
@@ -84,10 +93,12 @@ class Http2Connection(Endpoint):
 
     def _open(self, stream: int, block: bytes, ended: bool) -> None:
         self.last = stream
+        cost = cost_of_headers(block)
         head = self.heads.read(block)
         if len(self.calls.streams) >= MOST_STREAMS or stream > self.last_taken:
+            self.budget.spend(cost)
             raise StreamBroken(REFUSED_STREAM, "too many calls at once, or the server stops")
-        self.calls.open(stream, head, ended)
+        self.calls.open(stream, head, ended, cost)
 
     def _trailers(self, stream: CallStream, ended: bool) -> None:
         if stream.ended:
@@ -98,6 +109,7 @@ class Http2Connection(Endpoint):
 
     def _late_headers(self, stream: int, block: bytes, ended: bool) -> None:
         """Headers on a stream that is over: trailers of a call that we have ended, or wrong."""
+        self.budget.spend(1 + cost_of_headers(block))
         self.heads.skip(block)
         if stream not in self.calls.forsaken:
             raise ConnectionBroken(STREAM_CLOSED, "headers on a stream that is closed")
@@ -112,7 +124,7 @@ class Http2Connection(Endpoint):
             self.calls.reset(present, code)
         else:
             self.outflow.write(frames.reset(stream, code))
-            self.calls.forsaken.append(stream)
+            self.calls.forsake(stream)
 
     def data_begins(self, stream: int, flags: int, length: int) -> CallStream | None:
         """Count a frame of data against both windows. Raises ConnectionBroken."""
@@ -124,7 +136,7 @@ class Http2Connection(Endpoint):
             self.outflow.write(frames.window_update(0, self.owed))
             self.credit += self.owed
             self.owed = 0
-        if not length and not flags & END_STREAM:
+        if length < SMALL_DATA and not flags & END_STREAM:
             self.budget.spend()
         present = self.calls.streams.get(stream)
         if present is None:
@@ -201,30 +213,28 @@ class Http2Connection(Endpoint):
         elif not more:
             raise ConnectionBroken(PROTOCOL_ERROR, "a window of a connection grows by nothing")
         else:
-            self.outflow.open(None, more)
-        if self.calls.held_back:
-            self.calls.go_on()
+            self.outflow.widen(more)
+        self.calls.go_on_soon()
 
     def _ping(self, flags: int, payload: bytes) -> None:
         if not flags & frames.ACK:
-            self.budget.spend()
             self.outflow.write(frame(frames.PING, frames.ACK, 0, payload))
         elif payload == DRAINING and self.leaving:
             self.take_no_more()
 
     def _reset(self, stream: int) -> None:
-        self.budget.spend()
         present = self.calls.streams.get(stream)
         if present is not None:
+            self.budget.spend(present.cost)
             self.calls.close(present)
 
     def _settings(self, flags: int, payload: bytes) -> None:
         """Follow what the client sets. Raises ConnectionBroken."""
         if flags & frames.ACK:
             return
-        self.budget.spend()
         if len(payload) > 6 * MOST_SETTINGS:
             raise ConnectionBroken(ENHANCE_YOUR_CALM, "too many settings at once")
+        before = self.outflow.initial
         for identifier, value in frames.entries(payload):
             if identifier == frames.INITIAL_WINDOW:
                 if value > LARGEST_WINDOW:
@@ -236,7 +246,11 @@ class Http2Connection(Endpoint):
                 self.outflow.frame = min(value, LARGEST)
             elif identifier == frames.ENABLE_PUSH and value > 1:
                 raise ConnectionBroken(PROTOCOL_ERROR, "ENABLE_PUSH is neither 0 nor 1")
+        # RFC 9113, 6.5.3: first the acknowledgement, then what the new windows allow. Until it has come, the client may
+        # take data beyond the old ones for a fault.
         self.outflow.write(frame(frames.SETTINGS, frames.ACK, 0))
+        if self.outflow.initial > before:
+            self.outflow.use_new_windows()
 
     def _priority(self, stream: int, payload: bytes) -> None:
         """Nothing depends on priorities, which RFC 9113 has given up."""
@@ -244,5 +258,3 @@ class Http2Connection(Endpoint):
             raise ConnectionBroken(PROTOCOL_ERROR, "a priority of no stream")
         if len(payload) != 5:
             self._break(stream, FRAME_SIZE_ERROR)
-        else:
-            self.budget.spend()

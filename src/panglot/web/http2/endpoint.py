@@ -12,7 +12,6 @@ from panglot.web.front import Front
 from panglot.web.grpc_services import Services
 from panglot.web.grpc_statuses import UNAVAILABLE
 from panglot.web.http2 import frames
-from panglot.web.http2.budget import Budget
 from panglot.web.http2.calls import Calls
 from panglot.web.http2.frames import (
     ENHANCE_YOUR_CALM,
@@ -25,10 +24,15 @@ from panglot.web.http2.frames import (
 )
 from panglot.web.http2.framing import COPY_BELOW, Framing, NoPreface
 from panglot.web.http2.outflow import Outflow
+from panglot.web.http2.public_quota import PublicQuota
+from panglot_worker import wire
 
 log = logging.getLogger("panglot.web")
 UNSENT = 1 << 18
 """Bytes that the transport holds before it takes no more."""
+NOTHING = memoryview(b"")
+BEGUN = 1.0
+"""Seconds that a frame which has begun to come keeps its connection from counting as idle."""
 DRAINING, ALIVE = b"draining", b"are you?"
 """What our pings say: how far the client has come, and whether it is there."""
 NO_HTTP2 = (
@@ -40,15 +44,24 @@ NO_HTTP2 = (
 class Endpoint(Framing):
     """Our end of a connection; `connection.Http2Connection`, its subclass, acts on frames."""
 
-    def __init__(self, front: Front, services: Services, loop: asyncio.AbstractEventLoop, everywhere: set[Any]) -> None:
+    def __init__(
+        self,
+        front: Front,
+        services: Services,
+        quota: PublicQuota,
+        loop: asyncio.AbstractEventLoop,
+        everywhere: set[Any],
+    ) -> None:
         super().__init__(front.room.for_pieces, front.settings.max_headers)
         self.front = front
         self.limits = front.settings
-        self.budget = Budget()
+        self.loop = loop
         self.outflow = Outflow(loop, self.budget)
-        self.calls = Calls(front, services, self.outflow, self._idle)
+        self.calls = Calls(front, services, quota, self.outflow, self._idle)
         self.everywhere = everywhere
         """All connections of the server."""
+        self.later = NOTHING
+        """Bytes that have come, and wait for the next turn of the loop. Meanwhile nothing more is read."""
         self.transport: Any = None
         self.last = 0
         """The newest stream."""
@@ -80,18 +93,28 @@ class Endpoint(Framing):
         self.outflow.transport = None
         self.calls.close_all()
         self.transport = None
+        self._put_off(NOTHING)
         self.owe(0)
 
     def buffer_updated(self, count: int) -> None:
         """Act on the bytes that have come; end the connection on what may not be."""
         if self.closing:
             return
-        self.heard = self.calls.now = time.monotonic()
+        self.heard = time.monotonic()
         if not self.is_within:
             self.since = self.heard
         view = self.reads_to[:count]
+        if self.later:
+            self._put_off(memoryview(bytes(self.later) + bytes(view)))
+        else:
+            self._act(bytes(view) if count < COPY_BELOW else view)
+
+    def _act(self, data: wire.Buffer) -> None:
+        """Act on bytes that have come, as many as fit into a turn of the loop."""
+        self.calls.now = time.monotonic()
+        used = len(data)
         try:
-            self.read(bytes(view) if count < COPY_BELOW else view)
+            used = self.read(data)
         except NoPreface:
             self.outflow.write(NO_HTTP2)
             self._close()
@@ -100,10 +123,34 @@ class Endpoint(Framing):
         except Exception:
             log.exception("the server itself failed on a connection of gRPC")
             self.end(INTERNAL_ERROR, "the server itself failed")
+        if self.closing:
+            return
+        if used < len(data):
+            # What is kept is a copy: all connections read to the same place.
+            self._put_off(self.later[used:] if data is self.later else memoryview(bytes(data[used:])))
+        elif self.later:
+            self._put_off(NOTHING)
         if self.calls.turned_away and not self.leaving:
             self.front.metrics.refused["connections"] += 1
             self.leave()
             self.take_no_more()
+
+    def _put_off(self, rest: memoryview) -> None:
+        """Keep bytes for the next turn of the loop, in place of those kept before. Meanwhile none are read."""
+        had, self.later = self.later, rest
+        self.front.room.held += len(rest) - len(had)
+        if self.transport is None or self.transport.is_closing():
+            return
+        if not had and rest:
+            self.transport.pause_reading()
+        elif had and not rest:
+            self.transport.resume_reading()
+        if rest:
+            self.loop.call_soon(self._take_a_turn)
+
+    def _take_a_turn(self) -> None:
+        if self.later and not self.closing:
+            self._act(self.later)
 
     def eof_received(self) -> bool:
         """Go: a client of HTTP/2 that sends no more cannot open windows either."""
@@ -143,6 +190,7 @@ class Endpoint(Framing):
         """Half-close and read on for a moment: closing with unread input would destroy the last words on their way."""
         self.closing = True
         self.calls.close_all()
+        self._put_off(NOTHING)
         self.outflow.flush()
         self.outflow.transport = None
         self.since = time.monotonic()
@@ -189,18 +237,27 @@ class Endpoint(Framing):
 
     @property
     def idle_since(self) -> float:
-        """Since when nothing has been asked; 0 while something is."""
-        if self.calls.streams or self.transport is None or self.closing or self.is_within or not self.settled:
+        """Since when nothing has been asked that needs a token, where one is needed; 0 while something is.
+
+        Whoever only watches, or has another public call under way, gives way to newcomers as an idle connection does.
+        """
+        if self.calls.is_claimed or self.transport is None or self.closing or self.later or not self.settled:
+            return 0.0
+        if self.is_within and time.monotonic() - self.since < BEGUN:
             return 0.0
         return 0.0 if peer.unread(self.transport.get_extra_info("socket")) else self.calls.idle_since
 
     def turn_away(self) -> None:
         """Close a connection beyond the limit, unless it is being answered."""
-        if not self.calls.streams:
+        if not self.calls.is_claimed:
             self.front.metrics.refused["connections"] += 1
             self.end(ENHANCE_YOUR_CALM, "too many connections")
 
     def evict(self) -> None:
         """Close this idle connection to make room for a newcomer."""
         self.front.metrics.refused["idle"] += 1
+        is_stuck = self.outflow.paused
         self.end(NO_ERROR, "idle")
+        if is_stuck:
+            # It reads nothing, and would keep what it has not read for as long as it is given.
+            self.abort()

@@ -6,6 +6,7 @@ import asyncio
 from typing import NamedTuple
 
 from panglot.web.http2 import frames
+from panglot.web.http2.budget import Budget
 from panglot.web.http2.frames import (
     CONTINUATION,
     DATA,
@@ -32,6 +33,10 @@ COPY_BELOW = 1 << 15
 """Bytes of a read that are handled as `bytes`; slices of more are views."""
 CONTINUATIONS = 16
 """How many frames the headers of one call may come in."""
+TURN = 128
+"""Frames that are acted on in one turn of the loop; whatever else has come waits for the next, behind other clients."""
+HEADERS_PER_FRAME = 128
+"""Bytes of headers that take as long as a frame does otherwise."""
 
 
 class HeaderBlock(NamedTuple):
@@ -49,6 +54,7 @@ class Framing(asyncio.BufferedProtocol):
     def __init__(self, reads_to: memoryview, most_headers: int) -> None:
         self.reads_to = reads_to
         self.most_headers = most_headers
+        self.budget = Budget()
         self.greeted = False
         """Whether the client has said that it speaks HTTP/2."""
         self.settled = False
@@ -63,6 +69,8 @@ class Framing(asyncio.BufferedProtocol):
         """Bytes of that frame which have not come."""
         self.closing = False
         """Whether nothing more is read."""
+        self._turn = 0
+        """Frames that may still be acted on in this turn of the loop."""
 
     # For the subclass
 
@@ -100,10 +108,17 @@ class Framing(asyncio.BufferedProtocol):
         """Whether a frame, or a block of headers, has begun to come and not ended; data aside."""
         return bool(self.rest) or self.block is not None
 
-    def read(self, data: wire.Buffer) -> None:
-        """Act on all frames that these bytes complete. Raises ConnectionBroken."""
-        at, end = 0, len(data)
+    def read(self, data: wire.Buffer, at: int = 0) -> int:
+        """Act on the frames that these bytes complete, as many as fit into a turn; how far that came.
+
+        Raises ConnectionBroken.
+        """
+        end = len(data)
+        self._turn = TURN
         while at < end and not self.closing:
+            if self._turn <= 0:
+                return at
+            self._turn -= 1
             if self._left or self._padding:
                 at = self._payload(data, at, end)
             elif self.rest:
@@ -112,15 +127,16 @@ class Framing(asyncio.BufferedProtocol):
                 used = self._frame(joined, 0, len(joined))
                 if not used:
                     self.rest = joined
-                    return
+                    return end
                 at += used - len(self.rest)
                 self.rest = b""
             else:
                 after = self._frame(data, at, end)
                 if after == at:
                     self.rest = bytes(data[at:end])
-                    return
+                    return end
                 at = after
+        return end
 
     def _frame(self, data: wire.Buffer, at: int, end: int) -> int:
         """Act on the frame that begins here; where it ends, or the same place if it is not whole."""
@@ -136,6 +152,7 @@ class Framing(asyncio.BufferedProtocol):
         if kind == DATA:
             return self._begin_data(data, start, end, flags, stream, length) or at
         if kind > CONTINUATION:
+            self.budget.spend()
             self.receiving, self._flags, self._left = None, 0, length
             return start
         if end - start < length:
@@ -147,8 +164,10 @@ class Framing(asyncio.BufferedProtocol):
             block = self.block
             if block is None:
                 raise ConnectionBroken(PROTOCOL_ERROR, "a continuation of nothing")
+            self.budget.spend()
             self._add(block._replace(block=block.block + payload, frames=block.frames + 1), flags)
         else:
+            self.budget.spend()
             self.control(kind, flags, stream, payload)
         return start + length
 
@@ -181,6 +200,7 @@ class Framing(asyncio.BufferedProtocol):
             raise ConnectionBroken(ENHANCE_YOUR_CALM, "the headers of a call are too large")
         if flags & END_HEADERS:
             self.block = None
+            self._turn -= len(block.block) // HEADERS_PER_FRAME
             self.headers(block.stream, block.flags, block.block)
         else:
             self.block = block

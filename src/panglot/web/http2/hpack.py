@@ -9,13 +9,15 @@ from __future__ import annotations
 from collections import deque
 
 from panglot.web.http2 import huffman
-from panglot.web.http2.frames import COMPRESSION_ERROR, ConnectionBroken
+from panglot.web.http2.frames import COMPRESSION_ERROR, ENHANCE_YOUR_CALM, ConnectionBroken
 
 Field = tuple[bytes, bytes]
 TABLE = 4096
 """Bytes of fields that a client may have us remember; what both sides begin with."""
 OVERHEAD = 32
 """What a field counts for besides its bytes."""
+MOST_FIELDS = 4096
+"""Fields of one block, beyond those that are too many bytes and are only read so that the table stays the same."""
 STATIC: tuple[Field, ...] = tuple(
     (name.encode(), value.encode())
     for name, _, value in (
@@ -108,7 +110,7 @@ class HpackDecoder:
 
     def _decode(self, block: bytes) -> list[Field] | None:
         fields: list[Field] = []
-        at, end, size = 0, len(block), 0
+        at, end, size, count = 0, len(block), 0, 0
         while at < end:
             first = block[at]
             if first & 0x80:
@@ -125,6 +127,9 @@ class HpackDecoder:
                 continue
             else:
                 field, at = self._literal(block, at, 0x0F)
+            count += 1
+            if count > MOST_FIELDS:
+                raise ConnectionBroken(ENHANCE_YOUR_CALM, "a header block has too many fields")
             size += len(field[0]) + len(field[1]) + OVERHEAD
             # What is too much is still read: the table must stay the same on both sides.
             if size <= self.most:

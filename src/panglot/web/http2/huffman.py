@@ -14,72 +14,78 @@ LENGTHS = (
     "VVVWWVTUOQVWWVWTQQVVXWWWPTPQRQQSRRUUTTVSVWVVWWWWWXWWWWWVZ"
 )
 """The length of each byte's word, and last of the one that ends a text: A is 5 bits, Z is 30."""
-SHORTEST, LONGEST, END = 5, 30, 256
-AT_ONCE = 8
-"""Bits that are looked up together; most words are no longer."""
+SHORTEST, END = 5, 256
+PADDING = 7
+"""Bits that may follow the last word, all of them 1."""
+Step = tuple[int, bytes]
 
 
-class HuffmanWords(NamedTuple):
-    """The code by the beginning of a word, and longer ones by their length and bits."""
+class HuffmanSteps(NamedTuple):
+    """The code as a machine that reads four bits at a time: so each byte costs the same, whatever words it is of."""
 
-    short: list[tuple[int, int]]
-    """By eight bits: the byte whose word they begin with, and its length; a length of 0 means a longer word."""
-    long: dict[tuple[int, int], int]
+    steps: list[Step]
+    """By sixteen times the state, plus the bits: the next state, and the byte whose word has ended. A state is what has
+    been read of a word; 0 is its beginning."""
+    ends: frozenset[int]
+    """The states in which a text may end."""
 
 
 @functools.cache
-def words() -> HuffmanWords:
+def machine() -> HuffmanSteps:
     """The code, made when a client first uses it."""
+    children = _tree()
+    wrong = len(children)
+    steps = [_step(children, state, bits, wrong) for state in range(wrong) for bits in range(16)]
+    steps += [(wrong, b"")] * 16
+    ends, state = [0], 0
+    for _ in range(PADDING):
+        state = children[state][1]
+        ends.append(state)
+    return HuffmanSteps(steps, frozenset(ends))
+
+
+def _tree() -> list[list[int]]:
+    """For each beginning of a word the two that one more bit leads to; -1 - BYTE where that is the whole word."""
     lengths = [SHORTEST + ord(letter) - ord("A") for letter in LENGTHS]
-    short, long = [(0, 0)] * (1 << AT_ONCE), {}
+    children = [[0, 0]]
     code = before = 0
     for byte in sorted(range(len(lengths)), key=lambda byte: (lengths[byte], byte)):
-        length = lengths[byte]
-        code <<= length - before
-        before = length
-        if length <= AT_ONCE:
-            rest = AT_ONCE - length
-            short[code << rest : (code + 1) << rest] = [(byte, length)] * (1 << rest)
-        else:
-            long[length, code] = byte
+        code <<= lengths[byte] - before
+        before = lengths[byte]
+        node = 0
+        for at in range(before - 1, 0, -1):
+            bit = code >> at & 1
+            if not children[node][bit]:
+                children[node][bit] = len(children)
+                children.append([0, 0])
+            node = children[node][bit]
+        children[node][code & 1] = -byte - 1
         code += 1
-    return HuffmanWords(short, long)
+    return children
+
+
+def _step(children: list[list[int]], state: int, bits: int, wrong: int) -> Step:
+    """Where four bits lead; no word is shorter than five. The word that ends a text may not stand in it."""
+    text = b""
+    for at in (3, 2, 1, 0):
+        state = children[state][bits >> at & 1]
+        if state < 0:
+            byte = -state - 1
+            if byte == END:
+                return wrong, b""
+            text, state = bytes((byte,)), 0
+    return state, text
 
 
 def decode(data: bytes) -> bytes:
     """The text of these bits. Raises ValueError where they are none."""
-    short, long = words()
-    text = bytearray()
-    held = bits = 0
-    for more in data:
-        held, bits = held << 8 | more, bits + 8
-        while bits >= AT_ONCE:
-            byte, length = short[held >> bits - AT_ONCE]
-            if not length:
-                byte, length = _longer(long, held, bits)
-                if not length:
-                    break
-            text.append(byte)
-            bits -= length
-            held &= (1 << bits) - 1
-    while bits >= SHORTEST:
-        byte, length = short[(held + 1 << AT_ONCE >> bits) - 1 & 255] if bits < AT_ONCE else (0, 0)
-        if not length or length > bits:
-            break
-        text.append(byte)
-        bits -= length
-        held &= (1 << bits) - 1
-    if bits >= 8 or held != (1 << bits) - 1:
-        raise ValueError("the last word of a Huffman code is cut off")
-    return bytes(text)
-
-
-def _longer(long: dict[tuple[int, int], int], held: int, bits: int) -> tuple[int, int]:
-    """A word of more than eight bits at the beginning; its length is 0 while it is not whole. Raises ValueError."""
-    for length in range(AT_ONCE + 1, min(bits, LONGEST) + 1):
-        byte = long.get((length, held >> bits - length))
-        if byte == END:
-            raise ValueError("a Huffman code has an end inside")
-        if byte is not None:
-            return byte, length
-    return 0, 0
+    steps, ends = machine()
+    state, words = 0, []
+    for byte in data:
+        state, word = steps[state << 4 | byte >> 4]
+        words.append(word)
+        state, word = steps[state << 4 | byte & 15]
+        words.append(word)
+    if state not in ends:
+        raise ValueError("a Huffman code is cut off, or has an end inside")
+    return b"".join(words)

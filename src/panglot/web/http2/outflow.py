@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import OrderedDict
 from typing import TYPE_CHECKING, Any
 
 from panglot.web.http2.answers import DONE, DONE_START, MESSAGE, OPENING, OPENING_START, ending, opening
@@ -28,6 +29,12 @@ AT_ONCE = 1 << 18
 """Bytes that are handed to the transport before we look whether it takes more."""
 LARGEST = 1 << 20
 """The largest frame we send, whatever a client would take: others wait behind it."""
+TURNS = 64
+"""Frames that are sent in one turn of the loop."""
+PER_DATA, SMALL_DATA = 3, 1024
+"""What a frame of so much data adds to the budget: its client opens windows again, and may ask whether we are there."""
+STALLED_PER_UNIT = 32
+"""How many streams SETTINGS let go on for one unit of the budget."""
 
 
 class Outflow:
@@ -42,15 +49,22 @@ class Outflow:
         self.initial = FIRST_WINDOW
         """With how many a stream begins."""
         self.frame = SMALLEST_FRAME
-        self.blocked: dict[int, CallStream] = {}
-        """Streams with messages that wait for a window, or for the client to read."""
+        self.ready: OrderedDict[int, CallStream] = OrderedDict()
+        """Streams with messages, in the order of their turns. They wait for the connection's window, or for the client
+        to read; their own windows may have shut since they came here."""
+        self.stalled: dict[int, CallStream] = {}
+        """Streams with messages that wait for their own windows."""
         self.backlog = 0
-        """Bytes of these."""
+        """Bytes of all these messages."""
         self.paused = False
         """Whether the transport holds as much as it should."""
         self._lines: list[Any] = []
         self._queued = 0
         self._scheduled = False
+        self._goes_on = False
+        """Whether more is sent in the next turn of the loop."""
+        self._widest = 0
+        """At least as much as any stream's `window`."""
 
     # Bytes
 
@@ -76,8 +90,8 @@ class Outflow:
     def answer(self, stream: CallStream, body: wire.Buffer) -> bool:
         """Send the only message of an answer, and its end; whether all of it has left."""
         size = len(body) + MESSAGE.size
-        fits = size <= self.window and size <= stream.window and size <= self.frame
-        if not fits or size > JOIN_BELOW or self.blocked or self.paused:
+        fits = size <= self.window and size <= self.initial + stream.window and size <= self.frame
+        if not fits or size > JOIN_BELOW or self.ready or self.paused:
             self.send(stream, body)
             return self.end(stream, 0, "")
         self.window -= size
@@ -99,8 +113,8 @@ class Outflow:
         stream.pending.append(pieces)
         stream.waiting += len(message) + len(prefix)
         self.backlog += len(message) + len(prefix)
-        if stream.number not in self.blocked:
-            self.blocked[stream.number] = stream
+        if len(stream.pending) == 1:
+            self.ready[stream.number] = stream
             self.go_on()
 
     def end(self, stream: CallStream, code: int, sentence: str) -> bool:
@@ -123,71 +137,101 @@ class Outflow:
             stream.waiting -= size
             self.backlog -= size
         if not stream.pending:
-            self.blocked.pop(stream.number, None)
+            self._drop(stream)
+
+    def _drop(self, stream: CallStream) -> None:
+        self.ready.pop(stream.number, None)
+        self.stalled.pop(stream.number, None)
 
     def forget(self, stream: CallStream) -> None:
         """Send nothing more on a stream."""
-        self.blocked.pop(stream.number, None)
+        self._drop(stream)
         self.backlog -= stream.waiting
         stream.waiting = 0
         stream.pending.clear()
 
     # Windows
 
-    def open(self, stream: CallStream | None, more: int) -> bool:
-        """Take in that a client can take more; False where a stream would then have more than there can be."""
-        if stream is None:
-            self.window += more
-            if self.window > LARGEST_WINDOW:
-                raise ConnectionBroken(FLOW_CONTROL_ERROR, "the window of a connection is too large")
-        else:
-            stream.window += more
-            if stream.window > LARGEST_WINDOW:
-                return False
-        if self.blocked:
+    def widen(self, more: int) -> None:
+        """Take in that a client can take more on the connection. Raises ConnectionBroken."""
+        self.window += more
+        if self.window > LARGEST_WINDOW:
+            raise ConnectionBroken(FLOW_CONTROL_ERROR, "the window of a connection is too large")
+        self.go_on()
+
+    def open(self, stream: CallStream, more: int) -> bool:
+        """Take in that it can take more on a stream; False where that would then have more than there can be."""
+        stream.window += more
+        if self.initial + stream.window > LARGEST_WINDOW:
+            return False
+        self._widest = max(self._widest, stream.window)
+        if self.initial + stream.window > 0 and self.stalled.pop(stream.number, None) is not None:
+            self.ready[stream.number] = stream
             self.go_on()
         return True
 
     def resize(self, initial: int, streams: dict[int, CallStream]) -> None:
-        """Have all windows begin with another size, those of present streams too. Raises ConnectionBroken."""
-        change, self.initial = initial - self.initial, initial
-        for stream in streams.values():
-            stream.window += change
-            if stream.window > LARGEST_WINDOW:
+        """Have all windows begin with another size, those of present streams too. Raises ConnectionBroken.
+
+        Nothing is sent before `use_new_windows`. No stream is looked at: each knows how far its window is from this.
+        """
+        self.initial = initial
+        if initial + self._widest > LARGEST_WINDOW:
+            # The widest may have gone. This is seldom: another must become as wide before we look again.
+            self._widest = max((stream.window for stream in streams.values()), default=0)
+            if initial + self._widest > LARGEST_WINDOW:
                 raise ConnectionBroken(FLOW_CONTROL_ERROR, "the window of a stream is too large")
-        self.go_on()
+
+    def use_new_windows(self) -> None:
+        """Send what windows allow that have grown by `resize`. Raises ConnectionBroken."""
+        if self.stalled:
+            self.budget.spend(len(self.stalled) // STALLED_PER_UNIT)
+            self.ready.update(self.stalled)
+            self.stalled.clear()
+            self.go_on()
 
     def go_on(self) -> None:
-        """Send what can be sent: a frame of each stream in turn."""
-        moved = True
-        while moved and self.blocked and self.window > 0 and not self.paused:
-            moved = False
-            for stream in list(self.blocked.values()):
-                if self.window > 0 and not self.paused and stream.window > 0:
-                    self._turn(stream)
-                    moved = True
+        """Send what can be sent: a frame of each stream in turn, as many as a turn of the loop may have."""
+        for _ in range(TURNS):
+            if not self.ready or self.window <= 0 or self.paused:
+                return
+            number, stream = self.ready.popitem(last=False)
+            if self.initial + stream.window <= 0:
+                self.stalled[number] = stream
+            else:
+                self._turn(stream)
+        if not self._goes_on:
+            self._goes_on = True
+            self.loop.call_soon(self._go_on_later)
+
+    def _go_on_later(self) -> None:
+        self._goes_on = False
+        self.go_on()
 
     def _turn(self, stream: CallStream) -> None:
         """Send one frame of a stream, and its end where that was the last."""
         message = stream.pending[0]
         view = message[0]
-        size = min(len(view), self.window, stream.window, self.frame)
+        size = min(len(view), self.window, self.initial + stream.window, self.frame)
         self.write(header(size, DATA, 0, stream.number))
         self._lines.append(view[:size])
         stream.sent(size)
         self.window -= size
         self.backlog -= size
-        self.budget.earn()
+        if size >= SMALL_DATA:
+            self.budget.earn(PER_DATA)
         if size < len(view):
             message[0] = view[size:]
         else:
             message.pop(0)
         stream.is_cut = bool(message)
         if not message:
+            self.budget.earn()
             stream.pending.popleft()
-            if not stream.pending:
-                del self.blocked[stream.number]
-                stream.drained()
+        if stream.pending:
+            self.ready[stream.number] = stream
+        else:
+            stream.drained()
         self._queued += size
         if self._queued > AT_ONCE:
             self.flush()

@@ -18,10 +18,13 @@ from panglot.web.front import Front
 from panglot.web.grpc_services import Services
 from panglot.web.http2.connection import Http2Connection
 from panglot.web.http2.pace import sweep
+from panglot.web.http2.public_quota import PublicQuota
 from panglot.web.models import Model
 from panglot.web.server import BACKLOG, bind
 
 log = logging.getLogger("panglot.web")
+SWEPT = 1000
+"""Connections and calls that are looked at in one turn of the loop."""
 LAST_WORDS = 1.0
 """Seconds that answers are given to leave, once all calls are answered."""
 
@@ -45,9 +48,10 @@ class Http2Server:
         """Listen. Raises StartError."""
         sock = self.sock = self._bind()
         loop = asyncio.get_running_loop()
+        quota = PublicQuota(self.front.room)
         create = loop.create_unix_server if sock.family == socket.AF_UNIX else loop.create_server
         self._server = await create(
-            lambda: Http2Connection(self.front, self.services, loop, self.connections),
+            lambda: Http2Connection(self.front, self.services, quota, loop, self.connections),
             sock=sock,
             backlog=BACKLOG,
             ssl=self.tls,
@@ -80,10 +84,15 @@ class Http2Server:
         )  # fmt: skip
         while True:
             await asyncio.sleep(max(0.02, shortest / 4))
-            now = time.monotonic()
+            looked_at = 0
             for connection in list(self.connections):
+                looked_at += 1 + len(connection.calls.streams)
                 with contextlib.suppress(OSError):  # Its socket has just been closed.
-                    sweep(connection, now)
+                    sweep(connection, time.monotonic())
+                if looked_at > SWEPT:
+                    # There may be a thousand calls on each of a thousand connections.
+                    looked_at = 0
+                    await asyncio.sleep(0)
 
     async def drain(self) -> None:
         """Take no more connections, answer the calls that have come, then end what only waits."""
@@ -102,7 +111,7 @@ class Http2Server:
 
     def is_asking(self, model: Model) -> bool:
         streams = (stream for connection in self.connections for stream in connection.calls.streams.values())
-        asked = (stream.reader.model for stream in streams)
+        asked = (stream.inbox.model for stream in streams)
         return any(other is not None and other.engine is model.engine for other in asked)
 
     def unanswered(self) -> int:

@@ -7,34 +7,36 @@ from typing import TYPE_CHECKING, Any
 
 from panglot.web.grpc_call import RpcCall
 from panglot.web.grpc_services import Service
-from panglot.web.grpc_statuses import UNIMPLEMENTED, RpcError
 from panglot.web.http2.call_head import CallHead
-from panglot.web.http2.messages import MessageReader, WholeMessage
+from panglot.web.http2.inbox import Inbox
 
 if TYPE_CHECKING:
     from panglot.web.http2.calls import Calls
     from panglot.web.http2.talk import Talk, Task
+    from panglot.web.http2.watch import Watch
 
 WINDOW = 1 << 22
 """Bytes that a client may send on a stream before we have taken any of them."""
-ONE_MESSAGE = RpcError(UNIMPLEMENTED, "this method takes one message")
 
 
 class CallStream:
     """What is known of one call. `Calls` begins and ends it."""
 
     __slots__ = (
-        "began", "call", "calls", "credit", "ended", "head", "held", "is_answered", "is_cut", "is_open", "last",
-        "last_words", "message", "moved", "number", "opened", "owed", "pending", "reader", "service", "since", "talk",
-        "task", "waiting", "window",
+        "began", "call", "calls", "cost", "credit", "ended", "head", "inbox", "is_answered", "is_cut", "is_open",
+        "last", "last_words", "moved", "number", "opened", "owed", "pending", "public", "service", "since", "talk",
+        "task", "waiting", "watch", "window",
     )  # fmt: skip
 
-    def __init__(self, calls: Calls, number: int, head: CallHead, service: Service, now: float) -> None:
+    def __init__(self, calls: Calls, number: int, head: CallHead, service: Service, cost: int) -> None:
+        now = calls.now
         self.calls = calls
         self.number = number
         self.head = head
         self.service = service
         self.is_open = True
+        self.cost = cost
+        """What its headers are taken out of the budget for, should it come to nothing."""
         # What comes
         self.credit = WINDOW
         """Bytes that the client may still send."""
@@ -42,17 +44,18 @@ class CallStream:
         """Bytes that came and that it was not told it may send again."""
         self.ended = False
         """Whether the client has said all."""
-        infers = service.answer is None
-        self.reader = MessageReader(calls.front, self._take, head.encoding != b"identity", infers)
-        self.message: WholeMessage | None = None
+        self.public = calls.quota.enter(self) if service.is_public else None
+        """What it counts for, where it needs no token."""
+        encoding = head.encoding if head.encoding != b"identity" else b""
+        self.inbox = Inbox(calls.front, service, encoding, self.public or calls.front.room)
         self.talk: Talk | None = None
         self.task: Task | None = None
-        self.held = 0
-        """Bytes of the message, as counted in `Room.held`."""
+        self.watch: Watch | None = None
         self.began = self.since = self.last = now
         """When the call began, then the message being awaited, and when something of it last came."""
         # What leaves
-        self.window = calls.outflow.initial
+        self.window = 0
+        """Bytes that the client lets us send on it, beyond those with which every stream begins (`Outflow.initial`)."""
         self.opened = False
         self.pending: deque[list[memoryview]] = deque()
         """Messages that have not left, each in pieces; the first may have left in part."""
@@ -66,41 +69,23 @@ class CallStream:
         self.is_answered = False
         self.call: RpcCall | None = None
 
-    def _take(self, message: WholeMessage) -> None:
-        if self.talk is not None:
-            self.talk.take(message)
-        elif self.message is None:
-            self.message, self.held = message, len(message.body)
-            self.calls.front.room.held += self.held
-        else:
-            raise ONE_MESSAGE
-
-    def let_go(self) -> WholeMessage:
-        """The only message, which whoever answers it counts from now on."""
-        message, self.message = self.message, None
-        assert message is not None
-        self.calls.front.room.held -= self.held
-        return message
-
     def give_up(self) -> None:
-        """Stop whatever answers the call, and let go of what has come of it."""
-        self.reader.drop()
-        if self.message is not None:
-            landing = self.let_go().landing
-            if landing is not None:
-                landing.berth.drop()
+        """Stop whatever answers the call, and give back what has come of it."""
+        self.inbox.close()
         if self.call is not None:
             self.call.cancel()
             self.call = None
         if self.task is not None:
             self.task.cancel()
-        if self.talk is not None:
-            self.talk.drop()
+        if self.watch is not None:
+            self.watch.cancel()
 
     @property
     def is_listening(self) -> bool:
         """Whether nothing is being said on it: what it waits for may never come."""
-        return self.talk is not None and not (self.talk.unread or self.pending or self.reader.is_within)
+        if self.talk is None:
+            return self.watch is not None and not self.pending
+        return not (self.inbox.has_more or self.pending or self.inbox.is_within)
 
     def told(self, code: int, sentence: str, message: Any, more: bool) -> None:
         """Send the engine's answer. See `grpc_call.Told`."""

@@ -1,17 +1,14 @@
-"""A call with messages each way, as what answers it sees it: see `grpc_services.RpcStream`."""
+"""A call with messages each way, as what answers it sees it: see `grpc_conversation.RpcStream`."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections import deque
-from collections.abc import AsyncIterator, Coroutine
+from collections.abc import Coroutine
 from typing import TYPE_CHECKING, Any
 
-from panglot.web.grpc_call import Sent
+from panglot.web.grpc_received import ReceivedMessage
 from panglot.web.grpc_statuses import DEADLINE_EXCEEDED, INTERNAL, RpcError
-from panglot.web.http2.messages import WholeMessage
-from panglot.web.v2_routes import STREAM
 
 if TYPE_CHECKING:
     from panglot.web.http2.stream import CallStream
@@ -64,39 +61,25 @@ class Task:
 
 
 class Talk:
-    """The messages of a call, each way."""
+    """The messages of a call, each way. Those that come are its inbox's."""
 
     def __init__(self, stream: CallStream) -> None:
         self.stream = stream
-        self.unread: deque[WholeMessage] = deque()
         self._news = asyncio.Event()
-
-    def take(self, message: WholeMessage) -> None:
-        """Keep a message until it is asked for."""
-        self.stream.calls.front.room.held += len(message.body)
-        self.unread.append(message)
-        self.wake()
 
     def wake(self) -> None:
         self._news.set()
 
-    def _next(self) -> Sent:
-        message = self.unread.popleft()
-        self._let_go(message)
+    async def next(self) -> ReceivedMessage | None:
+        """The next message, once it has come whole; None after the last. Raises RpcError."""
         stream = self.stream
-        stream.calls.give_credit(stream)
-        encoding = stream.head.encoding if message.packed else b""
-        return Sent(STREAM, message.body, encoding=encoding, landing=message.landing)
-
-    def _let_go(self, message: WholeMessage) -> None:
-        self.stream.calls.front.room.held -= len(message.body)
-
-    async def __aiter__(self) -> AsyncIterator[Sent]:
         while True:
-            while self.unread:
-                yield self._next()
-            if self.stream.ended:
-                return
+            message = stream.inbox.take()
+            if message is not None:
+                stream.calls.give_credit(stream)
+                return message
+            if stream.ended:
+                return None
             await self._wait()
 
     async def _wait(self) -> None:
@@ -112,11 +95,3 @@ class Talk:
         stream.calls.outflow.send(stream, message)
         while stream.pending and stream.is_open:
             await self._wait()
-
-    def drop(self) -> None:
-        """Let go of messages that nobody will read."""
-        for message in self.unread:
-            self._let_go(message)
-            if message.landing is not None:
-                message.landing.berth.drop()
-        self.unread.clear()

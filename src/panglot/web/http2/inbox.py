@@ -1,0 +1,180 @@
+"""The messages that come on one call, put together from its DATA frames. The inbox owns all of them."""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import TYPE_CHECKING
+
+from panglot.web.front import Front
+from panglot.web.grpc_call import announced
+from panglot.web.grpc_received import SMALL, ReceivedMessage
+from panglot.web.grpc_statuses import INTERNAL, RESOURCE_EXHAUSTED, UNIMPLEMENTED, RpcError
+from panglot.web.http2.answers import MESSAGE
+from panglot.web.room import Bytes
+from panglot_worker import wire
+
+if TYPE_CHECKING:
+    from panglot.web.grpc_services import Service
+    from panglot.web.models import Model
+
+MOST_WAITING = 64
+"""Messages of a conversation that wait to be taken. Behind them bytes stay bytes: an empty message has five of these,
+and a hundred times as many as an object of ours."""
+PIECE = 16384
+"""Bytes of those behind that are looked at together."""
+ONE_MESSAGE = RpcError(UNIMPLEMENTED, "this method takes one message")
+NOT_PACKED = RpcError(INTERNAL, "a message is compressed, and no grpc-encoding says how")
+
+
+class Inbox:
+    """Takes in the bytes of one call, and hands its messages out, each when it is asked for.
+
+    Whatever becomes of the call, `close` gives back what is left of all of them.
+    """
+
+    __slots__ = (
+        "_behind", "_encoding", "_front", "_infers", "_many", "_most", "_part", "_prefix", "_room", "_taken",
+        "_waiting", "is_closed",
+    )  # fmt: skip
+
+    def __init__(self, front: Front, service: Service, encoding: bytes, room: Bytes) -> None:
+        self._front = front
+        self._infers = service.infers
+        self._many = service.hold is not None
+        self._most = front.room.largest_body if service.infers else SMALL
+        self._encoding = encoding
+        self._room = room
+        self._prefix = b""
+        self._part: ReceivedMessage | None = None
+        """The message that has begun to come."""
+        self._waiting: deque[ReceivedMessage] = deque()
+        self._taken: ReceivedMessage | None = None
+        """The one that was handed out last."""
+        self._behind = bytearray()
+        self.is_closed = False
+
+    # Coming
+
+    def feed(self, data: wire.Buffer) -> int:
+        """Take in the next bytes; how many messages they completed. Raises RpcError for one that cannot be taken."""
+        if self._behind:
+            self._put_behind(data)
+            return 0
+        before = len(self._waiting)
+        used = self._read(data)
+        if used < len(data):
+            self._put_behind(data[used:])
+        return len(self._waiting) - before
+
+    def _put_behind(self, data: wire.Buffer) -> None:
+        self._behind += data
+        self._front.room.held += len(data)
+
+    def _read(self, data: wire.Buffer) -> int:
+        """Read messages out of these bytes, until enough of them wait; how many bytes that took."""
+        at, end = 0, len(data)
+        while at < end and len(self._waiting) < MOST_WAITING:
+            if self._part is not None:
+                at += self._fill(self._part, data[at:])
+                continue
+            if not self._many and (self._waiting or self._taken is not None):
+                raise ONE_MESSAGE
+            if self._prefix or end - at < MESSAGE.size:
+                more = MESSAGE.size - len(self._prefix)
+                self._prefix += bytes(data[at : at + more])
+                if len(self._prefix) < MESSAGE.size:
+                    return end
+                at += more
+                packed, size = MESSAGE.unpack(self._prefix)
+                self._prefix = b""
+            else:
+                packed, size = MESSAGE.unpack_from(data, at)
+                at += MESSAGE.size
+            message = self._announced(packed, size)
+            if end - at >= size:
+                message.come_whole(bytes(data[at : at + size]))
+                self._waiting.append(message)
+                at += size
+            else:
+                self._part = message
+                message.find_place(self._model(data[at:]) if self._infers and not packed else None)
+        return at
+
+    def _announced(self, packed: int, size: int) -> ReceivedMessage:
+        """A message of which nothing has come. Raises RpcError."""
+        if size > self._most:
+            limit = "max_body, " if self._infers else ""
+            raise RpcError(RESOURCE_EXHAUSTED, f"the message is larger than {limit}{self._most} bytes")
+        if packed and (packed > 1 or not self._encoding):
+            raise NOT_PACKED
+        return ReceivedMessage(self._room, size, self._encoding if packed else b"")
+
+    def _model(self, first: wire.Buffer) -> Model | None:
+        """The model of an inference of which this has come; None where that is not known. Raises RpcError."""
+        try:
+            return announced(self._front, first)
+        except RpcError:
+            if self._many:
+                # It is one inference of many: it is refused alone, once it has come.
+                return None
+            raise
+
+    def _fill(self, part: ReceivedMessage, data: wire.Buffer) -> int:
+        count = part.fill(data)
+        if part.is_whole:
+            self._part = None
+            self._waiting.append(part)
+        return count
+
+    @property
+    def is_within(self) -> bool:
+        """Whether a message has begun to come, and not ended."""
+        return self._part is not None or bool(self._prefix)
+
+    @property
+    def has_more(self) -> bool:
+        """Whether messages that have come wait to be taken: their client is ahead of what answers it."""
+        return bool(self._waiting) or bool(self._behind)
+
+    @property
+    def arrived(self) -> int:
+        """Bytes that have come of the message that is coming."""
+        return self._part.arrived if self._part is not None else 0
+
+    @property
+    def model(self) -> Model | None:
+        """The model that the message which is coming is for, once that is known."""
+        return self._part.model if self._part is not None else None
+
+    # Going
+
+    def take(self) -> ReceivedMessage | None:
+        """The next message that has come whole. It stays ours to release, until the next one is taken or we close.
+
+        Raises RpcError where what comes behind it is no message.
+        """
+        if self._taken is not None:
+            self._taken.release()
+        self._taken = self._waiting.popleft() if self._waiting else None
+        if self._behind and not self._waiting:
+            self._catch_up()
+        return self._taken
+
+    def _catch_up(self) -> None:
+        """Read the next messages of the bytes that lie behind."""
+        while self._behind and len(self._waiting) < MOST_WAITING:
+            used = self._read(bytes(self._behind[:PIECE]))
+            del self._behind[:used]
+            self._front.room.held -= used
+
+    def close(self) -> None:
+        """Give back everything that is left: nothing more is taken in. May be called again."""
+        self.is_closed = True
+        self._front.room.held -= len(self._behind)
+        self._behind = bytearray()
+        self._prefix = b""
+        for message in (self._part, self._taken, *self._waiting):
+            if message is not None:
+                message.release()
+        self._part = self._taken = None
+        self._waiting.clear()
