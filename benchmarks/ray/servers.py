@@ -62,7 +62,7 @@ def keepers(cluster: RayCluster) -> list[int]:
 
 
 def workers(cluster: RayCluster, number: int | None = None) -> list[int]:
-    return [pid for pid in cluster.processes(number) if "panglot_worker.loop" in command_of(pid)]
+    return [pid for pid in cluster.processes(number) if "panglot_worker.life.loop" in command_of(pid)]
 
 
 def command_of(pid: int) -> str:

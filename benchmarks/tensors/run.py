@@ -25,7 +25,7 @@ sys.path.insert(0, str(HERE.parent / "overhead"))
 from measure import free_port  # noqa: E402
 from processes import CpuMeter, running  # noqa: E402
 
-from panglot_worker.v2 import protobuf  # noqa: E402
+from panglot_worker.tensors import protobuf  # noqa: E402
 
 CONNECTIONS = 64
 SMALL, LARGE = 64, 150_000

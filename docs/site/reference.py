@@ -17,10 +17,11 @@ sys.path[:0] = [str(HERE), str(ROOT / "src")]
 
 import facts  # noqa: E402
 
-from panglot import dialects, planning  # noqa: E402
+from panglot import dialects  # noqa: E402
 from panglot.cli.commands import COMMANDS, panglot  # noqa: E402
 from panglot.cli.options import METAVARS, Grouped  # noqa: E402
-from panglot.log import EXTRA  # noqa: E402
+from panglot.logs.lines import EXTRA  # noqa: E402
+from panglot.serving import planning  # noqa: E402
 from panglot.settings import Settings, flag, table_of  # noqa: E402
 from panglot.settings.table import SERVER  # noqa: E402
 from panglot.settings.units import show  # noqa: E402

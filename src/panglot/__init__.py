@@ -9,13 +9,13 @@ if TYPE_CHECKING:
     from panglot.client import AsyncClient as AsyncClient
     from panglot.client import CallError as CallError
     from panglot.client import Client as Client
-    from panglot_worker.scripts import ClientError as ClientError
-    from panglot_worker.scripts import File as File
-    from panglot_worker.scripts import RequestInfo as RequestInfo
-    from panglot_worker.scripts import Response as Response
-    from panglot_worker.scripts import request as request
-    from panglot_worker.scripts import requests as requests
-    from panglot_worker.scripts import route as route
+    from panglot_worker.scripts.names import ClientError as ClientError
+    from panglot_worker.scripts.names import File as File
+    from panglot_worker.scripts.names import RequestInfo as RequestInfo
+    from panglot_worker.scripts.names import Response as Response
+    from panglot_worker.scripts.names import request as request
+    from panglot_worker.scripts.names import requests as requests
+    from panglot_worker.scripts.names import route as route
 
 __version__ = "0.2.0"
 
@@ -25,7 +25,7 @@ def __getattr__(name: str) -> object:
     if name in ("AsyncClient", "CallError", "Client"):
         module = importlib.import_module("panglot.client")
     elif name in ("ClientError", "File", "RequestInfo", "Response", "request", "requests", "route"):
-        module = importlib.import_module("panglot_worker.scripts")
+        module = importlib.import_module("panglot_worker.scripts.names")
     else:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(module, name)

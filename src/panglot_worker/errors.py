@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from panglot_worker import wire
+from panglot_worker.clipping import LONGEST_MESSAGE, clipped
 
 SCRIPT_ERROR = "the script failed on this request; the server's log says why"
 WRONG_REQUEST = "the script refuses this request"
@@ -86,7 +86,7 @@ class EncodeError(Exception):
 def message_of(error: BaseException) -> str:
     """What an exception says, cut when that is long; its type where a script's exception fails even to say it."""
     try:
-        return wire.clipped(str(error), wire.LONGEST_MESSAGE)
+        return clipped(str(error), LONGEST_MESSAGE)
     except BaseException as failure:
         return "a %s that cannot say what it is (its __str__ raised %s)" % (
             type(error).__name__,

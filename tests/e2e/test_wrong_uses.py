@@ -12,8 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from panglot import devices, dialects
+from panglot import dialects
 from panglot.errors import StartError
+from panglot.machine import devices
 from support.server import PACKAGES, ROOT, panglot, serving
 
 BROKEN = PACKAGES / "broken"

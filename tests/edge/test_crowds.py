@@ -12,7 +12,7 @@ from types import SimpleNamespace
 import psutil
 import pytest
 
-from panglot.web.exchange import Exchange
+from panglot.web.http1.exchange import Exchange
 from support import crowd
 from support.after import measure, unharmed
 from support.raw import post

@@ -8,9 +8,9 @@ import statistics
 
 import pytest
 
-from panglot.engine import ahead
 from panglot.engine.call import Call
-from panglot.engine.queue import MANY, Policy, Queue
+from panglot.engine.pools import ahead
+from panglot.engine.pools.queue import MANY, Policy, Queue
 
 FIXED, EACH, LIMIT = 0.008, 0.0005, 32
 """Seconds of a batch and of each item in it, and the most items: a GPU, as in the study of other servers."""

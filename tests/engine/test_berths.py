@@ -7,9 +7,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from panglot.engine.berths import SMALLEST, Berth, Berths
-from panglot.engine.lending import LOOSE, Lending
-from panglot_worker import wire
+from panglot.engine.memory.buffers import SMALLEST, Berth, Berths
+from panglot.engine.memory.lending import LOOSE, Lending
+from panglot_worker.line import wire
 
 MIB = 1 << 20
 

@@ -6,9 +6,9 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from panglot.engine import fates
 from panglot.engine.call import DONE, QUEUED, RUNNING, Call
-from panglot.engine.queue import Policy, Queue
+from panglot.engine.pools import fates
+from panglot.engine.pools.queue import Policy, Queue
 
 MOST, MOST_BYTES, BATCH_BYTES = 10, 100, 60
 WORKERS = 2

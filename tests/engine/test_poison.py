@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from panglot.engine.call import Call
-from panglot.engine.poison import MOST, Poison
-from panglot_worker import wire
+from panglot.engine.pools.poison import MOST, Poison
+from panglot_worker.line import wire
 
 
 class Clock:

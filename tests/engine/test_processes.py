@@ -11,8 +11,8 @@ import time
 from pathlib import Path
 from typing import Any, cast
 
-from panglot.engine.output import ScriptOutput
-from panglot.engine.worker import DEAD, Worker
+from panglot.engine.processes.output import ScriptOutput
+from panglot.engine.workers.worker import DEAD, Worker
 
 
 class Owner:
@@ -45,7 +45,7 @@ import subprocess
 import sys
 import time
 
-from panglot.engine import family
+from panglot.engine.processes import family
 
 family.adopt_orphans()
 own = subprocess.Popen([sys.executable, "-c", "raise SystemExit(3)"])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from panglot.engine.output import ScriptOutput
+from panglot.engine.processes.output import ScriptOutput
 
 BLANK = " " * 80
 CASES = {

@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from panglot.engine.call import DONE, QUEUED, Call
-from panglot.engine.queue import ALONE, FREE, FULL, WAITED, Policy, Queue
-from panglot.engine.restarts import Restarts
+from panglot.engine.pools.queue import ALONE, FREE, FULL, WAITED, Policy, Queue
+from panglot.engine.workers.restarts import Restarts
 
 
 def call(number: int, size: int = 1, arrived: float = 0.0, alone: bool = False) -> Call:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from panglot.engine.scaling import PoolLoad, Scaling
+from panglot.engine.workers.scaling import PoolLoad, Scaling
 from panglot.settings.counts import WorkerCount
 
 STEP = 0.25

@@ -9,12 +9,12 @@ from typing import Any, cast
 
 from panglot.engine.call import Call
 from panglot.engine.context import EngineContext
-from panglot.engine.dispatching import Dispatcher
-from panglot.engine.lending import PoolMemory
-from panglot.engine.row import PoolPlan
-from panglot.engine.worker import READY, Worker
-from panglot.metrics import Metrics
-from panglot.package import Package
+from panglot.engine.memory.lending import PoolMemory
+from panglot.engine.pools.dispatching import Dispatcher
+from panglot.engine.pools.pipeline import PoolPlan
+from panglot.engine.workers.worker import READY, Worker
+from panglot.metrics.counters import Metrics
+from panglot.packages.package import Package
 from panglot.settings import Settings
 
 WORKERS, CALLS = 4, 30

@@ -9,7 +9,7 @@ import pytest
 from panglot.dialects import discover
 from panglot.dialects.evals.python2 import offences
 from panglot.errors import StartError
-from panglot.package import Package
+from panglot.packages.package import Package
 from support.evals import GOOD, package, result, returning, single
 from support.server import panglot, serving
 

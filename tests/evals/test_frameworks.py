@@ -245,9 +245,9 @@ def test_inspect_and_the_ways_to_ask(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     for words in ("evals", "POST /v1/batch", "GET /health (public)", "digits.npz", "labels.csv", "defines create_net"):
         assert words in done.stdout
-    from panglot.asking import ask as asked
-    from panglot.asking.base import About, Given
     from panglot.errors import StartError
+    from panglot.inputs import ask as asked
+    from panglot.inputs.base import About, Given
 
     about = About("evals", "/v1/eval")
     picture = asked(about, Given("seven.png", EXAMPLE / "seven.png"))

@@ -14,8 +14,9 @@ SCRIPT = """
 import gc
 import time
 
-from panglot_worker import current, wire
-from panglot_worker.port import Port
+from panglot_worker.scripts import current
+from panglot_worker.line import wire
+from panglot_worker.line.port import Port
 
 PORT = next(thing for thing in gc.get_objects() if isinstance(thing, Port))
 

@@ -15,7 +15,7 @@ from support.wire import Reply, Wire
 SCRIPT = """
 import gc
 
-from panglot_worker.port import Port
+from panglot_worker.line.port import Port
 
 PORT = next(thing for thing in gc.get_objects() if isinstance(thing, Port))
 send = PORT.reply

@@ -11,11 +11,11 @@ from pathlib import Path
 from fuzz.told import one_line
 from panglot.dialects.megflow import detect
 from panglot.errors import StartError
-from panglot.package import Package
-from panglot_worker import wire
+from panglot.packages.package import Package
 from panglot_worker.graphs import configuration, reading
 from panglot_worker.graphs.expressions import FILTERS
 from panglot_worker.graphs.ports import BUILT_IN
+from panglot_worker.line import wire
 
 PLUGIN = """
 from megflow import register

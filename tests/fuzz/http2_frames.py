@@ -14,12 +14,12 @@ from dataclasses import dataclass, field
 from typing import Any
 from unittest.mock import patch
 
-from panglot.engine import berths
-from panglot.engine.berths import Berths
 from panglot.engine.call import Berth, Call, Fault
-from panglot.web import grpc_messages, grpc_received
+from panglot.engine.memory import buffers
+from panglot.engine.memory.buffers import Berths
 from panglot.web.front import Front
-from panglot.web.grpc_services import Services
+from panglot.web.grpc import messages, received
+from panglot.web.grpc.services import Services
 from panglot.web.http2 import budget, calls, frames, framing, inbox, outflow, public_quota
 from panglot.web.http2.connection import Http2Connection
 from panglot.web.http2.frames import (
@@ -41,7 +41,7 @@ from panglot.web.http2.frames import (
     frame,
 )  # fmt: skip
 from panglot.web.http2.public_quota import PublicQuota
-from panglot_worker import wire
+from panglot_worker.line import wire
 from support.http2 import INFER, LIVE, STREAM_INFER, block, infer, literal, message
 from support.rpc import REFLECTION
 from support.still import StillEngine, still_front, still_model
@@ -52,7 +52,7 @@ LARGEST = 1 << 16
 LIMITS: dict[str, Any] = {"max_body": 2000, "max_headers": 600}
 SMALL: dict[Any, dict[str, Any]] = {
     budget: {"MOST": 80, "PER_SECOND": 0.0}, calls: {"MOST_OPEN": 3, "BACKLOG": 500, "AT_ONCE": 2, "FORSAKEN": 3},
-    grpc_messages: {"NAMES": 300, "MOST_FIELDS": 8, "MOST_OF_INFERENCE": 20}, grpc_received: {"SMALL": 64},
+    messages: {"NAMES": 300, "MOST_FIELDS": 8, "MOST_OF_INFERENCE": 20}, received: {"SMALL": 64},
     inbox: {"MOST_WAITING": 3, "PIECE": 16, "SMALL": 400}, outflow: {"TURNS": 3}, public_quota: {"MOST": 5000},
 }  # fmt: skip
 """The limits that are no settings, by the modules that use them."""
@@ -109,7 +109,7 @@ def checking() -> Iterator[Callable[[bytes], None]]:
         for module, limits in SMALL.items():
             stack.enter_context(patch.multiple(module, **limits))
         front = still_front(**LIMITS)
-        shared = berths.create(1 << 20, 1 << 16)
+        shared = buffers.create(1 << 20, 1 << 16)
         assert shared is not None
         yield lambda data: loop.run_until_complete(check(front, shared, complaints, data))
     logging.getLogger("panglot.web").removeHandler(complaints)

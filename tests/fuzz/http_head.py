@@ -15,9 +15,9 @@ from uvicorn.server import ServerState
 from panglot.engine.call import Call, Fault
 from panglot.web import app
 from panglot.web.front import Front
-from panglot.web.head import RequestHead
-from panglot.web.protocol import HttpConnection
-from panglot_worker import wire
+from panglot.web.http1.connection import HttpConnection
+from panglot.web.http1.head import RequestHead
+from panglot_worker.line import wire
 from support.still import StillEngine, still_front, still_model
 
 LIMITS: dict[str, Any] = {

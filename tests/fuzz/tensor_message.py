@@ -9,11 +9,13 @@ from collections.abc import Callable, Iterator
 from unittest.mock import patch
 
 from fuzz.tensor_request import check_answer, check_refusal, check_tensors
-from panglot.web import grpc_encoding, grpc_messages, grpc_reflection
-from panglot.web.grpc_statuses import RpcError
-from panglot_worker import wire
+from panglot.web.grpc import encoding as grpc_encoding
+from panglot.web.grpc import messages as grpc_messages
+from panglot.web.grpc import reflection
+from panglot.web.grpc.statuses import RpcError
 from panglot_worker.errors import ClientError
-from panglot_worker.v2 import messages, protobuf
+from panglot_worker.line import wire
+from panglot_worker.tensors import messages, protobuf
 
 HEAD = wire.Head(form=b"grpc", model=b"m", version=b"1")
 TENSOR = protobuf.text(1, "x") + protobuf.text(2, "FP32") + protobuf.packed(3, (2,))
@@ -39,7 +41,7 @@ def checking() -> Iterator[Callable[[bytes], None]]:
 
 def check(data: bytes) -> None:
     check_address(data)
-    for read in (grpc_messages.named, lambda body: grpc_messages.flag(2, body), grpc_reflection.respond):
+    for read in (grpc_messages.named, lambda body: grpc_messages.flag(2, body), reflection.respond):
         with contextlib.suppress(ValueError):
             read(data)
     try:

@@ -6,14 +6,14 @@ import contextlib
 import json
 from collections.abc import Callable, Iterator
 
-from panglot_worker import wire
 from panglot_worker.bodies.multipart import Limits
 from panglot_worker.errors import ClientError
-from panglot_worker.v2 import rest, tensors
-from panglot_worker.v2.datatypes import DATATYPES
-from panglot_worker.v2.infer import Infer
-from panglot_worker.v2.same_text import SameTexts
-from panglot_worker.v2.tensors import Tensor, TensorSpec
+from panglot_worker.line import wire
+from panglot_worker.tensors import rest, tensors
+from panglot_worker.tensors.datatypes import DATATYPES
+from panglot_worker.tensors.infer import Infer
+from panglot_worker.tensors.tensors import Tensor, TensorSpec
+from panglot_worker.tensors.text_cache import SameTexts
 
 READER = rest.RestReader(Limits(), (TensorSpec("x", "FP32", (-1, 2)),))
 WORDS = [

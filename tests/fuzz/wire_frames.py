@@ -6,9 +6,9 @@ import contextlib
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from panglot.engine.worker import DEAD, Worker
-from panglot_worker import wire
-from panglot_worker.port import FrontGone, Port
+from panglot.engine.workers.worker import DEAD, Worker
+from panglot_worker.line import wire
+from panglot_worker.line.port import FrontGone, Port
 
 GENERATION = 1
 CUTS = (1, 5, 64, 1 << 20)

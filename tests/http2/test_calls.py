@@ -23,7 +23,7 @@ from panglot.web.http2.frames import (
     RST_STREAM,
     frame,
 )  # fmt: skip
-from panglot_worker.v2 import protobuf
+from panglot_worker.tensors import protobuf
 from support.http2 import INFER, LIVE, STREAM_INFER, Client, infer, message
 from support.rpc import REFLECTION, SERVICE
 from support.server import ROOT, Server, serving, wait_until

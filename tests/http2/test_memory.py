@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import pytest
 
 from panglot.web.http2.frames import CANCEL, RST_STREAM, entry, frame, number
-from panglot_worker.v2 import protobuf
+from panglot_worker.tensors import protobuf
 from support.http2 import INFER, STREAM_INFER, Client, infer, message
 from support.rpc import REFLECTION
 from support.server import Server, serving, wait_until

@@ -8,7 +8,7 @@ import time
 from typing import Any
 
 from fuzz.http2_frames import Pipe
-from panglot.web.grpc_services import Services
+from panglot.web.grpc.services import Services
 from panglot.web.http2.connection import Http2Connection
 from panglot.web.http2.frames import ACK, NO_ERROR, PING, PREFACE, SETTINGS, frame, go_away
 from panglot.web.http2.pace import IDLE, sweep

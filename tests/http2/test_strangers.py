@@ -22,7 +22,7 @@ from panglot.web.http2.frames import (
     number,
 )
 from panglot.web.http2.public_quota import MOST, MOST_OPEN
-from panglot_worker.v2 import protobuf
+from panglot_worker.tensors import protobuf
 from support.http2 import INFER, LIVE, STREAM_INFER, Client, block, infer, message
 from support.server import Server, serving, wait_until
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from fuzz.http2_frames import Echo, Pipe
-from panglot.web.grpc_services import Services
+from panglot.web.grpc.services import Services
 from panglot.web.http2.connection import Http2Connection
 from panglot.web.http2.frames import (
     ACK,

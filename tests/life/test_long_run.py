@@ -20,7 +20,7 @@ from support.traffic import SOAK, times
 WARM, MEASURED = times(6_000, 100_000), times(22_000, 900_000)
 LEAKY = """
 import sys
-from panglot.web import exchange
+from panglot.web.http1 import exchange
 kept = []
 done = exchange.Exchange._done
 def leaking(self, *rest):

@@ -9,7 +9,7 @@ import pytest
 from panglot.cli.options import resolve_package
 from panglot.dialects.megflow import detect
 from panglot.errors import StartError
-from panglot.package import Package
+from panglot.packages.package import Package
 from support import interpreters
 from support.server import PACKAGES, panglot, serving
 

@@ -117,8 +117,8 @@ class Service(SingleNodeService):
 
 def test_another_list_another_file_or_another_interpreter_is_another_environment(tmp_path: Path) -> None:
     from panglot.dialects import discover
-    from panglot.requirements import wish
-    from panglot_worker.installing import environment_name
+    from panglot.packages.requirements import wish
+    from panglot_worker.life.installing import environment_name
 
     names = []
     for code, version, python in (("1", "1.0", "a"), ("2", "1.0", "a"), ("2", "1.1", "a"), ("2", "1.1", "b")):

@@ -17,7 +17,7 @@ from openapi_spec_validator import validate
 from panglot.web import app
 from panglot.web.contract import CONTROL as CONTROL_ACCESS
 from panglot.web.contract import INFER, PUBLIC
-from panglot.web.v2 import WITHHELD
+from panglot.web.v2.metadata import WITHHELD
 from support.models import all_of, write_model
 from support.rpc import Rpc
 from support.server import Server, panglot, serving, wait_until

@@ -12,7 +12,7 @@ from panglot.dialects import discover
 from panglot.dialects.paddle.detect import arrange, detect
 from panglot.dialects.paddle.settings import Settings
 from panglot.errors import StartError
-from panglot.package import Package
+from panglot.packages.package import Package
 from support.paddle import ALEXNET
 from support.server import PACKAGES
 

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from panglot.engine.berths import Berths
-from panglot_worker import wire
-from panglot_worker.handoff import CannotHandOver, pack, unpack
-from panglot_worker.sharing import SharedMemory
+from panglot.engine.memory.buffers import Berths
+from panglot_worker.items.handoff import CannotHandOver, pack, unpack
+from panglot_worker.line import wire
+from panglot_worker.line.sharing import SharedMemory
 
 
 class Between:

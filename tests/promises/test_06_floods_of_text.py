@@ -111,8 +111,8 @@ def test_the_last_words_before_a_death_are_kept(tmp_path: Path) -> None:
 
 TELLS = """
 import gc
-from panglot_worker import wire
-from panglot_worker.port import Port
+from panglot_worker.line import wire
+from panglot_worker.line.port import Port
 
 PORT = next(thing for thing in gc.get_objects() if isinstance(thing, Port))
 

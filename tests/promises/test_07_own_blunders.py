@@ -35,9 +35,10 @@ import sys
 
 if "serve" in sys.orig_argv:
     from panglot.engine.engine import LocalEngine
-    from panglot.engine import pool
-    from panglot.web import exchange, front, head, protocol
-    from panglot.web.exchange import Exchange
+    from panglot.engine.pools import pool
+    from panglot.web.http1 import exchange, head, connection as protocol
+    from panglot.web import front
+    from panglot.web.http1.exchange import Exchange
 
     def bug(owner, name, when, after=False):
         \"\"\"Makes a method of the server raise for requests whose id says so.\"\"\"

@@ -16,8 +16,8 @@ SCRIPT = """
 import gc
 import time
 
-from panglot_worker import wire
-from panglot_worker.port import Port
+from panglot_worker.line import wire
+from panglot_worker.line.port import Port
 
 PORT = next(thing for thing in gc.get_objects() if isinstance(thing, Port))
 

@@ -6,7 +6,7 @@ import re
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from panglot.metrics import FIRST, LAST, Histogram
+from panglot.metrics.counters import FIRST, LAST, Histogram
 from support.server import Server, serving, wait_until
 
 SCRIPT = """

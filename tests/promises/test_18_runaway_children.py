@@ -23,7 +23,7 @@ HIDE = ["unshare", "-m", "sh", "-c", 'mount -t tmpfs none /sys/fs/cgroup && exec
 
 def can_group() -> bool:
     """Whether a server started from here can make control groups."""
-    from panglot.cgroups import own_group
+    from panglot.machine.cgroups import own_group
 
     own = own_group()
     return own is not None and os.access(own, os.W_OK) and (own / "cgroup.procs").exists()
@@ -114,7 +114,7 @@ def test_what_a_killed_server_left_ends_when_the_next_starts() -> None:
 
 def groups_of(server: Server) -> list[Path]:
     """The control groups of the server's workers."""
-    from panglot.cgroups import own_group
+    from panglot.machine.cgroups import own_group
 
     above = own_group()
     assert above is not None

@@ -11,8 +11,8 @@ import socket
 import sys
 
 from panglot.fetching.fetcher import REFUSED, Fetcher, FetchLimits
+from panglot_worker.life.netguard import Guard
 from panglot_worker.net.hosts import AddressRefused, Allowed
-from panglot_worker.netguard import Guard
 from panglot_worker.video.guarded import Unreachable, opened
 from panglot_worker.video.relay import Relay
 

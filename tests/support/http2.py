@@ -24,8 +24,8 @@ from panglot.web.http2.frames import (
     entry,
     frame,
 )  # fmt: skip
-from panglot.web.http2.hpack import HpackDecoder
-from panglot_worker.v2 import protobuf
+from panglot.web.http2.headers.hpack import HpackDecoder
+from panglot_worker.tensors import protobuf
 from support.rpc import SERVICE, address
 from support.server import Server
 

@@ -50,7 +50,9 @@ def keepers(cluster: RayCluster, number: int | None = None) -> list[int]:
 
 def workers(cluster: RayCluster, number: int | None = None) -> list[int]:
     """The processes of workers on a node, or on all."""
-    return [pid for pid in cluster.processes(number) if any("panglot_worker.loop" in word for word in command_of(pid))]
+    return [
+        pid for pid in cluster.processes(number) if any("panglot_worker.life.loop" in word for word in command_of(pid))
+    ]
 
 
 def drivers(server: Server) -> list[psutil.Process]:

@@ -8,7 +8,7 @@ from typing import Any
 import grpc
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 
-from panglot_worker.v2 import protobuf
+from panglot_worker.tensors import protobuf
 from support.server import Server
 
 SERVICE = "inference.GRPCInferenceService"

@@ -7,17 +7,17 @@ from pathlib import Path
 from typing import Any
 
 from panglot import dialects
-from panglot.asking.base import About
-from panglot.asking.try_line import try_line
 from panglot.engine.call import Call, Fault
 from panglot.engine.engine import READY, Trouble
-from panglot.metrics import Metrics
-from panglot.package import Package
+from panglot.inputs.base import About
+from panglot.inputs.curl_line import try_line
+from panglot.metrics.counters import Metrics
+from panglot.packages.package import Package
 from panglot.settings import Settings
-from panglot.web.access import Access
+from panglot.web.access.rules import Access
 from panglot.web.front import Front
+from panglot.web.limits.quota import Room
 from panglot.web.models import Model, only
-from panglot.web.room import Room
 
 
 @dataclass

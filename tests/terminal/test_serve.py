@@ -15,7 +15,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from panglot.start_message import StartMessage
+from panglot.serving.start_message import StartMessage
 from support.programs import need
 from support.server import PACKAGES, ROOT, serving, wait_until
 from support.terminal import Shown, in_terminal
@@ -138,7 +138,7 @@ def test_the_file_of_a_server_that_was_killed_is_no_hindrance(tmp_path: Path) ->
     path = tmp_path / "left.sock"
     with socket.socket(socket.AF_UNIX) as left:
         left.bind(str(path))
-    from panglot.web import unix_socket
+    from panglot.web.http1 import unix_socket
 
     with unix_socket.bind(str(path), 5) as sock:
         assert sock.getsockname() == str(path)

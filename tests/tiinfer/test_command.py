@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from panglot.planning import ServingPlan
+from panglot.serving.planning import ServingPlan
 from support.server import PACKAGES, ROOT
 from support.side_by_side import differs
 from support.tiinfer import Heard, Served, command, free_port, last_line, ours, run, write
@@ -103,8 +103,8 @@ def test_effects(
     flags: list[str], env: dict[str, str], name: str, value: object, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The settings a command line and variables come to, seen where serving would begin."""
-    from panglot import serving
     from panglot.cli.commands import panglot
+    from panglot.serving import server as serving
 
     for key in [key for key in os.environ if key.startswith(("TI_", "MOSEC_", "PANGLOT_"))]:
         monkeypatch.delenv(key)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from panglot.dialects.tiinfer.detect import takes_a_dict
-from panglot.source import functions
+from panglot.packages.source import functions
 from support.server import PACKAGES
 from support.tiinfer import last_line, model, run, write
 

@@ -54,7 +54,7 @@ def test_none_where_the_kernel_says_no() -> None:
 
 LEAVE = """
 import socket
-from panglot_worker import netguard
+from panglot_worker.life import netguard
 netguard.leave_network()
 try:
     socket.create_connection(("127.0.0.1", 80))

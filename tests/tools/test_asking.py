@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from panglot.asking import ask
-from panglot.asking.base import About, Base64, Form, Given, Json
-from panglot.asking.curl import curl
 from panglot.errors import StartError
+from panglot.inputs import ask
+from panglot.inputs.base import About, Base64, Form, Given, Json
+from panglot.inputs.curl import curl
 from support.server import ROOT, panglot, serving
 
 SEVEN = ROOT / "examples" / "modelarts" / "model" / "seven.png"

@@ -14,8 +14,8 @@ from typing import Any
 import psutil
 import pytest
 
-from panglot import cgroups
-from panglot.asking.documented import example_of
+from panglot.inputs.documented import example_of
+from panglot.machine import cgroups
 from panglot.tools.doctor.finding import Finding
 from panglot.tools.doctor.selftest import flags_of
 from support import interpreters

@@ -16,7 +16,7 @@ import pytest
 import yaml
 
 from panglot.settings import Settings, table_of, variable
-from panglot.tools.container import RAY_VERSION
+from panglot.tools.package.container import RAY_VERSION
 from support.environments import python_with
 from support.server import panglot
 

@@ -14,7 +14,7 @@ import pytest
 import yaml
 
 from panglot import __version__
-from panglot.tools import container, wheel
+from panglot.tools.package import container, wheel
 from panglot.tools.scaffold import create
 from support import dockerfile
 from support.server import PACKAGES, ROOT, panglot, wait_until

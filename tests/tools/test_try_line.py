@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from panglot.asking.base import About
-from panglot.asking.try_line import try_line
-from panglot.text import visible
+from panglot.inputs.base import About
+from panglot.inputs.curl_line import try_line
+from panglot.terminal.text import visible
 
 BASE = "http://127.0.0.1:8080"
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from panglot.tools import wheel
+from panglot.tools.package import wheel
 from support import environments
 from support.server import PACKAGES, ROOT
 

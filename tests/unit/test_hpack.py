@@ -10,10 +10,10 @@ from hpack.table import HeaderTable
 from hypothesis import given
 from hypothesis import strategies as st
 
-from panglot.web.http2 import huffman
-from panglot.web.http2.call_head import CallHeads
 from panglot.web.http2.frames import ConnectionBroken
-from panglot.web.http2.hpack import STATIC, HpackDecoder
+from panglot.web.http2.headers import huffman
+from panglot.web.http2.headers.call_head import CallHeads
+from panglot.web.http2.headers.hpack import STATIC, HpackDecoder
 
 NAMES = st.sampled_from([b":path", b"te", b"x-trace", b"content-type", b"grpc-timeout", b"x" * 60])
 BLOCKS = st.lists(st.lists(st.tuples(NAMES, st.binary(max_size=200), st.booleans()), max_size=8), max_size=12)

@@ -8,7 +8,7 @@ import tomllib
 import yaml
 
 from panglot import __version__
-from panglot.tools import wheel
+from panglot.tools.package import wheel
 from support.server import ROOT
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]

@@ -99,7 +99,7 @@ CHANGERS = {
     "add", "append", "appendleft", "clear", "discard", "extend", "insert", "pop", "popitem", "popleft", "remove",
     "reverse", "setdefault", "sort", "update",
 }  # fmt: skip
-STILL_STATE = {"panglot_worker/current.py:running"}
+STILL_STATE = {"panglot_worker/scripts/current.py:running"}
 """May only get shorter."""
 
 

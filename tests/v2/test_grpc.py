@@ -14,9 +14,9 @@ from typing import Any
 import grpc
 import pytest
 
-from panglot.web import grpc_descriptors, grpc_methods, grpc_reflection
 from panglot.web.contract import CONTROL, PUBLIC
-from panglot_worker.v2 import protobuf
+from panglot.web.grpc import descriptors, methods, reflection
+from panglot_worker.tensors import protobuf
 from support.http2 import infer
 from support.rpc import SERVICE, Rpc, address, reflected
 from support.server import Server, panglot, serving, wait_until
@@ -95,8 +95,8 @@ def test_reflection_lists_what_there_is(rpc: Rpc) -> None:
     names = {bytes(content)[2:].decode() for _, _, content in protobuf.fields(memoryview(listed))}
     assert {SERVICE, "grpc.health.v1.Health"} <= names
     assert b"there is no" in reflected(rpc.channel, protobuf.text(4, "other.Service"))[7]
-    calls = {f"/{SERVICE}/{call}" for call in grpc_descriptors.CALLS["inference"]["GRPCInferenceService"]}
-    answered = {method for method in grpc_methods.METHODS if SERVICE in method}
+    calls = {f"/{SERVICE}/{call}" for call in descriptors.CALLS["inference"]["GRPCInferenceService"]}
+    answered = {method for method in methods.METHODS if SERVICE in method}
     assert calls == answered | {f"/{SERVICE}/ModelInfer", f"/{SERVICE}/ModelStreamInfer"}
 
 
@@ -282,9 +282,9 @@ def test_a_client_that_does_not_read_an_answer_in_parts_is_cut_off(tmp_path: Pat
 
 
 WATCH = HEALTH + "Watch"
-STREAMS = (f"/{SERVICE}/ModelStreamInfer", WATCH, *grpc_reflection.METHODS)
+STREAMS = (f"/{SERVICE}/ModelStreamInfer", WATCH, *reflection.METHODS)
 ACCESS = {
-    **{name: method.access for name, method in grpc_methods.METHODS.items()},
+    **{name: method.access for name, method in methods.METHODS.items()},
     **dict.fromkeys((f"/{SERVICE}/ModelInfer", *STREAMS), "infer"),
     WATCH: PUBLIC,
 }
@@ -306,7 +306,7 @@ def code_of(rpc: Rpc, method: str, metadata: Any) -> grpc.StatusCode:
 
 
 def test_every_call_keeps_its_declared_access() -> None:
-    for package, services in grpc_descriptors.CALLS.items():
+    for package, services in descriptors.CALLS.items():
         for service, calls in services.items():
             assert {f"/{package}.{service}/{call}" for call in calls} <= set(ACCESS)
     with serving("tensors", "--grpc-port", "0", env={"PANGLOT_TOKEN": TOKEN}) as server:

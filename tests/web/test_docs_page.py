@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from panglot.web.docs import ASSETS
+from panglot.web.documents.swagger import ASSETS
 from support.browser import Browser, browsing
 from support.server import Server, serving
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import httpx
 import pytest
 
-from panglot.web.sessions import LIFE, Sessions
+from panglot.web.access.sessions import LIFE, Sessions
 from support.browser import browsing
 from support.server import Server, serving
 
@@ -99,7 +99,7 @@ def test_a_cookie_cannot_be_made_up_or_kept(monkeypatch: pytest.MonkeyPatch) -> 
         assert not admits(bad), bad
     assert not Sessions(b"another").admits("GET", [(b"cookie", good)])
     assert not Sessions(b"").admits("GET", [(b"cookie", good)])
-    monkeypatch.setattr("panglot.web.sessions.time.time", lambda: 4e9)
+    monkeypatch.setattr("panglot.web.access.sessions.time.time", lambda: 4e9)
     assert not admits(good)
     assert sessions.name != Sessions(b"another").name
     assert "Secure" in sessions.begin(True)

@@ -5,13 +5,13 @@ from __future__ import annotations
 import dataclasses
 import random
 
-from panglot.metrics import merged
+from panglot.metrics.counters import merged
 from panglot.settings import Settings
 from panglot.web.contract import Contract, InferRoute, neutral_error
+from panglot.web.limits.quota import Room
+from panglot.web.limits.shares import Shares
 from panglot.web.models import Model, Models
 from panglot.web.paths import Paths
-from panglot.web.room import Room
-from panglot.web.shares import Shares
 from support.still import still_front, still_model
 
 

@@ -12,10 +12,10 @@ from openapi_spec_validator import validate
 
 from panglot.engine.call import Fault
 from panglot.web import app
-from panglot.web.bodies import answer_content, portable, request_content
 from panglot.web.contract import CONTROL, PUBLIC, Contract, InferRoute, Page, Words
-from panglot.web.openapi import document, operation_names
-from panglot.web.schemas import Definitions
+from panglot.web.documents.bodies import answer_content, portable, request_content
+from panglot.web.documents.openapi import document, operation_names
+from panglot.web.documents.schemas import Definitions
 from support.server import Server, serving
 from support.still import still_front, still_model
 

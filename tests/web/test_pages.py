@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from panglot.engine.engine import Trouble
-from panglot.metrics import Metrics
+from panglot.metrics.counters import Metrics
 from panglot.web.pages.failures import Failures
 from panglot.web.pages.live import seen
 from panglot.web.pages.sampling import Counted, between, counted, percentile

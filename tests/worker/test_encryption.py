@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from panglot_worker import encryption, wire
-from panglot_worker.port import FrontGone, Port
+from panglot_worker.line import encryption, wire
+from panglot_worker.line.port import FrontGone, Port
 from support import certificates
 
 PATIENCE = 20_000

@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from panglot_worker import wire
 from panglot_worker.dialects.base import Answer, Request, Stages
-from panglot_worker.intake import LARGE, Intake
-from panglot_worker.port import FrontGone, Port
+from panglot_worker.items.intake import LARGE, Intake
+from panglot_worker.line import wire
+from panglot_worker.line.port import FrontGone, Port
 
 
 class Line:

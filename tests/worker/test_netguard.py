@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from panglot_worker.life.netguard import TIMEOUT, Guard
 from panglot_worker.net.hosts import AddressRefused
-from panglot_worker.netguard import TIMEOUT, Guard
 
 
 class Sock:

@@ -9,15 +9,15 @@ from typing import Any
 
 import pytest
 
-from panglot_worker import wire
 from panglot_worker.bodies import jsontext
 from panglot_worker.bodies.multipart import Limits
 from panglot_worker.errors import ClientError
-from panglot_worker.v2 import rest
-from panglot_worker.v2.infer import Infer, Wishes
-from panglot_worker.v2.same_answer import SameAnswers
-from panglot_worker.v2.same_text import MOST_KEPT, SameTexts
-from panglot_worker.v2.tensors import Tensor
+from panglot_worker.line import wire
+from panglot_worker.tensors import rest
+from panglot_worker.tensors.answer_cache import SameAnswers
+from panglot_worker.tensors.infer import Infer, Wishes
+from panglot_worker.tensors.tensors import Tensor
+from panglot_worker.tensors.text_cache import MOST_KEPT, SameTexts
 
 HEAD = wire.Head(b"id-1", b"/predict", form=b"rest", model=b"m", version=b"1")
 READER = rest.RestReader(Limits(), ())

@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
-from panglot_worker import wire
 from panglot_worker.bodies.multipart import Limits
 from panglot_worker.errors import ClientError
-from panglot_worker.v2 import messages, outputs, protobuf, rest, tensors
-from panglot_worker.v2.infer import Infer
-from panglot_worker.v2.tensors import Tensor, TensorSpec
+from panglot_worker.line import wire
+from panglot_worker.tensors import messages, outputs, protobuf, rest, tensors
+from panglot_worker.tensors.infer import Infer
+from panglot_worker.tensors.tensors import Tensor, TensorSpec
 
 try:
     import numpy

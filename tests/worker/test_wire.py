@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from panglot_worker import wire
-from panglot_worker.port import FrontGone, Port
+from panglot_worker.line import wire
+from panglot_worker.line.port import FrontGone, Port
 
 small = st.binary(max_size=300)
 field = st.binary(max_size=40).map(lambda raw: raw.replace(b"\0", b""))

@@ -19,8 +19,8 @@ def run(command: Any) -> None:
     import click
 
     from panglot.errors import LoadError, PanglotError
-    from panglot.journal import open_standard_files
-    from panglot.text import visible
+    from panglot.logs.journal import open_standard_files
+    from panglot.terminal.text import visible
 
     open_standard_files()
     try:
@@ -51,7 +51,7 @@ def _unknown_option(error: object) -> str:
 def _end(message: str, code: int) -> None:
     import click
 
-    from panglot.text import visible
+    from panglot.terminal.text import visible
 
     click.echo(click.style("error: ", fg="red", bold=True) + visible(message, "\n\t"), err=True)
     sys.exit(code)

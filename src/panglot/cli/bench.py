@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from panglot import terminal
 from panglot.cli.durations import duration
 from panglot.cli.options import OnPackage, resolve_package, setting_options, warn
 from panglot.errors import StartError
-from panglot.text import visible
+from panglot.terminal import printing
+from panglot.terminal.text import visible
 
 if TYPE_CHECKING:
     from panglot.tools.bench.figures import Bench
@@ -55,7 +55,7 @@ def bench(target: str, inputs: tuple[str, ...], arguments: tuple[str, ...], **gi
     """
     from panglot.tools.bench import figures
     from panglot.tools.bench.levels import Options
-    from panglot.tools.inputs import gather
+    from panglot.tools.run.inputs import gather
 
     names = ("concurrency", "rate", "as_json", "save", "html", "compare", "auto_log", "field")
     own = {name: given.pop(name) for name in names}
@@ -91,11 +91,11 @@ def _loads(concurrency: str, rate: str) -> list[Load]:
 
 @contextlib.contextmanager
 def _opened(target: str, given: dict[str, Any], arguments: tuple[str, ...], field: str, options: Options) -> Any:
-    from panglot.asking.addresses import is_address
-    from panglot.tools.asked_server import AskedServer
+    from panglot.inputs.addresses import is_address
     from panglot.tools.bench.target import running, served
     from panglot.tools.doctor import selftest
-    from panglot.web.access import establish
+    from panglot.tools.running_server import AskedServer
+    from panglot.web.access.rules import establish
 
     if is_address(target):
         with running(AskedServer(target, str(given.get("dialect") or ""), field)) as aim:
@@ -119,13 +119,13 @@ def _measure(aim: BenchTarget, name: str, loads: list[Load], options: Options, q
     """Put the loads on the target, and print the figures of each as soon as it has ended, unless `quiet`."""
     from rich.console import Console
 
-    from panglot import devices
+    from panglot.machine import devices
     from panglot.tools.bench import figures, report_table
     from panglot.tools.bench.levels import measure
     from panglot.tools.doctor.machine import cpus
 
     done = figures.begin(name, aim.about.dialect, len(aim.requests), cpus().value)
-    rows = report_table.Levels(terminal.console(), options.check, bool(devices.count()))
+    rows = report_table.Levels(printing.console(), options.check, bool(devices.count()))
     with Console(stderr=True).status("") as status:
 
         def tell(level: Level) -> None:
@@ -156,7 +156,7 @@ def _report(done: Bench, own: dict[str, Any], about: dict[str, Any], old: Bench 
     if own["as_json"]:
         click.echo(figures.text(done, changes if old else None))
     else:
-        console = terminal.console()
+        console = printing.console()
         report_table.show_more(console, done)
         if old:
             report_table.show_changes(console, changes, old)

@@ -14,8 +14,8 @@ from panglot.errors import StartError
 
 if TYPE_CHECKING:
     from panglot.client import Client
-    from panglot.tools.inputs import Input
-    from panglot.tools.run import RunResult
+    from panglot.tools.run.inputs import Input
+    from panglot.tools.run.running import RunResult
 
 
 @click.command(cls=TakesInputs)
@@ -54,9 +54,9 @@ def _client(url: str, given: dict[str, Any]) -> Client:
 
 def _inputs(client: Client, words: tuple[str, ...]) -> list[Input]:
     """The inputs given, or else the example that the server publishes. Raises StartError without either."""
-    from panglot.asking.base import Given
     from panglot.client import CallError
-    from panglot.tools.inputs import gather
+    from panglot.inputs.base import Given
+    from panglot.tools.run.inputs import gather
 
     try:
         about = client.about()
@@ -77,7 +77,7 @@ def _call(client: Client, gathered: list[Input], concurrency: int, kind: str) ->
 
     from panglot.cli.run import Bar
     from panglot.client.synchronous import in_order
-    from panglot.tools import result_writers
+    from panglot.tools.run import result_writers
 
     done: list[RunResult] = []
     writer = result_writers.writer(kind, sys.stdout)
@@ -100,8 +100,8 @@ def _call(client: Client, gathered: list[Input], concurrency: int, kind: str) ->
 def _one(client: Client, entry: Input) -> RunResult:
     """What came of one input; a failure is a result too."""
     from panglot.client import CallError
-    from panglot.tools.inputs import UnreadableInput
-    from panglot.tools.run import RunResult
+    from panglot.tools.run.inputs import UnreadableInput
+    from panglot.tools.run.running import RunResult
 
     if isinstance(entry, UnreadableInput):
         return RunResult(entry.name, error=entry.problem)

@@ -11,16 +11,16 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from panglot import terminal
 from panglot.cli.options import PER_INPUT, OnPackage, all_settings, of_groups, resolve_package, setting_options, warn
 from panglot.errors import StartError
 from panglot.settings.declaring import ACCESS, HTTP
+from panglot.terminal import printing
 
 if TYPE_CHECKING:
     from panglot.tools.check.compare import Tolerance
     from panglot.tools.check.sides import Where
     from panglot.tools.check.stagewise import Compared
-    from panglot.tools.inputs import Input
+    from panglot.tools.run.inputs import Input
 
 OWN = ("host", "port", "inline", "reload", "dev")
 
@@ -76,17 +76,17 @@ def _files(words: tuple[str, ...], tolerance: Tolerance, as_json: bool) -> int:
         rows = [vars(entry) for entry in verdicts]
         click.echo(json.dumps({"agree": not any(row["differs"] for row in rows), "keys": rows}, indent=2))
     else:
-        report.show_keys(terminal.console(), verdicts)
+        report.show_keys(printing.console(), verdicts)
     return 1 if any(verdict.differs for verdict in verdicts) else 0
 
 
 def _sides(
     words: tuple[str, ...], against: str, arguments: tuple[str, ...], tolerance: Tolerance, own: Any, given: Any
 ) -> int:
-    from panglot import log
+    from panglot.logs import lines
     from panglot.settings.variables import unknown
     from panglot.tools.check import report
-    from panglot.tools.inputs import gather
+    from panglot.tools.run.inputs import gather
 
     right_given = {**given, "dialect": own["against_dialect"] or None}
     if own["against_python"]:
@@ -98,9 +98,9 @@ def _sides(
         right_given["python"] = left[1].python
     pairs = ((words[0], left), (against, _other(against, inputs, right_given, arguments, own["field"])))
     warn(unknown(os.environ, all_settings(), {}))
-    log.configure("human", "critical")
+    lines.configure("human", "critical")
     outcomes: list[Compared] = []
-    console = terminal.console()
+    console = printing.console()
 
     def tell(outcome: Compared) -> None:
         outcomes.append(outcome)
@@ -124,9 +124,9 @@ def _other(word: str, inputs: list[Input], given: dict[str, Any], arguments: tup
 
 
 def _where(word: str, given: dict[str, Any], arguments: tuple[str, ...], field: str) -> Where:
-    from panglot.asking.addresses import is_address
-    from panglot.tools.asked_server import AskedServer
+    from panglot.inputs.addresses import is_address
     from panglot.tools.check.sides import INPUT, Command
+    from panglot.tools.running_server import AskedServer
 
     if is_address(word):
         return AskedServer(word, str(given.get("dialect") or ""), field)

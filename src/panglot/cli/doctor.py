@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from panglot import terminal
 from panglot.cli.options import Grouped, parse_flags, setting_options
+from panglot.terminal import printing
 
 if TYPE_CHECKING:
     from panglot.tools.doctor.examining import Report
@@ -47,7 +47,7 @@ def show(report: Report) -> None:
     """Print the findings by section, for people."""
     from rich.table import Table
 
-    console = terminal.console(highlight=True)
+    console = printing.console(highlight=True)
     table = Table(box=None, show_header=False, padding=(0, 2, 0, 0))
     for overflow in (None, None, "fold"):
         table.add_column(no_wrap=overflow is None, overflow="fold")
@@ -69,7 +69,7 @@ def add(table: Any, finding: Finding) -> None:
     """Add a row for one finding, with its fix below it."""
     from rich.text import Text
 
-    from panglot.text import visible
+    from panglot.terminal.text import visible
 
     shown = Text(visible(finding.value))
     if finding.fix:

@@ -12,7 +12,7 @@ import click
 
 from panglot.cli.options import OnPackage, check_interpreter, warn
 from panglot.settings.resolving import resolve
-from panglot.text import visible
+from panglot.terminal.text import visible
 
 if TYPE_CHECKING:
     from panglot.tools.export import Exported

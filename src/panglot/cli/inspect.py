@@ -8,20 +8,21 @@ from typing import Any
 
 import click
 
-from panglot import asking, dialects, tables, terminal
-from panglot.asking import try_line as trying
+from panglot import dialects, inputs
 from panglot.cli.options import OnPackage, all_settings, plan_server, resolve_package, setting_options, warned
-from panglot.engine.row import divided
+from panglot.engine.pools.pipeline import divided
 from panglot.errors import near
-from panglot.package import Package
-from panglot.planning import ModelPlan, ServingPlan
-from panglot.requirements import commands
+from panglot.inputs import curl_line as trying
+from panglot.packages.package import Package
+from panglot.packages.requirements import commands
+from panglot.serving.planning import ModelPlan, ServingPlan
 from panglot.settings import Settings, pools, table_of, units
 from panglot.settings.counts import SINGLE
 from panglot.settings.loopback import UNIX
 from panglot.settings.resolving import Resolved
-from panglot.tables import Column
-from panglot.text import visible
+from panglot.terminal import printing, tables
+from panglot.terminal.tables import Column
+from panglot.terminal.text import visible
 
 LINES = ("routes", "pools", "install", "fixed_paths", "problems")
 """Facts that are lists, in the order they are shown."""
@@ -63,7 +64,7 @@ def show_models(plan: ServingPlan, as_json: bool) -> None:
         problems = Text(visible("\n".join(entry["problems"]), "\n"))
         columns = ("model", "version", "dialect", "workers", "folder")
         table.add_row(*(Text(visible(str(entry.get(name, "-")))) for name in columns), problems)
-    terminal.console(highlight=True).print(table)
+    printing.console(highlight=True).print(table)
 
 
 def _model_facts(plan: ServingPlan, model: ModelPlan) -> dict[str, Any]:
@@ -123,7 +124,7 @@ def try_line(package: Package, resolved: Resolved, path: str) -> str:
     settings = resolved.settings
     base = f"{'https' if settings.tls_cert else 'http'}://{settings.host}:{settings.port}"
     base = settings.host if settings.host.startswith(UNIX) else base
-    return trying.try_line(base, asking.about_package(package, path), package.folder)
+    return trying.try_line(base, inputs.about_package(package, path), package.folder)
 
 
 def effective(settings: Settings) -> dict[str, str]:
@@ -149,7 +150,7 @@ def show(facts: dict[str, Any], show_all: bool) -> None:
     from rich.table import Table
     from rich.text import Text
 
-    console = terminal.console(highlight=True)
+    console = printing.console(highlight=True)
     top = Table.grid(padding=(0, 2))
     top.add_column(no_wrap=True)
     top.add_column(overflow="fold")

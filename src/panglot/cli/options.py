@@ -13,16 +13,17 @@ from typing import Any
 
 import click
 
-from panglot import dialects, planning
+from panglot import dialects
 from panglot.errors import StartError
-from panglot.package import Package
-from panglot.planning import ServingPlan
+from panglot.packages.package import Package
+from panglot.serving import planning
+from panglot.serving.planning import ServingPlan
 from panglot.settings import Settings, flag, table_of
 from panglot.settings.counts import ANY
 from panglot.settings.declaring import SERVER
 from panglot.settings.resolving import Resolved, parse
 from panglot.settings.units import show
-from panglot.text import visible
+from panglot.terminal.text import visible
 
 WITHOUT = "settings_without_options"
 """The attribute of a callback that holds the names of settings it takes no options for."""

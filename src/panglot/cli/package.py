@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from panglot.cli.options import TakesInputs
-from panglot.text import visible
+from panglot.terminal.text import visible
 
 
 @click.command(cls=TakesInputs)
@@ -30,7 +30,7 @@ def package(path: str, dialect: str, port: int | None, as_json: bool, **given: A
     """Write a Dockerfile with this very Panglot, a compose file and, on request, files for clusters and monitoring."""
     from panglot import dialects
     from panglot.errors import near
-    from panglot.tools import container
+    from panglot.tools.package import container
 
     recognised = dialects.discover(Path(path), dialect)
     # The variables of this machine are not those of the container.

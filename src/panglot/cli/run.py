@@ -14,10 +14,10 @@ from panglot.cli.options import PER_INPUT, OnPackage, chosen_form, of_groups, re
 from panglot.settings.declaring import ACCESS, HTTP
 
 if TYPE_CHECKING:
-    from panglot.package import Package
+    from panglot.packages.package import Package
     from panglot.settings import Settings
-    from panglot.tools.inputs import Input
-    from panglot.tools.run import RunPlan, RunResult
+    from panglot.tools.run.inputs import Input
+    from panglot.tools.run.running import RunPlan, RunResult
 
 OWN = ("host", "port", "inline", "reload", "dev")
 """Settings that mean nothing without a server."""
@@ -42,9 +42,9 @@ def run(path: str, inputs: tuple[str, ...], arguments: tuple[str, ...], save: Pa
     """
     given["form"] = chosen_form(given["form"], given.pop("as_json"))
     own = {name: given.pop(name) for name in ("form", "repeat", "warmup", "concurrency", "field")}
-    from panglot import log
-    from panglot.tools.inputs import gather
-    from panglot.tools.run import RunPlan
+    from panglot.logs import lines
+    from panglot.tools.run.inputs import gather
+    from panglot.tools.run.running import RunPlan
 
     if save is not None:
         import panglot.tools.arrays  # noqa: F401  it says what to install, before anything is run
@@ -52,7 +52,7 @@ def run(path: str, inputs: tuple[str, ...], arguments: tuple[str, ...], save: Pa
     warn(resolved.warnings)
     gathered = gather(inputs) if inputs else []
     quiet = resolved.sources["log_level"] == "default"
-    log.configure(resolved.settings.log_format, "critical" if quiet else resolved.settings.log_level)
+    lines.configure(resolved.settings.log_format, "critical" if quiet else resolved.settings.log_level)
     plan = RunPlan(own["repeat"], own["warmup"], own["concurrency"], own["field"], record=save is not None)
     sys.exit(_run(package, resolved.settings, gathered, plan, own["form"], save))
 
@@ -60,7 +60,7 @@ def run(path: str, inputs: tuple[str, ...], arguments: tuple[str, ...], save: Pa
 def _run(
     package: Package, settings: Settings, gathered: list[Input], plan: RunPlan, form: str | None, save: Path | None
 ) -> int:
-    from panglot.tools import result_writers, run
+    from panglot.tools.run import result_writers, running
 
     done: list[RunResult] = []
     writer = result_writers.writer(form or ("table" if sys.stdout.isatty() else "jsonl"), sys.stdout)
@@ -78,7 +78,7 @@ def _run(
             began = time.monotonic()
             bar.begin()
 
-        completed = asyncio.run(run.run(package, settings, gathered, plan, tell, loaded))
+        completed = asyncio.run(running.run(package, settings, gathered, plan, tell, loaded))
     writer.close()
     if save is not None and done:
         _save(save, done)
@@ -90,7 +90,7 @@ def _run(
 
 def _save(path: Path, done: list[RunResult]) -> None:
     from panglot.tools.arrays import write
-    from panglot.tools.run import arrays
+    from panglot.tools.run.running import arrays
 
     saved, left = arrays(done)
     write(path, saved)
@@ -100,7 +100,7 @@ def _save(path: Path, done: list[RunResult]) -> None:
 
 def _show_failure(done: list[RunResult]) -> None:
     """The traceback of the first failure: the others are often the same."""
-    from panglot.text import visible
+    from panglot.terminal.text import visible
 
     first = next((result for result in done if result.failed and result.traceback), None)
     if first is not None:

@@ -21,6 +21,6 @@ def serve(path: tuple[str, ...], arguments: tuple[str, ...], **given: Any) -> No
     if first.package.runs_to_its_end:
         warn(plan.warnings)
         sys.exit(dialects.run_to_its_end(first.package, first.settings))
-    from panglot.serving import serve as run
+    from panglot.serving.server import serve as run
 
     run(plan)

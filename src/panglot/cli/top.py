@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 
 import click
 
-from panglot import terminal
 from panglot.errors import StartError
+from panglot.terminal import printing
 
 if TYPE_CHECKING:
-    from panglot.tools.asked_server import AskedServer
+    from panglot.tools.running_server import AskedServer
 
 EVERY = 1.0
 
@@ -33,7 +33,7 @@ def top(url: str, once: bool, as_json: bool) -> None:
     if as_json:
         click.echo(json.dumps(figures.read(server)))
     elif once or not sys.stdout.isatty():
-        console = terminal.console()
+        console = printing.console()
         console.print(figures.screen(figures.read(server), url, console.width))
     else:
         _follow(server, url)
@@ -45,7 +45,7 @@ def _follow(server: AskedServer, url: str) -> None:
 
     from panglot.tools import top as figures
 
-    console = terminal.console()
+    console = printing.console()
     shown = figures.screen(figures.read(server), url, *console.size)
     with Live(shown, console=console, screen=True, auto_refresh=False) as view:
         while True:

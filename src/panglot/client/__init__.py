@@ -6,7 +6,7 @@
         print(client.predict(image=Path("a.png"), threshold=0.4))
 
 `AsyncClient` is the same with `await`. `attempts.py` decides what is tried again, and does no I/O; `requests.py` makes
-requests of inputs by `panglot.asking`; `answers.py` reads answers. The two clients only send and wait.
+requests of inputs by `panglot.inputs`; `answers.py` reads answers. The two clients only send and wait.
 """
 
 from __future__ import annotations

@@ -10,12 +10,12 @@ from typing import Any
 
 import httpx
 
-from panglot.asking.base import About
 from panglot.client.answers import CallAnswer, StreamParser, answer_of, is_stream, kind_of
 from panglot.client.attempts import Outcome, Outgoing, Pause, Send, attempts
 from panglot.client.common import CallerBase
 from panglot.client.errors import CallError, of_exception
 from panglot.client.requests import NOT_FOUND, NOTHING, READY, outgoing
+from panglot.inputs.base import About
 
 
 class AsyncClient(CallerBase):

@@ -6,9 +6,9 @@ from typing import Any
 
 import httpx
 
-from panglot.asking.base import About
 from panglot.client.attempts import CallPolicy, Send
 from panglot.client.requests import Address
+from panglot.inputs.base import About
 
 
 class CallerBase:

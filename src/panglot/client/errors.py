@@ -8,7 +8,7 @@ from typing import Any
 
 import httpx
 
-from panglot.text import brief
+from panglot.terminal.text import brief
 
 CODES = ("code", "error_code", "err_no")
 MESSAGES = ("message", "error_msg", "err_msg", "errmsg", "error")

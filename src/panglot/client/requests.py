@@ -9,13 +9,13 @@ from typing import Any
 
 import httpx
 
-from panglot import asking
-from panglot.asking.addresses import server_address
-from panglot.asking.base import About, Ask, Content, Given
+from panglot import inputs
 from panglot.client.answers import ACCEPT
 from panglot.client.attempts import Outgoing
 from panglot.client.errors import CallError
 from panglot.errors import StartError
+from panglot.inputs.addresses import server_address
+from panglot.inputs.base import About, Ask, Content, Given
 
 NOTHING = object()
 """Stands for an input that was not given."""
@@ -59,7 +59,7 @@ NOT_FOUND = 404
 def outgoing(about: About, given: Any, values: dict[str, Any]) -> Outgoing:
     """The request that sends an input. Raises ValueError for one that the package cannot take."""
     try:
-        asked = given if isinstance(given, Ask) else asking.ask(about, as_given(given, values))
+        asked = given if isinstance(given, Ask) else inputs.ask(about, as_given(given, values))
     except StartError as error:
         raise ValueError(str(error)) from None
     content_type, body = asked.encoded()

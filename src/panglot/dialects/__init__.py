@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Any
 
 from panglot.dialects.base import Dialect, from_module
 from panglot.errors import StartError
-from panglot.package import Package
+from panglot.packages.package import Package
+from panglot.packages.source import unreadable
 from panglot.settings import Settings, resolving, suggestion, table_of
 from panglot.settings.resolving import Resolved, SettingsScope
-from panglot.source import unreadable
-from panglot_worker.package_files import UnreadableFile
+from panglot_worker.files.package_files import UnreadableFile
 
 if TYPE_CHECKING:
     from panglot.web.contract import Contract

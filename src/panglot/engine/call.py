@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from panglot.engine.berths import Berth as Berth
-from panglot_worker import wire
+from panglot.engine.memory.buffers import Berth as Berth
+from panglot_worker.line import wire
 
 QUEUED, RUNNING, DONE = 0, 1, 2
 """The states of a call, in the order it passes them; RUNNING goes back to QUEUED when the call runs again.
@@ -87,7 +87,7 @@ class Call:
         self.kind = b""
         self.length = 0
         """Digest and length of the body the client sent, kept when the call leaves the first pool of a row without it.
-        See `engine/poison.py`."""
+        See `engine/pools/poison.py`."""
         self.lane = ""
         """What it has in common with the calls it may share a batch with."""
         self.retried = 0

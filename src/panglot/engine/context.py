@@ -7,10 +7,10 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from panglot.engine.event_log import EventLog
 from panglot.engine.ray.cluster import Cluster
-from panglot.metrics import Metrics
-from panglot.package import Package
+from panglot.engine.workers.event_log import EventLog
+from panglot.metrics.counters import Metrics
+from panglot.packages.package import Package
 from panglot.settings import Settings
 
 

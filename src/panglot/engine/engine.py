@@ -12,20 +12,23 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from panglot.engine import berths, family, gauges, row
-from panglot.engine.berths import Berth, Berths
+from panglot.engine import gauges
 from panglot.engine.call import DONE, QUEUED, RUNNING, Call, Fault
 from panglot.engine.context import EngineContext
 from panglot.engine.gauges import Gauge
-from panglot.engine.lending import PoolMemory
-from panglot.engine.poison import Poison
-from panglot.engine.pool import Pool
+from panglot.engine.memory import buffers
+from panglot.engine.memory.buffers import Berth, Berths
+from panglot.engine.memory.lending import PoolMemory
+from panglot.engine.pools import pipeline
+from panglot.engine.pools.poison import Poison
+from panglot.engine.pools.pool import Pool
+from panglot.engine.processes import family
 from panglot.engine.ray.cluster import Cluster
 from panglot.errors import LoadError
-from panglot.metrics import Metrics
-from panglot.package import Package
+from panglot.metrics.counters import Metrics
+from panglot.packages.package import Package
 from panglot.settings import Settings
-from panglot_worker.wire import LONGEST_MESSAGE, LONGEST_TRACEBACK, clipped
+from panglot_worker.clipping import LONGEST_MESSAGE, LONGEST_TRACEBACK, clipped
 
 LOADING, READY, BACK_OFF, DRAINING = "loading", "ready", "back-off", "draining"
 TROUBLES = 20
@@ -120,11 +123,11 @@ class LocalEngine:
         self._former: list[Pool] = []
         """Pools that a row has replaced; their workers are ending."""
         wanted = settings.share_from > 0
-        self.bodies = berths.create(settings.max_held, settings.max_body, "for bodies") if wanted else None
+        self.bodies = buffers.create(settings.max_held, settings.max_body, "for bodies") if wanted else None
         self._share_from = settings.share_from if self.bodies is not None else math.inf
         self.between: list[Berths] = []
         """The shared memory between the pools of a row."""
-        self._build(row.divided({} if settings.inline else settings.pools))
+        self._build(pipeline.divided({} if settings.inline else settings.pools))
         self._next_deadline = math.inf
         self._deadline_timer: asyncio.TimerHandle | None = None
         self._ticker: asyncio.Task[None] | None = None
@@ -136,10 +139,10 @@ class LocalEngine:
 
     # The row
 
-    def _build(self, plans: Sequence[row.PoolPlan]) -> None:
+    def _build(self, plans: Sequence[pipeline.PoolPlan]) -> None:
         size = self.settings.handoff_slot
         between = [
-            berths.create(HANDED * size, size, "for results between the pools") if size else None for _ in plans[1:]
+            buffers.create(HANDED * size, size, "for results between the pools") if size else None for _ in plans[1:]
         ]
         self.between = [created for created in between if created is not None]
         sides = [self.bodies, *between, None]
@@ -156,8 +159,8 @@ class LocalEngine:
         """Begin again with the row of pools that the script, once imported, asks for; False when it serves already."""
         if self.ready.is_set() or len(self.pools) > 1:
             return False
-        asked_for = row.asked_for(pools)
-        log.info("%s asks for pools: %s", self.package.name, row.listed(asked_for))
+        asked_for = pipeline.asked_for(pools)
+        log.info("%s asks for pools: %s", self.package.name, pipeline.listed(asked_for))
         probe = self.pools[0]
         probe.supervisor.stopping = True
         self._former.append(probe)

@@ -6,9 +6,9 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
-from panglot.engine.berths import Berths
-from panglot.engine.pool import Pool
-from panglot.engine.worker import READY
+from panglot.engine.memory.buffers import Berths
+from panglot.engine.pools.pool import Pool
+from panglot.engine.workers.worker import READY
 from panglot.settings.counts import exactly
 
 Gauge = tuple[str, str, dict[str, str], float]

@@ -14,7 +14,7 @@ from typing import NamedTuple
 from panglot.fetching.connection import FetchBroken, FetchConnection, FetchResponse, FetchTooLarge, connect
 from panglot.fetching.name_lookup import look_up
 from panglot.settings import Settings
-from panglot.text import visible
+from panglot.terminal.text import visible
 from panglot_worker.net import urls
 from panglot_worker.net.hosts import AddressRefused, Allowed
 from panglot_worker.net.urls import Url

@@ -6,7 +6,7 @@ import os
 import resource
 import sys
 
-from panglot.cgroups import memory_limits
+from panglot.machine.cgroups import memory_limits
 
 
 def connections() -> int:

@@ -13,7 +13,7 @@ from typing import Any
 from panglot.errors import StartError
 from panglot.settings import counts, devices, pools, tomlfile, units, variables
 from panglot.settings.table import Settings, flag, suggestion, table_of, variable
-from panglot.text import brief
+from panglot.terminal.text import brief
 
 LISTS = ("words", "hosts", "origins")
 """Kinds of settings that hold several texts."""

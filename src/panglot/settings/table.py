@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from panglot import decoding
+from panglot.machine import video_interpreter
 from panglot.settings import machine
 from panglot.settings.counts import ANY, WorkerCount
 from panglot.settings.declaring import (
@@ -355,7 +355,7 @@ class Settings:
             "seconds": self.video_seconds, "frames": self.video_frames, "pixels": self.video_pixels,
             "bytes": self.video_bytes, "open": self.video_open, "stall": self.video_stall,
             "stream_seconds": self.stream_max_s, "retries": self.stream_retries, "results": self.stream_results,
-            "streams": self.max_streams, "python": decoding.python(),
+            "streams": self.max_streams, "python": video_interpreter.python(),
         }  # fmt: skip
         more = {"limits": limits, "video": video, "handed_bytes": self.max_held}
         return {**more, **{name: getattr(self, name) for name in own}}

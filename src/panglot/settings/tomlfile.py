@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from panglot.errors import StartError
-from panglot.text import brief
+from panglot.terminal.text import brief
 from panglot_worker.graphs import positions, reading
 from panglot_worker.graphs.errors import GraphError
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from panglot.errors import StartError
-from panglot.exported_programs import PARAMETERS, is_program
+from panglot.packages.exported_programs import PARAMETERS, is_program
 from panglot.settings.variables import without_secrets
 
 SCRIPTS = (

@@ -1,4 +1,4 @@
-"""The values between the stages, as a worker sends them: see `panglot_worker/recording.py`."""
+"""The values between the stages, as a worker sends them: see `panglot_worker/items/recording.py`."""
 
 from __future__ import annotations
 

@@ -7,11 +7,11 @@ import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from panglot.asking.addresses import is_address
 from panglot.errors import StartError
-from panglot.tables import Column, fitting
-from panglot.text import brief, visible
-from panglot.tools.asked_server import AskedServer
+from panglot.inputs.addresses import is_address
+from panglot.terminal.tables import Column, fitting
+from panglot.terminal.text import brief, visible
+from panglot.tools.running_server import AskedServer
 
 if TYPE_CHECKING:
     from rich.console import Group, RenderableType

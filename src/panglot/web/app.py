@@ -14,15 +14,16 @@ from starlette.responses import Response
 
 from panglot.engine import engine as states
 from panglot.engine.call import Fault
-from panglot.metrics import Gauge, Metrics, merged
-from panglot.text import visible
-from panglot.web import v2, v2_pages, v2_repository
-from panglot.web.access import FOR_BROWSERS
+from panglot.metrics.counters import Gauge, Metrics, merged
+from panglot.terminal.text import visible
+from panglot.web.access.rules import FOR_BROWSERS
 from panglot.web.contract import ADMIN, CONTROL, METRICS, PUBLIC, ErrorWords, Page, neutral_error, v2_error
 from panglot.web.front import ASGI, Front
 from panglot.web.models import Model
 from panglot.web.pages import routes as pages
 from panglot.web.paths import Destination
+from panglot.web.v2 import metadata, repository
+from panglot.web.v2 import pages as v2_pages
 
 
 def live(front: Front, request: Request) -> Response:
@@ -31,7 +32,7 @@ def live(front: Front, request: Request) -> Response:
 
 def ready(front: Front, request: Request) -> Response:
     """Whether requests are answered now. Of several models one that fails later on does not make the server unready."""
-    state = states.DRAINING if front.draining else v2.state(front.models)
+    state = states.DRAINING if front.draining else metadata.state(front.models)
     if state == states.READY:
         return json_response({"ready": True})
     return json_response({"ready": False, "state": state}, 503, {"retry-after": "2"})
@@ -57,7 +58,7 @@ def measured(model: Model, more: Sequence[Gauge] = ()) -> str:
 
 
 def openapi(front: Front, request: Request) -> Response:
-    from panglot.web.openapi import document
+    from panglot.web.documents.openapi import document
 
     model = _shown(front, request)
     if model is not None and (len(front.models) == 1 or "model" in request.path_params):
@@ -66,13 +67,13 @@ def openapi(front: Front, request: Request) -> Response:
 
 
 def docs(front: Front, request: Request) -> Response:
-    from panglot.web.docs import page
+    from panglot.web.documents.swagger import page
 
     return page(front)
 
 
 def docs_asset(front: Front, request: Request) -> Response:
-    from panglot.web.docs import asset
+    from panglot.web.documents.swagger import asset
 
     return asset(request.path_params["name"], request.scope["request_id"].decode("latin-1"))
 
@@ -92,7 +93,7 @@ ROUTES = (
     Page("/v2/health/live", PUBLIC, live),
     Page("/v2/health/ready", PUBLIC, ready),
     *v2_pages.PAGES,
-    *v2_repository.PAGES,
+    *repository.PAGES,
     Page("/metrics", METRICS, metrics),
     Page("/openapi.json", ADMIN, openapi),
     Page("/docs", ADMIN, docs),
@@ -200,7 +201,7 @@ class App:
             page = self.neutral.get(page.path, self.neutral[OF_MODEL])
             parameters, subject = {"model": subject.name} if isinstance(subject, Model) else {}, self.front
         if page.access == CONTROL and self.front.repository is None:
-            return subject.metrics, page.path, self._error(path, v2_repository.OFF, request_id)
+            return subject.metrics, page.path, self._error(path, repository.OFF, request_id)
         # Whoever has logged in has shown the token of clients, which is not the one that loads models.
         admitted = page.access != CONTROL and self.front.sessions.admits(method, scope["headers"])
         if self.front.access.refuses(page.access, headers.get(b"authorization", b"")) and not admitted:
@@ -224,7 +225,7 @@ class App:
             model, route = called[0].model, called[0].route
             fault = Fault(405, "method_not_allowed", f"{path} takes {route.method}")
             return model.metrics, route.name, self._error(path, fault, request_id, route.method)
-        absent = self._absent(path) or v2.nowhere(self.front.models, path)
+        absent = self._absent(path) or metadata.nowhere(self.front.models, path)
         fault = absent or Fault(404, "not_found", self._missing(path))
         return self.front.metrics, "other", self._error(path, fault, request_id)
 
@@ -235,7 +236,7 @@ class App:
         """
         models = self.front.models
         if path.startswith("/v2/"):
-            return v2.unknown(models, path)
+            return metadata.unknown(models, path)
         if path.startswith("/models/"):
             name = path.removeprefix("/models/").partition("/")[0]
             missing = f"there is no model '{visible(name)[:128]}'; this server has {', '.join(models.names) or 'none'}"
@@ -244,7 +245,7 @@ class App:
             missing = f"the default model, '{visible(name)}', is not loaded"
         if not name or models.get(name) is not None:
             return None
-        return v2.is_loading(visible(name)) if name in models.loading() else Fault(404, "not_found", missing)
+        return metadata.is_loading(visible(name)) if name in models.loading() else Fault(404, "not_found", missing)
 
     def _missing(self, path: str) -> str:
         """What there is, for someone who asked for something else."""

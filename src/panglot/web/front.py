@@ -10,17 +10,17 @@ from collections.abc import Awaitable, Callable
 from email.utils import formatdate
 from typing import Any
 
-from panglot.metrics import Metrics
+from panglot.metrics.counters import Metrics
 from panglot.settings import Settings
-from panglot.web.access import Access
+from panglot.web.access.origins import Origins
+from panglot.web.access.rules import Access
+from panglot.web.access.sessions import Sessions
+from panglot.web.limits.quota import Room
+from panglot.web.limits.spool import Spool
 from panglot.web.models import Models, Repository
-from panglot.web.origins import Origins
 from panglot.web.pages.assets import Assets
 from panglot.web.pages.live import Live
 from panglot.web.paths import Paths
-from panglot.web.room import Room
-from panglot.web.sessions import Sessions
-from panglot.web.spool import Spool
 
 ASGI = Callable[[Any, Any, Any], Awaitable[None]]
 RECENT = 50

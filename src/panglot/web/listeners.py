@@ -13,8 +13,8 @@ from panglot.settings import Settings
 from panglot.settings.loopback import UNIX
 from panglot.web.contract import Listener
 from panglot.web.front import Front
+from panglot.web.http1.server import WebServer, bind
 from panglot.web.models import Model
-from panglot.web.server import WebServer, bind
 
 
 class Listening(Protocol):

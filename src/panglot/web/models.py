@@ -11,12 +11,12 @@ from typing import Any, Protocol
 
 from panglot.engine.call import Fault
 from panglot.engine.engine import Engine
-from panglot.metrics import Metrics
-from panglot.model_folder import age
-from panglot.package import Package
+from panglot.metrics.counters import Metrics
+from panglot.packages.model_folder import age
+from panglot.packages.package import Package
 from panglot.settings import Settings
 from panglot.web.contract import Contract, InferRoute, Words, neutral_error
-from panglot.web.room import Bytes
+from panglot.web.limits.quota import Bytes
 
 log = logging.getLogger("panglot")
 UNLOADED = "unloaded"

@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from panglot.web import v2_routes
 from panglot.web.contract import InferRoute
 from panglot.web.models import Model, Models
-from panglot.web.v2_routes import TensorTarget
+from panglot.web.v2 import routes
+from panglot.web.v2.routes import TensorTarget
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,9 +61,9 @@ class Paths:
                 self._folded.append(start)
             if model.contract.raw_paths:
                 raw.append(start)
-        for model, route, target in v2_routes.routes(models):
+        for model, route, target in routes.routes(models):
             self.posts[route.path.encode()] = Destination(model, route, target.route, tensors=target)
-        self.rpc = v2_routes.rpc_targets(models)
+        self.rpc = routes.rpc_targets(models)
         """Where calls of gRPC go, by the model's name and version."""
         self.id_header = models.default.contract.id_header if models.default is not None else b""
         """The name of the request id, besides our own, on paths that are no model's."""

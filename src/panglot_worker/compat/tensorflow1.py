@@ -9,8 +9,8 @@ from __future__ import annotations
 import os
 from typing import Any, Callable, Dict, List, Tuple
 
-from panglot_worker import syntax
 from panglot_worker.compat.importing import after_import
+from panglot_worker.files import syntax
 
 Say = Callable[[str], None]
 

@@ -6,13 +6,13 @@ import json
 import os
 from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Protocol, Sequence, Tuple, Union
 
-from panglot_worker import wire
 from panglot_worker.bodies import codec
 from panglot_worker.bodies.magic import media_type
 from panglot_worker.errors import BAD_RESULT, SCRIPT_ERROR, ClientError, message_of
-from panglot_worker.port import Port
-from panglot_worker.v2.infer import Infer
-from panglot_worker.v2.tensors import Tensor, TensorSpec
+from panglot_worker.line import wire
+from panglot_worker.line.port import Port
+from panglot_worker.tensors.infer import Infer
+from panglot_worker.tensors.tensors import Tensor, TensorSpec
 
 LONGEST_DETAILS = 1 << 16
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -35,7 +35,7 @@ class Package(NamedTuple):
     pool: Dict[str, Any] = {}
     """The pool of a row this worker belongs to: its name, its stages, and whether it is the first or the last.
 
-    Empty when the package is one pool, which does everything. `panglot.engine.row` makes it.
+    Empty when the package is one pool, which does everything. `panglot.engine.pools.pipeline` makes it.
     """
     memory: Dict[str, Any] = {}
     """The memory shared with the front, as `sharing.SharedMemory` takes it."""
@@ -201,7 +201,10 @@ class Parts(NamedTuple):
 
 
 class TensorDoor(Protocol):
-    """What `panglot_worker.door.Door` does for whoever runs items; the rest it does in `decode` and `encode`."""
+    """What `panglot_worker.items.tensor_adapter.Door` does for the code that runs items.
+
+    The rest of its work it does in `decode` and `encode`.
+    """
 
     def parts(self, request: Request) -> Parts:
         """How an answer in parts is written. Raises ClientError where there may be none."""
@@ -218,7 +221,7 @@ class Dialect:
 
     slots = 1
     """How many items may be in the worker at once."""
-    server = "panglot_worker.running:serve"
+    server = "panglot_worker.items.running:serve"
     """What serves it: a function of dialect, stages, port and `rerun`."""
     workers: Optional[int] = None
     """How many workers the script itself asks for."""
@@ -248,7 +251,7 @@ class Dialect:
         self.port.tell(wire.EVENT, {"type": "note", "message": message})
 
     def count(self, series: str, delta: float = 1) -> None:
-        """Add to a counter of `/metrics`: one of the contract's, or of `panglot.metrics`, with its labels."""
+        """Add to a counter of `/metrics`: one of the contract's, or of `panglot.metrics.counters`, with its labels."""
         self.port.tell(wire.METRIC, {series: delta})
 
     def load(self, progress: Callable[[str], None]) -> Optional[Stages]:

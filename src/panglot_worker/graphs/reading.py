@@ -6,7 +6,7 @@ import os
 import re
 from typing import Any, Dict, List, NamedTuple, Optional, Pattern, Tuple
 
-from panglot_worker import package_files
+from panglot_worker.files import package_files
 from panglot_worker.graphs import keys, positions, template
 from panglot_worker.graphs.configuration import Config, Connection, GraphType, Node, Place, PortRef, Resource
 from panglot_worker.graphs.errors import GraphError, near

@@ -13,7 +13,7 @@ import sys
 import threading
 from typing import Any, Callable, Dict, Mapping
 
-from panglot_worker import loader
+from panglot_worker.life import loader
 
 MARK = "_PANGLOT_WORKER"
 OURS = ("RAY_", "PANGLOT_", "SPT_NOENV")

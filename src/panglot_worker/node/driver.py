@@ -21,7 +21,15 @@ import sys
 from typing import Any, Dict
 
 PR_SET_PDEATHSIG = 1
-BY_VALUE = ("loader", "encryption", "node.handshake", "node.listing", "node.shelf", "node.child", "node.keeper")
+BY_VALUE = (
+    "life.loader",
+    "line.encryption",
+    "node.handshake",
+    "node.listing",
+    "node.shelf",
+    "node.child",
+    "node.keeper",
+)
 """Our modules that nodes do not have."""
 PATIENCE = 10.0
 """Seconds after which a place that is not to be had is spoken of."""

@@ -7,8 +7,8 @@ import os
 import sys
 from typing import Any, Dict
 
-from panglot_worker import loop
-from panglot_worker.installing import InstallError, Wish, cache_folder, environment
+from panglot_worker.life import loop
+from panglot_worker.life.installing import InstallError, Wish, cache_folder, environment
 
 
 def main(socket_fd: str, life_fd: str, keys_fd: str) -> None:

@@ -17,7 +17,7 @@ import socket
 import time
 from typing import Any, Dict, Optional, Tuple
 
-from panglot_worker import encryption
+from panglot_worker.line import encryption
 from panglot_worker.node.child import Child
 from panglot_worker.node.handshake import LONGEST, PATIENCE, as_keeper, heard, message, number, proof, receive, tune
 from panglot_worker.node.shelf import SILENCE, Shelf

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Iterator, Tuple, Union
 
-from panglot_worker.v2 import protobuf
+from panglot_worker.tensors import protobuf
 
 Value = Union[int, memoryview]
 

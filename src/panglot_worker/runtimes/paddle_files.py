@@ -8,7 +8,7 @@ import shutil
 import tempfile
 from typing import Any, Dict, List, NamedTuple
 
-from panglot_worker import package_files
+from panglot_worker.files import package_files
 from panglot_worker.runtimes import paddle_program
 from panglot_worker.runtimes.paddle_program import Input
 

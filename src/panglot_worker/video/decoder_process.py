@@ -13,7 +13,7 @@ import time
 import weakref
 from typing import Any, Dict, List, NamedTuple, Optional, Set
 
-from panglot_worker import loader
+from panglot_worker.life import loader
 from panglot_worker.video import interpreter, memory
 from panglot_worker.video.limits import SourceRules, VideoLimits
 

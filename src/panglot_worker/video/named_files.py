@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 import stat
 
+from panglot_worker.files.rooted_files import open_below
 from panglot_worker.net.hosts import AddressRefused
-from panglot_worker.rooted_files import open_below
 from panglot_worker.video.limits import SourceRules
 
 FILE = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY

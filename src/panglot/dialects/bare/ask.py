@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from panglot.asking.base import OCTETS, About, Ask, Given, Json, Whole, Zeros
-from panglot.asking.curl import LONGEST
+from panglot.inputs.base import OCTETS, About, Ask, Given, Json, Whole, Zeros
+from panglot.inputs.curl import LONGEST
 
 
 def ask(about: About, given: Given) -> Ask:

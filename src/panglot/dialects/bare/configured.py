@@ -6,8 +6,8 @@ import re
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from panglot import triton_config
-from panglot.model_folder import CONFIG
+from panglot.packages import triton_config
+from panglot.packages.model_folder import CONFIG
 
 PLACE = re.compile(r".*__(\d+)")
 """Triton's names for what has none: INPUT__0, OUTPUT__1."""

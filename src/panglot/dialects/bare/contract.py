@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from panglot.package import Package
+from panglot.packages.package import Package
 from panglot.settings import Settings
 from panglot.web.contract import Contract, InferRoute, neutral_error
 

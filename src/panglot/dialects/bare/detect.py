@@ -6,8 +6,8 @@ from pathlib import Path
 
 from panglot.dialects.bare import configured, declared, files
 from panglot.errors import StartError, near
-from panglot.package import Package, config_beside
-from panglot.source import bound_elsewhere, functions, parse
+from panglot.packages.package import Package, config_beside
+from panglot.packages.source import bound_elsewhere, functions, parse
 
 LOOKS_FOR = (
     "one model file (.onnx, .pt, .pt2, .joblib, .pkl, .ubj, .bst, .lgb) or a folder with one and no script, "

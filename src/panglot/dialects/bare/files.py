@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from panglot.errors import StartError
-from panglot.exported_programs import PARAMETERS, is_program
-from panglot_worker.package_files import beginning
+from panglot.packages.exported_programs import PARAMETERS, is_program
+from panglot_worker.files.package_files import beginning
 
 LFS = b"version https://git-lfs"
 ENDINGS = {

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from panglot.asking.base import About, Ask, Base64, File, Given, Json
 from panglot.errors import StartError
+from panglot.inputs.base import About, Ask, Base64, File, Given, Json
 
 BATCH = "/v1/batch"
 PREFIX = "data:application/octet-stream;base64,"

@@ -15,9 +15,9 @@ from typing import Any
 from panglot.dialects.evals.addresses import is_address, without_query
 from panglot.dialects.evals.layout import CONFIG, ScriptPlace
 from panglot.errors import StartError
+from panglot.packages.source import unreadable
 from panglot.settings import suggestion, tomlfile
-from panglot.source import unreadable
-from panglot_worker.package_files import UnreadableFile, json_value
+from panglot_worker.files.package_files import UnreadableFile, json_value
 
 MODEL_FOLDERS = ("model_files", "models")
 CUSTOM_FOLDER = "custom_files"

@@ -10,8 +10,8 @@ from starlette.responses import Response
 
 from panglot.dialects.evals.config import KINDS, shown
 from panglot.engine import engine as states
-from panglot.metrics import heading
-from panglot.package import Package
+from panglot.metrics.counters import heading
+from panglot.packages.package import Package
 from panglot.settings import Settings
 from panglot.web.contract import ADMIN, PUBLIC, Contract, InferRoute, Page, v2_error
 from panglot.web.models import Model

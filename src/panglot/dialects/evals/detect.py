@@ -15,7 +15,7 @@ from panglot.dialects.evals.interfaces import Interfaces, interfaces, looks_at_f
 from panglot.dialects.evals.layout import ScriptPlace
 from panglot.dialects.evals.settings import Settings
 from panglot.errors import StartError
-from panglot.package import Package, outside
+from panglot.packages.package import Package, outside
 from panglot.settings import table_of
 from panglot_worker.net.hosts import Allowed
 

@@ -6,8 +6,8 @@ import mimetypes
 from typing import Any
 
 from panglot.dialects.evals.layout import ScriptPlace
-from panglot.source import imported
-from panglot_worker.package_files import UnreadableFile, json_value
+from panglot.packages.source import imported
+from panglot_worker.files.package_files import UnreadableFile, json_value
 
 JSON, FORM, OCTETS = "application/json", "multipart/form-data", "application/octet-stream"
 PICTURE_LIBRARIES = {"evals.utils.image", "cv2", "PIL", "PIL.Image", "skimage", "imageio"}

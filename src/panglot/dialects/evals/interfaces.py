@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from panglot.dialects.evals.layout import ScriptPlace, parsed
 from panglot.errors import StartError
-from panglot.source import Function, functions
+from panglot.packages.source import Function, functions
 
 STARTS = ("create_net", "net_init")
 INFER = "net_inference"

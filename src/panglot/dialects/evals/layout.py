@@ -9,9 +9,9 @@ from pathlib import Path
 
 from panglot.dialects.evals.python2 import refusal
 from panglot.errors import StartError, near
-from panglot.package import FixedPath
-from panglot.source import imported, unreadable
-from panglot_worker.package_files import UnreadableFile, content_if_any, tree
+from panglot.packages.package import FixedPath
+from panglot.packages.source import imported, unreadable
+from panglot_worker.files.package_files import UnreadableFile, content_if_any, tree
 
 SCRIPT = "eval.py"
 CONFIG = "serving-eval.conf"

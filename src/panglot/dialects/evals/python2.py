@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from panglot.errors import StartError, near
-from panglot_worker.package_files import content_if_any
+from panglot_worker.files.package_files import content_if_any
 
 MOST_LINES = 30
 LARGEST, LONGEST_LINE = 1 << 20, 1000

@@ -9,12 +9,12 @@ import sys
 import tempfile
 from pathlib import Path
 
-from panglot.engine.process import worker_folder
+from panglot.engine.processes.process import worker_folder
 from panglot.errors import LoadError
-from panglot.package import Package
+from panglot.packages.package import Package
 from panglot.settings import Settings
 from panglot.settings.variables import without_secrets
-from panglot_worker import loader
+from panglot_worker.life import loader
 
 CODE = loader.code("panglot_worker.dialects.megflow.alone")
 

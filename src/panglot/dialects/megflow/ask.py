@@ -6,8 +6,8 @@ import os
 from pathlib import Path
 from urllib.parse import quote
 
-from panglot.asking.base import OCTETS, About, Ask, Given, Json, Nothing, Whole, media_type
 from panglot.errors import StartError
+from panglot.inputs.base import OCTETS, About, Ask, Given, Json, Nothing, Whole, media_type
 
 HOW_TO = "put a picture in the folder of the graph"
 

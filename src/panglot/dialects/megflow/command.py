@@ -11,7 +11,7 @@ from typing import Any
 
 import click
 
-from panglot import __version__, dialects, planning
+from panglot import __version__, dialects
 from panglot.cli.options import (
     Grouped,
     at_platform_address,
@@ -22,7 +22,8 @@ from panglot.cli.options import (
     warned,
 )
 from panglot.errors import StartError, near
-from panglot.text import visible
+from panglot.serving import planning
+from panglot.terminal.text import visible
 
 OWN = ("dialect", "config", "plugin", "module", "dynamic", "entry")
 """Settings that the platform's options stand for, or that are of no use here."""
@@ -63,7 +64,7 @@ def megflow_run(
     settings, notes = at_platform_address(resolved, os.environ, PLATFORM_HOST)
     options = dict(package.options) if debug is None else {**package.options, "debug_port": debug}
     package = warned(dataclasses.replace(package, options=options), resolved, *notes)
-    from panglot.serving import serve
+    from panglot.serving.server import serve
 
     serve(planning.alone(package, settings))
 

@@ -14,8 +14,8 @@ from starlette.responses import Response
 from panglot.dialects.megflow import video
 from panglot.engine.call import Fault
 from panglot.errors import StartError
-from panglot.metrics import heading, wording
-from panglot.package import Package
+from panglot.metrics.counters import heading, wording
+from panglot.packages.package import Package
 from panglot.settings import Settings
 from panglot.web.contract import ADMIN, Contract, InferRoute, Listener, Page, View, Words
 from panglot.web.models import Model

@@ -12,15 +12,15 @@ from typing import Any
 from panglot.dialects.megflow.settings import Settings
 from panglot.dialects.megflow.types import types_of
 from panglot.errors import StartError
-from panglot.package import Package, config_beside, outside
+from panglot.packages.package import Package, config_beside, outside
 from panglot.settings.tomlfile import told
-from panglot_worker import package_files
+from panglot_worker.files import package_files
+from panglot_worker.files.package_files import UnreadableFile
 from panglot_worker.graphs import checking, configuration, picture, reading
 from panglot_worker.graphs.checking import Types
 from panglot_worker.graphs.configuration import Config
 from panglot_worker.graphs.errors import GraphError, MissingVariable
 from panglot_worker.graphs.ports import SERVERS
-from panglot_worker.package_files import UnreadableFile
 
 LOOKS_FOR = "a graph file in TOML with main and [[graphs]]"
 GRAPH = re.compile(r"^[ \t]*(\[\[[ \t]*graphs[ \t]*\]\]|graphs[ \t]*=)", re.MULTILINE)

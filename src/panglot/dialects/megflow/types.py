@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from panglot.errors import StartError
-from panglot.source import imported, parse
+from panglot.packages.source import imported, parse
 from panglot_worker.graphs.checking import Types
 from panglot_worker.graphs.ports import Ports, declared
 

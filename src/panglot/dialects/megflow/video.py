@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from panglot.metrics import heading, wording
+from panglot.metrics.counters import heading, wording
 from panglot.web.contract import ADMIN, INFER, InferRoute
 
 TEXT, JSON = "text/plain", "application/json"

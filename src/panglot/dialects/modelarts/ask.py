@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from panglot.asking.base import FORM, About, Ask, Base64, Form, Given, Json, form_of
 from panglot.errors import StartError
+from panglot.inputs.base import FORM, About, Ask, Base64, Form, Given, Json, form_of
 
 FIELD = "images"
 """The file field of the platform's own samples, for packages whose config.json names none."""

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from panglot.dialects.modelarts.engines import NAMES
-from panglot_worker import package_files
-from panglot_worker.package_files import LARGEST_CONFIGURATION, UnreadableFile
+from panglot_worker.files import package_files
+from panglot_worker.files.package_files import LARGEST_CONFIGURATION, UnreadableFile
 
 NAME = "config.json"
 JSON, FORM = "application/json", "multipart/form-data"

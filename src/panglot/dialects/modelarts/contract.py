@@ -12,7 +12,7 @@ from starlette.responses import Response
 
 from panglot.engine import engine as states
 from panglot.engine.call import Fault
-from panglot.package import Package
+from panglot.packages.package import Package
 from panglot.settings import Settings
 from panglot.web.contract import PUBLIC, Contract, ErrorWords, InferRoute, Page, Words, neutral_error
 from panglot.web.models import Model

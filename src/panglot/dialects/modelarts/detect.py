@@ -12,8 +12,8 @@ from panglot.dialects.modelarts import config as configs
 from panglot.dialects.modelarts import engines
 from panglot.dialects.modelarts.script import Service, fixed_paths, is_ours, service
 from panglot.errors import StartError
-from panglot.package import Package, outside
-from panglot.source import parse
+from panglot.packages.package import Package, outside
+from panglot.packages.source import parse
 
 LOOKS_FOR = "customize_service.py, in the folder or its model/, or a config.json with a model_type of ModelArts"
 SCRIPT = "customize_service.py"

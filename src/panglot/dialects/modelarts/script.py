@@ -10,9 +10,9 @@ from pathlib import Path
 
 from panglot.dialects.modelarts.engines import BASES, MODULES, files
 from panglot.errors import StartError
-from panglot.package import FixedPath
-from panglot.source import classes, imported, parse
-from panglot_worker.package_files import content_if_any
+from panglot.packages.package import FixedPath
+from panglot.packages.source import classes, imported, parse
+from panglot_worker.files.package_files import content_if_any
 
 LARGEST = 1024 * 1024
 """Bytes of a script beyond which it is data, not code."""

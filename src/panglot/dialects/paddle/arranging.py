@@ -13,10 +13,10 @@ from panglot.dialects.paddle import parser
 from panglot.dialects.paddle.settings import Settings
 from panglot.dialects.paddle.shape import ENGINE, arguments_of, by_driver, by_steps, find_engine, not_drivable
 from panglot.errors import StartError, near
-from panglot.exported_programs import is_program
-from panglot.package import Package, outside
+from panglot.packages.exported_programs import is_program
+from panglot.packages.package import Package, outside
+from panglot.packages.source import functions, parse
 from panglot.settings import suggestion
-from panglot.source import functions, parse
 
 MODEL_FILES = ("*.pdmodel", "*.json", "*.pdiparams", "__model__")
 YES = ("true", "t", "1")

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from panglot.asking.base import About, Ask, Form, Given, Json, Whole, form_of
 from panglot.errors import StartError
+from panglot.inputs.base import About, Ask, Form, Given, Json, Whole, form_of
 
 
 def ask(about: About, given: Given) -> Ask:

@@ -7,7 +7,7 @@ import json
 import re
 
 from panglot.engine.call import Fault
-from panglot.package import Package
+from panglot.packages.package import Package
 from panglot.settings import Settings
 from panglot.web.contract import Contract, InferRoute, Words, neutral_error
 

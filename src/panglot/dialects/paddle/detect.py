@@ -14,9 +14,9 @@ from panglot.dialects.paddle.pipeline import operations
 from panglot.dialects.paddle.place import running_folder
 from panglot.dialects.paddle.shape import ENGINE, GET_ARGUMENTS, arguments_of, choose, find_engine
 from panglot.errors import StartError, near
-from panglot.package import Package, config_beside
-from panglot.source import functions, imported, parse
-from panglot_worker.package_files import content_if_any
+from panglot.packages.package import Package, config_beside
+from panglot.packages.source import functions, imported, parse
+from panglot_worker.files.package_files import content_if_any
 
 __all__ = ["LOOKS_FOR", "arrange", "detect"]
 

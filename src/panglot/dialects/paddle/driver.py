@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from panglot.source import Function, functions
+from panglot.packages.source import Function, functions
 
 ENGINE = "InferenceEngine"
 DRIVERS = ("infer_main", "main", "infer", "predict", "run")

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from panglot.dialects.paddle import driver as drivers
 from panglot.dialects.paddle.parser import Argument
-from panglot.source import Function
+from panglot.packages.source import Function
 
 STRONG = re.compile(
     r"img|image|picture|photo|text|sentence|query|question|audio|wav|video|input|clean|noisy|_gt|_lq|np[yz]"

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from panglot_worker.package_files import UnreadableFile, text
+from panglot_worker.files.package_files import UnreadableFile, text
 
 NAME = "config.yml"
 SIBLINGS = ("serving_python", "pdserving", "serving")

@@ -6,7 +6,7 @@ import ast
 from pathlib import Path
 
 from panglot.errors import StartError, near
-from panglot.source import classes, functions, imported, parse
+from panglot.packages.source import classes, functions, imported, parse
 
 SCRIPT = "web_service.py"
 SERVICE = "WebService"

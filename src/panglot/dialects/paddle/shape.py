@@ -9,7 +9,7 @@ from typing import Any
 from panglot.dialects.paddle import driver as drivers
 from panglot.dialects.paddle import inputs, parser
 from panglot.errors import StartError
-from panglot.source import Function, functions, imported, parse
+from panglot.packages.source import Function, functions, imported, parse
 
 ENGINE = drivers.ENGINE
 GET_ARGUMENTS = ("get_args", "parse_args", "get_arguments", "parse_arguments", "config")

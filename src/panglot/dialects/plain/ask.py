@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from panglot.asking.base import About, Ask, Form, Given, Json, Whole, form_of
+from panglot.inputs.base import About, Ask, Form, Given, Json, Whole, form_of
 
 HOW_TO = "define example() in the script, or put a request.json beside it"
 

@@ -6,8 +6,8 @@ import ast
 from pathlib import Path
 
 from panglot.errors import StartError
-from panglot.source import parse
-from panglot_worker.package_files import content_if_any
+from panglot.packages.source import parse
+from panglot_worker.files.package_files import content_if_any
 
 NAMES = ("request", "requests")
 MOST_BESIDE = 100

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from panglot.dialects.plain import openai
 from panglot.dialects.plain.routes import PREDICT
-from panglot.package import Package
+from panglot.packages.package import Package
 from panglot.settings import Settings
 from panglot.web.contract import Contract, InferRoute, neutral_error
 

@@ -11,8 +11,8 @@ from panglot.dialects.plain.asking import asks_for_requests
 from panglot.dialects.plain.routes import PREDICT, Route
 from panglot.dialects.plain.routes import routes as routes_in
 from panglot.errors import StartError, near
-from panglot.package import Package, config_beside
-from panglot.source import Function, bound_elsewhere, functions, parse
+from panglot.packages.package import Package, config_beside
+from panglot.packages.source import Function, bound_elsewhere, functions, parse
 
 LOOKS_FOR = "model.py or any script with a predict"
 FALLBACK = True

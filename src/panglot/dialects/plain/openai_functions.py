@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 
-from panglot.source import functions
+from panglot.packages.source import functions
 
 ARGUMENTS = {"chat": "messages", "embed": "texts"}
 """What the functions are called, and their first argument."""

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from panglot.errors import StartError
+from panglot.packages.source import Function
 from panglot.settings import tomlfile
-from panglot.source import Function
 
 PREDICT = "/predict"
 RESERVED = ("/", "/metrics", "/docs", "/openapi.json", "/status", "/analyze_video")

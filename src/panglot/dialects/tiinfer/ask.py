@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from panglot.asking.base import About, Ask, Base64, Given, Json
+from panglot.inputs.base import About, Ask, Base64, Given, Json
 
 FIELD = "images"
 

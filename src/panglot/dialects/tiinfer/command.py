@@ -12,7 +12,7 @@ from typing import Any
 
 import click
 
-from panglot import dialects, planning
+from panglot import dialects
 from panglot.cli.options import (
     Grouped,
     at_platform_address,
@@ -25,7 +25,8 @@ from panglot.cli.options import (
 from panglot.dialects.tiinfer import mosec_options
 from panglot.dialects.tiinfer.detect import SCRIPT
 from panglot.errors import StartError, near
-from panglot.package import Package, outside
+from panglot.packages.package import Package, outside
+from panglot.serving import planning
 from panglot.settings import units
 
 OWN = ("dialect", "host", "port", "timeout", "queue", "max_wait_ms", "max_body", "max_json", "log_level")
@@ -89,7 +90,7 @@ def tiinfer(package_path: str | None, **given: Any) -> None:
         return
     if settings.python:
         check_interpreter(settings.python)
-    from panglot.serving import serve
+    from panglot.serving.server import serve
 
     serve(planning.alone(warned(package, resolved, *note), settings))
 

@@ -10,12 +10,12 @@ from starlette.responses import Response
 
 from panglot.engine import engine as states
 from panglot.engine.call import Fault
-from panglot.metrics import Histogram, heading, wording
-from panglot.package import Package
+from panglot.metrics.counters import Histogram, heading, wording
+from panglot.packages.package import Package
 from panglot.settings import Settings
 from panglot.web.contract import PUBLIC, Contract, InferRoute, Page, Words
 from panglot.web.models import Model
-from panglot_worker.wire import STAGES
+from panglot_worker.line.wire import STAGES
 
 TEXT = b"text/plain; charset=utf-8"
 GATEWAY = "/tione"

@@ -9,8 +9,8 @@ from pathlib import Path
 
 from panglot.dialects.tiinfer import mosec_options
 from panglot.errors import StartError
-from panglot.package import Package, config_beside, outside
-from panglot.source import Function, classes, functions, imported, parse
+from panglot.packages.package import Package, config_beside, outside
+from panglot.packages.source import Function, classes, functions, imported, parse
 
 SCRIPT = "model_service.py"
 LOOKS_FOR = f"{SCRIPT} that imports tiinfer"

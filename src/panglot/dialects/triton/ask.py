@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from panglot.asking.base import JSON, About, Ask, Given, Json, Whole
 from panglot.errors import StartError
+from panglot.inputs.base import JSON, About, Ask, Given, Json, Whole
 
 REQUEST = "request.json"
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from panglot import pbtxt
 from panglot.errors import StartError
-from panglot.pbtxt import Message
+from panglot.packages import pbtxt
+from panglot.packages.pbtxt import Message
 
 NAME = "config.pbtxt"
 REPEATED = frozenset({

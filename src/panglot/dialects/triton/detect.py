@@ -7,10 +7,10 @@ from typing import Any
 
 from panglot.dialects.triton import config as configs
 from panglot.errors import StartError
-from panglot.model_folder import is_number
-from panglot.package import Package, config_beside
+from panglot.packages.model_folder import is_number
+from panglot.packages.package import Package, config_beside
+from panglot.packages.source import classes, functions, parse
 from panglot.settings.counts import exactly
-from panglot.source import classes, functions, parse
 
 SCRIPT, CLASS = "model.py", "TritonPythonModel"
 LOOKS_FOR = f"NAME/1/{SCRIPT} with class {CLASS}"

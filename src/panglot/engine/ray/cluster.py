@@ -13,13 +13,14 @@ import sys
 from collections import deque
 from typing import Any
 
-from panglot.engine import process
+from panglot.engine.processes import process
 from panglot.engine.ray import certificate, paths
 from panglot.engine.ray.needs import told
 from panglot.engine.ray.place import NodePlace
 from panglot.errors import StartError
 from panglot.settings import Settings
-from panglot_worker import encryption, loader
+from panglot_worker.life import loader
+from panglot_worker.line import encryption
 
 log = logging.getLogger("panglot.ray")
 DRIVER = loader.code("panglot_worker.node.driver", "main")

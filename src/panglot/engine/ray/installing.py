@@ -6,9 +6,9 @@ import asyncio
 import json
 from typing import Any
 
-from panglot.engine.output import ScriptOutput
+from panglot.engine.processes.output import ScriptOutput
 from panglot.engine.ray.place import NodePlace, PlaceLost
-from panglot_worker.installing import Wish
+from panglot_worker.life.installing import Wish
 from panglot_worker.node.handshake import heard
 
 ENTRY = ("panglot_worker.node.installer", "main")

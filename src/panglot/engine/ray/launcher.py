@@ -9,12 +9,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from panglot import requirements
-from panglot.engine import process
 from panglot.engine.context import EngineContext
-from panglot.engine.kept_memory import KeptMemory
-from panglot.engine.launcher import Launcher, MachineLost
-from panglot.engine.lending import PoolMemory
+from panglot.engine.memory.kept import KeptMemory
+from panglot.engine.memory.lending import PoolMemory
+from panglot.engine.pools.pipeline import PoolPlan
+from panglot.engine.processes import process
+from panglot.engine.processes.launcher import Launcher, MachineLost
+from panglot.engine.processes.scratch import Scratch
 from panglot.engine.ray import installing, needs
 from panglot.engine.ray.cluster import Cluster
 from panglot.engine.ray.files import Luggage
@@ -22,13 +23,12 @@ from panglot.engine.ray.needs import told
 from panglot.engine.ray.paths import there
 from panglot.engine.ray.place import FREE, STATES, USED, WAITING, NodePlace, PlaceLost
 from panglot.engine.ray.worker import DOUBT, NodeWorker
-from panglot.engine.row import PoolPlan
-from panglot.engine.scratch import Scratch
-from panglot.engine.worker import Worker
-from panglot.engine.worker_owner import WorkerOwner
+from panglot.engine.workers.owner import WorkerOwner
+from panglot.engine.workers.worker import Worker
+from panglot.packages import requirements
 
 log = logging.getLogger("panglot.ray")
-WORKER = ("panglot_worker.loop", "start")
+WORKER = ("panglot_worker.life.loop", "start")
 KEPT = 10.0
 """Seconds that a place without a worker is kept for the next."""
 

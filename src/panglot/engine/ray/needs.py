@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from panglot.errors import StartError
-from panglot.package import Package
+from panglot.packages.package import Package
 from panglot.settings import Settings
 
 SHARED = "shared"

@@ -10,8 +10,8 @@ import ssl
 from typing import Any, Protocol
 
 import panglot_worker.node.handshake as handshake
-from panglot.engine.output import ScriptOutput
-from panglot.text import brief
+from panglot.engine.processes.output import ScriptOutput
+from panglot.terminal.text import brief
 
 log = logging.getLogger("panglot.ray")
 CONNECT = 5.0

@@ -7,11 +7,11 @@ import signal
 import ssl
 from typing import Any
 
-from panglot.engine import process
-from panglot.engine.output import ScriptOutput
+from panglot.engine.processes import process
+from panglot.engine.processes.output import ScriptOutput
 from panglot.engine.ray import paths
 from panglot.engine.ray.place import NodePlace
-from panglot.engine.worker import HUNG, KILL_AFTER, LINGER, LOST, Worker
+from panglot.engine.workers.worker import HUNG, KILL_AFTER, LINGER, LOST, Worker
 
 DOUBT = 0.1
 """Seconds to wait whether the place goes too, when a worker was killed by nobody knows whom; then to ask."""

@@ -8,14 +8,14 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from panglot.errors import StartError
-from panglot.text import visible
+from panglot.terminal.text import visible
 from panglot.tools.bench import plots
 from panglot.tools.bench.figures import Bench, Change
 from panglot.tools.bench.histogram import FineHistogram
 from panglot.tools.bench.levels import Level
 from panglot.tools.bench.plots import Line
 from panglot.web.pages.assets import STYLE
-from panglot_worker.wire import STAGES
+from panglot_worker.line.wire import STAGES
 
 SPANS = ("queue", *STAGES)
 CURVE = (0.1, 10, 25, 50, 75, 90, 95, 99, 99.5, 99.9, 99.99)

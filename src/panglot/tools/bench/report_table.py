@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from panglot.tables import Column, RowByRow
+from panglot.terminal.tables import Column, RowByRow
 from panglot.tools.bench.figures import Bench, Change
 from panglot.tools.bench.levels import Level
 

@@ -8,12 +8,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from panglot.asking.base import About, Ask, Given
 from panglot.errors import StartError
-from panglot.tools.asked_server import AskedServer
+from panglot.inputs.base import About, Ask, Given
 from panglot.tools.doctor import selftest
-from panglot.tools.inputs import Input, OwnExample, UnreadableInput, own_example, request_for
 from panglot.tools.listening import listener, socket_listener
+from panglot.tools.run.inputs import Input, OwnExample, UnreadableInput, own_example, request_for
+from panglot.tools.running_server import AskedServer
 
 BATCH = re.compile(r'panglot_batch_size_bucket\{(?:[^}]*,)?le="([^"]+)"\} (\S+)')
 TOTAL = re.compile(r"panglot_batch_size_(sum|count)(?:\{[^}]*\})? (\S+)")

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from panglot.asking.base import Given
 from panglot.errors import StartError
+from panglot.inputs.base import Given
 from panglot.tools.check.compare import flat
 from panglot.tools.check.sides import Answer
 

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from panglot.text import visible
+from panglot.terminal.text import visible
 from panglot.tools.check.compare import Verdict
 from panglot.tools.check.stagewise import NAMES, UNSEEN, Compared, Stage
 

@@ -15,15 +15,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
-from panglot import asking
-from panglot.asking.base import Given
+from panglot import inputs
 from panglot.errors import StartError
-from panglot.package import Package
+from panglot.inputs.base import Given
+from panglot.packages.package import Package
 from panglot.settings import Settings
 from panglot.tools import arrays, stages
-from panglot.tools.asked_server import AskedServer
 from panglot.tools.check.compare import flat
-from panglot.tools.offline import RESULTS, Offline, OfflineReply, offline
+from panglot.tools.run.offline import RESULTS, Offline, OfflineReply, offline
+from panglot.tools.running_server import AskedServer
 
 ACCEPT = f"{stages.STAGES}, {RESULTS}"
 INPUT, OUTPUT = "{input}", "{output}"
@@ -65,10 +65,10 @@ class Local:
         self.name = name
         self.dialect = running.package.dialect
         self.running = running
-        self.about = asking.about_package(running.package, running.path, running.api, field)
+        self.about = inputs.about_package(running.package, running.path, running.api, field)
 
     async def answer(self, given: Given) -> Answer:
-        return _answer(await self.running.ask(asking.ask(self.about, given), ACCEPT))
+        return _answer(await self.running.ask(inputs.ask(self.about, given), ACCEPT))
 
 
 class Remote:
@@ -81,7 +81,7 @@ class Remote:
         self.dialect = self.about.dialect
 
     async def answer(self, given: Given) -> Answer:
-        return _answer(await asyncio.to_thread(self.client.ask, asking.ask(self.about, given), ACCEPT))
+        return _answer(await asyncio.to_thread(self.client.ask, inputs.ask(self.about, given), ACCEPT))
 
 
 class Command:

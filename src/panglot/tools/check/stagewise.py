@@ -11,7 +11,7 @@ from panglot.errors import StartError
 from panglot.tools import arrays
 from panglot.tools.check.compare import Tolerance, Verdict, compare
 from panglot.tools.check.sides import Answer, Side
-from panglot.tools.inputs import Input, UnreadableInput
+from panglot.tools.run.inputs import Input, UnreadableInput
 from panglot.tools.stages import ORDER, Opaque, ordered
 
 NAMES = {"decode": "decoded input", "inference": "raw output"}

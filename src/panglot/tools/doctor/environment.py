@@ -14,11 +14,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from panglot import dialects
-from panglot.distributions import pip_line
-from panglot.engine import process
+from panglot.engine.processes import process
 from panglot.errors import StartError, near
-from panglot.package import Package
-from panglot.source import parse
+from panglot.packages.distributions import pip_line
+from panglot.packages.package import Package
+from panglot.packages.source import parse
 from panglot.tools.doctor.finding import PROBLEM, WARNING, Finding
 
 WORKER = "worker"

@@ -16,7 +16,7 @@ from typing import Any
 
 from panglot import __version__, dialects
 from panglot.errors import StartError
-from panglot.package import Package
+from panglot.packages.package import Package
 from panglot.settings import Settings, table_of, variables
 from panglot.settings.resolving import resolve
 from panglot.tools.doctor import environment, machine, nodes, selftest
@@ -202,10 +202,10 @@ def _self_test(
     environ: Mapping[str, str],
     report: Report,
 ) -> None:
-    from panglot.web import access
+    from panglot.web.access import rules
 
     try:
-        token = access.establish(dataclasses.replace(settings, host="127.0.0.1"), environ).token
+        token = rules.establish(dataclasses.replace(settings, host="127.0.0.1"), environ).token
     except StartError:
         return
     ours = ("host", "port", "log_format", "log_level")

@@ -12,9 +12,9 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from panglot import devices, mps
-from panglot.cgroups import cpu_quotas, memory_limits
 from panglot.errors import StartError
+from panglot.machine import devices, mps
+from panglot.machine.cgroups import cpu_quotas, memory_limits
 from panglot.settings import Settings
 from panglot.settings.table import MIB, flag
 from panglot.settings.units import show_size
@@ -192,7 +192,8 @@ def temporary_folder() -> Finding:
 
 def address(settings: Settings) -> Iterator[Finding]:
     """Who may reach the server, and whether its port is free."""
-    from panglot.web import access, server
+    from panglot.web.access import rules as access
+    from panglot.web.http1 import server
 
     try:
         rules = access.establish(settings)

@@ -18,9 +18,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from panglot.asking.base import About
-from panglot.asking.documented import Example, example_of
-from panglot.asking.try_line import how_to, known_example
+from panglot.inputs.base import About
+from panglot.inputs.curl_line import how_to, known_example
+from panglot.inputs.documented import Example, example_of
 from panglot.tools.doctor.finding import PROBLEM, WARNING, Finding
 
 SECTION = "self-test"

@@ -9,11 +9,11 @@ from collections.abc import Callable, Coroutine
 from typing import Any
 
 from panglot.web.front import Front
-from panglot.web.grpc_call import Asked, begin
-from panglot.web.grpc_encoding import WINDOWS
-from panglot.web.grpc_received import ReceivedMessage
-from panglot.web.grpc_services import Service, Services, watched_service
-from panglot.web.grpc_statuses import (
+from panglot.web.grpc.call import Asked, begin
+from panglot.web.grpc.encoding import WINDOWS
+from panglot.web.grpc.received import ReceivedMessage
+from panglot.web.grpc.services import Service, Services, watched_service
+from panglot.web.grpc.statuses import (
     INTERNAL,
     INVALID_ARGUMENT,
     RESOURCE_EXHAUSTED,
@@ -22,16 +22,16 @@ from panglot.web.grpc_statuses import (
     RpcError,
 )
 from panglot.web.http2 import frames
-from panglot.web.http2.answers import ending, no_grpc
-from panglot.web.http2.call_head import CallHead
+from panglot.web.http2.headers.answers import ending, no_grpc
+from panglot.web.http2.headers.call_head import CallHead
 from panglot.web.http2.inbox import ONE_MESSAGE
 from panglot.web.http2.outflow import Outflow
 from panglot.web.http2.public_quota import MOST_OPEN, TOO_MANY_OPEN, PublicQuota
 from panglot.web.http2.stream import WINDOW, CallStream
 from panglot.web.http2.talk import BLUNDER, Talk, Task
 from panglot.web.http2.watch import Watch
-from panglot.web.v2_routes import GRPC
-from panglot_worker import wire
+from panglot.web.v2.routes import GRPC
+from panglot_worker.line import wire
 
 log = logging.getLogger("panglot.web")
 GRPC_TYPE = b"application/grpc"

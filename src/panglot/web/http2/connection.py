@@ -15,10 +15,9 @@ from __future__ import annotations
 import asyncio
 
 from panglot.web.front import Front
-from panglot.web.grpc_services import Services
+from panglot.web.grpc.services import Services
 from panglot.web.http2 import frames
 from panglot.web.http2.budget import SMALL_DATA, cost_of_headers
-from panglot.web.http2.call_head import CallHeads
 from panglot.web.http2.endpoint import DRAINING, Endpoint
 from panglot.web.http2.frames import (
     END_STREAM,
@@ -34,10 +33,11 @@ from panglot.web.http2.frames import (
     frame,
 )
 from panglot.web.http2.framing import LARGEST_FRAME
+from panglot.web.http2.headers.call_head import CallHeads
 from panglot.web.http2.outflow import LARGEST
 from panglot.web.http2.public_quota import PublicQuota
 from panglot.web.http2.stream import WINDOW, CallStream
-from panglot_worker import wire
+from panglot_worker.line import wire
 
 MOST_STREAMS = 1024
 """Calls at once on one connection."""

@@ -7,10 +7,9 @@ import logging
 import time
 from typing import Any
 
-from panglot.web import peer
 from panglot.web.front import Front
-from panglot.web.grpc_services import Services
-from panglot.web.grpc_statuses import UNAVAILABLE
+from panglot.web.grpc.services import Services
+from panglot.web.grpc.statuses import UNAVAILABLE
 from panglot.web.http2 import frames
 from panglot.web.http2.calls import Calls
 from panglot.web.http2.frames import (
@@ -25,7 +24,8 @@ from panglot.web.http2.frames import (
 from panglot.web.http2.framing import COPY_BELOW, Framing, NoPreface
 from panglot.web.http2.outflow import Outflow
 from panglot.web.http2.public_quota import PublicQuota
-from panglot_worker import wire
+from panglot.web.limits import peer
+from panglot_worker.line import wire
 
 log = logging.getLogger("panglot.web")
 UNSENT = 1 << 18

@@ -23,7 +23,7 @@ from panglot.web.http2.frames import (
     ConnectionBroken,
 )
 from panglot.web.http2.stream import CallStream
-from panglot_worker import wire
+from panglot_worker.line import wire
 
 LARGEST_FRAME = 1 << 20
 """The largest frame of DATA that clients may send."""

@@ -6,15 +6,15 @@ from collections import deque
 from typing import TYPE_CHECKING
 
 from panglot.web.front import Front
-from panglot.web.grpc_call import announced
-from panglot.web.grpc_received import SMALL, ReceivedMessage
-from panglot.web.grpc_statuses import INTERNAL, RESOURCE_EXHAUSTED, UNIMPLEMENTED, RpcError
-from panglot.web.http2.answers import MESSAGE
-from panglot.web.room import Bytes
-from panglot_worker import wire
+from panglot.web.grpc.call import announced
+from panglot.web.grpc.received import SMALL, ReceivedMessage
+from panglot.web.grpc.statuses import INTERNAL, RESOURCE_EXHAUSTED, UNIMPLEMENTED, RpcError
+from panglot.web.http2.headers.answers import MESSAGE
+from panglot.web.limits.quota import Bytes
+from panglot_worker.line import wire
 
 if TYPE_CHECKING:
-    from panglot.web.grpc_services import Service
+    from panglot.web.grpc.services import Service
     from panglot.web.models import Model
 
 MOST_WAITING = 64

@@ -6,7 +6,6 @@ import asyncio
 from collections import OrderedDict
 from typing import TYPE_CHECKING, Any
 
-from panglot.web.http2.answers import DONE, DONE_START, MESSAGE, OPENING, OPENING_START, ending, opening
 from panglot.web.http2.budget import Budget
 from panglot.web.http2.frames import (
     DATA,
@@ -18,7 +17,8 @@ from panglot.web.http2.frames import (
     header,
     number,
 )
-from panglot_worker import wire
+from panglot.web.http2.headers.answers import DONE, DONE_START, MESSAGE, OPENING, OPENING_START, ending, opening
+from panglot_worker.line import wire
 
 if TYPE_CHECKING:
     from panglot.web.http2.stream import CallStream

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from panglot.engine.call import Fault
-from panglot.web.grpc_statuses import refused
+from panglot.web.grpc.statuses import refused
 from panglot.web.http2 import frames
 from panglot.web.http2.connection import Http2Connection
 from panglot.web.http2.endpoint import ALIVE
 from panglot.web.http2.stream import CallStream
-from panglot.web.stall import drop_if_stalled
+from panglot.web.limits.stall import drop_if_stalled
 
 LINGER = 1.0
 """Seconds that a connection which is done reads on, so that its last words arrive."""

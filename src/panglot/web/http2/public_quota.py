@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import OrderedDict
 from typing import TYPE_CHECKING
 
-from panglot.web.grpc_statuses import RESOURCE_EXHAUSTED, RpcError
-from panglot.web.room import Room
+from panglot.web.grpc.statuses import RESOURCE_EXHAUSTED, RpcError
+from panglot.web.limits.quota import Room
 
 if TYPE_CHECKING:
     from panglot.web.http2.stream import CallStream

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import deque
 from typing import TYPE_CHECKING, Any
 
-from panglot.web.grpc_call import RpcCall
-from panglot.web.grpc_services import Service
-from panglot.web.http2.call_head import CallHead
+from panglot.web.grpc.call import RpcCall
+from panglot.web.grpc.services import Service
+from panglot.web.http2.headers.call_head import CallHead
 from panglot.web.http2.inbox import Inbox
 
 if TYPE_CHECKING:

@@ -7,8 +7,8 @@ import logging
 from collections.abc import Coroutine
 from typing import TYPE_CHECKING, Any
 
-from panglot.web.grpc_received import ReceivedMessage
-from panglot.web.grpc_statuses import DEADLINE_EXCEEDED, INTERNAL, RpcError
+from panglot.web.grpc.received import ReceivedMessage
+from panglot.web.grpc.statuses import DEADLINE_EXCEEDED, INTERNAL, RpcError
 
 if TYPE_CHECKING:
     from panglot.web.http2.stream import CallStream

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
-from panglot.web.grpc_statuses import DEADLINE_EXCEEDED
-from panglot.web.grpc_watch import Watches
+from panglot.web.grpc.statuses import DEADLINE_EXCEEDED
+from panglot.web.grpc.watch import Watches
 from panglot.web.http2.talk import LATE
 
 if TYPE_CHECKING:

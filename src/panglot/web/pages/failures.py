@@ -9,8 +9,8 @@ from http import HTTPStatus
 from typing import Any
 
 from panglot.engine.engine import Trouble
-from panglot.metrics import Metrics
-from panglot.text import visible
+from panglot.metrics.counters import Metrics
+from panglot.terminal.text import visible
 
 MOST = 100
 """Groups that are kept; the one that was seen last the longest ago makes room."""

@@ -18,7 +18,7 @@ import orjson
 import panglot
 from panglot.engine import engine as states
 from panglot.engine.engine import Trouble
-from panglot.text import visible
+from panglot.terminal.text import visible
 from panglot.web.models import Model
 from panglot.web.pages.failures import Failures
 from panglot.web.pages.gpus import Gpus

@@ -6,7 +6,7 @@ import logging
 from collections import deque
 from typing import NamedTuple
 
-from panglot.text import visible
+from panglot.terminal.text import visible
 
 MOST, LONGEST = 500, 500
 AFTER = 0.5

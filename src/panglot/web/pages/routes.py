@@ -12,8 +12,8 @@ from starlette.requests import Request
 from starlette.responses import FileResponse, Response, StreamingResponse
 
 from panglot.engine.call import Fault
-from panglot.web.bodies import sendable
 from panglot.web.contract import ADMIN, PUBLIC, Page, View, neutral_error
+from panglot.web.documents.bodies import sendable
 from panglot.web.front import Front
 from panglot.web.models import Model
 from panglot.web.pages.live import plain, seen

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from panglot.metrics import Histogram, Metrics
+from panglot.metrics.counters import Histogram, Metrics
 
 PERCENTILES = (0.5, 0.95, 0.99)
 PAGE, TICKS = os.sysconf("SC_PAGE_SIZE"), os.sysconf("SC_CLK_TCK")

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from starlette.responses import HTMLResponse, Response
 
 import panglot
-from panglot.text import visible
+from panglot.terminal.text import visible
 from panglot.web.contract import View
 from panglot.web.pages.assets import Assets
 

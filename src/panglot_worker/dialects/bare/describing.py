@@ -8,7 +8,7 @@ import os
 from typing import Any, Dict, List, Optional
 
 from panglot_worker.dialects.bare.pictures import PictureInput
-from panglot_worker.package_files import UnreadableFile, json_value
+from panglot_worker.files.package_files import UnreadableFile, json_value
 from panglot_worker.runtimes import probing
 from panglot_worker.runtimes.base import FREE, NUMPY, ModelRuntime, ModelTensor, shown
 

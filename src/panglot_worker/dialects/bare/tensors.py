@@ -12,9 +12,9 @@ from panglot_worker.errors import ClientError, EncodeError
 from panglot_worker.runtimes.base import FREE, Arrays, ModelRuntime, ModelTensor
 from panglot_worker.runtimes.onnx_session import upper_halves
 from panglot_worker.runtimes.rows import Feed
-from panglot_worker.v2 import outputs
-from panglot_worker.v2.infer import Infer
-from panglot_worker.v2.tensors import Tensor, TensorSpec
+from panglot_worker.tensors import outputs
+from panglot_worker.tensors.infer import Infer
+from panglot_worker.tensors.tensors import Tensor, TensorSpec
 
 LABELS = ".labels"
 """Behind the name of an output: the output that says what its columns stand for."""

@@ -10,7 +10,6 @@ import json
 import os
 from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple, Union
 
-from panglot_worker import current, splitting, wire
 from panglot_worker.bodies import codec
 from panglot_worker.bodies.magic import media_type
 from panglot_worker.dialects.base import Answer, Dialect, Package, Problem, Request, Stages
@@ -22,7 +21,10 @@ from panglot_worker.dialects.evals.monitoring import Measured
 from panglot_worker.dialects.evals.pictures import PictureFiles
 from panglot_worker.dialects.evals.requests import BATCH, GROUP, SINGLE, Task
 from panglot_worker.errors import ClientError, message_of
-from panglot_worker.loading import script_traceback
+from panglot_worker.items import splitting
+from panglot_worker.line import wire
+from panglot_worker.scripts import current
+from panglot_worker.scripts.loading import script_traceback
 
 
 class Outcome(NamedTuple):

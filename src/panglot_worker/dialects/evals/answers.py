@@ -6,11 +6,11 @@ import json
 import operator
 from typing import Any, Dict, List, Sequence
 
-from panglot_worker import wire
 from panglot_worker.bodies import codec, jsontext
 from panglot_worker.bodies.multipart import Limits
 from panglot_worker.dialects.base import Answer
 from panglot_worker.dialects.evals.failures import WrongShape
+from panglot_worker.line import wire
 
 JSON, OCTETS = "application/json", "application/octet-stream"
 KNOWN = (0, 200, 400, 424, 500, 599)

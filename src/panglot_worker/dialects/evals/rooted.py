@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import stat
 
-from panglot_worker.rooted_files import open_below
+from panglot_worker.files.rooted_files import open_below
 
 
 class Unreadable(Exception):

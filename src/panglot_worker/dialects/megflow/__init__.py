@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 from typing import Any, Callable, Dict, Set, Tuple
 
-from panglot_worker import wire
 from panglot_worker.bodies.magic import OCTETS, media_type
 from panglot_worker.dialects.base import Dialect, Package
 from panglot_worker.dialects.megflow import images, plugins
@@ -18,8 +17,9 @@ from panglot_worker.dialects.megflow.runtime import Runtime
 from panglot_worker.errors import ScriptError, described
 from panglot_worker.graphs import configuration
 from panglot_worker.graphs.errors import GraphError
-from panglot_worker.loading import script_traceback
-from panglot_worker.port import Port
+from panglot_worker.line import wire
+from panglot_worker.line.port import Port
+from panglot_worker.scripts.loading import script_traceback
 from panglot_worker.video import interpreter
 from panglot_worker.video.ledger import Ledger
 from panglot_worker.video.limits import limits_of

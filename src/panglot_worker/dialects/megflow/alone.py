@@ -8,7 +8,6 @@ import sys
 import traceback
 from typing import Any
 
-from panglot_worker import loading, whole_lines
 from panglot_worker.compat import pictures
 from panglot_worker.dialects.base import Package
 from panglot_worker.dialects.megflow import images, plugins
@@ -16,6 +15,8 @@ from panglot_worker.dialects.megflow.runtime import Runtime
 from panglot_worker.errors import ScriptError
 from panglot_worker.graphs import configuration
 from panglot_worker.graphs.errors import GraphError
+from panglot_worker.life import whole_lines
+from panglot_worker.scripts import loading
 
 
 def main(folder: str) -> None:

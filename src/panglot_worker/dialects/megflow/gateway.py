@@ -10,11 +10,11 @@ import time
 from collections import deque
 from typing import Any, Deque, Dict, List, Optional, Set, Tuple
 
-from panglot_worker import wire
 from panglot_worker.dialects.base import Request
 from panglot_worker.dialects.megflow.envelope import Loss, OpenRequest
 from panglot_worker.dialects.megflow.node_rates import NodeRates
-from panglot_worker.port import Port
+from panglot_worker.line import wire
+from panglot_worker.line.port import Port
 from panglot_worker.video.ledger import Ledger
 
 REPORT_EVERY = 1.0

@@ -13,9 +13,9 @@ from panglot_worker.dialects.megflow.handles import Receiver, Sender, Unconnecte
 from panglot_worker.dialects.megflow.recorded import RecordedTarget
 from panglot_worker.dialects.megflow.resources import ResourceScope
 from panglot_worker.dialects.megflow.shared import Hub
-from panglot_worker.ending import finalise
 from panglot_worker.graphs.configuration import Node
 from panglot_worker.graphs.ports import DICT, DYNAMIC, LIST, UNIT, Ports
+from panglot_worker.scripts.ending import finalise
 
 if TYPE_CHECKING:
     from panglot_worker.dialects.megflow.runtime import Runtime

@@ -1,14 +1,14 @@
-"""What the nodes of a graph send of a request, taken down for whoever asks: see `panglot_worker.recording`."""
+"""What the nodes of a graph send of a request, taken down for whoever asks: see `panglot_worker.items.recording`."""
 
 from __future__ import annotations
 
 import re
 from typing import Any, List, Optional
 
-from panglot_worker import recording
 from panglot_worker.dialects.megflow.channels import Target
 from panglot_worker.dialects.megflow.envelope import EMPTY, Contents
 from panglot_worker.dialects.megflow.node_rates import INSTANCE
+from panglot_worker.items import recording
 
 CLONE = re.compile(r"#\d+$")
 

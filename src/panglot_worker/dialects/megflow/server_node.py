@@ -5,9 +5,9 @@ from __future__ import annotations
 import queue
 from typing import Any, Dict, Optional, Tuple
 
-from panglot_worker import wire
 from panglot_worker.dialects.base import Problem, Request
-from panglot_worker.replying import cancelled, failed
+from panglot_worker.items.replying import cancelled, failed
+from panglot_worker.line import wire
 
 
 class Rejected(Exception):

@@ -7,7 +7,6 @@ import time
 import weakref
 from typing import Any, Dict, Optional, Tuple
 
-from panglot_worker import recording, wire
 from panglot_worker.dialects.base import Answer, Problem, Request
 from panglot_worker.dialects.megflow import images
 from panglot_worker.dialects.megflow.channels import Sink
@@ -15,8 +14,10 @@ from panglot_worker.dialects.megflow.envelope import EMPTY, Contents, Loss, Open
 from panglot_worker.dialects.megflow.nodes import Placement
 from panglot_worker.dialects.megflow.server_node import Rejected, ServerNode
 from panglot_worker.errors import ClientError
-from panglot_worker.loading import script_traceback
-from panglot_worker.replying import cancelled, durations, failed, finished
+from panglot_worker.items import recording
+from panglot_worker.items.replying import cancelled, durations, failed, finished
+from panglot_worker.line import wire
+from panglot_worker.scripts.loading import script_traceback
 
 JSON, JPEG, OCTETS = "application/json", "image/jpeg", "application/octet-stream"
 MEDIA_TYPE = re.compile(r"\s*([!#$%&'*+.^_`|~0-9A-Za-z-]+/[!#$%&'*+.^_`|~0-9A-Za-z-]+)\s*(;.*)?")

@@ -13,12 +13,12 @@ import sys
 import threading
 from typing import Any, Dict, Generator, List, NamedTuple, Optional
 
-from panglot_worker import wire
 from panglot_worker.dialects.megflow import small_http
 from panglot_worker.dialects.megflow.gateway import Gateway
 from panglot_worker.graphs.configuration import Node
 from panglot_worker.graphs.errors import GraphError
-from panglot_worker.port import FrontGone, Port
+from panglot_worker.line import wire
+from panglot_worker.line.port import FrontGone, Port
 
 LONGEST = 3600.0
 """Seconds a request may take; nobody is told of it before."""

@@ -12,8 +12,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Callable, ClassVar, Dict, Generator, Optional, Tuple
 from urllib.parse import urlsplit
 
-from panglot_worker import wire
 from panglot_worker.graphs.configuration import Node
+from panglot_worker.line import wire
 
 Replies = Generator[wire.Reply, None, None]
 Ask = Callable[[wire.Head, bytes], Replies]

@@ -7,9 +7,9 @@ import threading
 import time
 from typing import Any, Dict, Iterable, List, NamedTuple, Optional, Tuple, Type, Union
 
-from panglot_worker import wire
 from panglot_worker.dialects.megflow.streams import Stream, encoded
-from panglot_worker.replying import cancelled
+from panglot_worker.items.replying import cancelled
+from panglot_worker.line import wire
 from panglot_worker.video.history import Result
 from panglot_worker.video.playback import RETRYING, RUNNING
 

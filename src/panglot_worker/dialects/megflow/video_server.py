@@ -11,14 +11,14 @@ import urllib.parse
 from collections import OrderedDict
 from typing import Any, Callable, Dict, List, Optional, Tuple
 
-from panglot_worker import wire
 from panglot_worker.dialects.base import Answer, Problem, Request
 from panglot_worker.dialects.megflow.server_node import Rejected, ServerNode
 from panglot_worker.dialects.megflow.streams import Stream, encoded
 from panglot_worker.dialects.megflow.subscribers import EventFormat, LineFormat, Subscribers
 from panglot_worker.dialects.megflow.surviving import Orphan, Survival, told
+from panglot_worker.items.replying import failed, finished
+from panglot_worker.line import wire
 from panglot_worker.net.hosts import AddressRefused
-from panglot_worker.replying import failed, finished
 from panglot_worker.video import sources
 from panglot_worker.video.decoder_process import Sampling, VideoSource
 from panglot_worker.video.ledger import Progress

@@ -13,10 +13,10 @@ from panglot_worker.bodies.magic import media_type
 from panglot_worker.compat import devices, keras, tensorflow1
 from panglot_worker.dialects.base import Answer, Dialect, Package, Problem, Request, Stages
 from panglot_worker.dialects.modelarts import answers, requests, service, signature
-from panglot_worker.ending import finalise
 from panglot_worker.errors import ClientError, described
-from panglot_worker.loading import script_traceback
-from panglot_worker.threads import ThreadWatch
+from panglot_worker.life.threads import ThreadWatch
+from panglot_worker.scripts.ending import finalise
+from panglot_worker.scripts.loading import script_traceback
 
 PATIENCE = 0.9
 """The share of the load deadline after which a thread is given up, so that the reason is told before the deadline."""

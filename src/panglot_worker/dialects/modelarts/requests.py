@@ -16,7 +16,7 @@ from panglot_worker.bodies import jsontext, multipart
 from panglot_worker.bodies.jsondepth import too_deep
 from panglot_worker.bodies.multipart import Body, Limits
 from panglot_worker.errors import ClientError
-from panglot_worker.wire import Head
+from panglot_worker.line.wire import Head
 
 JSON, FORM, URLENCODED = "application/json", "multipart/form-data", "application/x-www-form-urlencoded"
 

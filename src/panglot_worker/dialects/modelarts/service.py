@@ -11,8 +11,8 @@ from typing import Any, Callable, Dict, List, Tuple, Type
 
 from panglot_worker.dialects.base import Package
 from panglot_worker.errors import ScriptError
-from panglot_worker.loading import import_script
-from panglot_worker.package_files import json_value
+from panglot_worker.files.package_files import json_value
+from panglot_worker.scripts.loading import import_script
 
 PLATFORM = ("model_service", "mms", "hiai")
 """Top-level modules whose classes are the platform's, never the script's."""

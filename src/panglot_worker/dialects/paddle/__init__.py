@@ -12,7 +12,6 @@ import sys
 import traceback
 from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Type, Union
 
-from panglot_worker import current
 from panglot_worker.bodies import codec
 from panglot_worker.dialects.base import Answer, Dialect, Package, Problem, Request, Stages, TensorStages
 from panglot_worker.dialects.paddle import answers, arguments, arrays, batching, contents, describing, signals, tensors
@@ -21,11 +20,12 @@ from panglot_worker.dialects.paddle.private_files import PrivateFiles
 from panglot_worker.dialects.paddle.redirect import InWorker, Redirection
 from panglot_worker.dialects.paddle.requests import Reader, Upload, Value, Wanted
 from panglot_worker.errors import ClientError, ScriptError
-from panglot_worker.loading import import_script
 from panglot_worker.runtimes.paddle_files import Explained
-from panglot_worker.v2 import outputs
-from panglot_worker.v2.infer import Infer
-from panglot_worker.v2.tensors import Tensor
+from panglot_worker.scripts import current
+from panglot_worker.scripts.loading import import_script
+from panglot_worker.tensors import outputs
+from panglot_worker.tensors.infer import Infer
+from panglot_worker.tensors.tensors import Tensor
 
 ENGINE = "InferenceEngine"
 PREDICT = b"/predict"

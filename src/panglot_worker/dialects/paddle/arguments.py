@@ -10,8 +10,8 @@ import sys
 from types import ModuleType
 from typing import Any, List, Optional, Tuple
 
-from panglot_worker import package_files
 from panglot_worker.errors import ScriptError
+from panglot_worker.files import package_files
 
 
 def parse(module: ModuleType, script: str, driver: str, function: str) -> Any:

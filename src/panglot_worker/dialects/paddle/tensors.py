@@ -8,8 +8,8 @@ from typing import Dict, List, Sequence
 from panglot_worker.bodies import codec
 from panglot_worker.bodies.magic import media_type
 from panglot_worker.dialects.paddle.requests import Reader, Value, Wanted
-from panglot_worker.v2.infer import Infer
-from panglot_worker.v2.tensors import Tensor, TensorSpec
+from panglot_worker.tensors.infer import Infer
+from panglot_worker.tensors.tensors import Tensor, TensorSpec
 
 
 def inputs_of(infer: Infer, reader: Reader) -> Dict[str, Value]:

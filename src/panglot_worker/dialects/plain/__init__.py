@@ -6,15 +6,16 @@ import inspect
 import os
 from typing import TYPE_CHECKING, Any, Callable, Dict, List, Optional
 
-from panglot_worker import current, wire
 from panglot_worker.bodies import codec, schema
 from panglot_worker.bodies.response import Response
 from panglot_worker.dialects.base import Dialect, Package, Request, Stages, TensorStages
 from panglot_worker.dialects.plain import finding, tensors
 from panglot_worker.dialects.plain.endpoints import Bodies, EncodedPart, Endpoint, is_async, takes_one
 from panglot_worker.errors import ScriptError
-from panglot_worker.loading import import_script
-from panglot_worker.tensor_rows import with_rows
+from panglot_worker.items.tensor_rows import with_rows
+from panglot_worker.line import wire
+from panglot_worker.scripts import current
+from panglot_worker.scripts.loading import import_script
 
 if TYPE_CHECKING:
     import asyncio

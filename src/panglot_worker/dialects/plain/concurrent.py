@@ -8,12 +8,13 @@ import inspect
 import time
 from typing import Any, AsyncIterator, Dict, Iterator, Set
 
-from panglot_worker import current, wire
 from panglot_worker.dialects.base import Dialect, Request, Stages
 from panglot_worker.dialects.plain import Plain
-from panglot_worker.port import FrontGone, Port
-from panglot_worker.replying import cancelled, durations, finished
-from panglot_worker.running import Runner, encoding_of_parts
+from panglot_worker.items.replying import cancelled, durations, finished
+from panglot_worker.items.running import Runner, encoding_of_parts
+from panglot_worker.line import wire
+from panglot_worker.line.port import FrontGone, Port
+from panglot_worker.scripts import current
 
 
 class Concurrent:

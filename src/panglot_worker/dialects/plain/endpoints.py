@@ -7,7 +7,6 @@ import json
 import time
 from typing import Any, Callable, Dict, Mapping, NamedTuple, Optional
 
-from panglot_worker import current
 from panglot_worker.bodies import codec, schema
 from panglot_worker.bodies.codec import File
 from panglot_worker.bodies.response import BODILESS, Response, disposition, is_json
@@ -17,7 +16,8 @@ from panglot_worker.hints.arguments import Arguments
 from panglot_worker.hints.functions import Typed, typed
 from panglot_worker.hints.misfit import InvalidInput, Misfit
 from panglot_worker.hints.spelling import place
-from panglot_worker.results import only_result, with_one
+from panglot_worker.items.results import only_result, with_one
+from panglot_worker.scripts import current
 
 Function = Callable[..., Any]
 PREDICT = "/predict"

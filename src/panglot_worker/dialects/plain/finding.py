@@ -8,7 +8,7 @@ from typing import Any, Callable, Dict, Iterable, Iterator, List, Mapping, Tuple
 from panglot_worker.dialects.base import Package
 from panglot_worker.dialects.plain.endpoints import PREDICT, Endpoint
 from panglot_worker.errors import ScriptError
-from panglot_worker.scripts import routes_of
+from panglot_worker.scripts.names import routes_of
 
 Hooks = Mapping[str, Callable[..., Any]]
 

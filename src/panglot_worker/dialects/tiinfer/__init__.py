@@ -21,7 +21,7 @@ from panglot_worker.dialects.tiinfer.examples import published_example
 from panglot_worker.dialects.tiinfer.model import Service
 from panglot_worker.dialects.tiinfer.pipeline import Pipeline
 from panglot_worker.errors import ScriptError
-from panglot_worker.loading import import_script
+from panglot_worker.scripts.loading import import_script
 
 LOG_FORMAT = "%(levelname)-7s %(module)s:%(lineno)d    %(message)s"
 ERROR_KEYS = ("error", "predict_err", "post_process_err")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import Any, Dict, Optional
 
-from panglot_worker.package_files import json_in, json_value
+from panglot_worker.files.package_files import json_in, json_value
 
 
 def published_example(folder: str) -> Optional[Dict[str, Any]]:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Callable, Dict, List, Optional, Type, Uni
 from panglot_worker.bodies import schema
 from panglot_worker.dialects.base import Answer, Problem, Stages
 from panglot_worker.errors import ScriptError
-from panglot_worker.results import with_one
+from panglot_worker.items.results import with_one
 
 if TYPE_CHECKING:
     from panglot_worker.dialects.tiinfer import Tiinfer

@@ -6,12 +6,13 @@ import importlib
 import os
 from typing import TYPE_CHECKING, Any, Callable, Dict, List, Sequence, Union
 
-from panglot_worker import current, wire
 from panglot_worker.dialects.base import Answer, Problem, Request, Stages
 from panglot_worker.dialects.tiinfer import text
 from panglot_worker.errors import EncodeError, ScriptError
-from panglot_worker.results import one_each, with_one
-from panglot_worker.splitting import one_by_one
+from panglot_worker.items.results import one_each, with_one
+from panglot_worker.items.splitting import one_by_one
+from panglot_worker.line import wire
+from panglot_worker.scripts import current
 
 if TYPE_CHECKING:
     from panglot_worker.dialects.tiinfer import Tiinfer

@@ -16,10 +16,10 @@ from panglot_worker.dialects.triton.answers import ModelRefusal
 from panglot_worker.dialects.triton.configured import Configuration
 from panglot_worker.dialects.triton.decoupled import OwnThread, responses, sent_alone
 from panglot_worker.errors import ClientError, ScriptError, message_of
-from panglot_worker.loading import import_script
-from panglot_worker.results import one_each
-from panglot_worker.v2.infer import Infer
-from panglot_worker.v2.tensors import Tensor
+from panglot_worker.items.results import one_each
+from panglot_worker.scripts.loading import import_script
+from panglot_worker.tensors.infer import Infer
+from panglot_worker.tensors.tensors import Tensor
 
 UTILS = "triton_python_backend_utils"
 CLASS = "TritonPythonModel"

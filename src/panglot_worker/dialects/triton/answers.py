@@ -7,8 +7,8 @@ import json
 from typing import Any, Dict, List
 
 from panglot_worker.errors import EncodeError
-from panglot_worker.v2 import outputs
-from panglot_worker.v2.tensors import Tensor
+from panglot_worker.tensors import outputs
+from panglot_worker.tensors.tensors import Tensor
 
 STATUSES = {1: 500, 2: 404, 3: 400, 4: 503, 5: 501}
 """By the code of a TritonError; any other is 400, as Triton has it."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any, Dict, List, NamedTuple, Optional
 
 from panglot_worker.errors import ClientError, ScriptError
-from panglot_worker.v2.datatypes import DATATYPES
-from panglot_worker.v2.tensors import TensorSpec
+from panglot_worker.tensors.datatypes import DATATYPES
+from panglot_worker.tensors.tensors import TensorSpec
 
 FREE = -1
 KINDS = {"b": "true or false", "i": "whole numbers", "u": "whole numbers", "f": "numbers"}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from panglot.asking.base import About, Ask, Given, Json
+from panglot.inputs.base import About, Ask, Given, Json
 
 
 def ask(about: About, given: Given) -> Ask:

@@ -9,7 +9,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from panglot.engine.call import Fault
-from panglot.package import Package
+from panglot.packages.package import Package
 from panglot.settings import Settings
 from panglot.web.contract import PUBLIC, Contract, InferRoute, Page, Words
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from panglot.package import Package, config_beside
-from panglot.source import imported, parse
+from panglot.packages.package import Package, config_beside
+from panglot.packages.source import imported, parse
 
 SCRIPT = "acme_service.py"
 LOOKS_FOR = f"{SCRIPT} that imports acme"

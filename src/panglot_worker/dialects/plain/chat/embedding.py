@@ -14,7 +14,7 @@ from panglot_worker.dialects.plain.chat.composing import Count, words
 from panglot_worker.dialects.plain.chat.reading import Texts
 from panglot_worker.dialects.plain.endpoints import Bodies, Endpoint, Function, alone, is_async
 from panglot_worker.errors import EncodeError
-from panglot_worker.results import one_each
+from panglot_worker.items.results import one_each
 
 EMBEDDINGS = "/v1/embeddings"
 

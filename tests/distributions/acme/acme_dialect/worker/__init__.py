@@ -11,7 +11,7 @@ from panglot_worker.dialects.acme.bodies import question_of
 from panglot_worker.bodies import codec
 from panglot_worker.dialects.base import Answer, Dialect, Request, Stages
 from panglot_worker.errors import ScriptError
-from panglot_worker.loading import import_script
+from panglot_worker.scripts.loading import import_script
 
 
 class Acme(Dialect):

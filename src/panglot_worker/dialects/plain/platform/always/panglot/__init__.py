@@ -26,7 +26,7 @@ def _find_worker() -> None:
 
 _find_worker()
 
-from panglot_worker.scripts import (  # noqa: E402
+from panglot_worker.scripts.names import (  # noqa: E402
     ClientError,
     File,
     RequestInfo,

@@ -23,7 +23,7 @@ class _WithRequest(logging.Filter):
 
 def _running():
     """The requests of the call in progress, where a server runs the script."""
-    current = sys.modules.get("panglot_worker.current")
+    current = sys.modules.get("panglot_worker.scripts.current")
     return ",".join(info.id for info in current.requests()) if current else ""
 
 

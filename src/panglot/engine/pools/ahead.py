@@ -1,0 +1,88 @@
+"""BatchProgress that busy workers are given early, so that they go on without asking. This module only decides.
+
+None shall have a batch in store while another worker has nothing to do. So a batch is sent ahead only when all workers
+are busy and there is a full one for each that has none, and it is called back when a worker becomes free first.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Protocol
+
+from panglot.engine.pools.queue import Queue
+
+SOON = 0.005
+"""Seconds: a batch that is expected to begin within them is not called back."""
+OVERDUE = 0.1
+"""Seconds after which a batch that should have ended may as well take for ever."""
+
+
+class BatchProgress:
+    """How far a worker that takes batches is. Of its calls the first `begun` belong to the batch that runs."""
+
+    __slots__ = ("begun", "seconds", "since")
+
+    def __init__(self) -> None:
+        self.begun = 0
+        self.since = 0.0
+        self.seconds = 0.0
+        """How long a batch takes, as learnt."""
+
+    def begin(self, count: int, now: float) -> None:
+        self.begun, self.since = count, now
+
+    def answered(self, count: int, left: int, now: float) -> bool:
+        """Note `count` answers, after which the worker holds `left` calls. Whether those, sent ahead, begin with it."""
+        self.begun -= count
+        if self.begun > 0 or not count:
+            return False
+        took = now - self.since
+        self.seconds += (0.2 if self.seconds else 1.0) * (took - self.seconds)
+        self.begin(left, now)
+        return left > 0
+
+    def left(self, now: float) -> float:
+        """Seconds until the batch that runs is expected to end."""
+        left = self.since + self.seconds - now
+        return math.inf if left < -OVERDUE else left
+
+
+class Busy(Protocol):
+    """A worker, as far as it matters here."""
+
+    batches: BatchProgress
+
+    def most_of(self, lane: str) -> int:
+        """The most calls of a lane in one batch."""
+
+    @property
+    def sent_ahead(self) -> int:
+        """How many calls the worker has that it has not begun."""
+
+    def may_have_more(self) -> bool:
+        """Whether the worker runs a batch and could be given the next."""
+
+
+def wanting(workers: Sequence[Busy]) -> list[int]:
+    """The busy workers without a next batch, by their place in the list; the one that began first comes first."""
+    places = [place for place, worker in enumerate(workers) if worker.may_have_more()]
+    return sorted(places, key=lambda place: workers[place].batches.since) if places else places
+
+
+def is_enough(queue: Queue, worker: Busy, batch_bytes: int, wanting: int) -> bool:
+    """Whether a full batch, of calls in the lane of the oldest, waits for each of the workers that have none."""
+    first = queue.oldest()
+    if first is None or first.alone:
+        return False
+    calls, size = worker.most_of(first.lane) * wanting, batch_bytes * wanting
+    if queue.length < calls and queue.bytes < size:
+        return False
+    return queue.has_alike(first.lane, calls, size)
+
+
+def to_call_back(workers: Sequence[Busy], now: float) -> int:
+    """The place of the worker whose next batch begins last, if that is not soon; -1 when there is none."""
+    ahead = [place for place, worker in enumerate(workers) if worker.sent_ahead > 0]
+    latest = max(ahead, key=lambda place: workers[place].batches.left(now), default=-1)
+    return latest if latest >= 0 and workers[latest].batches.left(now) > SOON else -1

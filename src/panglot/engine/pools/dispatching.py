@@ -1,0 +1,209 @@
+"""Which worker gets which calls, and when: at once if it is free, early if all are busy and a full batch waits."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+
+from panglot.engine.call import RUNNING, Call
+from panglot.engine.context import EngineContext
+from panglot.engine.memory.lending import Lending, PoolMemory
+from panglot.engine.pools import ahead
+from panglot.engine.pools.owner import PoolOwner
+from panglot.engine.pools.pipeline import PoolPlan
+from panglot.engine.pools.queue import MANY, Policy, Queue
+from panglot.engine.pools.retries import Retries
+from panglot.engine.workers.worker import Worker
+
+RECALL_AFTER = 0.1
+"""Seconds after which the calls behind a running one may be taken back, for a worker that is free."""
+LEAST_WAITING = 8
+"""Calls that may wait in a later pool of a row before the previous pool pauses."""
+
+
+class Dispatcher:
+    """The half of a pool that queues calls and sends them; `pool.Pool`, its subclass, hears the answers."""
+
+    def __init__(self, owner: PoolOwner, context: EngineContext, plan: PoolPlan, memory: PoolMemory) -> None:
+        settings = context.settings
+        self.owner = owner
+        self.settings = settings
+        self.metrics = context.metrics
+        self.clock = context.clock
+        self.plan = plan
+        self.lending = Lending(settings.handoff_slot if memory.writes is not None else 0, settings.share_from)
+        self.next: Dispatcher | None = None
+        self.previous: Dispatcher | None = None
+        self.counted = context.metrics.pools[plan.name]
+        self.queue = Queue(settings.queue, settings.queue_bytes)
+        self.retries = Retries(context.package.tries_elsewhere)
+        self.workers: list[Worker] = []
+        self.sends_ahead = settings.ahead and plan.last
+        self.ahead = 0
+        """Calls that workers were sent ahead and have not begun."""
+        self._pump_scheduled = False
+        self._timer: asyncio.TimerHandle | None = None
+        self._timer_at = 0.0
+
+    def wanted(self) -> int:
+        """How many workers the pool is to have."""
+        raise NotImplementedError
+
+    def accept(self, call: Call) -> bool:
+        """Queue a call; False when the queue is full. What was sent ahead waits too."""
+        if self.ahead and self.waiting >= self.queue.max_items:
+            return False
+        if not self.queue.offer(call):
+            return False
+        self.schedule_pump()
+        return True
+
+    def schedule_pump(self) -> None:
+        """Send at the end of this turn of the loop, so that all requests of the turn may share a batch."""
+        if not self._pump_scheduled:
+            self._pump_scheduled = True
+            asyncio.get_running_loop().call_soon(self._pump)
+
+    def _pump_at(self, moment: float, now: float) -> None:
+        """Send once the oldest call has waited long enough for company. One timer does for all workers."""
+        if self._timer is not None:
+            if self._timer_at <= moment:
+                return
+            self._timer.cancel()
+        self._timer_at = moment
+        self._timer = asyncio.get_running_loop().call_later(moment - now, self._pump_now)
+
+    def _pump_now(self) -> None:
+        # Timers may come a moment early: the pump must be free to set the next one.
+        self._timer = None
+        self.schedule_pump()
+
+    def _pump(self) -> None:
+        """Give each worker that has room its share of the calls that wait."""
+        self._pump_scheduled = False
+        now = self.clock()
+        if self.retries.waiting:
+            self._retry(now)
+        if not self.queue.length and not self._call_back(now):
+            return
+        takers = [worker for worker in self.workers if worker.room(now) > 0]
+        if not takers and self.sends_ahead:
+            self._send_ahead(now)
+        if len(takers) > 1:
+            takers.sort(key=lambda worker: len(worker.in_flight))
+        for position, worker in enumerate(takers):
+            wanted = self.queue.length
+            if self.next is not None:
+                wanted = min(wanted, self.next.appetite(self._in_flight()))
+            if wanted <= 0:
+                break
+            share = math.ceil(wanted / (len(takers) - position))
+            self._feed(worker, worker.room(now), share, now)
+        if self.previous is not None and self.previous.queue.length:
+            self.previous.schedule_pump()
+
+    def _send_ahead(self, now: float) -> None:
+        """All workers are busy: give each that will need it a full batch now, if there is one for all of them."""
+        if len(self.workers) > 1 and not self.settings.rerun:
+            # What is called back may have begun.
+            return
+        wanting = ahead.wanting(self.workers)
+        while wanting:
+            worker = self.workers[wanting[0]]
+            if not ahead.is_enough(self.queue, worker, self.settings.max_batch_bytes, len(wanting)):
+                return
+            self._feed(worker, worker.max_batch, MANY, now)
+            wanting.pop(0)
+            self.count_ahead()
+
+    def _call_back(self, now: float) -> bool:
+        """Nothing waits: let a worker that is free have what another was sent ahead. Whether there was such a batch."""
+        if not self.ahead or not self.settings.rerun or not any(worker.room(now) > 0 for worker in self.workers):
+            return False
+        place = ahead.to_call_back(self.workers, now)
+        if place < 0:
+            return False
+        self.take_back(self.workers[place], self.workers[place].batches.begun)
+        return True
+
+    def count_ahead(self) -> None:
+        """Count anew what workers were sent ahead and have not begun."""
+        calls = (call for worker in self.workers if worker.sent_ahead for call in worker.in_flight.values())
+        self.ahead = sum(call.ahead and call.state == RUNNING for call in calls)
+
+    @property
+    def waiting(self) -> int:
+        """Calls that nobody works on: in the queue, and sent ahead."""
+        return self.queue.length + self.ahead
+
+    def pressure(self, now: float) -> tuple[int, float]:
+        """How many calls wait for a worker of this pool, and for how many seconds the oldest has.
+
+        None do where the next pool of the row holds them back, and a batch that waits for company is not late.
+        """
+        oldest = self.queue.oldest()
+        if oldest is None or (self.next is not None and self.next.appetite(self._in_flight()) <= 0):
+            return 0, 0.0
+        since = max(oldest.arrived, oldest.dispatched) + self.settings.max_wait_ms / 1000
+        return self.waiting, max(0.0, now - since)
+
+    def _in_flight(self) -> int:
+        return sum(len(worker.in_flight) for worker in self.workers)
+
+    def appetite(self, coming: int) -> int:
+        """How many more calls the previous pool may start: enough to keep our workers busy, plus a margin."""
+        if self.queue.bytes >= self.queue.max_bytes:
+            return 0
+        batch = max((worker.max_batch if worker.batched else 2 for worker in self.workers), default=1)
+        return max(LEAST_WAITING, 2 * batch * self.wanted()) - self.queue.length - coming
+
+    def _feed(self, worker: Worker, most: int, share: int, now: float) -> None:
+        """Send the next batch to a worker with room for `most` calls, unless the batch waits for company."""
+        wait = self.settings.max_wait_ms / 1000 if worker.batched else 0.0
+        first = self.queue.oldest()
+        if first is not None and first.alone and not worker.lives():
+            return
+        if worker.lanes and worker.batched and first is not None:
+            most = min(most, worker.most_of(first.lane))
+            wait = wait if most > 1 else 0.0
+        policy = Policy(most, self.settings.max_batch_bytes, wait, worker.batched)
+        batch, reason, again = self.queue.take(policy, now, idle=not worker.in_flight, share=share)
+        if not batch:
+            if again:
+                self._pump_at(again, now)
+            return
+        metrics = self.metrics
+        metrics.released[reason] += 1
+        counted = self.counted
+        counted.batch_size.add(len(batch) if worker.batched else 1)
+        worker.run(batch, now, not worker.batched, self.lending.lend if self.lending.size else None)
+        if not batch[0].ahead:
+            for call in batch:
+                counted.queue_time.add(call.queued_us)
+
+    def _retry(self, now: float) -> None:
+        """Send the calls that are to be tried again to workers that have room."""
+        self.retries.drop_given_up()
+        lend = self.lending.lend if self.lending.size else None
+        for call, worker in self.retries.ready(self.workers, lambda worker: worker.room(now)):
+            worker.run([call], now, not worker.batched, lend)
+
+    def relieve(self, worker: Worker, now: float) -> None:
+        """Take back the calls that wait behind a long one while another worker is free."""
+        if not self.settings.rerun or not (behind := worker.waiting_behind):
+            return
+        # Every part of a stream makes its worker look as if it had just begun.
+        if now - worker.busy_since < RECALL_AFTER and not worker.streams:
+            return
+        if any(candidate.room(now) > 0 for candidate in self.workers if candidate is not worker):
+            self.take_back(worker, len(worker.in_flight) - behind)
+
+    def take_back(self, worker: Worker, begun: int) -> None:
+        """Put the calls that a worker has not begun back at the head of the queue."""
+        calls = worker.recall(begun)
+        for call in calls:
+            # A new name: what the worker still says about the old one is ignored.
+            call.id = self.owner.new_id()
+        self.queue.put_back(calls)
+        self.count_ahead()
+        self.schedule_pump()

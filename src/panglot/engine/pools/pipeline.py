@@ -1,0 +1,78 @@
+"""Which pools a package is made of, and which of them does which stage. Does no I/O."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from panglot.settings.counts import ANY, WorkerCount, exactly
+from panglot.settings.pools import PoolSize
+from panglot_worker.line.wire import STAGES
+
+BEFORE, MAIN, AFTER = ("decode", "preprocess"), ("inference",), ("postprocess", "encode")
+
+
+@dataclass(frozen=True)
+class PoolPlan:
+    """One pool: its stages and its size, and its place where it is one of a row."""
+
+    name: str = ""
+    """Empty where the package has only this pool."""
+    stages: tuple[str, ...] = STAGES
+    workers: WorkerCount = ANY
+    """0: as many as the script asks for, or 1."""
+    max_batch: int = 0
+    """0: what the script and the settings say."""
+    device: str = ""
+    first: bool = True
+    last: bool = True
+
+    def for_worker(self) -> dict[str, Any]:
+        """What the pool's workers are told; nothing when they do all stages."""
+        if not self.name:
+            return {}
+        return {"name": self.name, "stages": list(self.stages), "first": self.first, "last": self.last}
+
+
+WHOLE = PoolPlan()
+
+
+def divided(pools: Mapping[str, PoolSize]) -> list[PoolPlan]:
+    """The pools for these sizes. Stages without a pool of their own run in that of the inference."""
+    before, main, after = (pools.get(name, PoolSize()) for name in ("preprocess", "inference", "postprocess"))
+    if not before.workers and not after.workers:
+        return [PoolPlan(workers=main.workers, max_batch=main.max_batch, device=main.device)]
+    stages = (() if before.workers else BEFORE) + MAIN + (() if after.workers else AFTER)
+    row: list[tuple[str, PoolSize, tuple[str, ...]]] = [("preprocess", before, BEFORE)] if before.workers else []
+    row.append(("inference", main, stages))
+    row += [("postprocess", after, AFTER)] if after.workers else []
+    return [
+        PoolPlan(name, mine, size.workers, size.max_batch, size.device, place == 0, place == len(row) - 1)
+        for place, (name, size, mine) in enumerate(row)
+    ]
+
+
+def too_late(pools: Sequence[Mapping[str, Any]]) -> str:
+    """The problem of a script that asks for a row of pools when it serves already."""
+    return f"the script now asks for pools ({listed(asked_for(pools))}), which cannot be made while it serves"
+
+
+def listed(plans: Sequence[PoolPlan]) -> str:
+    return ", ".join(f"{plan.name} x {plan.workers}" if plan.workers else plan.name for plan in plans)
+
+
+def asked_for(pools: Sequence[Mapping[str, Any]]) -> list[PoolPlan]:
+    """The pools that a script asks for, as its worker told them."""
+    last = len(pools) - 1
+    return [
+        PoolPlan(
+            name=str(pool["name"]),
+            stages=tuple(pool.get("stages") or MAIN),
+            workers=exactly(int(pool["workers"])),
+            max_batch=int(pool.get("max_batch") or 0),
+            first=place == 0,
+            last=place == last,
+        )
+        for place, pool in enumerate(pools)
+    ]

@@ -1,0 +1,368 @@
+"""The calls of one stage of one package: their answers, and what becomes of those whose worker has died."""
+
+from __future__ import annotations
+
+import logging
+import math
+from collections.abc import Iterable
+from typing import Any
+
+from panglot.engine.call import DONE, QUEUED, RUNNING, Call, Fault, Step
+from panglot.engine.context import EngineContext
+from panglot.engine.memory.buffers import Berth
+from panglot.engine.memory.lending import PoolMemory
+from panglot.engine.pools import fates, pipeline
+from panglot.engine.pools.dispatching import Dispatcher
+from panglot.engine.pools.fetches import Fetches
+from panglot.engine.pools.holding import SlowReaders
+from panglot.engine.pools.owner import PoolOwner
+from panglot.engine.pools.pipeline import PoolPlan
+from panglot.engine.workers.events import note
+from panglot.engine.workers.supervisor import Supervisor
+from panglot.engine.workers.worker import HUNG, LOST, RETIRED, SICK, Worker
+from panglot_worker.line import wire
+
+log = logging.getLogger("panglot.engine")
+
+
+class Pool(Dispatcher):
+    """A queue of calls, and the workers that a supervisor keeps for it."""
+
+    def __init__(self, owner: PoolOwner, context: EngineContext, plan: PoolPlan, memory: PoolMemory) -> None:
+        settings = context.settings
+        super().__init__(owner, context, plan, memory)
+        self.in_row = not (plan.first and plan.last)
+        self.large = settings.share_from if self.lending.learns else wire.MAX_FRAME
+        self.title = f"{plan.name} worker" if plan.name else "worker"
+        self.max_reply = (settings.max_output if plan.last else settings.max_held) + wire.MAX_HEAD
+        self.event_log = context.event_log
+        self.fetches = Fetches(settings, context.metrics)
+        self.slow_readers = SlowReaders(settings.slow_reader)
+        self.supervisor = Supervisor(self, owner, context, memory)
+        self.workers = self.supervisor.workers
+
+    def wanted(self) -> int:
+        return self.supervisor.wanted
+
+    async def stop(self, seconds: float) -> None:
+        """End all workers; those that do not end in time are killed."""
+        self.fetches.close()
+        await self.supervisor.stop(seconds)
+
+    # What becomes of workers
+
+    def on_ready(self, worker: Worker, ready: dict[str, Any]) -> None:
+        self.supervisor.on_ready(worker, ready)
+        self.owner.pool_ready(self, ready)
+        self.schedule_pump()
+
+    def on_death(self, worker: Worker) -> None:
+        self.supervisor.on_death(worker)
+
+    # Hearing answers
+
+    def on_replies(self, worker: Worker, replies: list[wire.Reply]) -> None:
+        """Give each reply to its call: an answer, a chunk of one, a result for the next pool, or addresses to fetch.
+
+        Raises WireError for a reply that breaks the protocol; the call it was given to has been answered then.
+        """
+        now, held = self.clock(), len(worker.in_flight)
+        worker.busy_since = self.counted.last_reply = now
+        if replies and (replies[0].rows > 1 or (worker.batched and len(replies) > 1)):
+            self.counted.runs.add(replies, worker.max_batch if worker.batched else replies[0].rows)
+        self._hear(worker, replies, now)
+        if worker.hold.call is not None:
+            worker.hold.check()
+        self.supervisor.restarts.fruitless = 0
+        left = len(worker.in_flight)
+        if worker.batched and worker.batches.answered(held - left, left, now):
+            self._begin(worker, now)
+        if self.queue.length or self.retries.waiting or self.ahead:
+            self.schedule_pump()
+
+    def _hear(self, worker: Worker, replies: list[wire.Reply], now: float) -> None:
+        in_flight, finished, lengths = worker.in_flight, self.owner.finished, self.owner.poison.lengths
+        call: Call | None = None
+        try:
+            for reply in replies:
+                if reply.flags & wire.MORE:
+                    call = None
+                    self._pass_chunk(worker, reply, now)
+                    continue
+                call = in_flight.pop(reply.id, None)
+                shared = worker.berths.lent or reply.flags & wire.SHARED
+                berth = self.lending.replied(worker, reply) if shared else None
+                if call is None or call.state != RUNNING:
+                    self._unwanted(worker, reply, berth, call)
+                    continue
+                if reply.flags & wire.FETCH:
+                    self._fetch(call, reply, berth)
+                    continue
+                self._count(worker, reply)
+                if reply.flags & wire.RETRY and self._retried(call, worker, berth):
+                    continue
+                if self.in_row or reply.flags & wire.PASS:
+                    reply = self._leave(call, reply, berth, now)
+                if not reply.flags & wire.PASS:
+                    if berth is not None:
+                        reply = reply._replace(body=berth.given_away(len(reply.body)))
+                    if lengths:
+                        self.owner.poison.survived(call)
+                    call.state = DONE
+                    finished(call)
+                    call.reply(reply)
+        except wire.WireError as error:
+            raise self._broken(worker, call, reply, error) from None
+        except Exception as error:
+            self._broken(worker, call, reply, error)
+            raise
+
+    def _broken(self, worker: Worker, call: Call | None, reply: wire.Reply, error: Exception) -> wire.WireError:
+        """Answer the call whose reply cannot be dealt with, and return the error with its name.
+
+        The worker does not hold it any more, so that nobody would answer it when the worker is ended for this.
+        """
+        if call is None:
+            return wire.WireError(f"{error} (in a reply to item {reply.id})")
+        worker.accused = True
+        if call.state == RUNNING:
+            self._conclude(call, fates.BROKEN)
+        return wire.WireError(f"{error} (in its reply to item {reply.id}, request {call.request_id.decode('latin-1')})")
+
+    def _begin(self, worker: Worker, now: float) -> None:
+        """Note that a worker has begun with the batch it was sent ahead."""
+        self.count_ahead()
+        for call in worker.in_flight.values():
+            call.ahead, call.dispatched = False, now
+            call.queued_us = int((now - call.arrived) * 1e6)
+            self.counted.queue_time.add(call.queued_us)
+
+    def _retried(self, call: Call, worker: Worker, berth: Berth | None) -> bool:
+        """Whether the call is given to another worker instead of being answered."""
+        if not self.retries.take(call, worker, self.workers):
+            return False
+        if berth is not None:
+            berth.drop()
+        call.id = self.owner.new_id()
+        self.metrics.reruns["retried"] += 1
+        return True
+
+    def _unwanted(self, worker: Worker, reply: wire.Reply, berth: Berth | None, call: Call | None) -> None:
+        """Drop an answer nobody waits for: its client has gone, or the item was recalled and runs elsewhere."""
+        if berth is not None:
+            berth.drop()
+        if call is not None:
+            self._count(worker, reply)
+        elif reply.id in worker.recalled:
+            worker.recalled.remove(reply.id)
+        else:
+            raise wire.WireError("an answer to what was never asked, or is answered already")
+
+    def _leave(self, call: Call, reply: wire.Reply, berth: Berth | None, now: float) -> wire.Reply:
+        """Note the times of a call that is done in this pool of a row. With PASS, queue it in the next pool.
+
+        Returns the reply; the last pool's has the times of the whole row.
+        """
+        if reply.flags & wire.PASS and self.next is None:
+            if berth is not None:
+                berth.drop()
+            raise wire.WireError("a result is handed on, and there is no next pool")
+        run_us = int((now - call.dispatched) * 1e6)
+        self.counted.run_time.add(run_us)
+        call.trail.append(Step(self.plan.name, call.queued_us, run_us, reply.times))
+        if not reply.flags & wire.PASS:
+            call.queued_us = sum(step.queued_us for step in call.trail)
+            decode, preprocess, inference, postprocess, encode = zip(*(step.times for step in call.trail), strict=True)
+            times = (sum(decode), sum(preprocess), sum(inference), sum(postprocess), sum(encode))
+            return reply._replace(times=times)
+        self.owner.poison.hand_on(call)
+        call.alone, call.killers = False, 0
+        call.become(reply.body, berth)
+        call.arrived, call.state = now, QUEUED
+        call.place += 1
+        assert self.next is not None
+        self.next.queue.append(call)
+        self.next.schedule_pump()
+        return reply
+
+    def _pass_chunk(self, worker: Worker, reply: wire.Reply, now: float) -> None:
+        call = worker.in_flight.get(reply.id)
+        if reply.flags != wire.MORE or (call is None and reply.id not in worker.recalled):
+            raise wire.WireError("a part of an answer that nobody can wait for")
+        if call is not None and call.state == RUNNING:
+            call.chunks += 1
+            call.dispatched = now
+            call.deadline = math.inf
+            call.reply(reply)
+
+    def _count(self, worker: Worker, reply: wire.Reply) -> None:
+        """Add the stage times of a reply to the metrics and to what is known of the worker's pace."""
+        decode, preprocess, inference, postprocess, encode = reply.times
+        stages = self.metrics.stages
+        stages[0].add(decode)
+        stages[4].add(encode)
+        if inference or not self.in_row:
+            stages[2].add(inference)
+        if preprocess:
+            stages[1].add(preprocess)
+        if postprocess:
+            stages[3].add(postprocess)
+        if not worker.batched:
+            worker.service_us += 0.2 * (decode + preprocess + inference + postprocess + encode - worker.service_us)
+        worker.served += 1
+
+    def on_event(self, worker: Worker, event: dict[str, Any]) -> None:
+        """Act on an event: a failure, a wish for a row of pools, a sick device; `events.note` does the rest."""
+        if event.get("type") == "failure":
+            call = worker.in_flight.get(int(event.get("item", 0)))
+            request_id = call.request_id.decode("latin-1") if call else ""
+            message, traceback = str(event.get("message", "")), str(event.get("traceback", ""))
+            self.owner.trouble(request_id, message, traceback, worker.index)
+        elif event.get("type") == "sick" and not event["certain"]:
+            self.supervisor.cure(worker, str(event["message"]))
+        elif event.get("type") == "let_go":
+            self.supervisor.let_go(worker)
+        elif event.get("type") == "row":
+            if not self.owner.divide(event["pools"]):
+                worker.failure = {"problem": pipeline.too_late(event["pools"]), "fix": "restart the server"}
+        else:
+            note(worker, event, self.metrics, self.supervisor.about(worker), self.event_log)
+            if event.get("type") == "retire" and worker.slots == 1 and worker.in_flight:
+                # It has answered all that it ran: these came while it said so, and it will not read them.
+                self.take_back(worker, begun=0)
+
+    def on_free(self, worker: Worker, items: Iterable[int]) -> None:
+        for item_id in items:
+            worker.berths.let_go(item_id)
+
+    def on_large(self, replies: list[wire.Reply]) -> None:
+        self.lending.learn(replies)
+
+    def on_metrics(self, deltas: dict[str, float]) -> None:
+        for name, delta in deltas.items():
+            self.metrics.script[name] += delta
+
+    def _fetch(self, call: Call, reply: wire.Reply, berth: Berth | None) -> None:
+        """Fetch the addresses that a worker asks for; then the call runs again, with what they lead to."""
+        if berth is not None:
+            berth.drop()
+            raise wire.WireError("addresses to fetch in shared memory")
+        uris = wire.uris(reply.body)
+        call.id = self.owner.new_id()
+        self.fetches.begin(call, uris, self._again)
+
+    def _again(self, call: Call) -> None:
+        """Put a call whose addresses have been fetched at the head of the queue, where it waits from now on."""
+        call.dispatched = self.clock()
+        self._run_again([call])
+
+    # Leaving
+
+    def drop(self, call: Call) -> None:
+        """Take out of the queue a call that was answered or given up. Its state must be DONE already."""
+        self.queue.remove(call)
+        if self.previous is not None and self.previous.queue.length:
+            self.previous.schedule_pump()
+
+    def forget(self, call: Call) -> None:
+        """Drop a running call whose client has its answer or has gone. Its state must be DONE already."""
+        self.fetches.forget(call)
+        worker = self._holder(call)
+        if worker is None:
+            return
+        if call.ahead:
+            self.count_ahead()
+        lonely = not worker.batched or call.chunks or worker.lanes.get(call.lane) == 1
+        if call.ahead or worker.slots > 1 or lonely:
+            worker.cancel(call)
+        worker.hold.check()
+
+    def _holder(self, call: Call) -> Worker | None:
+        return next((worker for worker in self.workers if call.id in worker.in_flight), None)
+
+    def hold(self, call: Call, held: bool) -> None:
+        """Hold back the worker of a stream whose client reads slowly, or let it go on; not one that runs others too."""
+        worker = self._holder(call)
+        if worker is None or worker.runs_several:
+            return
+        if held:
+            worker.hold.begin(call)
+        else:
+            worker.hold.end(call)
+
+    def end_slow_streams(self, now: float) -> None:
+        """Break off the streams whose clients have kept others waiting for too long."""
+        waiting, seconds = self.pressure(now)
+        for call in self.slow_readers.due(self.workers, waiting if seconds > 0 else 0, now):
+            log.warning(
+                "request %s: its stream is broken off: its client reads too slowly, and held worker %d for %g s while "
+                "others waited (--slow-reader)",
+                call.request_id.decode("latin-1"), call.worker, self.slow_readers.longest,
+                extra=self.supervisor.whose() | {"worker": call.worker},
+            )  # fmt: skip
+            self.metrics.refused["slow_reader"] += 1
+            call.state = DONE
+            self.forget(call)
+            self.owner.finished(call)
+            call.fail(fates.READ_SLOWLY)
+
+    def sort_out(self, worker: Worker, lost: list[Call]) -> None:
+        """Give each call a dead worker held its fate."""
+        running = len(lost) if worker.slots > 1 else worker.batches.begun if worker.batched else 1
+        self.count_ahead()
+        if worker.reason == LOST:
+            self._move(fates.move(lost, running, self.settings.rerun))
+            return
+        # One that retires and runs several calls at once ends because of one that has its answer.
+        spared = worker.reason == RETIRED and self.settings.rerun
+        spared = spared or (worker.reason == SICK and not worker.batched and worker.slots == 1)
+        verdict = fates.judge(lost, 0 if spared else running, self.settings.rerun)
+        if running == 1 and lost and lost[0].state == RUNNING and worker.ended_itself:
+            self._suspect(lost[0])
+        self.metrics.reruns["worker_died"] += verdict.suspected
+        worker.berths.let_go_of_all()
+        for call in verdict.guilty:
+            self._conclude(call, fates.OVERRAN if worker.reason == HUNG else fates.CRASHED)
+        self._run_again(verdict.again)
+
+    def _move(self, verdict: fates.Fates) -> None:
+        """Have the calls of a machine that was lost run elsewhere, where they can."""
+        self.metrics.reruns["place_lost"] += len(verdict.again)
+        for call in verdict.guilty:
+            self._conclude(call, fates.LOST_PLACE)
+        self._run_again(verdict.again)
+
+    def _suspect(self, call: Call) -> None:
+        """Note a call that ran alone when its worker ended itself."""
+        if self.owner.poison.killed(call):
+            self.owner.found_poison(call)
+
+    def refuse_poison(self) -> None:
+        """Answer the calls that wait and must not run any more."""
+        for call in self.queue.waiting():
+            fault = self.owner.poison.refusal(call)
+            if fault is not None:
+                call.state = DONE
+                self.drop(call)
+                self._refuse(call, fault)
+
+    def _run_again(self, calls: list[Call]) -> None:
+        """Put calls back at the head of the queue, except for those known by now to kill workers."""
+        faults = {call: self.owner.poison.refusal(call) for call in calls} if self.owner.poison.lengths else {}
+        self.queue.put_back([call for call in calls if faults.get(call) is None])
+        for call, fault in faults.items():
+            if fault is not None:
+                call.state = DONE
+                self._refuse(call, fault)
+        if calls:
+            self.schedule_pump()
+
+    def _refuse(self, call: Call, fault: Fault) -> None:
+        self.metrics.dropped[fault.code] += 1
+        self.owner.finished(call)
+        call.fail(fault)
+
+    def _conclude(self, call: Call, fault: Fault) -> None:
+        call.state = DONE
+        self.owner.finished(call)
+        call.fail(fault)

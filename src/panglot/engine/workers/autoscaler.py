@@ -1,0 +1,109 @@
+"""Looks at a pool a few times a second, and has its workers made more or fewer."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections import deque
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from panglot.engine.context import EngineContext
+from panglot.engine.workers.restarts import Pace
+from panglot.engine.workers.scaling import PoolLoad, Resize, Scaling
+from panglot.engine.workers.worker import READY, Worker
+from panglot.settings.counts import WorkerCount
+
+log = logging.getLogger("panglot.engine")
+OFTEN = 0.25
+"""Seconds between two looks, at most."""
+CHANGES = 20
+"""Changes that are remembered."""
+
+
+@dataclass(frozen=True)
+class SizeChange:
+    """A pool that has got more workers, or fewer."""
+
+    when: float
+    before: int
+    after: int
+    why: str
+
+
+class Sized(Protocol):
+    """The pool's supervisor, as far as it matters here."""
+
+    wanted: int
+
+    def present(self) -> list[Worker]:
+        """The workers that are to stay: neither successors in waiting nor on their way out."""
+
+    def resize(self, wanted: int) -> None:
+        """Ask for more workers, or let some go."""
+
+    def waiting(self, now: float) -> tuple[int, float]:
+        """How many calls wait for a worker of this pool, and for how many seconds the oldest has."""
+
+    def whose(self) -> dict[str, Any]:
+        """What a log line about the pool carries besides its text."""
+
+
+class Autoscaler:
+    """Keeps a pool within its range of workers. `run` is a task for as long as the pool serves."""
+
+    def __init__(self, sized: Sized, count: WorkerCount, title: str, context: EngineContext) -> None:
+        settings = context.settings
+        self.sized = sized
+        self.title = title
+        self.metrics = context.metrics
+        self.clock = context.clock
+        self.scaling = Scaling(count, settings.scale_wait, settings.scale_idle)
+        self.changes: deque[SizeChange] = deque(maxlen=CHANGES)
+        self._failures = Pace(settings.restart_delay, settings.restart_delay_max)
+        self._pause = max(0.05, min(OFTEN, settings.scale_wait / 2, settings.scale_idle / 8))
+
+    async def run(self) -> None:
+        """Look, until cancelled."""
+        while True:
+            await asyncio.sleep(self._pause)
+            decision = self.scaling.decide(self.load(), self.clock())
+            if decision is not None:
+                self._act(decision)
+
+    def load(self) -> PoolLoad:
+        """What the pool looks like now."""
+        present = self.sized.present()
+        waiting, waited = self.sized.waiting(self.clock())
+        dropped = self.metrics.dropped
+        return PoolLoad(
+            wanted=self.sized.wanted,
+            settled=len(present) == self.sized.wanted and all(worker.state == READY for worker in present),
+            busy=sum(worker.taken for worker in present),
+            waiting=waiting,
+            waited=waited,
+            turned_away=dropped["queue_full"] + dropped["deadline"],
+            at_once=max((worker.at_once for worker in present), default=1),
+        )
+
+    def _act(self, decision: Resize) -> None:
+        before = self.sized.wanted
+        self.metrics.scaled["up" if decision.wanted > before else "down"] += abs(decision.wanted - before)
+        self._tell(before, decision.wanted, decision.why)
+        self.sized.resize(decision.wanted)
+
+    def failed(self) -> None:
+        """Note that a worker that was to be one more did not start; more are wanted only after a pause."""
+        now = self.clock()
+        self._failures.done(now)
+        pause = self._failures.wait(now)
+        self.scaling.hold(now + pause)
+        self._tell(self.sized.wanted + 1, self.sized.wanted, "one more could not be started")
+
+    def _tell(self, before: int, after: int, why: str) -> None:
+        """Write a change down, in the log and for the page."""
+        self.changes.append(SizeChange(time.time(), before, after, why))
+        workers = f"{self.title}{'s' if after != 1 else ''}"
+        message = "%d %s instead of %d, of %s: %s"
+        log.info(message, after, workers, before, self.scaling.count, why, extra=self.sized.whose())

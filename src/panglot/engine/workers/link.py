@@ -1,0 +1,150 @@
+"""The front's end of the socket to one worker."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import mmap
+from collections.abc import Sequence
+from typing import Protocol, cast
+
+from panglot_worker.line import wire
+
+log = logging.getLogger("panglot.engine")
+ROOM = 262144
+"""Bytes of the fixed buffer; a longer frame gets one of its own."""
+LAZY = 32 * 1024 * 1024
+"""Frames that claim to be longer get memory that the system gives only as they arrive; for others it is slower."""
+
+
+class Owner(Protocol):
+    """Who is told what comes from a worker: its record."""
+
+    def longest(self, kind: int, count: int) -> int:
+        """How many bytes a frame of this kind with `count` items may have now."""
+
+    def on_frame(self, kind: int, count: int, payload: memoryview) -> None:
+        """A whole frame has come. The payload is the owner's to keep."""
+
+    def on_lost(self) -> None:
+        """The socket is closed."""
+
+    def on_paused(self, paused: bool) -> None:
+        """The worker reads too slowly for more to be sent, or no longer so."""
+
+
+class Link(asyncio.BufferedProtocol):
+    """Reads whole frames into a fixed buffer, or a large one into a buffer of its own. Any doubt closes the socket."""
+
+    def __init__(self, owner: Owner, generation: int) -> None:
+        self.owner = owner
+        self.generation = generation
+        self.transport: asyncio.Transport | None = None
+        self.doubt = ""
+        """What was wrong with the stream, when that is why the socket was closed."""
+        self.error: Exception | None = None
+        """Why the socket is closed, where neither end has closed it."""
+        self._room = memoryview(bytearray(ROOM))
+        self._filled = 0
+        self._large: memoryview | None = None
+        self._large_head = (0, 0)
+        self._large_filled = 0
+        self._reading_paused = False
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self.transport = cast(asyncio.Transport, transport)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self.transport, self.error = None, exc
+        # A dead worker is garbage only once cycles are collected; half an answer must not stay that long.
+        self._large, self._filled = None, 0
+        self.owner.on_lost()
+
+    def pause_writing(self) -> None:
+        self.owner.on_paused(True)
+
+    def resume_writing(self) -> None:
+        self.owner.on_paused(False)
+
+    def get_buffer(self, sizehint: int) -> memoryview:
+        if self._large is not None:
+            return self._large[self._large_filled :]
+        return self._room[self._filled :]
+
+    def buffer_updated(self, nbytes: int) -> None:
+        """Take what was read, and close the socket if it is not what it should be."""
+        try:
+            if self._large is not None:
+                self._fill_large(nbytes)
+            else:
+                self._filled += nbytes
+                self._split()
+        except wire.WireError as error:
+            self.doubt = str(error)
+            self.close()
+        except Exception:
+            log.exception("what a worker said could not be dealt with")
+            self.doubt = "the front failed on what it said"
+            self.close()
+
+    def _fill_large(self, nbytes: int) -> None:
+        self._large_filled += nbytes
+        assert self._large is not None
+        if self._large_filled == len(self._large):
+            payload, self._large = self._large, None
+            self.owner.on_frame(*self._large_head, payload)
+
+    def _split(self) -> None:
+        """Pass on all whole frames in the fixed buffer, and move the rest to its beginning."""
+        room, start, size = self._room, 0, wire.HEADER.size
+        while self._filled - start >= size:
+            length, kind, _flags, count, generation = wire.HEADER.unpack_from(room, start)
+            if generation != self.generation and kind != wire.HELLO:
+                raise wire.WireError(f"a frame of generation {generation} on the link of {self.generation}")
+            stop = start + size + length
+            if stop > self._filled:
+                if size + length > ROOM:
+                    self._begin_large(kind, count, length, start + size)
+                    return
+                break
+            # Owners keep views of a payload, so it must not alias the buffer the next read goes to.
+            self.owner.on_frame(kind, count, memoryview(bytes(room[start + size : stop])))
+            start = stop
+        rest = self._filled - start
+        if start and rest:
+            room[:rest] = bytes(room[start : self._filled])
+        self._filled = rest
+
+    def _begin_large(self, kind: int, count: int, length: int, start: int) -> None:
+        longest = self.owner.longest(kind, count)
+        if length > longest:
+            name = wire.NAMES.get(kind, str(kind))
+            raise wire.WireError(f"a {name} frame of {length} bytes, where at most {longest} may come")
+        self._large = memoryview(bytearray(length) if length <= LAZY else mmap.mmap(-1, length, mmap.MAP_PRIVATE))
+        self._large_head = (kind, count)
+        self._large_filled = self._filled - start
+        self._large[: self._large_filled] = self._room[start : self._filled]
+        self._filled = 0
+
+    def send(self, buffers: Sequence[wire.Buffer]) -> None:
+        if self.transport is None or self.transport.is_closing():
+            return
+        if len(buffers) == 1:
+            self.transport.write(buffers[0])
+        else:
+            self.transport.writelines(buffers)
+
+    def pause(self) -> None:
+        """Stop reading. What has been read already is still passed on: see `Hold`, the only one to ask for this."""
+        if not self._reading_paused and self.transport is not None and not self.transport.is_closing():
+            self._reading_paused = True
+            self.transport.pause_reading()
+
+    def resume(self) -> None:
+        if self._reading_paused and self.transport is not None and not self.transport.is_closing():
+            self._reading_paused = False
+            self.transport.resume_reading()
+
+    def close(self) -> None:
+        if self.transport is not None:
+            self.transport.abort()

@@ -1,0 +1,73 @@
+"""Why a worker died, in words for the log."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import re
+from collections.abc import Sequence
+
+from panglot.engine.call import Call
+from panglot.engine.workers.worker import HUNG, LINGER, Worker
+from panglot.errors import LoadError
+from panglot.packages.distributions import pip_line
+from panglot.packages.package import Package
+
+STACK_LINE = re.compile(r'File "(.+)", line (\d+) in ')
+"""As Python writes the stacks of a process that is aborted."""
+LAST_LINES = 12
+
+
+async def write(worker: Worker, lost: Sequence[Call], package: Package) -> tuple[str, str]:
+    """One line with the cause and the requests the worker held, and the end of its output.
+
+    For a worker that has not loaded: the line with the fix, and the script's traceback.
+    """
+    if worker.failure is not None:
+        error = load_error(worker, package)
+        return f"{worker} did not load: {error.sentence()}", error.traceback.rstrip()
+    words = await _last_words(worker)
+    requests = ", ".join(call.request_id.decode("latin-1") for call in lost[:8])
+    held = f"; it held {len(lost)} request(s): {requests}" if lost else ""
+    return f"{worker} {worker.cause()}{held}", f"its last words:\n{words}" if words else ""
+
+
+async def _last_words(worker: Worker) -> str:
+    """The end of the worker's output, once that has been read."""
+    if worker.output is None:
+        return ""
+    with contextlib.suppress(TimeoutError):
+        await asyncio.wait_for(worker.output.ended.wait(), LINGER)
+    return "\n".join(list(worker.output.tail)[-LAST_LINES:])
+
+
+def _hung(worker: Worker, package: Package) -> LoadError:
+    """Where a worker was that did not load in time, by the stacks it wrote; the log has them already."""
+    matches = [STACK_LINE.search(line) for line in (worker.output.tail if worker.output else ())]
+    places = [(match[1], int(match[2])) for match in matches if match is not None]
+    inside = (place for place in places if place[0].startswith(f"{package.folder}/"))
+    file, line = next(inside, (str(package.script), 0))
+    return LoadError(f"the worker {worker.cause()}", file=file, line=line, fix="--load-timeout gives it longer")
+
+
+def load_error(worker: Worker, package: Package) -> LoadError:
+    """Why a worker never became ready, with a fix where one is known."""
+    failure = worker.failure
+    if failure is None and worker.reason == HUNG:
+        return _hung(worker, package)
+    if failure is None:
+        words = "\n".join(worker.output.tail) if worker.output else ""
+        return LoadError(f"the worker {worker.cause()} while {worker.step}", file=str(package.script), traceback=words)
+    fix = failure.get("fix", "")
+    if failure.get("missing"):
+        line = pip_line(str(worker.info.get("executable", "python")), failure["missing"])
+        fix = f"{line}, or serve with --python of an environment that has it"
+        if package.installs or (package.folder / "requirements.txt").is_file():
+            fix = f"--install, which installs what the package lists; or {fix}"
+    return LoadError(
+        failure["problem"],
+        file=failure.get("file") or str(package.script),
+        line=int(failure.get("line") or 0),
+        fix=fix,
+        traceback=failure.get("traceback", ""),
+    )

@@ -1,0 +1,402 @@
+"""The workers of one pool: started, watched, replaced while they serve, restarted when they die."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import logging
+from typing import Any, Protocol
+
+from panglot.engine.call import Call, Fault
+from panglot.engine.context import EngineContext
+from panglot.engine.memory.lending import PoolMemory
+from panglot.engine.pools import fates
+from panglot.engine.pools.owner import PoolOwner
+from panglot.engine.pools.pipeline import PoolPlan
+from panglot.engine.processes import launching
+from panglot.engine.processes.launcher import MachineLost
+from panglot.engine.workers import obituary
+from panglot.engine.workers.autoscaler import Autoscaler
+from panglot.engine.workers.owner import WorkerOwner
+from panglot.engine.workers.restarts import Pace, Restarts
+from panglot.engine.workers.wear import Wear
+from panglot.engine.workers.worker import DEAD, DIED, LOADING, LOST, READY, RETIRED, RETIRING, SICK, STARTING, Worker
+from panglot.settings.counts import ANY, SINGLE, WorkerCount
+
+log = logging.getLogger("panglot.engine")
+FRUITLESS = 5
+"""Deaths in a row, without one answer between them, after which the script counts as failing."""
+LONGEST_LOSS = 5.0
+"""The longest pause before a place is asked for again, in seconds: machines come back without a word."""
+RELOAD = "reload"
+SURPLUS = "fewer are needed"
+
+
+class Supervised(WorkerOwner, Protocol):
+    """The pool whose workers are looked after."""
+
+    plan: PoolPlan
+
+    def pressure(self, now: float) -> tuple[int, float]:
+        """How many calls wait for a worker, and for how many seconds the oldest has."""
+
+    def relieve(self, worker: Worker, now: float) -> None:
+        """Take from a worker that has long been busy the calls that others could run."""
+
+    def end_slow_streams(self, now: float) -> None:
+        """Break off the streams whose clients have kept others waiting for too long."""
+
+    def sort_out(self, worker: Worker, lost: list[Call]) -> None:
+        """Give each call a dead worker held its fate."""
+
+
+class Supervisor:
+    """Keeps as many workers as are wanted. Everything here runs on the event loop's thread."""
+
+    def __init__(self, pool: Supervised, owner: PoolOwner, context: EngineContext, memory: PoolMemory) -> None:
+        settings = context.settings
+        self.pool = pool
+        self.owner = owner
+        self.package = context.package
+        self.settings = settings
+        self.metrics = context.metrics
+        self.clock = context.clock
+        self.plan = pool.plan
+        self.restarts = Restarts(settings.restart_delay, settings.restart_delay_max)
+        self.broken_devices = Pace(settings.restart_delay, settings.restart_delay_max)
+        self.lost_places = Pace(settings.restart_delay, min(LONGEST_LOSS, settings.restart_delay_max))
+        self.wear = Wear(settings)
+        self.failed_loads = Restarts(settings.restart_delay, settings.restart_delay_max)
+        self.cures = Pace(settings.restart_delay_max, 16 * settings.restart_delay_max)
+        self.launcher = launching.launcher(context, pool.plan, memory)
+        self.workers: list[Worker] = []
+        self.count = self._count()
+        """How many there may be; none given where the script is asked."""
+        self.wanted = self.count.least or 1
+        self.autoscaler = Autoscaler(self, self.count, pool.title, context) if self.count.elastic else None
+        self.first_ready = False
+        self.stopping = False
+        self.retry_at = 0.0
+        self._generation = 0
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._scaling: asyncio.Task[None] | None = None
+        self._to_reload: list[Worker] = []
+        self._added: set[Worker] = set()
+        """Workers that were asked for because there were too few, and are not ready yet."""
+
+    # Starting workers
+
+    def _count(self) -> WorkerCount:
+        """How many workers the settings ask for."""
+        if self.settings.inline:
+            return SINGLE
+        main = "inference" in self.plan.stages
+        return self.plan.workers or (self.settings.workers if main else ANY)
+
+    def start(self) -> None:
+        """Start the first worker; the others follow when it is ready, since it says how many are wanted."""
+        self._spawn(0)
+        if self.autoscaler is not None:
+            self._scaling = asyncio.get_running_loop().create_task(self.autoscaler.run())
+
+    def _spawn(self, index: int, predecessor: Worker | None = None) -> Worker:
+        self._generation += 1
+        worker = self.launcher.record(self.pool, index, self._generation, self.clock)
+        worker.predecessor = predecessor
+        self.workers.append(worker)
+        self._keep(asyncio.get_running_loop().create_task(self._start(worker)))
+        return worker
+
+    def _keep(self, task: asyncio.Task[None]) -> None:
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _start(self, worker: Worker) -> None:
+        try:
+            await self.launcher.launch(worker, self.owner.workers_wanted())
+        except MachineLost as error:
+            worker.state, worker.reason, worker.why = DEAD, LOST, str(error)
+            self.on_death(worker)
+        except OSError as error:
+            worker.state = DEAD
+            problem = f"a worker could not be started: {error}"
+            worker.failure = {"problem": problem, "fix": getattr(error, "fix", "")}
+            self.on_death(worker)
+
+    def whose(self) -> dict[str, Any]:
+        """What a log line about the pool carries besides its text."""
+        about = {"package": self.package.name}
+        return {**about, "pool": self.plan.name} if self.plan.name else about
+
+    def about(self, worker: Worker) -> dict[str, Any]:
+        """What a log line about a worker carries besides its text."""
+        return {**self.whose(), "worker": worker.index}
+
+    def on_ready(self, worker: Worker, ready: dict[str, Any]) -> None:
+        """Note that a worker has loaded the script: the first says how many are wanted, a successor takes over."""
+        seconds, python = ready["seconds"], worker.info.get("python", "?")
+        message = "%s ready after %.1f s (%spid %d, Python %s)"
+        where = f"node {worker.node}, " if worker.node else ""
+        log.info(message, worker, seconds, where, worker.pid, python, extra=self.about(worker))
+        most = self.plan.max_batch or self.settings.max_batch
+        worker.max_batch = min(most, ready["max_batch"] or most)
+        if not self.first_ready:
+            self.first_ready = True
+            self.wanted = self.count.least or ready["workers"] or 1
+            for index in range(1, self.wanted):
+                self._spawn(index)
+        self.retry_at = 0.0
+        self.failed_loads.answered()
+        self.wear.ready(worker)
+        self._added.discard(worker)
+        self.hand_over(worker.index)
+        if worker.predecessor is not None:
+            self.restarts.answered()
+            self.wear.succeeded()
+            self._succeed(worker.predecessor)
+            worker.predecessor = None
+        elif self._to_reload:
+            self._reload_next()
+
+    def hand_over(self, index: int) -> None:
+        """Tell the newest worker at an index that what is kept there is its own, once no other worker holds it."""
+        here = [worker for worker in self.workers if worker.index == index]
+        heirs = [worker for worker in here if worker.state == READY]
+        if self.package.kept_bytes and heirs and not any(worker.holds_kept for worker in here):
+            heirs[-1].take_over()
+
+    def let_go(self, worker: Worker) -> None:
+        """Note that a worker uses what it keeps for its successor no more."""
+        worker.holds_kept = False
+        self.hand_over(worker.index)
+
+    # More workers, or fewer
+
+    def waiting(self, now: float) -> tuple[int, float]:
+        """How many calls wait for a worker of this pool, and for how many seconds the oldest has."""
+        return self.pool.pressure(now)
+
+    def present(self) -> list[Worker]:
+        """The workers that are to stay: neither successors in waiting nor on their way out."""
+        return [worker for worker in self.workers if worker.state != RETIRING and worker.predecessor is None]
+
+    def resize(self, wanted: int) -> None:
+        """Start workers, or let those end that have the least to do, once they have answered what they hold."""
+        more, self.wanted = wanted - self.wanted, wanted
+        used = {worker.index for worker in self.workers}
+        free = (index for index in itertools.count() if index not in used)
+        self._added.update([self._spawn(index) for index in itertools.islice(free, max(0, more))])
+        replaced = {worker.predecessor for worker in self.workers}
+        spare = [worker for worker in self.present() if worker.state == READY and worker not in replaced]
+        spare.sort(key=lambda worker: (len(worker.in_flight), -worker.index))
+        for worker in spare[: max(0, -more)]:
+            worker.stop(SURPLUS)
+
+    # Replacing workers that still serve
+
+    def reload(self) -> None:
+        """Load the script anew, one worker at a time. The old ones serve on, and are kept if the new one fails."""
+        self.wear.reloaded()
+        self._to_reload = list(self.workers)
+        self._reload_next()
+
+    def _reload_next(self) -> None:
+        """Replace one worker that is ready. Those still loading, perhaps the old script, come once they are."""
+        self._to_reload = [worker for worker in self._to_reload if worker.state in (STARTING, LOADING, READY)]
+        for worker in self._to_reload:
+            if worker.state == READY:
+                self._to_reload.remove(worker)
+                self.replace(worker, RELOAD)
+                return
+
+    def replace(self, worker: Worker, why: str) -> None:
+        """Start a successor of a worker that serves until the successor is ready."""
+        if self._is_succeeded(worker):
+            return
+        log.info("%s is being replaced: %s", worker, why, extra=self.about(worker))
+        worker.why = why
+        self._spawn(worker.index, worker)
+
+    def _is_succeeded(self, worker: Worker) -> bool:
+        return any(successor.predecessor is worker for successor in self.workers)
+
+    def cure(self, worker: Worker, why: str) -> None:
+        """Replace a worker all of whose calls fail in the same way. Seldom, since the calls themselves may be why."""
+        now = self.clock()
+        if worker.state == READY and not self.cures.wait(now):
+            self.cures.done(now)
+            log.error("%s: %s", worker, why, extra=self.about(worker))
+            self.owner.remember(f"{worker}: {why}", "")
+            self.replace(worker, why)
+
+    def _succeed(self, old: Worker) -> None:
+        """Let the old worker of a successor that is ready finish what it holds, and end."""
+        if old.why == RELOAD:
+            self.owner.poison.forget()
+        if old.state == READY:
+            old.stop(old.why)
+        self._reload_next()
+
+    # Time
+
+    def tick(self, now: float) -> None:
+        """Kill workers that run or load for too long; replace those that have grown or served enough."""
+        self.pool.end_slow_streams(now)
+        longest = self.settings.effective_run_timeout + self.settings.kill_grace
+        for worker in list(self.workers):
+            if worker.hold.call is not None:
+                # The script is not to blame: it waits for a client.
+                worker.busy_since = now
+            if worker.state in (STARTING, LOADING) and now - worker.since > self.settings.load_timeout:
+                worker.kill(f"was killed: not loaded after {self.settings.load_timeout:g} s (it was {worker.step})")
+            elif worker.in_flight and worker.state in (READY, RETIRING) and now - self._oldest(worker) > longest:
+                worker.kill(f"was killed: one call ran longer than {self.settings.effective_run_timeout:g} s")
+            elif worker.state == RETIRING and now - max(worker.since, worker.busy_since) > self.settings.kill_grace:
+                if not worker.in_flight:
+                    worker.destroy()
+            elif worker.state == READY:
+                worker.nudge()
+                self.pool.relieve(worker, now)
+                if not self._is_succeeded(worker) and (why := self.wear.reason(worker, now, self.about(worker))):
+                    self.replace(worker, why)
+                if now - worker.since > self.settings.restart_delay_max:
+                    self.restarts.answered()
+
+    def _oldest(self, worker: Worker) -> float:
+        if worker.slots > 1:
+            return min(call.dispatched for call in worker.in_flight.values())
+        return worker.busy_since
+
+    # Deaths
+
+    def on_death(self, worker: Worker) -> None:
+        """Give the calls of a worker that has ended their fates, and start another. Its process has been waited for."""
+        if worker in self.workers:
+            self.workers.remove(worker)
+        self.launcher.clean_up(worker)
+        self.hand_over(worker.index)
+        lost = list(worker.in_flight.values())
+        worker.in_flight.clear()
+        if lost and worker.reason == RETIRED and worker.slots == 1:
+            worker.reason = DIED  # It was to finish these first.
+        if not self.first_ready and not self.stopping and (worker.reason != LOST or worker.failure is not None):
+            self.owner.load_failed(obituary.load_error(worker, self.package))
+            return
+        self.pool.sort_out(worker, lost)
+        if self.stopping:
+            return
+        if worker.predecessor is not None:
+            self._failed_successor(worker)
+            return
+        if worker.why == SURPLUS:
+            return
+        self.metrics.restarts[worker.reason] += 1
+        if worker.reason != RETIRED:
+            self._keep(asyncio.get_running_loop().create_task(self._report(worker, lost)))
+        if self.launcher.inline is not None:
+            self.owner.load_failed(obituary.load_error(worker, self.package))
+            return
+        if worker in self._added and self.autoscaler is not None:
+            self._added.remove(worker)
+            self.wanted -= 1
+            self.autoscaler.failed()
+            return
+        self._replace_dead(worker, culprit=bool(lost) or worker.accused)
+
+    async def _report(self, worker: Worker, lost: list[Call]) -> None:
+        line, more = await obituary.write(worker, lost, self.package)
+        log.error("%s%s", line, f"; {more}" if more else "", extra=self.about(worker))
+        self.owner.remember(line, more)
+
+    def _failed_successor(self, worker: Worker) -> None:
+        error = obituary.load_error(worker, self.package)
+        old = worker.predecessor
+        self._to_reload.clear()
+        self.metrics.restarts["failed_reload"] += 1
+        about = {**self.about(worker), "traceback": error.traceback.rstrip()}
+        later = ""
+        if old is not None:
+            old.served = 0
+            if old.why != RELOAD:
+                later = f"; the next is tried in {self.wear.failed(self.clock()):.2g} s or later"
+        log.error("the new worker failed, the old one serves on%s: %s", later, error.sentence(), extra=about)
+
+    def _replace_dead(self, worker: Worker, culprit: bool) -> None:
+        """Start a successor of a dead worker, at once or later, unless there is one already."""
+        if self._is_succeeded(worker) or len(self.present()) >= self.wanted:
+            for successor in self.workers:
+                if successor.predecessor is worker:
+                    successor.predecessor = None
+            return
+        delay = self._delay(worker, culprit)
+        if delay:
+            if worker.reason != LOST:
+                # Through no fault of the script: whoever comes meanwhile waits for a machine.
+                self.retry_at = max(self.retry_at, self.clock() + delay)
+            log.warning("%s is started again in %.2g s", worker, delay, extra=self.about(worker))
+            asyncio.get_running_loop().call_later(delay, self._respawn, worker.index)
+        else:
+            self._respawn(worker.index)
+
+    def _delay(self, worker: Worker, culprit: bool) -> float:
+        """How long to wait before a dead worker's successor starts."""
+        if worker.reason == SICK or (worker.reason == LOST and not worker.loaded):
+            pace = self.broken_devices if worker.reason == SICK else self.lost_places
+            now = self.clock()
+            wait = pace.wait(now)
+            pace.done(now)
+            return wait
+        if culprit or worker.reason in (RETIRED, LOST):
+            return 0.0
+        # Answers of other workers say nothing about one that does not even load.
+        return max(self.restarts.delay(), 0.0 if worker.loaded else self.failed_loads.delay())
+
+    def _respawn(self, index: int) -> None:
+        if not self.stopping and len(self.present()) < self.wanted:
+            self._spawn(index)
+
+    # State
+
+    @property
+    def is_ready(self) -> bool:
+        return any(worker.state == READY for worker in self.workers)
+
+    @property
+    def backing_off(self) -> bool:
+        """Whether nothing can run, and nothing is being started yet."""
+        return not self.workers and self.retry_at > self.clock()
+
+    @property
+    def outage(self) -> str:
+        """Why there is no worker, and none can be launched, through no fault of the script; empty: that is not so."""
+        return "" if self.is_ready else self.launcher.outage
+
+    def hindrance(self) -> Fault | None:
+        """Why nothing can run now, as a call is told; None when something can, or a worker is on its way."""
+        if self.backing_off:
+            return fates.back_off(self.retry_at - self.clock())
+        return fates.no_place(self.outage) if self.outage else None
+
+    @property
+    def failing(self) -> bool:
+        """Whether workers keep dying while they load or idle, without one answer between their deaths."""
+        return self.restarts.fruitless >= FRUITLESS
+
+    async def stop(self, seconds: float) -> None:
+        """End all workers; those that do not end in time are killed."""
+        self.stopping = True
+        if self._scaling is not None:
+            self._scaling.cancel()
+        for worker in list(self.workers):
+            if worker.state == READY and not worker.in_flight:
+                worker.stop("")
+            else:
+                worker.destroy()
+        deadline = self.clock() + seconds
+        while self.workers and self.clock() < deadline:
+            await asyncio.sleep(0.01)
+        for worker in list(self.workers):
+            worker.destroy()
+        while self.workers and self.clock() < deadline + 2:
+            await asyncio.sleep(0.01)
+        self.launcher.close()

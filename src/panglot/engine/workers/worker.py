@@ -1,0 +1,400 @@
+"""One worker as the front knows it: its process, its link, and the calls it holds."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import os
+import select
+import signal
+import socket
+import subprocess
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from panglot.engine.call import RUNNING, Call
+from panglot.engine.memory.buffers import Berths, BerthsHeld
+from panglot.engine.pools.ahead import BatchProgress
+from panglot.engine.pools.holding import Hold
+from panglot.engine.processes import process
+from panglot.engine.processes.family import MARK, Family
+from panglot.engine.processes.output import ScriptOutput
+from panglot.engine.workers.link import Link
+from panglot.engine.workers.owner import WorkerOwner
+from panglot.machine import cgroups
+from panglot_worker.line import wire
+
+STARTING, LOADING, READY, RETIRING, DEAD = "starting", "loading", "ready", "retiring", "dead"
+DIED, HUNG, RETIRED, SICK, LOST = "died", "hung", "retired", "sick", "lost"
+"""Why a worker ends: by itself, killed by us because it took too long, replaced on purpose, because it says that
+nothing can succeed in it any more, or with the machine it was on."""
+
+KILL_AFTER = 2.0
+STUCK = 0.005
+"""Seconds after which the call it runs is no longer taken for one of about a millisecond."""
+LINGER = 0.5
+
+log = logging.getLogger("panglot.worker")
+
+
+Lend = Callable[["Worker", Call], int]
+
+
+class Worker:
+    """The front's record of one worker process. It belongs to a pool and is never reused after the process's death."""
+
+    def __init__(self, owner: WorkerOwner, index: int, generation: int, clock: Callable[[], float]) -> None:
+        self.owner = owner
+        self.index = index
+        self.generation = generation
+        self.clock = clock
+        self.state, self.step = STARTING, "starting"
+        self.since = clock()
+        self.info: dict[str, Any] = {}
+        self.failure: dict[str, Any] | None = None
+        self.report: dict[str, Any] = {}
+        """What its dialect last told about itself."""
+        self.predecessor: Worker | None = None
+        """The worker this one takes over from once it is ready."""
+        self.holds_kept = False
+        """Whether the memory that outlives it is its own now, and no other worker's."""
+        self.in_flight: dict[int, Call] = {}
+        """What it holds, in the order it was sent."""
+        self.batches = BatchProgress()
+        self.recalled: set[int] = set()
+        """Items the worker was asked to give back, and has not confirmed."""
+        self.berths = BerthsHeld()
+        self.results: Berths | None = None
+        """The berths it may be lent for its results."""
+        self.busy_since = 0.0
+        self.batched, self.slots = False, 1
+        """Whether the script takes batches; how many calls the script runs at the same time."""
+        self.max_batch = 1
+        self.lanes: dict[str, int | None] = {}
+        """The most calls in one batch by lane, where a script has several and says it."""
+        self.service_us = 0.0
+        """How long an item takes, as learnt; the first one is sent alone."""
+        self.served = self.memory_needed = 0
+        """How many answers it has given; bytes of memory it held when it was ready, where somebody counts them."""
+        self.reason, self.why = DIED, ""
+        self.paused = self.loaded = False
+        """Whether it reads too slowly for more; whether it has been ready."""
+        self.sick = self.accused = False
+        """Whether it has said that nothing can succeed in it any more; whether it ends because of what it replied."""
+        self.popen: subprocess.Popen[bytes] | None = None
+        self.link = Link(self, generation)
+        self.hold = Hold(self.link, self.in_flight)
+        self.output: ScriptOutput | None = None
+        self._life_fd = self._pidfd = -1
+        self._out_of_memory_before = cgroups.out_of_memory_kills()
+        self._exited = self._link_lost = False
+        self.family = Family()
+
+    def __str__(self) -> str:
+        return f"{self.owner.title} {self.index}"
+
+    @property
+    def pid(self) -> int:
+        return self.popen.pid if self.popen else 0
+
+    @property
+    def child(self) -> int:
+        """The process, where it is a child of this one; else 0."""
+        return self.pid
+
+    @property
+    def node(self) -> str:
+        """The machine of a cluster it is on; empty: this one."""
+        return ""
+
+    @property
+    def returncode(self) -> int | None:
+        return self.popen.returncode if self.popen else None
+
+    def memory(self) -> int:
+        """Bytes of memory that it alone holds."""
+        return process.memory(self.pid)
+
+    def lives(self) -> bool:
+        """Whether the process lives, as the kernel knows. The news of a death may still be on its way to us, and a call
+        that gets one more chance must not spend it on a dead worker."""
+        if self._exited or self._link_lost:
+            return self.popen is None and not self._link_lost
+        death = select.poll()
+        death.register(self._pidfd, select.POLLIN)
+        return not death.poll(0)
+
+    # Starting
+
+    async def start(
+        self,
+        python: str,
+        folder: Path,
+        environment: Mapping[str, str],
+        hello: dict[str, Any],
+        output: ScriptOutput,
+        files: tuple[int, ...] = (),
+    ) -> None:
+        """Spawn the process and say hello. Raises OSError when it cannot be spawned."""
+        loop = asyncio.get_running_loop()
+        started = process.start(python, folder, {**environment, MARK: self.family.mark}, files)
+        self.popen, self._life_fd, self.output = started.process, started.life_fd, output
+        self._pidfd = started.pidfd
+        loop.add_reader(self._pidfd, self._on_exit)
+        await loop.connect_read_pipe(lambda: output, os.fdopen(started.output_fd, "rb", 0))
+        await loop.create_unix_connection(lambda: self.link, sock=started.socket)
+        self._greet({"group": self.family.create_group(), **hello})
+
+    async def adopt(self, sock: socket.socket, hello: dict[str, Any]) -> None:
+        """Speak to a worker that runs in this very process, on its main thread."""
+        sock.setblocking(False)
+        self._exited = True
+        await asyncio.get_running_loop().create_unix_connection(lambda: self.link, sock=sock)
+        self._greet(hello)
+
+    def _greet(self, hello: dict[str, Any]) -> None:
+        self.link.send([wire.json_frame(wire.HELLO, self.generation, {"generation": self.generation, **hello})])
+
+    # What the worker says
+
+    def longest(self, kind: int, count: int) -> int:
+        """How long a frame may be: as long as the replies to all the worker holds, or as a control frame."""
+        if kind != wire.REPLY:
+            return wire.MAX_EVENT if kind == wire.EVENT else wire.MAX_CONTROL
+        return min(count, len(self.in_flight) + len(self.recalled)) * self.owner.max_reply
+
+    def on_frame(self, kind: int, count: int, payload: memoryview) -> None:
+        """Pass on what the worker says to whom it concerns. Raises WireError for a frame no worker may send."""
+        if kind == wire.REPLY:
+            replies = wire.replies(payload, count)
+            if len(payload) > self.owner.large:
+                self.owner.on_large(replies)
+            self.owner.on_replies(self, replies)
+            return
+        if kind == wire.FREE:
+            self.owner.on_free(self, wire.item_ids(payload))
+            return
+        value = wire.control(kind, payload)
+        if kind == wire.HELLO:
+            self.info = value
+        elif kind == wire.LOADING:
+            self.state, self.step = LOADING, str(value.get("step", ""))
+        elif kind == wire.READY:
+            self._ready(value)
+        elif kind == wire.FAILED:
+            self.failure = value
+        elif kind == wire.EVENT:
+            self._tell_event(value)
+        elif kind == wire.METRIC:
+            self.owner.on_metrics(value)
+        else:
+            raise wire.WireError(f"a worker sent {wire.NAMES.get(kind, kind)}")
+
+    def _tell_event(self, value: dict[str, Any]) -> None:
+        """Pass an event to the pool. An exception of ours is logged; the worker does not pay for it."""
+        try:
+            self.owner.on_event(self, value)
+        except wire.WireError:
+            raise
+        except Exception:
+            log.exception("an event of %s could not be noted", self)
+
+    def _ready(self, value: dict[str, Any]) -> None:
+        self.batched, self.slots = bool(value["batched"]), int(value["slots"])
+        self.lanes, self.loaded = value.get("lanes") or {}, True
+        self.state, self.step, self.since = READY, "", self.clock()
+        self.owner.on_ready(self, value)
+
+    def on_paused(self, paused: bool) -> None:
+        self.paused = paused
+        if not paused:
+            self.owner.schedule_pump()
+
+    # Running
+
+    def run(self, calls: Sequence[Call], now: float, singly: bool, lend: Lend | None = None) -> None:
+        """Send calls to the worker; `lend` gives each a berth for its result."""
+        flags, ahead = wire.SINGLY if singly else 0, False
+        if not self.in_flight:
+            self.busy_since = now
+            self.batches.begin(len(calls), now)
+        elif self.batched:
+            flags, ahead = flags | wire.AHEAD, True
+        items = []
+        for call in calls:
+            call.state, call.dispatched, call.worker, call.ahead = RUNNING, now, self.index, ahead
+            call.queued_us = int((now - call.arrived) * 1e6)
+            self.in_flight[call.id] = call
+            lent = lend(self, call) if lend is not None else 0
+            lies = self.berths.look(call.id, call.berth) if call.berth is not None else 0
+            items.append((call.id, call.deadline - now, call.head, call.pieces, call.size, lies, lent))
+        self.link.send(wire.run_frame(items, self.generation, flags))
+
+    def take_over(self) -> None:
+        """Tell the worker that what the one before it kept is its own now."""
+        self.holds_kept = True
+        self.link.send([wire.frame(wire.TAKE_OVER, self.generation)])
+
+    def cancel(self, call: Call) -> None:
+        self.link.send([wire.cancel_frame([call.id], self.generation)])
+
+    def recall(self, begun: int) -> list[Call]:
+        """Take back all calls but those it has begun. An answer the worker still gives to one of them is ignored."""
+        behind = list(self.in_flight.values())[begun:]
+        ids = [call.id for call in behind]
+        for item_id in ids:
+            del self.in_flight[item_id]
+        self.recalled.update(ids)
+        self.hold.check()
+        self.link.send([wire.cancel_frame(ids, self.generation)])
+        return [call for call in behind if call.state == RUNNING]
+
+    def nudge(self) -> None:
+        """Make an idle worker that still holds bodies look whether anything of its script refers to them."""
+        if self.berths.looked_at and not self.in_flight:
+            self.link.send([wire.cancel_frame([], self.generation)])
+
+    def room(self, now: float) -> int:
+        """How many more calls it may be given now."""
+        if self.state != READY or self.paused or self.reason == HUNG:
+            return 0
+        held = len(self.in_flight)
+        first = next(iter(self.in_flight.values())) if held else None
+        if first is not None and first.alone:
+            return 0
+        if self.slots > 1:
+            return self.slots - held
+        if self.batched:
+            return 0 if held else self.max_batch
+        if first is not None and (first.chunks or now - self.busy_since > STUCK):
+            # Nobody knows how long a stream takes, and each of its parts makes the worker look as if it had just begun.
+            return 0
+        window = self.window()
+        return window - held if held <= window // 2 else 0
+
+    def most_of(self, lane: str) -> int:
+        """The most calls of a lane in one batch."""
+        return self.lanes.get(lane) or self.max_batch
+
+    @property
+    def at_once(self) -> int:
+        """How many calls it takes together."""
+        return self.slots if self.slots > 1 else self.max_batch if self.batched else 1
+
+    @property
+    def taken(self) -> float:
+        """Which part of it is busy, from 0 to 1."""
+        return min(1.0, len(self.in_flight) / self.slots)
+
+    @property
+    def runs_several(self) -> bool:
+        """Whether it runs several calls at once: as many as it likes, or a batch."""
+        return self.slots > 1 or (self.batched and self.batches.begun > 1)
+
+    @property
+    def waiting_behind(self) -> int:
+        """How many calls it was sent that wait for the one it runs, or for the batch."""
+        if self.slots > 1:
+            return 0
+        return max(0, len(self.in_flight) - (self.batches.begun if self.batched else 1))
+
+    @property
+    def streams(self) -> bool:
+        """Whether the call it runs, which runs alone, is being answered in parts."""
+        first = next(iter(self.in_flight.values()), None)
+        return first is not None and first.chunks > 0 and self.slots == 1
+
+    @property
+    def sent_ahead(self) -> int:
+        """How many calls of a next batch it has."""
+        return max(0, len(self.in_flight) - self.batches.begun) if self.batched else 0
+
+    def may_have_more(self) -> bool:
+        """Whether it runs a batch, has no next one, and could be given that."""
+        if not self.batched or self.state != READY or self.paused or self.reason == HUNG or self.slots > 1:
+            return False
+        first = next(iter(self.in_flight.values()), None)
+        return first is not None and not first.alone and not first.chunks and not self.sent_ahead
+
+    def window(self) -> int:
+        """How many items are about a millisecond of work, which is kept in the worker's socket; the first is alone."""
+        return max(1, min(32, int(1000 / (self.service_us + 1)))) if self.served else 1
+
+    # Ending
+
+    def stop(self, why: str) -> None:
+        """Ask the worker to end once it has answered what it holds."""
+        if self.state != DEAD:
+            self.retire(why)
+            self.link.send([wire.frame(wire.STOP, self.generation)])
+
+    def retire(self, why: str) -> None:
+        """Give the worker no more calls: it ends on purpose, or because it is sick."""
+        self.state, self.why, self.since = RETIRING, why, self.clock()
+        self.reason = SICK if self.sick else RETIRED
+
+    def kill(self, why: str) -> None:
+        """End a worker that hangs: abort first, for the stack traces it writes, then for good."""
+        if self.popen is None or self._exited or self.reason == HUNG:
+            # One that has ended has been waited for: its number may be another process's by now.
+            return
+        self.reason, self.why = HUNG, why
+        with contextlib.suppress(ProcessLookupError):
+            # In this order: a process that was stopped must not go on, and answer, before it is aborted.
+            os.kill(self.popen.pid, signal.SIGABRT)
+            os.kill(self.popen.pid, signal.SIGCONT)
+        asyncio.get_running_loop().call_later(KILL_AFTER, self.destroy)
+
+    def destroy(self) -> None:
+        """Kill the process group; where the script runs in this process, close the socket."""
+        if self.popen is None:
+            self.link.close()
+        elif not self._exited:
+            process.end(self.popen)
+
+    def _on_exit(self) -> None:
+        """Kill what the ended process started, then give its last replies a moment to be read."""
+        asyncio.get_running_loop().remove_reader(self._pidfd)
+        os.close(self._pidfd)
+        assert self.popen is not None
+        process.end(self.popen)
+        self.popen.wait()
+        self.family.end()
+        self._exited = True
+        self.hold.close()
+        if self._link_lost:
+            self._dead()
+        else:
+            asyncio.get_running_loop().call_later(LINGER, self.link.close)
+
+    def on_lost(self) -> None:
+        self._link_lost = True
+        if self._exited:
+            self._dead()
+        else:
+            self.destroy()
+
+    def _dead(self) -> None:
+        if self.state != DEAD:
+            self.state = DEAD
+            if self._life_fd >= 0:
+                os.close(self._life_fd)
+            self.owner.on_death(self)
+
+    @property
+    def ended_itself(self) -> bool:
+        """Whether the call it ran may be why the worker died."""
+        return self.reason == DIED and not self.link.doubt and process.ended_itself(self.returncode)
+
+    def cause(self) -> str:
+        """Why the worker died, in words."""
+        if self.why and self.reason != DIED:
+            return f"is replaced: {self.why}" if self.sick else self.why
+        if self.link.doubt:
+            return f"broke the protocol: {self.link.doubt}"
+        killed = self.popen is not None and self.returncode == -signal.SIGKILL
+        if killed and cgroups.out_of_memory_kills() > self._out_of_memory_before:
+            return "was killed by the kernel: out of memory"
+        return process.cause(self.returncode)

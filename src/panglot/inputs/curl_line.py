@@ -1,0 +1,102 @@
+"""A line of curl that works on the served package, as it is pasted."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from panglot import dialects, inputs
+from panglot.errors import StartError
+from panglot.inputs.base import JSON, About, Ask, Form, Json, Whole
+from panglot.inputs.curl import LONGEST, curl, json_text
+from panglot.inputs.made_up import NoValue, value_of
+from panglot.inputs.samples import likely_name, of_type, picture, request_file, request_value
+
+NOWHERE = Path("/nonexistent")
+HOW_TO = "put a request.json in the package's folder"
+
+
+def try_line(base: str, about: About, folder: Path, token: bool = False) -> str:
+    """The line that sends a request of the package's own to the server at `base`; empty where nobody knows one.
+
+    With `token`, the line sends the one in the caller's PANGLOT_TOKEN.
+    """
+    known = known_example(about, folder)
+    return curl(base, known, token) if known is not None else ""
+
+
+def how_to(about: About) -> str:
+    """What the author of the package can do to have such a line."""
+    own = _of_dialect(about, "HOW_TO")
+    return str(own) if own is not None else HOW_TO
+
+
+def known_example(about: About, folder: Path | None, longest: float = LONGEST) -> Ask | None:
+    """A request that can be sent as it is: its files are there, and its JSON is short enough for a command line."""
+    return next((asked for asked in _candidates(about, folder or NOWHERE) if _can_be_sent(asked, longest)), None)
+
+
+def _candidates(about: About, folder: Path) -> Iterator[Ask]:
+    """Requests that might do: the worker's example, request.json, a picture, and what type hints allow to make up."""
+    shown = example(about, folder)
+    yield shown
+    named = request_file(folder)
+    if named is not None:
+        file = Path(os.path.relpath(named))
+        yield from _asked(about, request_value(folder))
+        yield Ask(about.path, Whole(file, JSON))
+    yield from _asked(about, picture(folder))
+    with contextlib.suppress(NoValue):
+        yield Ask(about.path, Json(value_of(about.api.get("request_schema") or {})))
+
+
+def _asked(about: About, given: Any) -> Iterator[Ask]:
+    if given is not None:
+        with contextlib.suppress(StartError):
+            yield inputs.ask(about, given)
+
+
+def _can_be_sent(asked: Ask, longest: float) -> bool:
+    body = asked.body
+    if isinstance(body, Json):
+        return body.value is not ... and len(json_text(body.value)) < longest
+    if isinstance(body, Form):
+        several = [files if isinstance(files, list) else [files] for files in body.files.values()]
+        there = all(Path(str(file)).is_file() for files in several for file in files)
+        return there and "..." not in body.fields.values()
+    return not isinstance(body, Whole) or Path(str(body.file)).is_file()
+
+
+def example(about: About, folder: Path) -> Ask:
+    """The request that a ready worker shows as its example; what nobody knows of it is `...`, or a likely name."""
+    own = _of_dialect(about, "example")
+    made: Ask | None = own(about, folder) if own is not None else None
+    return made if made is not None else _shown(about, folder)
+
+
+def _of_dialect(about: About, name: str) -> Any:
+    dialect = dialects.known().get(about.dialect)
+    return getattr(dialect.load("ask"), name, None) if dialect is not None and dialect.has("ask") else None
+
+
+def _shown(about: About, folder: Path) -> Ask:
+    shown: Mapping[str, Any] = about.api.get("example") or {}
+    kind = shown.get("kind")
+    if kind == "form":
+        names = shown.get("names", {})
+        files: dict[str, Path | list[Path]] = {
+            name: _file(folder, type, names.get(name, ""), name) for name, type in shown["files"].items()
+        }
+        values = shown.get("values", {})
+        return Ask(about.path, Form(files, {name: values.get(name, "...") for name in shown["fields"]}))
+    if kind == "file":
+        return Ask(about.path, Whole(_file(folder, shown["type"], shown.get("name", ""), "file"), shown["type"]))
+    return Ask(about.path, Json(shown["value"] if kind == "json" else ...))
+
+
+def _file(folder: Path, content_type: str, preferred: str, field: str) -> Path:
+    file = of_type(folder, content_type, preferred)
+    return Path(os.path.relpath(file)) if file is not None else likely_name(field, content_type)

@@ -1,0 +1,97 @@
+"""The requests that the playground begins with: a package's own example, and its files as the dialect sends them."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple, TypeGuard
+
+from panglot import inputs
+from panglot.errors import StartError
+from panglot.inputs.base import JSON, About, Ask, Base64, Body, File, Form, Json, Whole, media_type
+from panglot.inputs.curl_line import example, known_example
+from panglot.inputs.samples import LARGEST_JSON, sample
+from panglot.packages.package import Package
+from panglot_worker.files.package_files import UnreadableFile, json_value
+
+
+class ToTry(NamedTuple):
+    """Requests as the page reads them, and the package's files that they name."""
+
+    requests: list[dict[str, Any]]
+    files: dict[str, Path]
+
+
+def to_try(package: Package, about: About) -> ToTry:
+    """All requests that are known to make sense, the best first."""
+    tries: list[dict[str, Any]] = []
+    files: dict[str, Path] = {}
+    for asked in _asks(package, about):
+        request = _described(asked, package.folder, files)
+        if request is not None and request["body"]["kind"] not in [known["body"]["kind"] for known in tries]:
+            tries.append(request)
+    return ToTry(tries, files)
+
+
+def _asks(package: Package, about: About) -> Iterator[Ask]:
+    known = known_example(about, package.folder)
+    if known is not None:
+        yield known
+    yield example(about, package.folder)
+    with contextlib.suppress(StartError):
+        yield inputs.ask(about, sample(package, about))
+
+
+def _described(asked: Ask, folder: Path, files: dict[str, Path]) -> dict[str, Any] | None:
+    """The request as JSON; None where nobody knows what to send."""
+    body: dict[str, Any]
+    if isinstance(asked.body, Json) or _is_json(asked.body):
+        value = asked.body.value if isinstance(asked.body, Json) else _read(asked.body.file)
+        if value is ...:
+            return None
+        body = {"kind": "json", "value": _marked(value, folder, files)}
+    elif isinstance(asked.body, Form):
+        uploads = {
+            name: [_named(file, folder, files) for file in ([given] if isinstance(given, File) else given)]
+            for name, given in asked.body.files.items()
+        }
+        body = {"kind": "form", "files": uploads, "fields": dict(asked.body.fields)}
+    elif isinstance(asked.body, Whole):
+        type_ = asked.body.type or media_type(asked.body.file)
+        body = {"kind": "file", "file": _named(asked.body.file, folder, files), "type": type_}
+    else:
+        body = {"kind": "none"}
+    return {"method": asked.method, "path": asked.path, "headers": dict(asked.headers), "body": body}
+
+
+def _is_json(body: Body) -> TypeGuard[Whole]:
+    """Whether a body is a file of JSON: a command line names it, a page shows what is in it."""
+    return isinstance(body, Whole) and body.type == JSON
+
+
+def _read(file: File) -> Any:
+    """The value in a file; `...` where there is none, or far too much of it."""
+    try:
+        return json_value(str(file), LARGEST_JSON)
+    except (OSError, UnreadableFile):
+        return ...
+
+
+def _marked(value: Any, folder: Path, files: dict[str, Path]) -> Any:
+    """The value with a mark for each file that belongs into it."""
+    if isinstance(value, Base64):
+        return {"$file": _named(value.file, folder, files), "prefix": value.prefix}
+    if isinstance(value, dict):
+        return {key: _marked(entry, folder, files) for key, entry in value.items()}
+    if isinstance(value, list):
+        return [_marked(entry, folder, files) for entry in value]
+    return value
+
+
+def _named(file: File, folder: Path, files: dict[str, Path]) -> str:
+    """The file's name. Files that are there, in the package, are noted: only those may be fetched."""
+    whole = file.resolve() if isinstance(file, Path) else folder
+    if whole.is_file() and whole.is_relative_to(folder.resolve()):
+        files[file.name] = whole
+    return file.name

@@ -1,0 +1,1 @@
+"""What the machine gives and limits: control groups, devices, temporary folders."""

@@ -1,0 +1,1 @@
+"""What a path is: packages, their sources and requirements, folders of models and their configuration."""

@@ -1,0 +1,128 @@
+"""What a config.pbtxt, as Triton's models have it, means here: versions, batches, workers, devices, and tensors."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+from typing import Any
+
+from panglot.errors import StartError
+from panglot.packages import pbtxt
+from panglot.packages.model_folder import FoundModel
+from panglot.packages.package import Package
+from panglot.packages.pbtxt import Message
+from panglot.settings import suggestion
+from panglot.settings.counts import exactly
+
+KNOWN = frozenset({
+    "name", "platform", "backend", "runtime", "version_policy", "max_batch_size", "input", "output", "batch_input",
+    "batch_output", "optimization", "dynamic_batching", "instance_group", "default_model_filename",
+    "cc_model_filenames", "metric_tags", "parameters", "model_warmup", "model_operations", "model_transaction_policy",
+    "model_repository_agents", "response_cache", "model_metrics", "sequence_batching", "ensemble_scheduling",
+})  # fmt: skip
+REFUSED = {
+    "sequence_batching": "sequences of requests are not kept together here",
+    "ensemble_scheduling": "ensembles are not served here",
+}
+TYPES = {"TYPE_STRING": "BYTES"}
+LATEST = 1
+"""How many versions Triton serves where the policy does not say."""
+
+
+def read(path: Path) -> Message:
+    """The configuration. Raises StartError for one that is wrong, or asks for what is not done here."""
+    config = pbtxt.read(path)
+    for name in config:
+        if name in REFUSED:
+            raise StartError(f"{name}: {REFUSED[name]}", file=str(path))
+        if name not in KNOWN:
+            raise StartError(f"'{name}' is no field of a model's configuration", file=str(path),
+                             fix=suggestion(name, KNOWN))  # fmt: skip
+    return config
+
+
+def chosen(entries: list[FoundModel], path: Path) -> list[FoundModel]:
+    """The versions to serve by the policy of the configuration. Raises StartError."""
+    policies = read(path).messages("version_policy")
+    policy = policies[-1] if policies else Message()
+    if "all" in policy:
+        return entries
+    if "specific" in policy:
+        wanted = [str(version) for specific in policy.messages("specific") for version in specific.get("versions", [])]
+        known = [entry.version for entry in entries]
+        missing = [version for version in wanted if version not in known]
+        if missing:
+            raise StartError(f"version_policy names version {missing[0]}, and there is none", file=str(path))
+        return [entry for entry in entries if entry.version in wanted]
+    latest = policy.messages("latest")
+    count = _whole(latest[-1], "num_versions", path, LATEST) if latest else LATEST
+    return entries[-max(1, count) :]
+
+
+def applied(package: Package, path: Path, name: str) -> Package:
+    """The package with what its configuration says, which its own panglot.toml may change. Raises StartError."""
+    config = read(path)
+    if config.one("name", name) != name:
+        raise StartError(f"name is '{config.one('name')}', and the folder is '{name}'", file=str(path),
+                         fix=f'name: "{name}"')  # fmt: skip
+    declared = tensors(config, path)
+    rows = declared["max_batch_size"]
+    # What the dialect itself makes of the configuration wins.
+    defaults = {**_batching(config, rows, path), **_instances(config, path), **package.defaults}
+    reasons = (*package.reasons, f"{path.name} beside it")
+    return dataclasses.replace(
+        package, defaults=defaults, options={**package.options, "tensors": declared}, reasons=reasons
+    )
+
+
+def tensors(config: Message, path: Path) -> dict[str, Any]:
+    """What a configuration says of the model's tensors. Raises StartError."""
+    rows = _whole(config, "max_batch_size", path, 0)
+    return {
+        "max_batch_size": rows,
+        "inputs": [_tensor(tensor, rows, path) for tensor in config.messages("input")],
+        "outputs": [_tensor(tensor, rows, path) for tensor in config.messages("output")],
+    }
+
+
+def _batching(config: Message, rows: int, path: Path) -> dict[str, Any]:
+    """Requests share a run only where `dynamic_batching` says so."""
+    batching = config.messages("dynamic_batching")
+    if not batching or rows < 1:
+        return {"max_batch": 1}
+    delay = _whole(batching[-1], "max_queue_delay_microseconds", path, 0)
+    return {"max_batch": rows, "max_wait_ms": delay / 1000}
+
+
+def _instances(config: Message, path: Path) -> dict[str, Any]:
+    """How many workers there are, and on which devices."""
+    groups = config.messages("instance_group")
+    workers, devices = 0, []
+    for group in groups:
+        gpus = [_index(gpu, path, group.line) for gpu in group.get("gpus", [])]
+        workers += _whole(group, "count", path, 1) * max(1, len(gpus))
+        devices += ["cpu"] if group.one("kind") == "KIND_CPU" else [f"cuda:{gpu}" for gpu in gpus]
+    values: dict[str, Any] = {"workers": exactly(workers)} if workers else {}
+    if devices:
+        values["device"] = ",".join(dict.fromkeys(devices))
+    return values
+
+
+def _tensor(tensor: Message, rows: int, path: Path) -> dict[str, Any]:
+    """A tensor as clients are told about it; one of a model with batches has a row more."""
+    name, kind = str(tensor.one("name")), str(tensor.one("data_type"))
+    if not name or not kind.startswith("TYPE_"):
+        raise StartError("a tensor needs a name and a data_type such as TYPE_FP32", file=str(path), line=tensor.line)
+    shape = [_index(size, path, tensor.line, least=-1) for size in tensor.get("dims", [])]
+    datatype = TYPES.get(kind, kind.removeprefix("TYPE_"))
+    return {"name": name, "datatype": datatype, "shape": [-1, *shape] if rows > 0 else shape}
+
+
+def _whole(message: Message, name: str, path: Path, default: int) -> int:
+    return _index(message.one(name, default), path, message.line, name)
+
+
+def _index(value: object, path: Path, line: int, name: str = "this", least: int = 0) -> int:
+    if not isinstance(value, int) or value < least:
+        raise StartError(f"{name} must be a whole number, not {value}", file=str(path), line=line)
+    return value

@@ -1,0 +1,111 @@
+"""`--link-paths`: paths of the platform that a script has hard-coded, made to lead to the package."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+from collections.abc import Collection, Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from panglot.engine.processes.scratch import PREFIX, Scratch
+from panglot.errors import StartError
+from panglot.machine.temporary import is_abandoned
+from panglot.packages.package import Package
+
+log = logging.getLogger("panglot")
+
+
+class Lead(NamedTuple):
+    """Where a link leads, and for whom."""
+
+    owner: str
+    target: Path
+
+
+class Links:
+    """All links of a server. One leads to its latest owner, and back to the one before when that goes first."""
+
+    def __init__(self) -> None:
+        self._leads: dict[Path, list[Lead]] = {}
+        self._made: dict[Path, list[Path]] = {}
+        """The folders that were made for a link, the outermost first."""
+
+    @contextlib.contextmanager
+    def fixed_paths(
+        self, package: Package, make: bool, owner: str = "", instead_of: Collection[str] = ()
+    ) -> Iterator[None]:
+        """Warn of every such path; with `make`, link it to the package for as long as this is open. Raises StartError.
+
+        A link that is there for one of `instead_of`, which are about to go, is taken over.
+        """
+        if not make:
+            for path in package.fixed_paths:
+                message = "%s:%d uses %s, a path of the platform; --link-paths makes %s lead to this package"
+                log.warning(message, path.file, path.line, path.text, path.root, extra={"package": package.name})
+            yield
+            return
+        scratch = Scratch(package.run_links)
+        led: list[tuple[Path, Lead]] = []
+        try:
+            for root, inside in {path.root: path.inside for path in package.fixed_paths}.items():
+                lead = Lead(owner, Path(scratch.folder(f"linked{len(led)}")) / inside)
+                self._begin(Path(root), lead, instead_of)
+                led.append((Path(root), lead))
+                log.info("%s leads to %s", root, package.folder, extra={"package": package.name})
+            yield
+        finally:
+            for link, lead in reversed(led):
+                self._end(link, lead)
+            scratch.close()
+
+    def _begin(self, link: Path, lead: Lead, instead_of: Collection[str]) -> None:
+        leads = self._leads.setdefault(link, [])
+        if leads and leads[-1].owner in instead_of:
+            _turn(link, lead.target)
+        else:
+            self._made[link] = _made_for(link, lead.target)
+        leads.append(lead)
+
+    def _end(self, link: Path, lead: Lead) -> None:
+        leads = self._leads[link]
+        leads.remove(lead)
+        with contextlib.suppress(OSError):
+            if leads:
+                _turn(link, leads[-1].target)
+                return
+            link.unlink()
+            for folder in reversed(self._made.pop(link)):
+                folder.rmdir()
+
+
+def _turn(link: Path, target: Path) -> None:
+    """Have a link lead elsewhere, without a moment in which it leads nowhere."""
+    beside = link.with_name(f".{link.name}.{os.getpid()}")
+    beside.symlink_to(target)
+    beside.replace(link)
+
+
+def _made_for(link: Path, target: Path) -> list[Path]:
+    """Make the link and the folders above it; returns those that were not there. Raises StartError."""
+    if link.is_symlink() and _is_left_over(Path(os.readlink(link))):
+        with contextlib.suppress(OSError):
+            link.unlink()
+    if link.is_symlink() or link.exists():
+        where = f"leads to {os.readlink(link)}" if link.is_symlink() else "is there already"
+        raise StartError(f"{link} {where}", fix="remove it, or serve without --link-paths")
+    above = [folder for folder in (link.parent, *link.parent.parents) if not folder.exists()]
+    try:
+        link.parent.mkdir(parents=True, exist_ok=True)
+        link.symlink_to(target)
+    except OSError as error:
+        fix = f"as root: mkdir -p {link.parent} && chown {os.getuid()} {link.parent}"
+        raise StartError(f"{link} cannot be made: {error.strerror}", fix=fix) from None
+    return above[::-1]
+
+
+def _is_left_over(target: Path) -> bool:
+    """Whether a link was made by a server that was killed."""
+    root = target.parents[1] if len(target.parents) > 1 else target
+    return root.name.startswith(PREFIX) and is_abandoned(root)

@@ -1,0 +1,238 @@
+"""Loads the models of a server, a few at a time, and lets them go once their last request is answered."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import dataclasses
+import functools
+import logging
+import time
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
+
+from panglot import dialects, inputs
+from panglot.engine.engine import LocalEngine
+from panglot.engine.ray import needs
+from panglot.engine.ray.cluster import Cluster
+from panglot.errors import LoadError
+from panglot.inputs.base import About
+from panglot.inputs.curl_line import try_line
+from panglot.inputs.examples import to_try
+from panglot.metrics.counters import Metrics
+from panglot.packages.model_folder import FIRST_VERSION
+from panglot.serving.file_changes import changes
+from panglot.serving.links import Links
+from panglot.serving.planning import ModelPlan, ServingPlan
+from panglot.settings import Settings
+from panglot.web.access.rules import Access
+from panglot.web.contract import Listener
+from panglot.web.limits.quota import Room
+from panglot.web.limits.shares import Share, Shares
+from panglot.web.models import Model, Models
+
+log = logging.getLogger("panglot")
+WORKER_STOP = 2.0
+LOOK_AGAIN = 0.05
+"""Seconds between looks whether a model that is to go has answered its last request."""
+
+
+@dataclass(eq=False)
+class Kept:
+    """A model with what has to be undone when it goes."""
+
+    model: Model
+    engine: LocalEngine
+    undo: contextlib.ExitStack
+    watcher: asyncio.Task[None] | None = None
+
+
+class Keeper:
+    """Owns every engine of a server."""
+
+    def __init__(self, plan: ServingPlan, rules: Access, room: Room, metrics: Metrics) -> None:
+        self.plan = plan
+        self.rules = rules
+        self.room = room
+        self.metrics = metrics
+        self.models = Models(default=plan.default)
+        self.kept: dict[Model, Kept] = {}
+        self.engines: list[LocalEngine] = []
+        self.failed = {name: error.sentence() for name, error in plan.failed.items()}
+        """Models that could not be loaded, by name, and why."""
+        self.in_use: Callable[[Model], bool] = lambda model: False
+        """Whether a request for a model is under way; from whoever has the connections."""
+        self._links = Links()
+        self.cluster = Cluster(plan.settings) if plan.settings.ray else None
+        self._shares = Shares(room) if plan.planner is not None else None
+        self._places = asyncio.Semaphore(plan.settings.load_at_once)
+
+    # Making
+
+    def make(self, plan: ModelPlan, instead_of: Collection[str] = ()) -> Model:
+        """A model whose engine has not been started, in place of those with these full names. Raises StartError."""
+        if self.cluster is not None:
+            needs.check(plan.package, plan.settings)
+        undo = contextlib.ExitStack()
+        links = self._links.fixed_paths(plan.package, plan.settings.link_paths, full_name(plan), instead_of)
+        undo.enter_context(links)
+        former = self.models.get(plan.name, plan.version)
+        metrics = self.metrics if self._shares is None else former.metrics if former is not None else Metrics()
+        room = self._shares.new(plan.settings) if self._shares is not None else self.room
+        settings = plan.settings if self.cluster is None else on_nodes(plan.settings)
+        engine = LocalEngine(plan.package, settings, metrics, cluster=self.cluster)
+        contract = dialects.contract(plan.package, settings)
+        model = Model(plan.name, plan.version, plan.package, settings, engine, metrics, contract, room)
+        equip(model, bool(self.rules.token))
+        self.engines.append(engine)
+        engine.kin = self.engines
+        self.kept[model] = Kept(model, engine, undo)
+        return model
+
+    async def load(self, model: Model) -> None:
+        """Start a model's workers, once few enough others are loading, and wait for them. Raises LoadError."""
+        kept = self.kept[model]
+        async with self._places:
+            if self._shares is not None:
+                log.info("loading %s", full_name(model))
+            if self.cluster is not None:
+                await self.cluster.start()
+            await kept.engine.start()
+            await kept.engine.ready.wait()
+        if kept.engine.failed is not None:
+            raise kept.engine.failed
+        if model.settings.reload:
+            kept.watcher = asyncio.ensure_future(self._watch(kept))
+
+    # Starting and stopping the server
+
+    def begin(self) -> None:
+        """Make all models of the plan; they answer that they are loading. Raises StartError."""
+        for plan in self.plan.models:
+            self.models.add(self.make(plan))
+
+    async def load_all(self) -> None:
+        """Load all models. Raises LoadError when one cannot be, or with `partial` when none can."""
+        loads = [asyncio.ensure_future(self._load_or_drop(model)) for model in list(self.models)]
+        try:
+            await asyncio.gather(*loads)
+        finally:
+            for load in loads:
+                load.cancel()
+
+    async def _load_or_drop(self, model: Model) -> None:
+        try:
+            await self.load(model)
+        except LoadError as error:
+            if not self.plan.settings.partial or len(self.models) == 1:
+                raise
+            about = {"package": model.name, "traceback": error.traceback.rstrip()}
+            log.error("%s is not served: %s", full_name(model), error.sentence(), extra=about)
+            self.failed[model.name] = error.sentence()
+            self.models.remove(model)
+            await self.stop(model)
+
+    def check(self) -> None:
+        """Raise the LoadError of a model that could not be loaded, where that ends the server."""
+        for kept in self.kept.values():
+            if kept.engine.failed is not None and not kept.engine.draining:
+                raise kept.engine.failed
+
+    def step(self) -> str:
+        """What is being loaded now, in a few words."""
+        for kept in self.kept.values():
+            if not kept.engine.ready.is_set():
+                steps = [worker.step for pool in kept.engine.pools for worker in pool.workers if worker.step]
+                if steps:
+                    return steps[0] if self._shares is None else f"{full_name(kept.model)}: {steps[0]}"
+        return "starting"
+
+    def reload(self) -> None:
+        """Load the scripts of all models anew while the old ones serve on."""
+        for kept in self.kept.values():
+            kept.engine.reload()
+
+    async def _watch(self, kept: Kept) -> None:
+        async for names in changes(kept.model.package.folder):
+            log.info("changed: %s; loading %s anew", ", ".join(names), kept.model.name)
+            kept.engine.reload()
+
+    def drain(self) -> None:
+        """Let the engines know that the server is stopping."""
+        for kept in self.kept.values():
+            kept.engine.draining = True
+            kept.engine.closed = kept.model.contract.refuses_in_drain
+
+    async def close(self) -> None:
+        await asyncio.gather(*(self.stop(model) for model in list(self.kept)))
+        if self.cluster is not None:
+            await self.cluster.close()
+
+    # Letting go
+
+    async def retire(self, model: Model) -> None:
+        """Have a model take no more requests, answer those it has, and end."""
+        self.models.remove(model)
+        kept = self.kept[model]
+        until = time.monotonic() + self.plan.settings.drain
+        while (kept.engine.live or self.in_use(model)) and time.monotonic() < until:
+            await asyncio.sleep(LOOK_AGAIN)
+        await self.stop(model)
+
+    async def stop(self, model: Model) -> None:
+        """End a model's workers and undo what was made for it."""
+        kept = self.kept.pop(model, None)
+        if kept is None:
+            return
+        if kept.watcher is not None:
+            kept.watcher.cancel()
+        await kept.engine.stop(WORKER_STOP)
+        self.engines.remove(kept.engine)
+        if self._shares is not None and isinstance(model.room, Share):
+            self._shares.give_back(model.room)
+        kept.undo.close()
+
+
+def on_nodes(settings: Settings) -> Settings:
+    """The settings of a model whose workers are on other machines: no memory can be shared with them."""
+    return dataclasses.replace(settings, share_from=0, handoff_slot=0)
+
+
+def full_name(model: Model | ModelPlan) -> str:
+    """The name of a model and, where it matters, its version."""
+    return model.name if model.version == FIRST_VERSION else f"{model.name} version {model.version}"
+
+
+def at_listener(model: Model, listener: Listener, token: bool) -> Model:
+    """The model as a further listener of its package has it."""
+    there = model.at(listener.contract)
+    equip(there, token)
+    return there
+
+
+def equip(model: Model, token: bool) -> None:
+    """Give a model what it needs to show how it is asked."""
+    model.try_line = functools.partial(line_for, model, token)
+    model.to_try = lambda: to_try(model.package, about(model))
+
+
+def line_for(model: Model, token: bool, base: str, start: str = "") -> str:
+    """The line of curl that asks a model, by what its worker says about it; `start` is what its paths begin with."""
+    return try_line(base, about(model, start), model.package.folder, token)
+
+
+def about(model: Model, start: str = "") -> About:
+    """What is known of a model for asking it."""
+    route = model.contract.routes[0]
+    path = start + route.path + ("any" if route.prefix else "")
+    return inputs.about_package(model.package, path, model.description.get("api", {}))
+
+
+def installed(plan: ModelPlan) -> ModelPlan:
+    """The plan with an environment that has what the package asks for, if it is to be made here. Raises StartError."""
+    if not plan.settings.install or plan.settings.ray:
+        return plan
+    from panglot.packages import install
+
+    python = install.environment(plan.package, plan.settings)
+    return dataclasses.replace(plan, settings=dataclasses.replace(plan.settings, python=python))

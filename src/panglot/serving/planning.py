@@ -1,0 +1,236 @@
+"""What a server is to serve: from paths, a folder of models, flags and variables to a plan."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import re
+import traceback
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from panglot import dialects
+from panglot.errors import LoadError, StartError
+from panglot.packages import triton_config
+from panglot.packages.model_folder import FIRST_VERSION, FoundModel, ModelFolder
+from panglot.packages.package import Package
+from panglot.settings import Settings, flag, resolving, table_of, variables
+from panglot.settings.declaring import SERVER
+from panglot.settings.resolving import Resolved
+from panglot.terminal.text import brief
+
+NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}")
+RESERVED = ("v2", "models", "stats", "metrics", "docs", "status")
+"""Names that models cannot have: clients and pages use them for something else."""
+FOLDER_SETTINGS = "panglot.toml"
+"""The file of a folder of models: settings of the server, and of all models whose own do not say otherwise."""
+
+
+@dataclass(frozen=True)
+class ModelPlan:
+    """A package that is to be served as a version of a model."""
+
+    name: str
+    version: str
+    package: Package
+    settings: Settings
+
+
+@dataclass(frozen=True)
+class ServingPlan:
+    """All that a server is to serve, and how."""
+
+    settings: Settings
+    models: tuple[ModelPlan, ...]
+    default: str
+    """The name of the model whose routes are at the root; empty: none."""
+    planner: Planner | None = None
+    """Makes further plans, where there may be several models."""
+    failed: Mapping[str, StartError] = field(default_factory=dict)
+    """Models that cannot be served, by name, where the others are served all the same."""
+    warnings: tuple[str, ...] = ()
+
+
+def alone(package: Package, settings: Settings, warnings: tuple[str, ...] = ()) -> ServingPlan:
+    """The plan of a server that serves one package."""
+    model = ModelPlan(package.name, FIRST_VERSION, package, settings)
+    return ServingPlan(settings, (model,), package.name, warnings=warnings)
+
+
+def package_at(
+    path: Path, flags: Mapping[str, Any], environ: Mapping[str, str], arguments: Sequence[str] = ()
+) -> tuple[Package, Resolved]:
+    """The package at a path, with arguments for its script, and its settings. Raises StartError."""
+    return _settled(recognise(path, flags, environ), flags, environ, arguments)
+
+
+def recognise(path: Path, flags: Mapping[str, Any], environ: Mapping[str, str]) -> Package:
+    """The package at a path, told what flags and variables say to its detector. Raises StartError."""
+    by_variable = {name: text for name, _, text in variables.given(environ)}
+    return dialects.discover(path, str(flags.get("dialect", "")), {**by_variable, **flags})
+
+
+def _settled(
+    package: Package,
+    flags: Mapping[str, Any],
+    environ: Mapping[str, str],
+    arguments: Sequence[str] = (),
+    shared: Path | None = None,
+) -> tuple[Package, Resolved]:
+    resolved = dialects.resolve(package, flags, environ, shared)
+    arranged = dialects.arrange(package, resolved.settings, arguments)
+    if arranged.defaults != package.defaults:
+        # A file that the settings named says more than the package alone did.
+        resolved = dialects.resolve(arranged, flags, environ, shared)
+    return arranged, resolved
+
+
+class Planner:
+    """Plans the models of a server that may have several. What is for the server is the same for all of them."""
+
+    def __init__(self, flags: Mapping[str, Any], environ: Mapping[str, str]) -> None:
+        self.flags = flags
+        self.environ = environ
+        where = flags.get("models") or resolving.resolve(flags_of_server(flags), environ).settings.models
+        self.folder = ModelFolder(Path(where)) if where else None
+        shared = self.folder.path / FOLDER_SETTINGS if self.folder is not None else None
+        self.shared = shared if shared is not None and shared.is_file() else None
+        self.server = resolving.resolve(flags_of_server(flags), environ, self.shared, scope=dialects.scope())
+        self.settings = dataclasses.replace(self.server.settings, models=where)
+        self.warnings: list[set[str]] = []
+        """What was given and has no effect, for each model that was planned."""
+        self.unused = {name for name in flags if name not in table_of(Settings)}
+        """Flags for packages of a dialect, as long as there is none of it."""
+
+    def server_plan(self, words: Sequence[str]) -> ServingPlan:
+        """The plan of a server for the models named on the command line, and all of the folder. Raises StartError."""
+        named = [self.named(word) for word in words]
+        failed: dict[str, StartError] = {}
+        entries: list[FoundModel] = [*named]
+        for name in self._names():
+            with self._kept_apart(name, failed):
+                entries += self.versions(name)
+        plans: list[ModelPlan] = []
+        first = ""
+        for entry in entries:
+            with self._kept_apart(entry.name or entry.path.name, failed):
+                plans.append(self.plan(entry))
+                first = first or (plans[-1].name if entry in named else "")
+        self._check(plans, failed)
+        warnings = tuple(sorted(set.intersection(*self.warnings)))
+        return ServingPlan(self.settings, tuple(plans), self._default(first, plans), self, failed, warnings)
+
+    @contextlib.contextmanager
+    def _kept_apart(self, name: str, failed: dict[str, StartError]) -> Iterator[None]:
+        """Note why a model cannot be served, where the others are served all the same. Raises StartError elsewhere."""
+        try:
+            yield
+        except StartError as error:
+            if not self.settings.partial:
+                raise
+            failed[name] = error
+
+    def _names(self) -> list[str]:
+        return self.folder.names() if self.folder is not None else []
+
+    def named(self, word: str) -> FoundModel:
+        """The model that `PATH` or `NAME=PATH` on the command line means. Raises StartError."""
+        name, equals, rest = word.partition("=")
+        if equals and NAME.fullmatch(name) and not Path(word).exists():
+            return FoundModel(checked(name), FIRST_VERSION, Path(rest))
+        path = Path(word)
+        return FoundModel("", FIRST_VERSION, path)
+
+    def versions(self, name: str) -> list[FoundModel]:
+        """What the folder has of a name: its versions, or the one it is. Raises StartError."""
+        if self.folder is None:
+            raise StartError("this server has no folder of models", fix="--models DIR")
+        with of_one_model(self.folder.path / name):
+            entries = self.folder.versions(checked(name))
+            config = entries[0].config if entries else None
+            return triton_config.chosen(entries, config) if config is not None else entries
+
+    def plan(self, entry: FoundModel) -> ModelPlan:
+        """How a model is to be served. Raises StartError."""
+        with of_one_model(entry.path):
+            return self._plan(entry)
+
+    def _plan(self, entry: FoundModel) -> ModelPlan:
+        package = recognise(entry.path, self.flags, self.environ)
+        name = entry.name or checked(package.name)
+        if entry.config is not None:
+            package = triton_config.applied(package, entry.config, name)
+        foreign = dialects.scope(package.dialect).others
+        flags = {key: value for key, value in self.flags.items() if key not in foreign}
+        self.unused -= set(flags)
+        package, resolved = _settled(package, flags, self.environ, (), self.shared)
+        if package.runs_to_its_end:
+            raise StartError("this package serves nothing", file=str(entry.path), fix="panglot serve it alone")
+        self.warnings.append(set(resolved.warnings))
+        values = {key: getattr(self.settings, key) for key in server_settings()}
+        own = package.config.name if package.config is not None else ""
+        ignored = [key for key in values if own and resolved.sources[key] == own]
+        notes = tuple(f"{key} in {package.config} is for the whole server and has no effect here" for key in ignored)
+        package = dataclasses.replace(package, name=name, problems=(*package.problems, *notes))
+        settings = dataclasses.replace(resolved.settings, **values)
+        # What cannot be offered at all is this model's fault too.
+        dialects.contract(package, settings)
+        return ModelPlan(name, entry.version, package, settings)
+
+    def _check(self, plans: Sequence[ModelPlan], failed: Mapping[str, StartError]) -> None:
+        """Raise StartError for a server without models, two models of one name, or what only one model can have."""
+        if not plans:
+            if failed:
+                raise next(iter(failed.values()))
+            where = f"{self.folder.path} holds no model" if self.folder is not None else "there is no model"
+            raise StartError(where, fix="a folder in it, with a script or a model, is one")
+        seen: set[tuple[str, str]] = set()
+        for plan in plans:
+            if (plan.name, plan.version) in seen:
+                raise StartError(f"two models are called '{plan.name}'", fix=f"say NAME={plan.package.folder}")
+            seen.add((plan.name, plan.version))
+        if self.settings.inline:
+            raise StartError("--inline is for one package", fix="serve it alone")
+        for name in self.unused:
+            dialects.scope(plans[0].package.dialect).refuse(name, flag(name))
+
+    def _default(self, first: str, models: Sequence[ModelPlan]) -> str:
+        """The name of the default model: the one that was said to be, else the first on the command line."""
+        wanted, known = self.settings.default, dict.fromkeys(model.name for model in models)
+        if wanted and wanted not in known:
+            raise StartError(f"--default {wanted}: there is no such model", fix=f"there are {', '.join(known)}")
+        return wanted or first
+
+
+@contextlib.contextmanager
+def of_one_model(path: Path) -> Iterator[None]:
+    """Have whatever one model makes us fail on be a fault of that model: the others are served. Raises StartError."""
+    try:
+        yield
+    except StartError:
+        raise
+    except Exception as error:
+        problem = f"the server itself failed on this package: {brief(f'{type(error).__name__}: {error}', 200)}"
+        stack = traceback.format_exc()
+        raise LoadError(problem, file=str(path), fix="please report it", traceback=stack) from None
+
+
+def flags_of_server(flags: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in flags.items() if name in server_settings()}
+
+
+def server_settings() -> list[str]:
+    """The names of the settings that are for the whole server."""
+    return [name for name, about in table_of(Settings).items() if about.metadata["scope"] == SERVER]
+
+
+def checked(name: str) -> str:
+    """A name that a model may have. Raises StartError."""
+    if not NAME.fullmatch(name):
+        rule = "letters, digits, `_`, `-` and `.`, at most 128"
+        raise StartError(f"a model cannot be called '{name}'", fix=f"say NAME=PATH; a name has {rule}")
+    if name in RESERVED:
+        raise StartError(f"a model cannot be called '{name}': that name is reserved", fix="say NAME=PATH")
+    return name

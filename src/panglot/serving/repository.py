@@ -1,0 +1,132 @@
+"""Models of the server's folder, loaded, loaded anew and unloaded while it serves."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import Counter, defaultdict
+from collections.abc import Coroutine
+from typing import Any
+
+from panglot import dialects
+from panglot.errors import LoadError, StartError
+from panglot.serving import model_host
+from panglot.serving.model_host import Keeper, full_name
+from panglot.serving.planning import ModelPlan, Planner
+from panglot.web.models import UNLOADED, Model
+
+log = logging.getLogger("panglot")
+
+
+class FolderRepository:
+    """Changes which models of a folder are served. A new version serves before the old one goes."""
+
+    def __init__(self, kept: Keeper, planner: Planner) -> None:
+        self.keeper = kept
+        self.models = kept.models
+        self.planner = planner
+        known = set(planner.folder.names()) if planner.folder is not None else set()
+        self._fixed = {plan.name for plan in kept.plan.models} - known
+        """Models that were named on the command line; they stay."""
+        self._locks: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
+        self._loading: Counter[str] = Counter()
+        """How often each name is being loaded now."""
+        self._going: set[asyncio.Task[None]] = set()
+        """What goes on after a request for it is answered."""
+
+    async def load(self, name: str) -> None:
+        """Serve what the folder has of a name now, in place of what is served of it. Raises StartError.
+
+        When a version cannot be loaded, those that are served go on as they were.
+        """
+        self._check(name)
+        await asyncio.to_thread(self.planner.versions, name)
+        self._loading[name] += 1
+        task = self._keep(self._load(name))
+        task.add_done_callback(lambda done: self._loading.subtract((name,)))
+        await asyncio.shield(task)
+
+    async def unload(self, name: str) -> None:
+        """Serve no version of a name any more; requests that have come are answered. Raises StartError."""
+        self._check(name)
+        if name not in self.models.names:
+            raise StartError(f"there is no model '{name}' to unload", fix=f"there is {self._there()}")
+        async with self._locks[name]:
+            gone = [model for model in self.models if model.name == name]
+            for model in gone:
+                self._let_go(model)
+            self.keeper.failed.pop(name, None)
+
+    def loading(self) -> set[str]:
+        """The names that are being loaded now."""
+        return set(+self._loading)
+
+    def absent(self) -> dict[str, str]:
+        """The models that are not served, and why."""
+        known = self.planner.folder.names() if self.planner.folder is not None else []
+        names = {*self.keeper.failed, *known} - set(self.models.names)
+        return {name: self.keeper.failed.get(name, UNLOADED) for name in sorted(names)}
+
+    def _check(self, name: str) -> None:
+        if name in self._fixed:
+            raise StartError(f"model '{name}' was named when the server was started, and stays")
+
+    def _there(self) -> str:
+        return ", ".join(name for name in self.models.names if name not in self._fixed) or "none"
+
+    async def _load(self, name: str) -> None:
+        async with self._locks[name]:
+            try:
+                plans = await asyncio.to_thread(self._plans, name)
+                loaded = [await self._bring(plan, plans) for plan in plans]
+            except StartError as error:
+                stack = error.traceback.rstrip() if isinstance(error, LoadError) else ""
+                about = {"package": name, "traceback": stack}
+                log.error("%s is not loaded: %s", name, error.sentence(), extra=about)
+                if name not in self.models.names:
+                    self.keeper.failed[name] = error.sentence()
+                raise
+            self.keeper.failed.pop(name, None)
+            for model in self.models:
+                if model.name == name and model not in loaded:
+                    self._let_go(model)
+
+    def _plans(self, name: str) -> list[ModelPlan]:
+        """How each version of a name is to be served. Raises StartError."""
+        plans = [model_host.installed(self.planner.plan(entry)) for entry in self.planner.versions(name)]
+        self.planner.warnings.clear()
+        for plan in plans:
+            contract = dialects.contract(plan.package, plan.settings)
+            if contract.listeners or contract.runs_with_server is not None:
+                raise StartError(
+                    f"model '{name}' listens on ports of its own", fix="serve it from the start, or in its own server"
+                )
+        return plans
+
+    async def _bring(self, plan: ModelPlan, plans: list[ModelPlan]) -> Model:
+        """Load a version, one of `plans`, and have it answer in place of the one there was. Raises StartError."""
+        staying = {full_name(other) for other in plans if other is not plan}
+        former_ones = {full_name(model) for model in self.keeper.kept if model.name == plan.name}
+        model = self.keeper.make(plan, former_ones - staying)
+        try:
+            await self.keeper.load(model)
+        except BaseException:
+            await self.keeper.stop(model)
+            raise
+        former = self.models.add(model)
+        log.info("%s is ready", full_name(model))
+        if former is not None:
+            self._let_go(former)
+        return model
+
+    def _let_go(self, model: Model) -> None:
+        """Take a model off the paths at once; it ends when its last request is answered."""
+        self.models.remove(model)
+        log.info("%s goes", full_name(model))
+        self._keep(self.keeper.retire(model))
+
+    def _keep(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        task = asyncio.ensure_future(work)
+        self._going.add(task)
+        task.add_done_callback(self._going.discard)
+        return task

@@ -1,0 +1,261 @@
+"""`panglot serve`, from the plan of a server to the exit code."""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import logging
+import os
+import signal
+import socket
+import sys
+import time
+
+import uvloop
+
+from panglot import dialects
+from panglot.engine.ray import needs
+from panglot.errors import LoadError, Unanswered
+from panglot.inputs.curl_line import how_to
+from panglot.logs import journal as journals
+from panglot.logs import lines as logs
+from panglot.logs.journal import Journal
+from panglot.logs.tracing import Tracing
+from panglot.machine import devices, mps
+from panglot.metrics.counters import Metrics
+from panglot.serving import model_host
+from panglot.serving.forgetting import forget_tokens
+from panglot.serving.model_host import Keeper, full_name
+from panglot.serving.planning import ServingPlan
+from panglot.serving.repository import FolderRepository
+from panglot.serving.start_message import LoadingLine, StartMessage
+from panglot.settings.loopback import UNIX
+from panglot.web import app, listeners
+from panglot.web.access import rules as access
+from panglot.web.front import Front
+from panglot.web.limits.quota import Room
+from panglot.web.models import Model, only
+
+log = logging.getLogger("panglot")
+
+
+def serve(plan: ServingPlan) -> None:
+    """Serve until told to stop. Raises StartError before the first ready, Unanswered when the drain time passes."""
+    settings = plan.settings
+    journal = journals.begin(settings.log_queue)
+    journal.on_room = logs.missing_lines
+    logs.configure(settings.log_format, settings.log_level)
+    for model in plan.models:
+        if model.settings.ray:
+            needs.check(model.package, model.settings)
+    _tell_problems(plan)
+    rules = access.establish(settings)
+    forget_tokens()
+    tls = access.tls_context(settings)
+    contracts = [dialects.contract(model.package, model.settings) for model in plan.models]
+    sockets = listeners.bind_all([further for contract in contracts for further in contract.listeners], settings)
+    if rules.token and tls is None and not access.is_loopback(settings.host):
+        log.warning("the token travels over plain HTTP: use --tls-cert and --tls-key, or a proxy that speaks TLS")
+    plan = dataclasses.replace(plan, models=tuple(model_host.installed(model) for model in plan.models))
+    with mps.running(settings.mps):
+        _run(plan, rules, sockets, tls, journal)
+
+
+def _run(
+    plan: ServingPlan,
+    rules: access.Access,
+    sockets: list[socket.socket],
+    tls: access.SSLContext | None,
+    journal: Journal,
+) -> None:
+    """Serve on the main thread's loop; with --inline the script has the main thread."""
+    if plan.settings.inline:
+        from panglot.serving.inline import run_inline
+
+        run_inline(lambda: Serving(plan, rules, sockets, tls, journal))
+        return
+
+    async def run() -> None:
+        serving = Serving(plan, rules, sockets, tls, journal)
+        serving.handle_signals()
+        await serving.run()
+
+    uvloop.run(run())
+
+
+def _tell_problems(plan: ServingPlan) -> None:
+    for model in plan.models:
+        for problem in model.package.problems:
+            log.warning("%s", problem, extra={"package": model.name})
+        no_device = devices.lacking(model.settings.device, devices.count())
+        if no_device:
+            log.warning("%s", no_device, extra={"package": model.name})
+    for warning in plan.warnings:
+        log.warning("%s", warning, extra={"package": plan.models[0].name} if plan.planner is None else None)
+    for name, error in plan.failed.items():
+        stack = error.traceback.rstrip() if isinstance(error, LoadError) else ""
+        log.error("%s is not served: %s", name, error.sentence(), extra={"package": name, "traceback": stack})
+
+
+class Serving:
+    """One running server: it owns the keeper of the models, the fronts and the listening sockets."""
+
+    def __init__(
+        self,
+        plan: ServingPlan,
+        rules: access.Access,
+        sockets: list[socket.socket],
+        tls: access.SSLContext | None = None,
+        journal: Journal | None = None,
+    ) -> None:
+        self.plan = plan
+        self.settings = settings = plan.settings
+        self.rules = rules
+        self.metrics = Metrics()
+        if journal is not None:
+            self.metrics.log_lines_dropped = lambda: journal.dropped
+        room = Room(settings)
+        self.keeper = Keeper(plan, rules, room, self.metrics)
+        self.keeper.begin()
+        self.models = self.keeper.models
+        token = bool(rules.token)
+        pairs = [(model, listener) for model in self.models for listener in model.contract.listeners]
+        self.further = [model_host.at_listener(model, listener, token) for model, listener in pairs]
+        """The models as further listeners have them, each one."""
+        served = (self.models, *map(only, self.further))
+        self.fronts = [Front(models, settings, self.metrics, rules, room) for models in served]
+        for front in self.fronts:
+            front.app = app.build(front)
+        if plan.planner is not None and plan.planner.folder is not None:
+            repository = FolderRepository(self.keeper, plan.planner)
+            self.models.absent = repository.absent
+            self.models.loading = repository.loading
+            self.fronts[0].repository = repository if settings.admin else None
+        self.web = listeners.Listeners(self.fronts, sockets, tls)
+        self.keeper.in_use = self.web.is_asking
+        self.url = self.web.urls[0]
+        self.name = plan.default or "models"
+        self.tracing = Tracing(settings.otel_endpoint, self.name) if settings.otel_endpoint else None
+        for front in self.fronts:
+            if self.tracing is not None:
+                front.observers.append(self.tracing.answered)
+            if settings.access_log:
+                front.observers.append(logs.AccessLog(settings.access_log).answered)
+        self.signals = 0
+        self.stopped = asyncio.Event()
+        self.forced = asyncio.Event()
+
+    async def run(self) -> None:
+        """Serve until told to stop."""
+        await self.web.start()
+        tasks = [asyncio.ensure_future(front.live.run()) for front in self.fronts]
+        background = [(model, model.contract.runs_with_server) for model in (*self.models, *self.further)]
+        tasks += [asyncio.ensure_future(run(model, self.rules)) for model, run in background if run is not None]
+        try:
+            await self._until_ready()
+            if not self.stopped.is_set():
+                self._say_ready()
+                await self.stopped.wait()
+            await self._drain()
+        finally:
+            for task in tasks:
+                task.cancel()
+            self.web.close()
+            await self.keeper.close()
+            for front in self.fronts:
+                front.spool.close()
+            if self.tracing is not None:
+                self.tracing.close()
+
+    # Signals
+
+    def handle_signals(self) -> None:
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, self.stop)
+        loop.add_signal_handler(signal.SIGHUP, self.stop if os.isatty(0) else self._reload)
+
+    def stop(self) -> None:
+        """Begin to drain; the second time, end at once."""
+        self.signals += 1
+        self.stopped.set()
+        if self.signals > 1:
+            self.forced.set()
+
+    def _reload(self) -> None:
+        log.info("SIGHUP: loading %s anew", ", ".join(self.models.names))
+        self.keeper.reload()
+
+    # Starting
+
+    async def _until_ready(self) -> None:
+        """Wait until every model is loaded. Raises LoadError when one cannot be."""
+        names = list(self.models.names)
+        shown = ", ".join(names) if len(names) <= 5 else f"{len(names)} models"
+        log.info("listening on %s, loading %s", self.url, shown)
+        for model, url in zip(self.further, self.web.urls[1:], strict=True):
+            log.info("listening on %s too, for %s", url, model.contract.routes[0].target)
+        began = time.monotonic()
+        loading = asyncio.ensure_future(self.keeper.load_all())
+        stopped = asyncio.ensure_future(self.stopped.wait())
+        with LoadingLine(self.keeper.step) as progress:
+            while not (loading.done() or stopped.done()):
+                await asyncio.wait({loading, stopped}, timeout=0.2, return_when=asyncio.FIRST_COMPLETED)
+                progress.show(time.monotonic() - began)
+        stopped.cancel()
+        loading.cancel()
+        if loading.done():
+            loading.result()
+        self.keeper.check()
+
+    def _say_ready(self) -> None:
+        """Say what is served, and how it is asked."""
+        boxed = self.settings.log_format == "human" and sys.stderr.isatty()
+        base = "http://localhost" if self.url.startswith(UNIX) else self.url
+        playground = {} if self.settings.no_playground else {"playground": f"{base}/"}
+        pages = {**playground, "status": f"{base}/status", "docs": f"{base}/docs"}
+        default = self.models.default
+        if self.plan.planner is None and default is not None:
+            line, how = default.try_line(self.url), how_to(model_host.about(default))
+            workers = _changing(default)
+            StartMessage(default.name, default.package.dialect, self.url, pages, line, how, workers).say(boxed)
+            return
+        for model in self.models:
+            whose = ", the default" if model is default else ""
+            whose += f", {_changing(model)} workers" if _changing(model) else ""
+            where = base + self._start(model)
+            log.info("%s is ready on %s (%s%s)", full_name(model), where, model.package.dialect, whose)
+        first = default or self.models.get(self.models.names[0]) or next(iter(self.models))
+        line, how = first.try_line(self.url, self._start(first)), how_to(model_host.about(first))
+        count = f"{len(self.models)} model{'s' if len(self.models) > 1 else ''}"
+        StartMessage("the server", count, self.url, pages, line, how).say(boxed)
+
+    def _start(self, model: Model) -> str:
+        """What the paths of a model begin with."""
+        newest = self.models.get(model.name) is model
+        return f"/models/{model.name}" + ("" if newest else f"/versions/{model.version}")
+
+    # Stopping
+
+    async def _drain(self) -> None:
+        """Answer the requests that were accepted. Raises Unanswered when the time is up or a second signal comes."""
+        self.keeper.drain()
+        for front in self.fronts:
+            front.draining = True
+            front.live.end()
+        log.info("stopping; %d request(s) to finish", self.web.unanswered())
+        draining = asyncio.ensure_future(self.web.drain())
+        forced = asyncio.ensure_future(self.forced.wait())
+        await asyncio.wait({draining, forced}, timeout=self.settings.drain, return_when=asyncio.FIRST_COMPLETED)
+        draining.cancel()
+        forced.cancel()
+        unanswered = self.web.unanswered()
+        if unanswered:
+            raise Unanswered(unanswered)
+
+
+def _changing(model: Model) -> str:
+    """How many workers each pool of a model has, where that changes by itself; else empty."""
+    sizes = model.engine.sizes()
+    shown = [f"{size['pool']} {size['workers']}".strip() for size in sizes]
+    return ", ".join(shown) if any("changes" in size for size in sizes) else ""

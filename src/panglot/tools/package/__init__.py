@@ -1,0 +1,1 @@
+"""`panglot package`: the files that put a package into a container."""

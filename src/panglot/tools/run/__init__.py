@@ -1,0 +1,1 @@
+"""`panglot run`: a package's answers to many inputs, without a server."""

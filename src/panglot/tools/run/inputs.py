@@ -1,0 +1,137 @@
+"""The inputs of a command: from files, folders, globs, JSON, JSON lines, or standard input."""
+
+from __future__ import annotations
+
+import glob
+import json
+import math
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TextIO
+
+from panglot import inputs as asking
+from panglot.errors import StartError
+from panglot.inputs.base import About, Ask, Given
+from panglot.inputs.curl_line import how_to, known_example
+from panglot.settings import suggestion
+
+LINES = (".jsonl", ".ndjson")
+SOURCE = (".py", ".pyc", ".toml", ".md")
+"""Files of a package's folder that are no inputs when the folder is given."""
+
+
+@dataclass(frozen=True)
+class UnreadableInput:
+    """An input that cannot be read, and why."""
+
+    name: str
+    problem: str
+
+
+@dataclass(frozen=True)
+class OwnExample:
+    """The example of a package or a server, in the place of inputs that nobody gave."""
+
+    ask: Ask
+    name: str = "its example"
+
+
+Input = Given | UnreadableInput
+
+
+def own_example(about: About, folder: Path | None) -> OwnExample:
+    """The request that a package itself shows. Raises StartError where there is none that can be sent."""
+    asked = known_example(about, folder, math.inf)
+    if asked is None:
+        fix = f"name files, folders, globs or JSON such as '{{\"x\": 1}}'; or {how_to(about)}"
+        raise StartError("no inputs, and there is no example that could be sent", fix=fix)
+    return OwnExample(asked)
+
+
+def request_for(about: About, entry: Given | OwnExample) -> Ask:
+    """The request that sends an input. Raises StartError."""
+    return entry.ask if isinstance(entry, OwnExample) else asking.ask(about, entry)
+
+
+def gather(words: Sequence[str], stdin: TextIO | None = None) -> list[Input]:
+    """The inputs in the order given. Raises StartError when there is none, or a path is not there."""
+    if not words:
+        raise StartError(
+            "no inputs", fix="name files, folders or globs, JSON such as '{\"x\": 1}', or - for lines of it"
+        )
+    places = enumerate(words, 1)
+    inputs = [entry for place, word in places for entry in _expand(word, f"input {place}", stdin or sys.stdin)]
+    if not inputs:
+        raise StartError(f"no inputs in {' '.join(words)}")
+    return inputs
+
+
+def _expand(word: str, name: str, stdin: TextIO) -> Iterator[Input]:
+    if word == "-":
+        yield from _lines("-", stdin.read())
+        return
+    path = Path(word)
+    if not path.exists() and _looks_like_json(word):
+        yield _value(name, word)
+    elif path.is_dir():
+        inside = sorted(entry for entry in path.iterdir() if entry.is_file() and not entry.name.startswith("."))
+        for entry in inside:
+            if entry.suffix not in SOURCE:
+                yield from _file(entry)
+    elif path.exists():
+        yield from _file(path)
+    else:
+        yield from _matches(word)
+
+
+def _looks_like_json(word: str) -> bool:
+    """Whether it begins as an object or a list does, or is any other JSON value: a number, true, "text"."""
+    if word.lstrip()[:1] in ("{", "["):
+        return True
+    try:
+        json.loads(word)
+    except ValueError:
+        return False
+    return True
+
+
+def _matches(pattern: str) -> Iterator[Input]:
+    if not glob.has_magic(pattern):
+        path = Path(pattern)
+        near = [str(entry) for entry in path.parent.iterdir()] if path.parent.is_dir() else []
+        raise StartError(f"the input {pattern} does not exist", fix=suggestion(pattern, near))
+    names = sorted(glob.glob(pattern, recursive=True))
+    if not names:
+        raise StartError(f"no file matches {pattern}")
+    for name in names:
+        if Path(name).is_file():
+            yield from _file(Path(name))
+
+
+def _file(path: Path) -> Iterator[Input]:
+    try:
+        if path.suffix == ".json":
+            yield _value(str(path), path.read_text(encoding="utf-8"))
+        elif path.suffix in LINES:
+            yield from _lines(str(path), path.read_text(encoding="utf-8"))
+        else:
+            with path.open("rb"):
+                yield Given(str(path), file=path)
+    except (OSError, UnicodeDecodeError) as error:
+        yield UnreadableInput(str(path), getattr(error, "strerror", "") or f"not UTF-8: {error}")
+
+
+def _lines(name: str, text: str) -> Iterator[Input]:
+    for number, line in enumerate(text.split("\n"), 1):
+        if line.strip():
+            yield _value(f"{name}:{number}", line)
+
+
+def _value(name: str, text: str) -> Input:
+    try:
+        value: Any = json.loads(text)
+    except ValueError as error:
+        return UnreadableInput(name, f"not JSON: {error}")
+    return Given(name, value=value)

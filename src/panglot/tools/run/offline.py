@@ -1,0 +1,190 @@
+"""A package run without a server: the engine alone, with one call at a time or several."""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import json
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from panglot import dialects
+from panglot.engine.call import Call, Fault
+from panglot.engine.engine import LocalEngine, Trouble
+from panglot.errors import StartError
+from panglot.inputs.base import Ask
+from panglot.metrics.counters import Metrics
+from panglot.packages.package import Package
+from panglot.serving.links import Links
+from panglot.settings import Settings
+from panglot_worker.line import wire
+
+WORKER_STOP = 2.0
+PASSING = ("back_off", "queue_full")
+"""Codes of faults that pass by themselves."""
+PAUSE = 0.1
+RESULTS = "application/json, application/x-ndjson, */*"
+
+
+@dataclass(frozen=True)
+class OfflineReply:
+    """An answer. `times` are microseconds by stage; `error` says why the script failed, `traceback` where."""
+
+    status: int
+    content_type: str
+    body: bytes
+    times: tuple[int, ...] = wire.NO_TIMES
+    total_us: int = 0
+    error: str = ""
+    traceback: str = ""
+    code: str = ""
+    """The code of a fault; docs/reference/http.md lists them."""
+
+    @property
+    def failed(self) -> bool:
+        return self.status >= 400
+
+    def value(self) -> Any:
+        """The answer as a value: parsed JSON, a list for JSON lines, text, or a note on its size and type."""
+        kind = self.content_type.partition(";")[0].strip().lower()
+        try:
+            if kind == "application/x-ndjson":
+                return [json.loads(line) for line in self.body.splitlines() if line.strip()]
+            if kind.endswith("json") or kind == "text/html":
+                return json.loads(self.body)
+            if kind.startswith("text/"):
+                return self.body.decode()
+        except (ValueError, UnicodeDecodeError):
+            pass
+        return f"<{len(self.body)} bytes of {kind or 'nothing'}>"
+
+
+class QuietEngine(LocalEngine):
+    """An engine that keeps failures for the results, and does not log them."""
+
+    def trouble(self, request_id: str, message: str, traceback: str, worker: int | None = None) -> None:
+        self.troubles.append(Trouble(time.time(), request_id, message, traceback))
+
+
+class Offline:
+    """A loaded package. `path` is its first route, `api` what its worker says about it."""
+
+    def __init__(self, package: Package, settings: Settings, engine: LocalEngine) -> None:
+        self.package = package
+        self.settings = settings
+        self.engine = engine
+        self.contract = dialects.contract(package, settings)
+        if not self.contract.routes:
+            raise StartError("there is nothing to ask: the package answers no requests", file=str(package.script))
+        self.path = self.contract.routes[0].path
+        self.asked = 0
+
+    @property
+    def api(self) -> dict[str, Any]:
+        api: dict[str, Any] = self.engine.description.get("api") or {}
+        return api
+
+    async def ask(self, asked: Ask, accept: str = RESULTS) -> OfflineReply:
+        """Run one request through the package. Failures are replies; raises OSError when an input cannot be read."""
+        content_type, body = asked.encoded()
+        self.asked += 1
+        call = Waiting(f"run-{self.asked}".encode())
+        path, _, query = asked.path.partition("?")
+        head = wire.Head(call.request_id, self._route(path), content_type.encode(), accept.encode(), path.encode())
+        call.head = head._replace(query=query.encode()).pack()
+        call.pieces, call.size = [body], len(body)
+        call.arrived = self.engine.clock()
+        call.deadline = call.arrived + self.settings.timeout
+        began = time.perf_counter()
+        fault = self.engine.submit(call)
+        while fault is not None:
+            if fault.code not in PASSING or self.engine.clock() > call.deadline:
+                return _refused(fault)
+            # A worker that died on an input before this one is on its way back.
+            await asyncio.sleep(PAUSE)
+            began = time.perf_counter()
+            fault = self.engine.submit(call)
+        answer = await call.answer
+        taken = int((time.perf_counter() - began) * 1e6)
+        return dataclasses.replace(self._explained(answer, call), total_us=taken)
+
+    def _route(self, path: str) -> bytes:
+        for route in self.contract.routes:
+            inside = route.prefix and path.startswith(route.path) and path.endswith(route.suffix)
+            if path == route.path or inside:
+                return (route.target or route.path).encode()
+        return self.path.encode()
+
+    def _explained(self, answer: OfflineReply, call: Call) -> OfflineReply:
+        """The reply with the error and traceback that the engine kept, where the answer has none."""
+        name = call.request_id.decode()
+        for trouble in reversed(self.engine.troubles):
+            died = answer.code == "worker_died" and not trouble.request_id
+            if died or (trouble.request_id == name and not answer.error):
+                return dataclasses.replace(answer, error=trouble.message, traceback=trouble.traceback)
+        return answer
+
+
+class Waiting(Call):
+    """A call whose answer is awaited. The chunks of a stream are joined."""
+
+    __slots__ = ("answer", "begun")
+
+    def __init__(self, request_id: bytes) -> None:
+        super().__init__()
+        self.request_id = request_id
+        self.answer: asyncio.Future[OfflineReply] = asyncio.get_running_loop().create_future()
+        self.begun: list[bytes] = []
+
+    def reply(self, reply: wire.Reply) -> None:
+        """Set the answer once it is complete, or keep a chunk of it."""
+        if self.answer.done():
+            return
+        if reply.flags & wire.ERROR:
+            self.answer.set_result(_failed(reply))
+            return
+        self.begun.append(bytes(reply.body))
+        if not reply.flags & wire.MORE:
+            content_type = reply.head.split(b"\0")[0].decode("latin-1")
+            self.answer.set_result(OfflineReply(reply.status, content_type, b"".join(self.begun), reply.times))
+
+    def fail(self, fault: Fault) -> None:
+        if not self.answer.done():
+            self.answer.set_result(_refused(fault))
+
+
+def _failed(reply: wire.Reply) -> OfflineReply:
+    problem = json.loads(bytes(reply.body))
+    traceback = str(problem["traceback"])
+    error = traceback.strip().rpartition("\n")[2] or str(problem["message"])
+    return OfflineReply(reply.status, "", b"", reply.times, 0, error, traceback)
+
+
+def _refused(fault: Fault) -> OfflineReply:
+    return OfflineReply(fault.status, "", b"", error=fault.message, code=fault.code)
+
+
+@asynccontextmanager
+async def offline(package: Package, settings: Settings) -> AsyncIterator[Offline]:
+    """The package, loaded. Raises LoadError when its script does not load.
+
+    Settings mean what they mean for a server; `dev` is on, so that failures say why.
+    """
+    if settings.install:
+        from panglot.packages import install
+
+        settings = dataclasses.replace(settings, python=install.environment(package, settings))
+    settings = dataclasses.replace(settings, dev=True)
+    with Links().fixed_paths(package, settings.link_paths):
+        engine = QuietEngine(package, settings, Metrics())
+        await engine.start()
+        try:
+            await engine.ready.wait()
+            if engine.failed is not None:
+                raise engine.failed
+            yield Offline(package, settings, engine)
+        finally:
+            await engine.stop(WORKER_STOP)

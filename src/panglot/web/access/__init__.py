@@ -1,0 +1,1 @@
+"""Who may call what: tokens, sessions, hosts and origins."""

@@ -1,0 +1,1 @@
+"""The served package as documents: OpenAPI, and the page that shows it."""

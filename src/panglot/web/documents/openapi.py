@@ -1,0 +1,388 @@
+"""The served package as an OpenAPI document.
+
+The version is 3.0.3: the Swagger UI that swagger-ui-bundle ships reads nothing newer.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+import panglot
+from panglot.engine import engine as states
+from panglot.engine.call import Fault
+from panglot.terminal.text import visible
+from panglot.web.contract import ADMIN, CONTROL, METRICS, InferRoute, Page, neutral_error
+from panglot.web.documents.bodies import BINARY, JSON, answer_content, file_content, request_content
+from panglot.web.documents.schemas import Definitions, Object
+from panglot.web.front import Front
+from panglot.web.models import Model
+from panglot.web.v2 import openapi
+
+TEXT, HTML = "text/plain", "text/html"
+
+Faults = dict[str, tuple[str, str]]
+"""Failures by status: their name in the document, and what they mean."""
+
+REFUSALS: Faults = {
+    "400": ("BadRequest", "The request is not valid HTTP, has not exactly one Host, or its body cannot be decoded."),
+    "401": ("Unauthorized", "The token is missing or wrong."),
+    "403": ("Forbidden", "The server does not answer to this host name, or not to pages of that origin or site."),
+    "408": ("TooSlow", "Headers or body took too long to arrive."),
+    "413": ("TooLarge", "The request body is too large."),
+    "414": ("LineTooLong", "The request line is too long."),
+    "415": ("UnsupportedBody", "The request body is compressed or of a kind that cannot be decoded."),
+    "431": ("HeadersTooLarge", "The headers are too large or too many."),
+    "503": ("Unavailable", "The server cannot take the request now. Try again after the time given."),
+}
+"""Failures that any route may answer with."""
+
+FAILURES: Faults = REFUSALS | {
+    "500": ("ScriptFailed", "The script failed on this request, or its result cannot be sent."),
+    "504": ("Timeout", "No answer within the deadline."),
+    "4XX": ("Refused", "The script refused the request and says why."),
+}
+"""Failures that the routes of the script may answer with."""
+
+CODES = {
+    "400": ("bad_http", "bad_request"),
+    "500": ("script_error", "bad_result", "worker_died"),
+    "503": ("queue_full", "loading", "back_off", "draining", "memory"),
+}
+"""Codes of faults a platform may word with a status of its own."""
+
+MORE_HEADERS = {"401": ("WWW-Authenticate",), "503": ("Retry-After",)}
+
+
+@dataclass(frozen=True)
+class Neutral:
+    """A GET that every package answers."""
+
+    path: str
+    access: str
+    name: str
+    summary: str
+    content_type: str
+    schema: str = ""
+
+
+NEUTRAL = (
+    Neutral("/metrics", METRICS, "metrics", "Counters in the Prometheus text form", TEXT),
+    Neutral("/openapi.json", ADMIN, "openapi_document", "This document", JSON, "Document"),
+    Neutral("/docs", ADMIN, "docs_page", "This document as a page to try it out", HTML),
+    Neutral("/", ADMIN, "playground", "A page to try the model on", HTML),
+    Neutral("/status", ADMIN, "status_page", "State, workers, recent requests and errors", HTML),
+    Neutral("/status.json", ADMIN, "status", "The figures of the status page, ten minutes of them", JSON, "Status"),
+)
+
+
+ASKING = ("example", "request_types", "request_schema", "autolog", "bytes")
+"""What tools need to know of a script to send it requests and to report on it: see `panglot.inputs`."""
+
+
+def document(front: Front, served: Sequence[tuple[str, Model]], base: str = "") -> Object:
+    """The whole document of models, each with what its paths begin with; `base` is what all paths begin with.
+
+    Before a script is ready its bodies are described as anything.
+    """
+    model = served[0][1]
+    api: Object = model.description.get("api") or {}
+    several = len({model.name for _, model in served}) > 1
+    definitions = Definitions(_schemas())
+    return {
+        "openapi": "3.0.3",
+        "info": {
+            "title": "Several models" if several else visible(model.package.name),
+            "version": panglot.__version__,
+            "description": _markdown(api.get("summary") or "Served by Panglot."),
+        },
+        **({"servers": [{"url": base}]} if base else {}),
+        "tags": [
+            {"name": "inference", "description": f"The script, served by the {model.package.dialect} dialect"},
+            openapi.TAG,
+            {"name": "server", "description": "The same on every package"},
+        ],
+        "paths": _paths(front, served, definitions),
+        "components": _components(front, model, definitions.schemas),
+        "x-panglot": {
+            "dialect": model.package.dialect,
+            "path": next((route.path for route in model.contract.routes), ""),
+            "api": {name: api[name] for name in ASKING if name in api},
+            **({"models": [{"name": each.name, "version": each.version} for each in front.models]} if several else {}),
+        },
+    }
+
+
+def _paths(front: Front, served: Sequence[tuple[str, Model]], definitions: Definitions) -> Object:
+    """The scripts' routes, the platforms' own pages, and the neutral routes these leave."""
+    routes = [(start, model, route) for start, model in served for route in model.contract.routes]
+    pages = [(start, model, page) for start, model in served for page in model.contract.pages]
+    stems = [*(f"{start}{route.path}{route.suffix}" for start, _, route in routes)]
+    names = iter(operation_names([*stems, *(start + page.path for start, _, page in pages)]))
+    paths: Object = {}
+    for start, model, route in routes:
+        path = start + (f"{route.path}{{{route.parameter}}}{route.suffix}" if route.prefix else route.path)
+        api: Object = model.description.get("api") or {}
+        own = api.get("routes", {}).get(route.path, api)
+        operation = _infer(front, model, route, definitions.resolved(own), next(names))
+        paths.setdefault(path, {})[route.method.lower()] = operation
+        if own is not api and own.get("summary"):
+            operation["summary"] = _markdown(own["summary"])
+    for start, model, page in pages:
+        paths.setdefault(start + page.path, {})["get"] = _native_page(front, model, page, next(names))
+    for model in dict.fromkeys(model for _, model in served):
+        for path, methods in openapi.paths(model, functools.partial(_security, front)).items():
+            for operation in methods.values():
+                operation["operationId"] += f"_{len(paths)}" if model is not served[0][1] else ""
+            paths.setdefault(path, methods)
+    if front.repository is not None:
+        paths |= openapi.repository_paths(functools.partial(_security, front))
+    for neutral in NEUTRAL:
+        paths.setdefault(neutral.path, {}).setdefault("get", _get(front, neutral))
+    for path in paths:
+        if "{name}" in path:
+            paths[path]["parameters"] = [_reference("parameters", "Name")]
+        elif "{" in path:
+            name = path.partition("{")[2].partition("}")[0]
+            paths[path]["parameters"] = [_parameters(model)["Name"] | {"name": name}]
+    return paths
+
+
+def operation_names(paths: Iterable[str]) -> list[str]:
+    """One name per route, made of the words of its path, fit to be a function's name in a generated client."""
+    names: list[str] = []
+    taken = {neutral.name for neutral in NEUTRAL} | openapi.NAMES
+    for path in paths:
+        words = re.findall(r"[A-Za-z0-9]+", re.sub(r"\{.*?\}", "", path))
+        stem = name = re.sub(r"^(\d|$)", r"infer_\1", "_".join(words).lower()).rstrip("_")
+        while name in taken:
+            name = f"{stem}_{len(taken)}"
+        taken.add(name)
+        names.append(name)
+    return names
+
+
+# Operations
+
+
+def _infer(front: Front, model: Model, route: InferRoute, api: Object, name: str) -> Object:
+    about = "The script's result."
+    if api.get("streams"):
+        about = "The results one after the other: server-sent events, or lines of JSON if `Accept` asks for them."
+    answer = {
+        "description": about,
+        "headers": _headers("X-Request-Id", "Server-Timing", "X-Panglot-Warning"),
+        "content": _response(route, api),
+    }
+    chosen = {"2XX": {**answer, "description": "The same with a status of the script's choice."}}
+    chosen = chosen if api.get("any_status") else {}
+    return {
+        "operationId": name,
+        "tags": ["inference"],
+        "summary": "Run the model on one request",
+        "parameters": [_reference("parameters", "RequestId"), _reference("parameters", "Timeout")],
+        **_body(route, api),
+        # First, and not hidden by the faults that a platform answers with 200.
+        "responses": {"200": answer, **chosen} | _native_faults(front, model, route) | {"200": answer},
+        **_security(front, route.access),
+    }
+
+
+def _body(route: InferRoute, api: Object) -> Object:
+    if route.bare:
+        return {}
+    return {"requestBody": {"required": True, "content": _request(route, api)}}
+
+
+def _request(route: InferRoute, api: Object) -> Object:
+    if route.request is not None:
+        return {JSON: {"schema": dict(route.request)}}
+    return file_content(route.takes) or request_content(api)
+
+
+def _response(route: InferRoute, api: Object) -> Object:
+    if route.response is not None:
+        return {JSON: {"schema": dict(route.response)}}
+    return {route.gives: {"schema": {} if route.gives == JSON else BINARY}} if route.gives else answer_content(api)
+
+
+def _native_page(front: Front, model: Model, page: Page, name: str) -> Object:
+    return {
+        "operationId": name,
+        "tags": ["inference"],
+        "summary": f"A page of {model.package.dialect}",
+        "parameters": [_reference("parameters", "RequestId")],
+        "responses": {
+            "200": {"description": "The answer clients of the platform know."},
+            **_faults(front, page.access, REFUSALS),
+            "default": {"description": "Another answer clients of the platform know."},
+        },
+        **_security(front, page.access),
+    }
+
+
+def _get(front: Front, route: Neutral) -> Object:
+    schema = _reference("schemas", route.schema) if route.schema else {"type": "string"}
+    answer = {
+        "description": route.summary,
+        "headers": _headers("X-Request-Id", "Server-Timing"),
+        "content": {route.content_type: {"schema": schema}},
+    }
+    responses = {"200": answer} | _faults(front, route.access, REFUSALS)
+    return {
+        "operationId": route.name,
+        "tags": ["server"],
+        "summary": route.summary,
+        "parameters": [_reference("parameters", "RequestId")],
+        "responses": responses,
+        **_security(front, route.access),
+    }
+
+
+def _faults(front: Front, access: str, known: Faults) -> Object:
+    """References to the failures a route of this access may give."""
+    return {status: _reference("responses", name) for status, name, _ in _possible(front, access, known)}
+
+
+def _possible(front: Front, access: str, known: Faults) -> Iterator[tuple[str, str, str]]:
+    never = set()
+    if not front.access.needs_token(access):
+        never.add("401")
+    for status, (name, about) in known.items():
+        if status not in never:
+            yield status, name, about
+
+
+def _native_faults(front: Front, model: Model, route: InferRoute) -> Object:
+    """The failures of a script's route, with the statuses and content types its platform has for them."""
+    error, access = route.error or model.contract.error, route.access
+    if error is neutral_error:
+        return _faults(front, access, FAILURES)
+    responses: Object = {"default": {"description": "Another failure, as clients of the platform know it."}}
+    for status, _, about in _possible(front, access, FAILURES):
+        for code in CODES.get(status, ("",)) if status.isdigit() else ():
+            words = error(Fault(int(status), code, ""), "")
+            response = {"description": about, "headers": _headers("X-Request-Id", "Server-Timing"), "content": {}}
+            content = responses.setdefault(str(words.status), response)["content"]
+            if words.content_type:
+                content[words.content_type.decode()] = {"schema": {}}
+    return responses
+
+
+def _security(front: Front, access: str) -> Object:
+    if access == CONTROL:
+        return {"security": [{"admin": []}]}
+    if not front.access.needs_token(METRICS):
+        return {}
+    return {"security": [{"token": []}] if front.access.needs_token(access) else []}
+
+
+# Components
+
+
+def _components(front: Front, model: Model, of_script: Object) -> Object:
+    components: Object = {
+        "schemas": _schemas() | of_script,
+        "responses": _responses(model),
+        "parameters": _parameters(model),
+        "headers": {name.replace("-", ""): about for name, about in HEADERS.items()},
+    }
+    tokens = {"token": front.access.token, "admin": front.access.control_token}
+    schemes = {name: {"type": "http", "scheme": "bearer"} for name, token in tokens.items() if token}
+    if schemes:
+        components["securitySchemes"] = schemes
+    return components
+
+
+def _responses(model: Model) -> Object:
+    more = MORE_HEADERS | ({"500": ("X-Panglot-Error",)} if model.settings.dev else {})
+    return {
+        name: {
+            "description": about,
+            "headers": _headers("X-Request-Id", "Server-Timing", *more.get(status, ())),
+            "content": {JSON: {"schema": _reference("schemas", "Error")}},
+        }
+        for status, (name, about) in FAILURES.items()
+    }
+
+
+def _schemas() -> Object:
+    error = {
+        "code": {"type": "string", "description": "A word for programs"},
+        "message": {"type": "string", "description": "A sentence for people"},
+        "request_id": {"type": "string", "description": "The same as the X-Request-Id header"},
+    }
+    not_ready = {
+        "ready": {"type": "boolean", "enum": [False]},
+        "state": {"type": "string", "enum": [states.LOADING, states.BACK_OFF, states.DRAINING]},
+    }
+    return {
+        "Error": _closed({"error": {**_closed(error), "additionalProperties": True}}),
+        "Live": _closed({"live": {"type": "boolean", "enum": [True]}}),
+        "Ready": _closed({"ready": {"type": "boolean", "enum": [True]}}),
+        "NotReady": _closed(not_ready),
+        "Status": {"type": "object", "required": ["state", "workers", "history", "recent", "errors"]},
+        "Document": {"type": "object", "required": ["openapi", "info", "paths"]},
+        **openapi.schemas(),
+    }
+
+
+def _closed(properties: Object) -> Object:
+    return {"type": "object", "properties": properties, "required": list(properties), "additionalProperties": False}
+
+
+def _parameters(model: Model) -> Object:
+    return {
+        "Name": {
+            "name": "name",
+            "in": "path",
+            "required": True,
+            "description": "What the script is asked for.",
+            "schema": {"type": "string", "minLength": 1},
+        },
+        "RequestId": {
+            "name": "X-Request-Id",
+            "in": "header",
+            "description": "Comes back in the answer if it is 1 to 128 letters, digits or `. _ : / + = @ -`; "
+            "otherwise the server makes one up.",
+            "schema": {"type": "string"},
+        },
+        "Timeout": {
+            "name": "X-Timeout-Ms",
+            "in": "header",
+            "description": "After how many milliseconds to give up with 504. "
+            f"It can only shorten the server's own {model.settings.timeout:g} s.",
+            "schema": {"type": "integer", "minimum": 0, "maximum": 999_999_999_999},
+        },
+    }
+
+
+def _header(about: str, kind: str = "string", required: bool = True) -> Object:
+    return {"description": about, "required": required, "schema": {"type": kind}}
+
+
+HEADERS = {
+    "X-Request-Id": _header("Names this request in the log and on the status page"),
+    "Server-Timing": _header("How long the request waited and each stage took, in milliseconds"),
+    "Retry-After": _header("Seconds to wait before another try", "integer"),
+    "WWW-Authenticate": _header("Bearer"),
+    "X-Panglot-Warning": _header(
+        "What was changed to make the result fit to send, such as NaN to null", required=False
+    ),
+    "X-Panglot-Error": _header("The last line of the script's traceback", required=False),
+}
+
+
+def _headers(*names: str) -> Object:
+    return {name: _reference("headers", name.replace("-", "")) for name in names}
+
+
+def _reference(kind: str, name: str) -> Object:
+    return {"$ref": f"#/components/{kind}/{name}"}
+
+
+def _markdown(text: str) -> str:
+    """Plain text that reads the same where Markdown is expected."""
+    return visible(text, keep="\n").replace("&", "&amp;").replace("<", "&lt;")

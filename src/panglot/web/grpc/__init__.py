@@ -1,0 +1,1 @@
+"""Calls of gRPC: what answers each of them. HTTP/2 carries them."""

@@ -1,0 +1,183 @@
+"""One inference over gRPC, as the engine sees it."""
+
+from __future__ import annotations
+
+import json
+import logging
+import time
+from collections.abc import Callable
+from typing import NamedTuple
+
+from panglot.engine.call import Berth, Call, Fault
+from panglot.web.contract import InferRoute
+from panglot.web.front import Front
+from panglot.web.grpc.messages import leading_name
+from panglot.web.grpc.received import NO_NAME, NO_ROOM, ReceivedMessage
+from panglot.web.grpc.statuses import OK, UNIMPLEMENTED, RpcError, refused, status_of
+from panglot.web.http1.head import REQUEST_ID
+from panglot.web.models import Model
+from panglot.web.v2 import metadata
+from panglot.web.v2.routes import RpcTarget, rpc_head
+from panglot_worker.line import wire
+
+log = logging.getLogger("panglot.web")
+
+Told = Callable[[int, str, wire.Buffer, bool], None]
+"""Is told a status of gRPC, a sentence, the message, and whether more follow."""
+
+
+class RpcCall(Call):
+    """A call whose answers go to `told`. It owns the memory of its message until it is answered or given up."""
+
+    __slots__ = ("began", "front", "is_over", "model", "route", "told", "trace")
+
+    def __init__(self, front: Front, model: Model, route: InferRoute, told: Told) -> None:
+        super().__init__()
+        self.front = front
+        self.model = model
+        self.route = route
+        self.lane = route.lane
+        self.told = told
+        self.is_over = False
+        """Whether it has its answer, or nobody waits for one."""
+        self.trace = b""
+        self.began = self.arrived = time.monotonic()
+
+    def take_over(self, message: ReceivedMessage) -> None:
+        """Own the memory of a message. Raises RpcError where there is no room for it: then it stays the message's."""
+        message.leave_room()
+        if not self.model.room.take(message.size, message.size):
+            raise refused(NO_ROOM)
+        self.size = message.size
+        body, self.berth = message.hand_over()
+        if self.berth is None:
+            self.pieces = (body,)
+        elif message.model is not self.model:
+            # Its first bytes named another model than all of it does, whose workers do not see this memory.
+            self.come_ashore()
+
+    def reply(self, reply: wire.Reply) -> None:
+        """Pass on the script's answer, one part of it, or its failure."""
+        try:
+            if reply.flags & wire.ERROR:
+                self._failed(reply)
+            elif reply.flags & wire.MORE:
+                self.told(OK, "", reply.body, True)
+            else:
+                self._end(200, reply.times)
+                self.told(OK, "", reply.body, False)
+        except Exception:
+            # It must not reach the engine, for which it would be the fault of a worker.
+            log.exception("request %s: the server itself failed on it", self.request_id.decode("latin-1"))
+
+    def _failed(self, reply: wire.Reply) -> None:
+        problem = json.loads(bytes(reply.body))
+        if problem["traceback"]:
+            request_id = self.request_id.decode("latin-1")
+            self.model.engine.trouble(request_id, problem["message"], problem["traceback"], self.worker)
+        self._end(reply.status, reply.times)
+        self.told(status_of(reply.status), problem["message"], b"", False)
+
+    def fail(self, fault: Fault) -> None:
+        self._end(fault.status, wire.NO_TIMES)
+        self.told(status_of(fault.status), fault.message, b"", False)
+
+    def _end(self, status: int, times: wire.Times) -> None:
+        """Count what was answered, and let the body go."""
+        front, name, metrics = self.front, self.route.name, self.model.metrics
+        total = int((time.monotonic() - self.began) * 1e6)
+        metrics.requests[name, status] += 1
+        metrics.latency[name].add(total)
+        front.recent.append((time.time(), self.request_id, name, status, total, self.queued_us, times))
+        self.release()
+        for observe in front.observers:
+            observe(self, status, times, total)
+
+    def release(self) -> None:
+        """Drop the body, the memory it lies in and the room it takes: the call is over. May be called again."""
+        self.is_over = True
+        self.model.room.held -= self.size
+        self.size, self.pieces = 0, ()
+        # The engine does so for calls that it has taken; those that it refuses it has never owned.
+        self.leave_berth()
+
+    def cancel(self) -> None:
+        """Give the call up: nobody waits for it."""
+        if self.id:
+            self.model.engine.cancel(self)
+        self.release()
+
+    def grow(self, size: int) -> bool:
+        if not self.model.room.take(size, self.size + size):
+            return False
+        self.size += size
+        return True
+
+    def become(self, body: wire.Buffer, berth: Berth | None) -> None:
+        self.model.room.held += len(body) - self.size
+        super().become(body, berth)
+
+
+class Asked(NamedTuple):
+    """What a client says of an inference besides its message."""
+
+    form: bytes
+    seconds: float | None = None
+    """Until its deadline; None: it has none."""
+    request_id: bytes = b""
+    trace: bytes = b""
+
+
+def begin(front: Front, asked: Asked, message: ReceivedMessage, told: Told) -> RpcCall:
+    """Submit an inference; `told` may be called before this returns. Raises RpcError: the message is then as it was."""
+    model, target, forms, heads = _destination(front, message)
+    call = RpcCall(front, model, forms[asked.form], told)
+    call.request_id = asked.request_id if REQUEST_ID.fullmatch(asked.request_id) else front.new_request_id()
+    call.trace = asked.trace
+    rest = heads[asked.form]
+    if call.trace or message.encoding:
+        rest = rpc_head(target, asked.form)._replace(traceparent=call.trace, encoding=message.encoding).pack()
+    call.head = call.request_id + rest
+    longest = model.settings.timeout
+    call.deadline = call.arrived + (longest if asked.seconds is None else min(longest, max(0.0, asked.seconds)))
+    call.take_over(message)
+    _submit(call)
+    return call
+
+
+def announced(front: Front, first: wire.Buffer) -> Model | None:
+    """The model that a message is for of which only the first bytes have come; None where they do not tell.
+
+    Raises RpcError where there is no such model.
+    """
+    name = leading_name(first)
+    return _target(front, *name).model if name is not None else None
+
+
+def _destination(front: Front, message: ReceivedMessage) -> RpcTarget:
+    """The model that a message names. Raises RpcError."""
+    name, version, _, is_all = message.addressed()
+    if not name and not is_all:
+        raise NO_NAME
+    return _target(front, name, version)
+
+
+def _target(front: Front, name: str, version: str) -> RpcTarget:
+    target = front.paths.rpc.get((name, version))
+    if target is None:
+        try:
+            model = metadata.find(front.models, name, version)
+        except metadata.Missing as missing:
+            raise refused(missing.fault) from None
+        raise RpcError(UNIMPLEMENTED, f"model '{model.name}' takes no tensors")
+    return target
+
+
+def _submit(call: RpcCall) -> None:
+    try:
+        fault = call.model.engine.submit(call)
+    except Exception:
+        call.cancel()
+        raise
+    if fault is not None:
+        call.fail(fault)

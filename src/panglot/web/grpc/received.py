@@ -1,0 +1,143 @@
+"""One message of a client, and the memory it lies in."""
+
+from __future__ import annotations
+
+import mmap
+
+from panglot.engine.call import Berth, Fault
+from panglot.web.grpc import messages
+from panglot.web.grpc.encoding import beginning, plain
+from panglot.web.grpc.messages import Addressed
+from panglot.web.grpc.statuses import INVALID_ARGUMENT, RpcError, refused
+from panglot.web.limits.quota import Bytes
+from panglot.web.models import Model
+from panglot_worker.line import wire
+
+NO_ROOM = Fault(503, "memory", "the server holds too many request bodies; try again later", 1)
+SMALL = 65536
+"""Bytes of a message that find their room as soon as it is announced; of larger ones what has come is counted."""
+NO_INFERENCE = RpcError(INVALID_ARGUMENT, "the message is no ModelInferRequest")
+NO_NAME = RpcError(
+    INVALID_ARGUMENT, f"model_name is not in the first {messages.NAMES} bytes of the message: send it first"
+)
+
+
+class ReceivedMessage:
+    """A message from its first byte on: where it lies, and the bytes that it counts for.
+
+    It has one owner, the inbox of its call, which releases it when the call ends, whatever became of it until then.
+    An inference takes the memory by `hand_over`: from then on the engine's call owns it, and `release` does nothing.
+    """
+
+    __slots__ = ("_addressed", "_at", "_berth", "_counted", "_room", "_view", "encoding", "model", "size")
+
+    def __init__(self, room: Bytes, size: int, encoding: bytes) -> None:
+        self.size = size
+        self.encoding = encoding
+        """How it is compressed; empty: it is not."""
+        self.model: Model | None = None
+        """The model whose room, and whose memory, it has been given."""
+        self._room = room
+        self._counted = self._at = 0
+        self._view: wire.Buffer = b""
+        self._berth: Berth | None = None
+        self._addressed: Addressed | None = None
+
+    # Coming
+
+    def come_whole(self, body: bytes) -> None:
+        """Take in all of it at once."""
+        self._view, self._at = body, self.size
+        self._room.held += self.size
+        self._counted = self.size
+
+    def find_place(self, model: Model | None) -> None:
+        """Find memory for a message that has begun to come, its model's where that is known. Raises RpcError."""
+        if model is not None:
+            self.model, self._room = model, model.room
+        if not self._room.fits(self.size):
+            raise refused(NO_ROOM)
+        if self.size <= SMALL:
+            self._count(self.size)
+            self._view = memoryview(bytearray(self.size))
+            return
+        if model is not None and model.settings.share_from > 0:
+            self._berth = model.engine.berth(self.size)
+        if self._berth is not None:
+            self._view = self._berth.view[: self.size]
+        else:
+            # Its pages come when they are written, so that what a client only announces costs nothing.
+            self._view = memoryview(mmap.mmap(-1, self.size))
+
+    def fill(self, data: wire.Buffer) -> int:
+        """Take in its next bytes; how many of these are its. Raises RpcError where there is no more room."""
+        count = min(len(data), self.size - self._at)
+        if self.size > SMALL:
+            self._count(count)
+        view = self._view
+        assert isinstance(view, memoryview)
+        view[self._at : self._at + count] = data[:count]
+        self._at += count
+        return count
+
+    def _count(self, size: int) -> None:
+        if not self._room.take(size, self._counted + size):
+            raise refused(NO_ROOM)
+        self._counted += size
+
+    @property
+    def arrived(self) -> int:
+        """How many of its bytes have come."""
+        return self._at
+
+    @property
+    def is_whole(self) -> bool:
+        return self._at == self.size
+
+    # Reading
+
+    def plain(self) -> bytes:
+        """All of it, for the front itself to read. Raises RpcError."""
+        return plain(self.encoding, self._view)
+
+    def addressed(self) -> Addressed:
+        """What it says of itself, if it is an inference. Raises RpcError."""
+        if self._addressed is None:
+            try:
+                if self.encoding:
+                    self._addressed = messages.addressed(beginning(self.encoding, self._view), is_cut=True)
+                else:
+                    self._addressed = messages.addressed(self._view)
+            except ValueError:
+                raise NO_INFERENCE from None
+        return self._addressed
+
+    @property
+    def request_id(self) -> str:
+        """The id that the client gave this inference; nothing where it cannot be read."""
+        try:
+            return self.addressed().request_id
+        except RpcError:
+            return ""
+
+    # Leaving
+
+    def hand_over(self) -> tuple[wire.Buffer, Berth | None]:
+        """The memory it lies in: whoever calls this owns it now, and counts it."""
+        self.leave_room()
+        body, berth = self._view, self._berth
+        self._view, self._berth = b"", None
+        return body, berth
+
+    def release(self) -> None:
+        """Give its memory and its room back, unless somebody else has taken it over. May be called again."""
+        self.leave_room()
+        self._view = b""
+        if self._berth is not None:
+            self._berth.drop()
+            self._berth = None
+
+    def leave_room(self) -> None:
+        """Count for nothing any more, because somebody else counts it or it is released."""
+        self._room.held -= self._counted
+        self._counted = 0

@@ -1,0 +1,34 @@
+"""Answers to clients that ask what a server speaks: `grpc.reflection`, both of its versions."""
+
+from __future__ import annotations
+
+from panglot.web.grpc import descriptors
+from panglot.web.grpc.messages import number, small_fields
+from panglot.web.grpc.statuses import NOT_FOUND
+from panglot_worker.tensors.protobuf import LENGTH, message, text
+
+METHODS = tuple(f"/grpc.reflection.{version}.ServerReflection/ServerReflectionInfo" for version in ("v1", "v1alpha"))
+SERVICES = (
+    *descriptors.SERVICES,
+    "grpc.reflection.v1.ServerReflection",
+    "grpc.reflection.v1alpha.ServerReflection",
+)
+BY_FILE, BY_SYMBOL, LIST = 3, 4, 7
+
+
+def respond(body: bytes) -> bytes:
+    """The ServerReflectionResponse to one ServerReflectionRequest. Raises ValueError for what is none."""
+    asked, word = 0, ""
+    for field, kind, content in small_fields(body):
+        if field >= BY_FILE and kind == LENGTH:
+            asked, word = field, str(content, "utf-8", "replace")
+    return message(2, body) + _answer(asked, word)
+
+
+def _answer(asked: int, word: str) -> bytes:
+    if asked == LIST:
+        return message(6, b"".join(message(1, text(1, service)) for service in SERVICES))
+    name = descriptors.file_of(word) if asked == BY_SYMBOL else word if asked == BY_FILE else None
+    if name is None or name not in descriptors.FILES:
+        return message(7, number(1, NOT_FOUND) + text(2, f"there is no {word[:200]} here"))
+    return message(4, message(1, descriptors.file_descriptor(name)))

@@ -1,0 +1,89 @@
+"""What answers each call of gRPC. HTTP/2 finds a service here and runs it."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Coroutine
+from typing import Any, NamedTuple
+
+from panglot.web.contract import CONTROL, INFER, PUBLIC
+from panglot.web.front import Front
+from panglot.web.grpc import methods, reflection
+from panglot.web.grpc.call import RpcCall
+from panglot.web.grpc.conversation import Conversation, RpcStream
+from panglot.web.grpc.messages import named
+from panglot.web.grpc.methods import HEALTH, METHODS, SERVICE
+from panglot.web.grpc.statuses import INVALID_ARGUMENT, UNAUTHENTICATED, RpcError, refused
+from panglot.web.grpc.watch import Watches
+from panglot.web.v2 import repository
+
+INFER_CALL, STREAM_CALL = f"/{SERVICE}/ModelInfer", f"/{SERVICE}/ModelStreamInfer"
+WATCH = f"/{HEALTH}/Watch"
+NO_TOKEN = RpcError(UNAUTHENTICATED, "this server needs a token: metadata authorization: Bearer ...")
+UNREADABLE = RpcError(INVALID_ARGUMENT, "the message cannot be read")
+
+
+class Service(NamedTuple):
+    """How a call is answered: by `answer`, by `hold`, by the engine if it only `infers`, or by `Watches`."""
+
+    access: str
+    answer: Callable[[bytes], bytes | Coroutine[Any, Any, bytes]] | None = None
+    """From its only message to the only answer. Raises RpcError."""
+    hold: Callable[[RpcStream], Coroutine[Any, Any, None]] | None = None
+    """Answers all that comes, as it comes. Raises RpcError."""
+    infers: bool = False
+    """Whether its messages are for models: these alone may be large, and lie in shared memory."""
+
+    @property
+    def is_public(self) -> bool:
+        """Whether anybody may make the call: then it may hold next to nothing."""
+        return self.access == PUBLIC
+
+
+class Services:
+    """All calls that a server answers."""
+
+    def __init__(self, front: Front) -> None:
+        self.front = front
+        self.open: set[RpcCall] = set()
+        """Inferences of conversations that are being answered."""
+        self.watches = Watches(front)
+        self._known = {
+            INFER_CALL: Service(INFER, infers=True),
+            STREAM_CALL: Service(INFER, hold=self._model_stream_infer, infers=True),
+            WATCH: Service(PUBLIC),
+            **dict.fromkeys(reflection.METHODS, Service(INFER, hold=_reflection)),
+        }
+        for name, method in METHODS.items():
+            self._known[name] = Service(method.access, functools.partial(methods.respond, front, name))
+
+    def find(self, method: str, authorization: bytes) -> Service:
+        """What answers a call, given its name and the token it came with. Raises RpcError."""
+        service = self._known.get(method)
+        access = service.access if service is not None else INFER
+        if access == CONTROL and self.front.repository is None:
+            raise refused(repository.OFF)
+        if self.front.access.refuses(access, authorization):
+            raise NO_TOKEN
+        if service is None:
+            raise methods.refusal(method)
+        return service
+
+    async def _model_stream_infer(self, stream: RpcStream) -> None:
+        await Conversation(self.front, self.open, stream).hold()
+
+
+def watched_service(body: bytes) -> str:
+    """The service that a HealthCheckRequest names. Raises RpcError."""
+    try:
+        return named(body).name
+    except ValueError:
+        raise UNREADABLE from None
+
+
+async def _reflection(stream: RpcStream) -> None:
+    while (message := await stream.next()) is not None:
+        try:
+            await stream.write(reflection.respond(message.plain()))
+        except ValueError:
+            raise UNREADABLE from None

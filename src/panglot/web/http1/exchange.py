@@ -1,0 +1,327 @@
+"""One request to the script and its answer, on one connection."""
+
+from __future__ import annotations
+
+import json
+import logging
+import time
+from typing import TYPE_CHECKING, Any
+
+from panglot.engine.call import RUNNING, Berth, Call, Fault
+from panglot.web.contract import Words
+from panglot.web.front import Front
+from panglot.web.http1.answer_head import BadHead, beginning, header_text, timing
+from panglot.web.limits.spool import SpooledBody
+from panglot.web.paths import Destination
+from panglot_worker.line import wire
+
+if TYPE_CHECKING:
+    from panglot.web.http1.connection import HttpConnection
+
+JOIN_BELOW = 65536
+STREAM_BACKLOG = 8 * 1024 * 1024
+"""Bytes of a stream that may wait for a client to read them when another part comes, however large that is."""
+
+BODILESS = (204, 304)
+"""Statuses whose answers have no body, and must not say how long it is."""
+MANY_PIECES, SMALL_PIECE = 256, 4096
+"""Beyond so many pieces of a body, those of at most so many bytes share a buffer."""
+TLS_PIECE = 1 << 17
+
+BAD_HEAD = Fault(500, "bad_result", "the script's result cannot be sent; the server's log says why")
+BLUNDER = Fault(500, "internal_error", "the server itself failed on this request; its log says why")
+
+log = logging.getLogger("panglot.web")
+monotonic = time.monotonic
+
+
+class Exchange(Call):
+    """The call of one HTTP request. Its connection makes it when the head is complete; a reply or a fault ends it."""
+
+    __slots__ = (
+        "began", "connection", "front", "keep_alive", "lines", "minor", "model", "room", "route", "started", "trace",
+        "upload", "written",
+    )  # fmt: skip
+
+    def __init__(self, connection: HttpConnection, front: Front, destination: Destination, began: float) -> None:
+        super().__init__()
+        self.connection = connection
+        self.front = front
+        self.model = destination.model
+        self.route = destination.route
+        self.lane = self.route.lane
+        self.room = self.model.room
+        self.began = began
+        self.keep_alive = True
+        self.minor = 1
+        self.started = False
+        """Whether a streamed answer has begun."""
+        self.written = False
+        """Whether the whole answer has been written."""
+        self.trace = b""
+        self.lines = b""
+        """Further header lines of the answer: the platform's request id, and what browsers need from other origins."""
+        self.pieces: list[bytes | bytearray | memoryview] = []
+        self.upload: SpooledBody | None = None
+        """The body, where it is written to a file."""
+
+    def take_in(self, body: bytes) -> None:
+        """Keep a piece of the body. Small ones share a buffer once there are many: each costs more than it holds."""
+        pieces = self.pieces
+        if len(pieces) < MANY_PIECES or len(body) > SMALL_PIECE:
+            pieces.append(body)
+        elif isinstance(pieces[-1], bytearray):
+            pieces[-1] += body
+        else:
+            pieces.append(bytearray(body))
+
+    def use_upload(self, upload: SpooledBody) -> None:
+        """Make the path of the uploaded file the body that the worker is given; on another machine, what is in it."""
+        body = upload.content() if self.model.settings.ray else bytes(upload.path)
+        self.pieces, self.size = [body], len(body)
+        self.room.held += self.size
+
+    def release(self) -> None:
+        """Drop the body and the room it takes, although the call itself may still be known elsewhere."""
+        self.room.held -= self.size
+        self.size, self.pieces = 0, []
+        self.leave_berth()
+        if self.upload is not None:
+            self.upload.close()
+
+    def grow(self, size: int) -> bool:
+        if not self.room.take(size, self.size + size):
+            return False
+        self.size += size
+        return True
+
+    def become(self, body: wire.Buffer, berth: Berth | None) -> None:
+        self.room.held += len(body) - self.size
+        super().become(body, berth)
+
+    # Answers
+
+    def reply(self, reply: wire.Reply) -> None:
+        """Write the script's answer, its failure in the platform's words, or one chunk of a stream."""
+        if self.connection.transport is None:
+            return
+        try:
+            if reply.flags & wire.MORE or self.started:
+                self._stream(reply)
+            elif reply.flags & wire.ERROR:
+                self._script_failed(reply)
+            else:
+                self._send(reply.status, reply.head, reply.body, reply.times)
+        except BadHead as error:
+            self._unsendable(error)
+        except Exception:
+            self.blunder()
+
+    def _unsendable(self, error: BadHead) -> None:
+        """Answer 500 in the place of an answer whose head would not be what its client takes it for."""
+        if self.state == RUNNING:
+            # It is the first part of a stream: no more of it can be sent.
+            self.model.engine.cancel(self)
+        self.model.engine.trouble(self.request_id.decode("latin-1"), str(error), "", self.worker)
+        self.fail(BAD_HEAD)
+
+    def fail(self, fault: Fault) -> None:
+        """Answer in the script's place; a stream that has begun is broken off."""
+        if self.connection.transport is None:
+            return
+        try:
+            if self.started:
+                self._break_off(fault.status)
+            else:
+                self._refuse(fault)
+        except Exception:
+            self.blunder()
+
+    def _refuse(self, fault: Fault) -> None:
+        status, content_type, body = self.model.words(self.route, fault, self.request_id)
+        extra = b"retry-after: %d\r\n" % fault.retry_after if fault.retry_after else b""
+        self._send(status, content_type, body, wire.NO_TIMES, extra)
+
+    def blunder(self) -> None:
+        """Log the exception being handled, which is a fault of ours, and answer 500 if nothing has been written yet.
+
+        It must not reach the engine, for which it would be the fault of a worker.
+        """
+        log.exception("request %s: the server itself failed on it", self.request_id.decode("latin-1"))
+        if self.state == RUNNING:
+            # More of its stream would follow the answer below.
+            self.model.engine.cancel(self)
+        transport = self.connection.transport
+        if transport is None or transport.is_closing():
+            return
+        self.keep_alive = False
+        try:
+            if self.started and not self.written:
+                transport.abort()
+                return
+            if not self.written:
+                self.written = True
+                self.model.metrics.requests[self.route.name, BLUNDER.status] += 1
+                transport.write(self.whole_answer(BLUNDER))
+            self.connection.finished(self)
+        except Exception:
+            log.exception("request %s: its connection ends", self.request_id.decode("latin-1"))
+            transport.abort()
+
+    def whole_answer(self, fault: Fault) -> bytes:
+        """The answer to a request that never became a call; the connection closes after it."""
+        words = self.model.words(self.route, fault, self.request_id)
+        return answer_bytes(self.front, words, fault, self.request_id, self.lines)
+
+    def _script_failed(self, reply: wire.Reply) -> None:
+        problem = json.loads(bytes(reply.body))
+        extra = b""
+        if problem["traceback"]:
+            self._note(problem)
+            if self.model.settings.dev:
+                last = problem["traceback"].strip().rpartition("\n")[2]
+                extra = b"x-panglot-error: " + header_text(last) + b"\r\n"
+        fault = Fault(reply.status, problem["code"], problem["message"], details=problem.get("details"))
+        status, content_type, body = self.model.words(self.route, fault, self.request_id)
+        self._send(status, content_type, body, reply.times, extra)
+
+    def _note(self, problem: dict[str, Any]) -> None:
+        """Tell the log and the page of a failure of the script."""
+        request_id = self.request_id.decode("latin-1")
+        self.model.engine.trouble(request_id, problem["message"], problem["traceback"], self.worker)
+
+    def _send(
+        self,
+        status: int,
+        head: bytes,
+        body: wire.Buffer,
+        times: tuple[int, int, int, int, int],
+        extra: bytes = b"",
+    ) -> None:
+        total = int((monotonic() - self.began) * 1e6)
+        close = b"" if self._may_stay() else b"connection: close\r\n"
+        lines = b"".join((
+            beginning(self.front.beginnings, status, head),
+            b"content-length: %d\r\nx-request-id: %s\r\n" % (len(body), self.request_id),
+            timing(self.queued_us, times, total, self.trail),
+            self.front.date,
+            self.lines,
+            extra,
+            close,
+            b"\r\n",
+        ))  # fmt: skip
+        if status in BODILESS:
+            if len(body):
+                raise BadHead(f"an answer with status {status} has a body")
+            lines = lines.replace(b"content-length: 0\r\n", b"", 1)
+        if len(body) < JOIN_BELOW:
+            self.connection.transport.write(lines + body)
+        else:
+            self._send_large(lines, body)
+        self._done(status, times, total)
+
+    def _send_large(self, lines: bytes, body: wire.Buffer) -> None:
+        transport = self.connection.transport
+        if self.connection.scheme == "http":
+            transport.writelines((lines, body))
+            return
+        # Encrypted in one go, it would lie in a buffer below TLS where nobody sees how much is left unread.
+        transport.write(lines)
+        view = memoryview(body)
+        for start in range(0, len(view), TLS_PIECE):
+            transport.write(view[start : start + TLS_PIECE])
+
+    def _may_stay(self) -> bool:
+        if self.front.draining:
+            self.keep_alive = False
+        return self.keep_alive
+
+    def _done(self, status: int, times: tuple[int, int, int, int, int], total: int) -> None:
+        front, route, metrics = self.front, self.route, self.model.metrics
+        self.written = True
+        metrics.requests[route.name, status] += 1
+        metrics.latency[route.name].add(total)
+        front.recent.append((time.time(), self.request_id, route.name, status, total, self.queued_us, times))
+        for observe in front.observers:
+            observe(self, status, times, total)
+        self.connection.finished(self)
+
+    # Streamed answers
+
+    def _stream(self, reply: wire.Reply) -> None:
+        transport = self.connection.transport
+        if transport.is_closing():
+            return
+        if not self.started:
+            self._open_stream(reply)
+        if reply.flags & wire.ERROR:
+            problem = json.loads(bytes(reply.body))
+            if problem["traceback"]:
+                self._note(problem)
+            self._break_off()
+            return
+        if len(reply.body):
+            if transport.get_write_buffer_size() > STREAM_BACKLOG:
+                # Its worker serves others too and cannot be held back: the reader is too slow.
+                self.model.metrics.refused["stream_backlog"] += 1
+                transport.abort()
+                return
+            transport.write(self._chunk(reply.body))
+        if not reply.flags & wire.MORE:
+            if self.minor:
+                transport.write(b"0\r\n\r\n")
+            self._done(200, reply.times, int((monotonic() - self.began) * 1e6))
+
+    def end_stream(self) -> None:
+        """Complete a stream without its script: nothing more is coming."""
+        if self.started and self.connection.transport is not None and not self.connection.transport.is_closing():
+            self.model.engine.cancel(self)
+            if self.minor:
+                self.connection.transport.write(b"0\r\n\r\n")
+            self.keep_alive = False
+            self._done(200, wire.NO_TIMES, int((monotonic() - self.began) * 1e6))
+
+    def _open_stream(self, reply: wire.Reply) -> None:
+        if not self.minor:
+            self.keep_alive = False
+        lines = (
+            beginning(self.front.beginnings, 200, reply.head),
+            b"cache-control: no-store\r\nx-request-id: %s\r\n" % self.request_id,
+            timing(self.queued_us, reply.times, int((monotonic() - self.began) * 1e6), self.trail),
+            self.front.date,
+            self.lines,
+            b"transfer-encoding: chunked\r\n" if self.minor else b"",
+            b"" if self._may_stay() else b"connection: close\r\n",
+            b"\r\n",
+        )
+        self.connection.transport.write(b"".join(lines))
+        self.started = True
+
+    def _chunk(self, body: wire.Buffer) -> bytes:
+        return b"".join((b"%x\r\n" % len(body), body, b"\r\n")) if self.minor else bytes(body)
+
+    def _break_off(self, status: int = 500) -> None:
+        """End a stream that cannot be completed, and its connection, without the final chunk: so the client notices."""
+        self.keep_alive = False
+        if not self.minor:
+            # HTTP/1.0 has no final chunk whose absence would tell.
+            self.connection.transport.abort()
+        self._done(status, wire.NO_TIMES, int((monotonic() - self.began) * 1e6))
+
+
+def answer_bytes(front: Front, words: Words, fault: Fault, request_id: bytes, header_lines: bytes = b"") -> bytes:
+    """A whole answer in these words to a request that never became a call; the connection closes after it."""
+    status, content_type, body = words
+    retry = b"retry-after: %d\r\n" % fault.retry_after if fault.retry_after else b""
+    challenge = b"www-authenticate: Bearer\r\n" if fault.status == 401 else b""
+    lines = (
+        beginning(front.beginnings, status, content_type),
+        b"content-length: %d\r\nx-request-id: %s\r\nserver-timing: total;dur=0\r\n" % (len(body), request_id),
+        front.date,
+        header_lines,
+        retry,
+        challenge,
+        b"connection: close\r\n\r\n",
+        body,
+    )
+    return b"".join(lines)

@@ -1,0 +1,168 @@
+"""Where the bytes of a connection are read to: a room for heads that all share, or the memory a large body lands in.
+
+Its transport is given `ConnectionCallbacks`, so that the kernel writes a large body straight to where the workers
+look at it. Bytes that come in one read with the head of such a body are copied there; everything else is parsed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from typing import Any, NamedTuple, cast
+
+import httptools
+from uvicorn.config import Config
+from uvicorn.server import ServerState
+
+from panglot.engine.call import Fault
+from panglot.web.front import Front
+from panglot.web.http1.answering import BODY, CLOSING, IDLE, Answering, Entry, monotonic
+from panglot.web.http1.exchange import BLUNDER, Exchange
+from panglot.web.http1.head import RequestHead, RequestRefused
+from panglot.web.http1.head_cache import SameHead
+from panglot.web.limits.quota import Bytes
+
+HEAD_END = b"\r\n\r\n"
+SPLIT_FROM = 4096
+"""Bytes of one read from which on a head is parsed without what follows it."""
+
+log = logging.getLogger("panglot.web")
+
+NO_ROOM = Fault(503, "memory", "the server holds too many request bodies; try again later", 1)
+
+
+class Reading(Answering):
+    """The part of a connection that reads; `protocol.HttpConnection`, its subclass, parses what is no large body."""
+
+    def __init__(self, front: Front, config: Config, state: ServerState, loop: asyncio.AbstractEventLoop) -> None:
+        super().__init__(front, config, state, loop)
+        self.last_data = self.since
+        self.head = RequestHead()
+        self.entry: Entry | None = None
+        """The request whose body is being read."""
+        self.body_bytes = 0
+        self.same: SameHead | None = None
+        """The head that the client sends time and again."""
+        self.for_heads = front.room.for_heads
+        self.reads_to = self.for_heads
+        """Where the next bytes go. While a body lands in shared memory: what is left of its berth, with one byte more,
+        so that a read that ends the body is known to be the last without another."""
+
+    def take_again(self, same: SameHead, data: bytes) -> None:
+        """Take in a whole request whose head has been parsed before."""
+        raise NotImplementedError
+
+    def refuse(self, fault: Fault, limit: str) -> None:
+        """Answer a request that will not be read, and close."""
+        raise NotImplementedError
+
+    def get_buffer(self, sizehint: int) -> memoryview:
+        return self.reads_to
+
+    def buffer_updated(self, count: int) -> None:
+        """Deal with the bytes that have come to where `get_buffer` said."""
+        room = self.reads_to
+        if room is self.for_heads:
+            if count < SPLIT_FROM:
+                data, same = bytes(room[:count]), self.same
+                if same is not None and count == same.size and self.phase == IDLE and data.startswith(same.raw):
+                    self.take_again(same, data)
+                else:
+                    self.data_received(data)
+            else:
+                self._split(count)
+        elif room is self.front.room.for_pieces:
+            self.data_received(bytes(room[:count]))
+        else:
+            self._landed(count)
+
+    def _split(self, count: int) -> None:
+        """Parse a head alone: the parser copies whatever it passes on, and a large body need not go through it."""
+        end = self.front.room.heads.find(HEAD_END, 0, count) + len(HEAD_END)
+        if end < len(HEAD_END):
+            end = count
+        self.data_received(bytes(self.for_heads[:end]))
+        rest = self.for_heads[end:count]
+        if not rest:
+            return
+        entry = self.entry
+        if not isinstance(entry, Exchange) or entry.berth is None or self.phase != BODY:
+            self.data_received(bytes(rest))
+            return
+        own = rest[: self.head.content_length - self.body_bytes]
+        entry.berth.view[self.body_bytes : self.body_bytes + len(own)] = own
+        self._landed(len(own))
+        if len(own) < len(rest):
+            self.data_received(bytes(rest[len(own) :]))
+
+    def _landed(self, count: int) -> None:
+        """Count bytes of a body that are where they belong; what is beyond its end belongs to the next request."""
+        if self.phase == CLOSING:
+            return
+        entry, length = self.entry, self.head.content_length
+        assert isinstance(entry, Exchange)
+        assert entry.berth is not None
+        self.last_data = monotonic()
+        begun, view = self.body_bytes, entry.berth.view
+        self.body_bytes = min(begun + count, length)
+        if not entry.room.take(self.body_bytes - begun, self.body_bytes):
+            self.refuse(*self.no_room(entry.room))
+            return
+        entry.size = self.body_bytes
+        if self.body_bytes < length:
+            self.reads_to = view[self.body_bytes : length + 1]
+        else:
+            beyond = bytes(view[length : begun + count])
+            self._all_landed()
+            if beyond:
+                self.data_received(beyond)
+
+    def _all_landed(self) -> None:
+        """Go on to the answer, with a new parser: the old one still waits for the body."""
+        self.parser = httptools.HttpRequestParser(self)
+        self.parser.set_dangerous_leniencies(lenient_data_after_close=True)
+        try:
+            self.on_message_complete()
+        except RequestRefused as refused:
+            self.refuse(refused.fault, refused.limit)
+        except Exception:
+            log.exception("the server itself failed on a request")
+            self.refuse(BLUNDER, "blunder")
+
+    def no_room(self, room: Bytes) -> tuple[Fault, str]:
+        """Why the last bytes of a body could not be held, and the limit that says so."""
+        most = room.largest_body
+        return (self.too_large(most), "body") if self.body_bytes > most else (NO_ROOM, "held")
+
+    def too_large(self, most: int, setting: str = "max_body") -> Fault:
+        return Fault(413, "body_too_large", f"the request body is larger than {setting}, {most} bytes")
+
+
+class ConnectionCallbacks(NamedTuple):
+    """A buffered protocol in the eyes of uvloop, which does not take the subclass of a streaming one for one.
+
+    A tuple, because uvloop looks these up once and then calls the connection itself.
+    """
+
+    get_buffer: Callable[[int], memoryview]
+    buffer_updated: Callable[[int], None]
+    connection_made: Callable[[Any], None]
+    connection_lost: Callable[[Exception | None], None]
+    eof_received: Callable[[], bool]
+    pause_writing: Callable[[], None]
+    resume_writing: Callable[[], None]
+
+
+def reader(connection: Reading) -> asyncio.BufferedProtocol:
+    """The protocol to give to a transport of uvloop."""
+    seen = ConnectionCallbacks(
+        connection.get_buffer,
+        connection.buffer_updated,
+        connection.connection_made,
+        connection.connection_lost,
+        connection.eof_received,
+        connection.pause_writing,
+        connection.resume_writing,
+    )
+    return cast(asyncio.BufferedProtocol, seen)

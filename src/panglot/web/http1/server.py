@@ -1,0 +1,129 @@
+"""Listening, sweeping and stopping: the life of the HTTP side."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import socket
+import ssl
+import time
+
+from uvicorn.config import Config
+from uvicorn.server import ServerState
+
+from panglot.errors import StartError
+from panglot.settings import Settings
+from panglot.settings.loopback import UNIX
+from panglot.web.accepting import stop_accepting
+from panglot.web.front import Front
+from panglot.web.http1 import unix_socket
+from panglot.web.http1.connection import HttpConnection
+from panglot.web.http1.pace import sweep
+from panglot.web.http1.reading import reader
+from panglot.web.limits.peer import notice_silence
+from panglot.web.models import Model
+
+log = logging.getLogger("panglot.web")
+BACKLOG = 2048
+IDLE_GRACE = 1.0
+"""Seconds after which an idle connection is closed while draining; a request that comes earlier is still answered."""
+
+
+def bind(settings: Settings) -> socket.socket:
+    """Listen on the port. Raises StartError; nothing is loaded before this succeeds."""
+    if settings.host.startswith(UNIX):
+        return unix_socket.bind(settings.host.removeprefix(UNIX), BACKLOG)
+    address = settings.host.strip("[]")
+    try:
+        choices = socket.getaddrinfo(address, settings.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+    except OSError as error:
+        why = error.strerror or str(error)
+        raise StartError(f"{settings.host} is no address to listen on: {why}", fix="--host 127.0.0.1") from None
+    family, kind, protocol, _, where = choices[0]
+    sock = socket.socket(family, kind, protocol)
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        sock.bind(where)
+        sock.listen(BACKLOG)
+    except OSError as error:
+        sock.close()
+        why = (error.strerror or str(error)).lower()
+        fix = "choose another --port, or --port 0 for a free one"
+        raise StartError(f"{settings.host}:{settings.port}: {why}", fix=fix) from None
+    sock.setblocking(False)
+    notice_silence(sock, max(settings.peer_timeout, settings.write_stall))
+    return sock
+
+
+class WebServer:
+    """Accepts connections for one front and sweeps their timeouts."""
+
+    def __init__(self, front: Front, sock: socket.socket, tls: ssl.SSLContext | None = None) -> None:
+        self.front = front
+        self.sock = sock
+        self.tls = tls
+        self.path = str(sock.getsockname()) if sock.family == socket.AF_UNIX else ""
+        self.state = ServerState()
+        assert front.app is not None
+        self.config = Config(front.app, log_config=None, access_log=False, ws="none", lifespan="off")
+        self.config.load()
+        self._server: asyncio.Server | None = None
+        self._sweeper: asyncio.Task[None] | None = None
+
+    @property
+    def connections(self) -> list[HttpConnection]:
+        return [connection for connection in self.state.connections if isinstance(connection, HttpConnection)]
+
+    async def start(self) -> None:
+        """Accept connections, and begin to sweep them."""
+        loop = asyncio.get_running_loop()
+        create = loop.create_unix_server if self.sock.family == socket.AF_UNIX else loop.create_server
+        self._server = await create(
+            lambda: reader(HttpConnection(self.front, self.config, self.state, loop)),
+            sock=self.sock,
+            backlog=BACKLOG,
+            ssl=self.tls,
+            ssl_handshake_timeout=self.front.settings.header_timeout if self.tls else None,
+            ssl_shutdown_timeout=self.front.settings.write_stall if self.tls else None,
+        )
+        self._sweeper = loop.create_task(self._sweep())
+
+    async def _sweep(self) -> None:
+        settings = self.front.settings
+        shortest = min(
+            settings.header_timeout, settings.keep_alive, settings.body_gap, settings.body_timeout,
+            settings.body_rate_after, settings.write_stall, 4.0,
+        )  # fmt: skip
+        while True:
+            await asyncio.sleep(max(0.02, shortest / 4))
+            self.front.tick()
+            now = time.monotonic()
+            for connection in self.connections:
+                sweep(connection, now)
+
+    async def drain(self) -> None:
+        """Accept no more connections, answer what has come, and close connections as they become idle."""
+        if self._server is not None:
+            await stop_accepting(self._server, self.sock)
+        while self.state.connections:
+            now = time.monotonic()
+            for connection in self.connections:
+                connection.close_if_idle(now, IDLE_GRACE)
+            await asyncio.sleep(0.02)
+
+    def is_asking(self, model: Model) -> bool:
+        return any(connection.is_asking(model) for connection in self.connections)
+
+    def unanswered(self) -> int:
+        """Requests that have begun to arrive and have no answer yet."""
+        return sum(connection.open_requests() for connection in self.connections)
+
+    def close(self) -> None:
+        """Listen no longer, and end the connections that are open."""
+        if self._sweeper is not None:
+            self._sweeper.cancel()
+        if self._server is not None:
+            self._server.close()
+        unix_socket.remove(self.path)
+        for connection in self.connections:
+            connection.abort()

@@ -1,0 +1,1 @@
+"""Headers of HTTP/2: read by HPACK, checked, and written."""

@@ -1,0 +1,1 @@
+"""What clients may use: bytes, connections, time and files, over all listeners."""

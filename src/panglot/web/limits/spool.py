@@ -1,0 +1,152 @@
+"""Bodies too large for memory: a thread writes them to files as they arrive; answering a request removes its file."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import errno
+import logging
+import mmap
+import os
+import tempfile
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from io import FileIO
+from pathlib import Path
+
+from panglot.machine.temporary import Temporary
+
+log = logging.getLogger("panglot.web")
+PIECE = 1 << 20
+"""Bytes that are written at once."""
+ROOM = 8 << 20
+"""Bytes that may wait to be written; a sender of more is held back."""
+
+
+class Spool:
+    """The files of one server, in a folder that only its user can read. The folder is made when first needed."""
+
+    def __init__(self, most: int) -> None:
+        self.most = most
+        self.used = 0
+        self.folder = Temporary("panglot-spool-")
+        self.threads: ThreadPoolExecutor | None = None
+        self._count = 0
+        self._trouble = 0
+        """The number of the error that was logged last; 0 once a body has been kept since."""
+
+    def begin(self) -> SpooledBody:
+        if self.threads is None:
+            self.threads = ThreadPoolExecutor(2, "spool")
+        self._count += 1
+        return SpooledBody(self, str(self._count))
+
+    def saved(self, error: OSError | None) -> None:
+        """Log an error of saving a body, once and not for every body."""
+        number = (error.errno or -1) if error is not None else 0
+        if error is not None and number != self._trouble:
+            log.error("uploads cannot be kept below %s: %s", tempfile.gettempdir(), error.strerror or error)
+        self._trouble = number
+
+    def close(self) -> None:
+        if self.threads is not None:
+            self.threads.shutdown()
+            self.folder.close()
+
+
+class SpooledBody:
+    """One body on its way to a file. Everything but `_save` runs on the event loop."""
+
+    def __init__(self, spool: Spool, name: str) -> None:
+        self.name = name
+        self.path = Path()
+        """The file, once something has been written to it."""
+        self.size = 0
+        self.error: OSError | None = None
+        self.on_room: Callable[[], None] = lambda: None
+        self._spool = spool
+        self._pieces: list[bytes] = []
+        self._waiting = 0
+        self._busy = False
+        self._closed = False
+        self._then: Callable[[], None] | None = None
+        self._file: FileIO | None = None
+
+    def write(self, data: bytes) -> bool:
+        """Take bytes in; False when the sender should be held back until `on_room` is called."""
+        self._pieces.append(data)
+        self._waiting += len(data)
+        self.size += len(data)
+        self._spool.used += len(data)
+        if self._waiting >= PIECE:
+            self._flush()
+        return self._waiting < ROOM
+
+    @property
+    def fits(self) -> bool:
+        return self._spool.used <= self._spool.most
+
+    def finish(self, then: Callable[[], None]) -> None:
+        """Call `then` when all is written, or could not be; `error` tells which."""
+        self._then = then
+        self._flush()
+
+    def content(self) -> memoryview:
+        """All that was written, as memory that the file stands for."""
+        if self._file is None or not self.size:
+            return memoryview(b"")
+        return memoryview(mmap.mmap(self._file.fileno(), self.size, prot=mmap.PROT_READ))
+
+    def close(self) -> None:
+        """Remove the file: nobody needs it any more."""
+        if not self._closed:
+            self._closed = True
+            self._spool.used -= self.size
+            if not self._busy:
+                self._remove()
+
+    def _flush(self) -> None:
+        if self._busy or self._closed or self._spool.threads is None:
+            return
+        self._busy = True
+        pieces, self._pieces = self._pieces, []
+        saving = asyncio.get_running_loop().run_in_executor(self._spool.threads, self._save, pieces)
+        saving.add_done_callback(lambda _: self._saved(sum(map(len, pieces))))
+
+    def _save(self, pieces: list[bytes]) -> None:
+        if self.error is not None:
+            return
+        try:
+            if self._file is None:
+                self.path = self._spool.folder.path() / self.name
+                self._file = self.path.open("x+b", 0)
+            for piece in pieces:
+                rest = memoryview(piece)
+                while rest:
+                    rest = rest[self._file.write(rest) :]
+            if not os.fstat(self._file.fileno()).st_nlink:
+                raise OSError(errno.ENOENT, "a file was removed while it was written")
+        except OSError as error:
+            self.error = error
+
+    def _saved(self, count: int) -> None:
+        self._busy = False
+        self._spool.saved(self.error)
+        held_back = self._waiting >= ROOM
+        self._waiting -= count
+        if self._closed:
+            self._remove()
+            return
+        if held_back and self._waiting < ROOM:
+            self.on_room()
+        if self._pieces and (self._then is not None or self._waiting >= PIECE):
+            self._flush()
+        elif self._then is not None and not self._pieces:
+            then, self._then = self._then, None
+            then()
+
+    def _remove(self) -> None:
+        if self._file is not None:
+            self._file.close()
+            with contextlib.suppress(OSError):
+                self.path.unlink()

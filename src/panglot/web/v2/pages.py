@@ -1,0 +1,83 @@
+"""The pages of the Open Inference Protocol over REST. Each declares who may ask for it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import orjson
+from starlette.requests import Request
+from starlette.responses import Response
+
+from panglot.engine.call import Fault
+from panglot.web.contract import ADMIN, CONTROL, INFER, PUBLIC, Page, v2_error
+from panglot.web.front import Front
+from panglot.web.models import Model
+from panglot.web.v2 import metadata
+from panglot.web.v2.statistics import statistics
+
+
+def server(front: Front, request: Request) -> Response:
+    return _json(metadata.server())
+
+
+def of_model(answer: Callable[[Front, Model], Any]) -> Callable[[Front, Request], Response]:
+    """A page about the model in its path; without a version, about the newest."""
+
+    def respond(front: Front, request: Request) -> Response:
+        known = request.path_params
+        try:
+            value = answer(front, metadata.find(front.models, known["model"], known.get("version", "")))
+        except metadata.Missing as missing:
+            return _refusal(missing.fault)
+        return value if isinstance(value, Response) else _json(value)
+
+    return respond
+
+
+def ready(front: Front, model: Model) -> Response:
+    """The state of a model; whoever asks may be anyone, so it tells nothing else."""
+    up = metadata.is_ready(model)
+    return _json({"name": model.name, "ready": up}, 200 if up else 503)
+
+
+def every_statistics(front: Front, request: Request) -> Response:
+    return _json({"model_stats": [statistics(model) for model in front.models]})
+
+
+async def index(front: Front, request: Request) -> Response:
+    """All models; the body, which may be empty, may ask for those that are ready alone."""
+    try:
+        wanted = orjson.loads(await request.body() or b"{}")
+    except ValueError:
+        return _refusal(Fault(400, "bad_request", "the body is no JSON; it may be empty"))
+    if not isinstance(wanted, dict) or not isinstance(wanted.get("ready", False), bool):
+        return _refusal(Fault(400, "bad_request", 'the body may be {"ready": true}, or empty'))
+    # Only whoever may load models, or develops here, is told what is wrong with one.
+    loads = not front.access.refuses(CONTROL, request.headers.get("authorization", "").encode("latin-1"))
+    return _json(metadata.index(front.models, wanted.get("ready", False), why=loads or front.settings.dev))
+
+
+def _json(value: Any, status: int = 200) -> Response:
+    return Response(orjson.dumps(value), status, media_type="application/json")
+
+
+def _refusal(fault: Fault) -> Response:
+    status, _, body = v2_error(fault, "")
+    headers = {"retry-after": str(fault.retry_after)} if fault.retry_after else None
+    return Response(body, status, headers, "application/json")
+
+
+def _pages() -> tuple[Page, ...]:
+    pages = [Page("/v2", INFER, server), Page("/v2/", INFER, server), Page("/v2/models/stats", ADMIN, every_statistics)]
+    for start in ("/v2/models/{model}", "/v2/models/{model}/versions/{version}"):
+        pages += [
+            Page(start, INFER, of_model(lambda front, model: metadata.metadata(front.models, model))),
+            Page(f"{start}/ready", PUBLIC, of_model(ready)),
+            Page(f"{start}/config", INFER, of_model(lambda front, model: metadata.config(model))),
+            Page(f"{start}/stats", ADMIN, of_model(lambda front, model: {"model_stats": [statistics(model)]})),
+        ]
+    return (*pages, Page("/v2/repository/index", ADMIN, index, method="POST"))
+
+
+PAGES = _pages()

@@ -1,0 +1,94 @@
+"""The routes by which the Open Inference Protocol reaches a model."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator
+from typing import NamedTuple
+from urllib.parse import quote
+
+from panglot.web.contract import InferRoute, v2_error
+from panglot.web.models import Model, Models
+from panglot_worker.line import wire
+
+REST, GRPC, STREAM = b"rest", b"grpc", b"stream"
+"""The forms of a request with tensors, as its worker is told them."""
+RPC_NAMES = {GRPC: "grpc ModelInfer", STREAM: "grpc ModelStreamInfer"}
+"""As what calls over gRPC are counted."""
+NAME = "/v2/models/{model}/infer"
+START = "/v2/models/"
+
+
+class TensorTarget(NamedTuple):
+    """What the worker of a model is told about a request with tensors: as what it would come on its own route."""
+
+    model: bytes
+    version: bytes
+    route: bytes
+    path: bytes
+
+
+def native_route(model: Model) -> InferRoute | None:
+    """The route of a model that requests with tensors are taken for: the first that takes a body in memory."""
+    routes = (route for route in model.contract.routes if route.method == "POST" and not route.spooled)
+    return next((route for route in routes if not route.bare), None)
+
+
+def target(model: Model, native: InferRoute) -> TensorTarget:
+    path = native.path + ("any" + native.suffix if native.prefix else "")
+    told = native.target or native.path
+    return TensorTarget(model.name.encode("utf-8", "replace"), model.version.encode(), told.encode(), path.encode())
+
+
+def infer_route(native: InferRoute, path: str) -> InferRoute:
+    """The route for tensors beside a model's own: its requests may share batches with those."""
+    return dataclasses.replace(
+        native, path=path, name=NAME, prefix=False, suffix="", target="", takes=(), gives="", error=v2_error,
+        request=None, response=None,
+    )  # fmt: skip
+
+
+class RpcTarget(NamedTuple):
+    """Where an inference over gRPC goes, which names its model in the message."""
+
+    model: Model
+    target: TensorTarget
+    forms: dict[bytes, InferRoute]
+    """The route by form; it has no path, and its name is what the call is counted as."""
+    heads: dict[bytes, bytes]
+    """By form: what the worker is told besides the request's id, of a call that is neither traced nor compressed."""
+
+
+def rpc_head(told: TensorTarget, form: bytes) -> wire.Head:
+    return wire.Head(route=told.route, path=told.path, form=form, model=told.model, version=told.version)
+
+
+def rpc_targets(models: Models) -> dict[tuple[str, str], RpcTarget]:
+    """By name and version; the newest of each name by no version too."""
+    targets = {}
+    for model in models:
+        native = native_route(model)
+        if native is not None:
+            forms = {form: dataclasses.replace(infer_route(native, ""), name=name) for form, name in RPC_NAMES.items()}
+            told = target(model, native)
+            heads = {form: rpc_head(told, form).pack() for form in forms}
+            rpc = RpcTarget(model, told, forms, heads)
+            targets[model.name, model.version] = rpc
+            if models.get(model.name) is model:
+                targets[model.name, ""] = rpc
+    return targets
+
+
+def routes(models: Models) -> Iterator[tuple[Model, InferRoute, TensorTarget]]:
+    """The route of every version of every model, and of each name the newest by no version too."""
+    for model in models:
+        native = native_route(model)
+        if native is None:
+            continue
+        ways = [f"/versions/{quote(model.version)}"]
+        if models.get(model.name) is model:
+            ways.append("")
+        sayable = model.name.encode("utf-8", "replace").decode()
+        for name in {sayable, quote(sayable)}:
+            for way in ways:
+                yield model, infer_route(native, f"{START}{name}{way}/infer"), target(model, native)

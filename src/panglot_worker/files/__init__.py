@@ -1,0 +1,1 @@
+"""Files that strangers chose: read within limits, and only below the folders they may be in."""

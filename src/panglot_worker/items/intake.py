@@ -1,0 +1,109 @@
+"""The batch that was sent ahead is read and decoded by a thread of its own, while the script runs the one before."""
+
+from __future__ import annotations
+
+import os
+import select
+import threading
+import time
+from typing import Any, Callable, List, Optional, Tuple
+
+from panglot_worker.dialects.base import Request, Stages
+from panglot_worker.line import wire
+from panglot_worker.line.port import Frame, FrontGone, Port
+
+LONG = 0.002
+"""Seconds a script call must take for the threads' changing places to be worth it."""
+LARGE = 1 << 20
+"""Bytes of a body that is left to its turn: to read as much JSON, garbage collection is turned off, for all threads."""
+now = time.perf_counter
+
+
+class Intake:
+    """Where a worker's requests come from. While it is entered, its thread may read from the port, and nobody else.
+
+    The thread runs nothing but `decode`, of stages that allow it (`Stages.decodes_ahead`). An item that fails there is
+    decoded again by whoever runs it: its failure is told from there, and only if it is still wanted.
+    """
+
+    def __init__(self, port: Port, stages: Stages) -> None:
+        self.port = port
+        routes = {route: own.decode for route, own in stages.by_route.items() if own.decodes_ahead}
+        self._by_route = routes if stages.by_route else None
+        self._decode = stages.decode
+        self.useful = bool(routes) if stages.by_route else stages.decodes_ahead
+        self._taken: Optional[Tuple[Frame, List[Request]]] = None
+        self._error: Optional[BaseException] = None
+        self._thread: Optional[threading.Thread] = None
+        self._open = threading.Event()
+        self._reading = threading.Lock()
+
+    def __enter__(self) -> None:
+        if self._thread is None:
+            self._start()
+        self._open.set()
+
+    def __exit__(self, *raised: Any) -> None:
+        self._open.clear()
+        with self._reading:
+            # The thread has finished with the item it was at, and leaves the rest.
+            pass
+
+    def _start(self) -> None:
+        # A child must not be made of a process in which half a body is decoded.
+        reading = self._reading
+        os.register_at_fork(before=reading.acquire, after_in_parent=reading.release, after_in_child=reading.release)
+        self._thread = threading.Thread(target=self._work, name="panglot-intake", daemon=True)
+        self._thread.start()
+
+    def next(self) -> Frame:
+        """The next frame. Blocks. Raises what the thread met when it read, and FrontGone at the end of the stream."""
+        if self._error is not None:
+            raise self._error
+        return self.port.next()
+
+    def requests(self, frame: Frame) -> List[Request]:
+        """The requests of a RUN frame, decoded already where there was time for it."""
+        taken, self._taken = self._taken, None
+        if taken is not None and taken[0] is frame:
+            return taken[1]
+        return [Request(item) for item in self.port.items(frame.payload, frame.items)]
+
+    def _work(self) -> None:
+        arrived = select.poll()
+        arrived.register(self.port.fileno(), select.POLLIN)
+        while self._error is None:
+            self._open.wait()
+            arrived.poll()
+            with self._reading:
+                if self._open.is_set():
+                    self._take_in()
+
+    def _take_in(self) -> None:
+        """Read what has come. If a batch is the next thing to do, decode its items."""
+        try:
+            self.port.poll()
+            frame = self.port.pending[0] if self.port.pending else None
+            if self._taken is None and frame is not None and is_batch(frame):
+                self._taken = (frame, [self._request(item) for item in self.port.items(frame.payload, frame.items)])
+        except (FrontGone, OSError, wire.WireError) as error:
+            self._error = error
+
+    def _request(self, item: wire.Item) -> Request:
+        request, started = Request(item), now()
+        decode = self._decoder(request)
+        if decode is None or len(item.body) > LARGE or not self._open.is_set():
+            return request
+        try:
+            value = decode(request)
+        except BaseException:
+            return Request(item)
+        request.decoded = (value, now() - started)
+        return request
+
+    def _decoder(self, request: Request) -> Optional[Callable[[Request], Any]]:
+        return self._decode if self._by_route is None else self._by_route.get(request.head.route)
+
+
+def is_batch(frame: Frame) -> bool:
+    return frame.kind == wire.RUN and frame.items > 1 and not frame.flags & wire.SINGLY

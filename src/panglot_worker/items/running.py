@@ -1,0 +1,397 @@
+"""Taking items through the stages, so that each has its own fate."""
+
+from __future__ import annotations
+
+import inspect
+import itertools
+import os
+import time
+import traceback
+from typing import Any, Callable, Iterator, List, Optional, Sequence, Tuple, Union
+
+from panglot_worker.dialects.base import Answer, Dialect, Parts, Problem, Request, Stages
+from panglot_worker.errors import SCRIPT_ERROR, described
+from panglot_worker.items.intake import LONG, Intake
+from panglot_worker.items.replying import cancelled, durations, failed, finished, microseconds
+from panglot_worker.items.results import one_each
+from panglot_worker.items.sickness import Sickness
+from panglot_worker.items.splitting import one_by_one
+from panglot_worker.line import wire
+from panglot_worker.line.port import Port
+from panglot_worker.scripts import current
+from panglot_worker.scripts.loading import script_traceback
+
+POLL_EVERY = 0.001
+Prepared = Tuple[Request, Any, int, int]
+"""An item that the script may have: its value, and the microseconds its decoding and preprocessing took."""
+now = time.perf_counter
+
+
+class Runner:
+    """Runs the frames of one worker whose dialect takes one batch at a time."""
+
+    def __init__(
+        self, dialect: Dialect, stages: Stages, port: Port, rerun: bool = True, intake: Optional[Intake] = None
+    ) -> None:
+        self.dialect = dialect
+        self.decode, self.infer, self.encode, self.preprocess, self.postprocess, self.infer_batch = stages[:6]
+        self.port = port
+        self.rerun = rerun
+        self.broken = ""
+        """Why this process must not go on."""
+        self.sickness = Sickness(port, int(dialect.package.settings.get("sick_after", 0)))
+        self._polled = now()
+        pool = dialect.package.pool
+        self.streams = dialect.streams and (not pool or bool(pool["last"]))
+        self._intake = intake if intake is not None and intake.useful else None
+        self._takes_in = False
+        self._seconds = 0.0
+        """How long the last batch took the script."""
+
+    def run(self, requests: List[Request], flags: int) -> None:
+        """Run the items of one frame: as a batch, where the script takes batches and the front does not say SINGLY."""
+        if len(requests) > 1 and self.infer_batch is not None and not flags & wire.SINGLY:
+            ahead = bool(flags & wire.AHEAD)
+            self._takes_in = ahead and self._seconds > LONG
+            if ahead:
+                requests = self._wanted(requests)
+            self.run_batch(requests, self.infer_batch)
+            return
+        for request in requests:
+            if self.broken:
+                # The front gives what has not begun to the next process.
+                return
+            if self._is_cancelled(request.id):
+                request.body = b""
+                self.port.reply(cancelled(request.id))
+            else:
+                self.run_one(request)
+                if request.lies:
+                    request.let_go()
+
+    def _wanted(self, requests: List[Request]) -> List[Request]:
+        """A batch that has waited here, without those that were called back or that nobody waits for any more."""
+        self.port.poll()
+        cancelled_ids = self.port.cancelled
+        gone = cancelled_ids.intersection(request.id for request in requests) if cancelled_ids else ()
+        if not gone:
+            return requests
+        self.port.cancelled -= gone
+        for request in requests:
+            if request.id in gone:
+                request.body = b""
+        self.port.reply(*map(cancelled, gone))
+        return [request for request in requests if request.id not in gone]
+
+    def _is_cancelled(self, item_id: int) -> bool:
+        started = now()
+        if started - self._polled > POLL_EVERY:
+            self._polled = started
+            self.port.poll()
+        if self.port.cancelled and item_id in self.port.cancelled:
+            self.port.cancelled.discard(item_id)
+            return True
+        return False
+
+    # One item
+
+    def run_one(self, request: Request) -> None:
+        """Take one item through the stages and send its reply, whatever the script raises."""
+        current.running[:] = (request,)
+        marks = [now()]
+        stage = "decode"
+        try:
+            value = self.decode(request)
+            marks.append(now())
+            if self.preprocess is None:
+                marks.append(marks[1])
+            else:
+                stage = "preprocess"
+                value = self.preprocess(value)
+                marks.append(now())
+            stage = "inference"
+            output = self.infer(value)
+            if inspect.isgenerator(output) and self.streams:
+                self._stream(request, output, marks)
+                return
+            marks.append(now())
+            if self.postprocess is None:
+                marks.append(marks[3])
+            else:
+                stage = "postprocess"
+                output = self.postprocess(output)
+                marks.append(now())
+            stage = "encode"
+            answer = self.encode(output, request)
+            marks.append(now())
+        except BaseException as error:
+            marks.append(now())
+            self.port.reply(self.failed_reply(request, error, stage, durations(marks)))
+            return
+        self.sickness.alike = 0
+        if request.lies:
+            value = output = None
+            request.let_go()
+        self.port.reply(finished(request.id, answer, durations(marks), request.rows))
+
+    # A batch
+
+    def run_batch(self, requests: List[Request], infer_batch: Callable[[List[Any]], Sequence[Any]]) -> None:
+        """Answer all items of a batch: in one frame, unless the call fails and is repeated item by item."""
+        replies = self._replies(requests, infer_batch)
+        for request in requests:
+            if request.lies:
+                request.let_go()
+        if replies:
+            self.port.reply(*replies)
+
+    def _replies(self, requests: List[Request], infer_batch: Callable[[List[Any]], Sequence[Any]]) -> List[wire.Reply]:
+        """Decode each item, call the script once, encode each result. Returns the replies that have not been sent."""
+        replies: List[wire.Reply] = []
+        ready: List[Prepared] = []
+        for request in requests:
+            if request.decoded is not None and self.preprocess is None:
+                (value, took), request.decoded = request.decoded, None
+                ready.append((request, value, microseconds(took), 0))
+                continue
+            prepared = self._prepare(request)
+            if isinstance(prepared, wire.Reply):
+                replies.append(prepared)
+            else:
+                ready.append(prepared)
+        if ready:
+            started = now()
+            current.running[:] = [request for request, _, _, _ in ready]
+            try:
+                values = [value for _, value, _, _ in ready]
+                outputs: Sequence[Any] = one_each(self._called(infer_batch, values), len(values))
+            except BaseException as error:
+                for reply in self._one_by_one(ready, error, started):
+                    # Sent at once: what is done stays done, whatever the next item does to this process.
+                    self.port.reply(reply)
+                traceback.clear_frames(error.__traceback__)
+                error.__traceback__ = None
+            else:
+                self._seconds = now() - started
+                replies += self._concluded(ready, outputs, microseconds(self._seconds))
+        return replies
+
+    def _called(self, infer_batch: Callable[[List[Any]], Sequence[Any]], values: List[Any]) -> Sequence[Any]:
+        """What the script gives for a batch. The next one is taken in meanwhile, where one is likely to come."""
+        if self._intake is None or not self._takes_in:
+            return infer_batch(values)
+        with self._intake:
+            return infer_batch(values)
+
+    def _prepare(self, request: Request) -> Union[wire.Reply, Prepared]:
+        started = decoded = now()
+        stage = "decode"
+        try:
+            if request.decoded is None:
+                value = self.decode(request)
+                decoded = now()
+            else:
+                value, took = request.decoded
+                started, request.decoded = decoded - took, None
+            if self.preprocess is None:
+                return (request, value, microseconds(decoded - started), 0)
+            stage = "preprocess"
+            current.running[:] = (request,)
+            value = self.preprocess(value)
+        except BaseException as error:
+            marks = [started, now()] if stage == "decode" else [started, decoded, now()]
+            return self.failed_reply(request, error, stage, durations(marks))
+        return (request, value, microseconds(decoded - started), microseconds(now() - decoded))
+
+    def _one_by_one(self, ready: List[Prepared], error: BaseException, started: float) -> Iterator[wire.Reply]:
+        """The batch failed as one: find out whose fault it was, unless nothing can succeed here any more."""
+        self._note_broken(error)
+        alone = len(ready) == 1
+        if alone or not self.rerun:
+            took = microseconds(now() - started)
+            for request, _, decode, preprocess in ready:
+                yield self.failed_reply(request, error, "inference", (decode, preprocess, took, 0, 0))
+            return
+        if self._note_sick(error):
+            return
+        items = [(request, value) for request, value, _, _ in ready]
+        outcomes = one_by_one(self.infer, items, error, self.port)
+        for (request, _, decode, preprocess), outcome in zip(ready, outcomes):
+            took = microseconds(outcome.seconds)
+            if outcome.error is None:
+                yield self._conclude(request, outcome.output, (decode, preprocess, took))
+            else:
+                yield self.failed_reply(request, outcome.error, "inference", (decode, preprocess, took, 0, 0))
+                # Its frames lead back to this one, which holds it, and the values of the whole batch.
+                outcome.error.__traceback__ = None
+                if self.sickness.certain:
+                    return
+        # The generator's end tells the front.
+        next(outcomes, None)
+
+    def _concluded(self, ready: List[Prepared], outputs: Sequence[Any], took: int) -> List[wire.Reply]:
+        """The replies of a batch. The time to encode it is taken once and shared out: clocks are not free."""
+        if self.postprocess is not None:
+            each = zip(ready, outputs)
+            return [self._conclude(of[0], output, (of[2], of[3], took)) for of, output in each]
+        started = now()
+        fates: List[Union[wire.Reply, Answer]] = []
+        for (request, _, decode, preprocess), output in zip(ready, outputs):
+            try:
+                fates.append(self.encode(output, request))
+                self.sickness.alike = 0
+            except BaseException as error:
+                fates.append(self.failed_reply(request, error, "encode", (decode, preprocess, took, 0, 0)))
+        share = microseconds((now() - started) / len(ready))
+        return [
+            fate
+            if isinstance(fate, wire.Reply)
+            else finished(of[0].id, fate, (of[2], of[3], took, 0, share), of[0].rows)
+            for of, fate in zip(ready, fates)
+        ]
+
+    def _conclude(self, request: Request, output: Any, so_far: Tuple[int, int, int]) -> wire.Reply:
+        started = now()
+        post = 0
+        stage = "postprocess"
+        try:
+            if self.postprocess is not None:
+                current.running[:] = (request,)
+                output = self.postprocess(output)
+                post = microseconds(now() - started)
+            stage = "encode"
+            answer = self.encode(output, request)
+        except BaseException as error:
+            return self.failed_reply(request, error, stage, (*so_far, post, microseconds(now() - started) - post))
+        self.sickness.alike = 0
+        times = (*so_far, post, microseconds(now() - started) - post)
+        return finished(request.id, answer, times, request.rows)
+
+    # Streams
+
+    def _stream(self, request: Request, parts: Iterator[Any], marks: List[float]) -> None:
+        """Send what a generator yields, part by part, until it ends, fails or nobody listens."""
+        writing = encoding_of_parts(self.dialect, request)
+        encode_part, head = writing.encode, writing.content_type.encode("latin-1")
+        sent = 0
+        try:
+            for part in parts:
+                part = part if self.postprocess is None else self.postprocess(part)
+                body = encode_part(part)
+                times = durations([*marks, now()]) if not sent else wire.NO_TIMES
+                self.port.reply(wire.Reply(request.id, 200, wire.MORE, times, head, body))
+                sent += 1
+                self.port.poll()
+                if request.id in self.port.cancelled:
+                    self.port.cancelled.discard(request.id)
+                    close = getattr(parts, "close", None)
+                    if close is not None:
+                        close()
+                    break
+        except BaseException as error:
+            self.port.reply(self.failed_reply(request, error, "inference", durations([*marks, now()])))
+            return
+        self.sickness.alike = 0
+        self.port.reply(wire.Reply(request.id, 200, 0, durations([*marks, now()]), head, writing.end()))
+
+    # Failures
+
+    def failed_reply(self, request: Request, error: BaseException, stage: str, times: wire.Times) -> wire.Reply:
+        """The reply to an item whose stage raised; notes whether this process can go on after it."""
+        self._note_broken(error)
+        problem, text = self._worded(error, stage, request)
+        if text and stage != "decode":
+            self._note_sick(error)
+        # A script's frames would keep the item's data until cycles are collected.
+        traceback.clear_frames(error.__traceback__)
+        if isinstance(problem, Answer):
+            if text:
+                event = {"type": "failure", "item": request.id, "message": described(error), "traceback": text}
+                self.port.tell(wire.EVENT, event)
+            return finished(request.id, problem, times)
+        return failed(request.id, problem, text, times)
+
+    def _worded(self, error: BaseException, stage: str, request: Request) -> Tuple[Union[Answer, Problem], str]:
+        """The dialect's answer to an exception, and what the log is told. Wording one may itself raise: 500 then."""
+        try:
+            answer = self.dialect.failure(error, stage, request)
+            if request.visits and self.dialect.door is not None:
+                answer = self.dialect.door.failure(error, answer, request)
+            return answer, "" if self.dialect.blames_client(error, answer) else script_traceback(error)
+        except BaseException as unworded:
+            return Problem(500, "script_error", SCRIPT_ERROR), script_traceback(unworded)
+
+    def _note_broken(self, error: BaseException) -> None:
+        if not isinstance(error, Exception) or isinstance(error, MemoryError):
+            self.broken = "the script raised %s" % described(error)
+
+    def _note_sick(self, error: BaseException) -> bool:
+        if not self.sickness.certain:
+            self.broken = self.sickness.noted(error) or self.broken
+        return self.sickness.certain
+
+
+def encoding_of_parts(dialect: Dialect, request: Request) -> Parts:
+    """How an answer in parts is written. Raises ClientError where there may be none."""
+    if request.visits and dialect.door is not None:
+        return dialect.door.parts(request)
+    content_type = dialect.stream_type(request)
+    return Parts(content_type, lambda part: dialect.encode_part(part, content_type))
+
+
+class RoutedRunner(Runner):
+    """Runs the frames of a worker whose script has several routes, each by a runner of its own."""
+
+    def __init__(self, dialect: Dialect, stages: Stages, port: Port, rerun: bool, intake: Intake) -> None:
+        super().__init__(dialect, stages, port, rerun)
+        self.runners = {route: Runner(dialect, own, port, rerun, intake) for route, own in stages.by_route.items()}
+
+    def run(self, requests: List[Request], flags: int) -> None:
+        """Run the items of one frame, those of one route that lie side by side together."""
+        groups = [(route, list(alike)) for route, alike in itertools.groupby(requests, route_of)]
+        for route, alike in groups:
+            runner = self.runners.get(route)
+            if runner is None:
+                super().run(alike, flags)
+            else:
+                runner.run(alike, flags)
+                self.broken = runner.broken
+            if self.broken:
+                return
+
+
+def route_of(request: Request) -> bytes:
+    return request.raw_head.split(b"\0", 2)[1]
+
+
+def runner_of(dialect: Dialect, stages: Stages, port: Port, rerun: bool, intake: Intake) -> Runner:
+    return (RoutedRunner if stages.by_route else Runner)(dialect, stages, port, rerun, intake)
+
+
+def keep_files() -> None:
+    """Copy what lies in shared memory before this process forks: a child may look at it when the call is over."""
+    for request in current.running:
+        request.keep_files()
+
+
+def serve(dialect: Dialect, stages: Stages, port: Port, rerun: bool) -> str:
+    """Run frames until the front says stop, or the script has spoilt the process. Returns why it ended."""
+    intake = Intake(port, stages)
+    runner = runner_of(dialect, stages, port, rerun, intake)
+    os.register_at_fork(before=keep_files)
+    while True:
+        frame = intake.next()
+        kind, flags, _, _ = frame
+        if kind == wire.RUN:
+            runner.run(intake.requests(frame), flags)
+            del frame  # So that a large body is not kept until the next frame comes.
+            current.running.clear()
+            port.tell_free()
+            if runner.broken:
+                return runner.broken
+            if not port.pending:
+                port.cancelled.clear()
+        elif kind == wire.STOP:
+            return ""
+        else:
+            raise wire.WireError("unexpected frame %s" % wire.NAMES.get(kind, kind))

@@ -1,0 +1,242 @@
+"""The door for requests with tensors, the same for every dialect.
+
+A script that knows no tensors gets what its platform's own clients send: a single element of BYTES is the native body
+itself, anything else a JSON object by name; the native answer comes back as BYTES, called `output`. A dialect that can
+do better says so (`Dialect.tensors`).
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any, Callable, Dict, List, NamedTuple, Optional, Union
+
+from panglot_worker.bodies.multipart import Limits
+from panglot_worker.dialects.base import Answer, Dialect, Parts, Problem, Request, Stages, TensorStages
+from panglot_worker.errors import ClientError
+from panglot_worker.line import wire
+from panglot_worker.tensors import messages, outputs, rest
+from panglot_worker.tensors.answer_cache import SameAnswers
+from panglot_worker.tensors.infer import REST, STREAM, Infer, Wishes, chosen
+from panglot_worker.tensors.tensors import Tensor, TensorSpec
+from panglot_worker.tensors.text_cache import SameTexts
+
+INPUTS = (TensorSpec("input", "BYTES", (1,)),)
+OUTPUTS = (TensorSpec(outputs.OUTPUT, "BYTES", (1,)),)
+PLATFORM = "panglot_script"
+LONGEST_REASON = 2000
+Decode = Callable[[Request], Any]
+Encode = Callable[[Any, Request], Answer]
+
+
+class Visit(NamedTuple):
+    """How a client wants its answer, on its way through the stages, beside what the dialect itself sends along."""
+
+    wishes: Wishes
+    luggage: Any
+    taken: bool = False
+    """Whether the dialect itself took the tensors."""
+
+
+class Door:
+    """Lets requests with tensors in and out of the stages of one dialect."""
+
+    def __init__(self, dialect: Dialect, stages: Optional[Stages]) -> None:
+        settings = dialect.package.settings
+        self.dialect = dialect
+        self.limits = Limits(**settings.get("limits", {}))
+        self.nan: str = settings.get("nan", "null")
+        self.taking: Optional[TensorStages] = dialect.tensors()
+        self.same = SameTexts(self.limits)
+        self.reader = rest.RestReader(self.limits, self.taking.inputs if self.taking is not None else INPUTS)
+        self.same_answers = SameAnswers(self.nan, self.limits)
+        self._encode = stages.encode if stages is not None else None
+
+    def describe(self) -> Dict[str, Any]:
+        """What the front tells clients about the tensors."""
+        taking = self.taking
+        inputs, given = (taking.inputs, taking.outputs) if taking is not None else (INPUTS, OUTPUTS)
+        return {
+            "inputs": [_row(spec) for spec in inputs],
+            "outputs": [_row(spec) for spec in given],
+            "platform": taking.platform if taking is not None else PLATFORM,
+            "rows": taking is not None and taking.rows,
+        }
+
+    def around(self, stages: Stages) -> Stages:
+        """The stages, with requests of this protocol decoded and encoded here."""
+        return stages._replace(
+            decode=self._decoding(stages.decode),
+            encode=self._encoding(stages.encode),
+            by_route={route: self.around(own) for route, own in stages.by_route.items()},
+        )
+
+    def _decoding(self, inner: Decode) -> Decode:
+        def decode(request: Request) -> Any:
+            if not request.visits:
+                return inner(request)
+            infer = self.read(request)
+            taking = self.taking
+            taken = taking is not None and not (taking.takes_bodies and only_element(infer) is not None)
+            if taking is not None and taken:
+                value = taking.decode(infer, request)
+            else:
+                value = inner(self.native(request, infer))
+            request.luggage = Visit(infer.wishes, request.luggage, taken)
+            return value
+
+        return decode
+
+    def _encoding(self, inner: Encode) -> Encode:
+        def encode(output: Any, request: Request) -> Answer:
+            carried = request.luggage
+            if type(carried) is not Visit:
+                return inner(output, request)
+            return self._answered(output, request, inner, carried)
+
+        return encode
+
+    # In
+
+    def read(self, request: Request) -> Infer:
+        """The tensors of a request. Raises ClientError."""
+        infer = self.same.read(request.raw_head, request.body)
+        if infer is not None:
+            return infer
+        head, body = request.head, request.body
+        if head.fetched:
+            body = memoryview(body)[: _layout(head)["body"]]
+        if head.form != REST:
+            if head.encoding:
+                body = rest.inflated(head.encoding.decode("latin-1"), memoryview(body), self.limits.output_bytes)
+            return messages.read(head, body)
+        infer = self.reader.read(head, body)
+        self.same.keep(request.raw_head, head, body, infer)
+        return infer
+
+    def let_in(self, request: Request) -> Request:
+        """The request as a client of the platform would have sent it, for `let_out`. Raises ClientError."""
+        infer = self.read(request)
+        self.native(request, infer)
+        request.luggage = Visit(infer.wishes, None)
+        return request
+
+    def let_out(self, answer: Answer, request: Request) -> Answer:
+        """The platform's answer to a request that was let in, as tensors."""
+        return self.wrapped(request.luggage.wishes, answer)
+
+    def native(self, request: Request, infer: Infer) -> Request:
+        """The request as a client of the platform would have sent it. Raises ClientError."""
+        only = only_element(infer)
+        if only is not None:
+            content_type, body = self.dialect.body_of_element(only.name, only.data[0])
+        else:
+            content_type, body = "application/json", _json_object(infer)
+        head = request.head._replace(content_type=content_type.encode("latin-1"))
+        if head.fetched:
+            layout = _layout(head)
+            behind = memoryview(request.body)[layout["body"] :]
+            head = head._replace(fetched=json.dumps({**layout, "body": len(body)}).encode())
+            body += behind
+        request.become(head, body)
+        return request
+
+    # Out
+
+    def _answered(self, output: Any, request: Request, inner: Encode, carried: Visit, last: bool = True) -> Answer:
+        wishes, request.luggage, taken = carried
+        taking = self.taking
+        if taken and taking is not None:
+            parameters = taking.parameters(output) if taking.parameters is not None else None
+            return self.answer(wishes, taking.encode(output, request), parameters, last)
+        return self.wrapped(wishes, inner(output, request), last)
+
+    def wrapped(self, wishes: Wishes, answer: Answer, last: bool = True) -> Answer:
+        """A native answer as one element of BYTES."""
+        answered = self.answer(wishes, [outputs.of_bytes(outputs.OUTPUT, bytes(answer.body))], None, last)
+        warnings = [line for line in answer.headers if line.startswith("x-panglot-warning")]
+        return answered._replace(headers=[*answered.headers, *warnings])
+
+    def answer(
+        self, wishes: Wishes, tensors: List[Tensor], parameters: Optional[Dict[str, Any]] = None, last: bool = True
+    ) -> Answer:
+        """The answer with these outputs, in the form of the request; or a part of it, which may be the last."""
+        tensors = chosen(tensors, wishes.wanted)
+        if wishes.form == STREAM:
+            return Answer("application/grpc", messages.part(wishes, tensors, parameters, last))
+        if wishes.form != REST:
+            return Answer("application/grpc", messages.answer(wishes, tensors, parameters))
+        text = self.same_answers.text(wishes, tensors) if not parameters else None
+        if text is not None:
+            return Answer("application/json", text)
+        content_type, body, headers = rest.answer(wishes, tensors, self.nan, self.limits, parameters)
+        return Answer(content_type, body, 200, headers)
+
+    def parts(self, request: Request) -> Parts:
+        """How an answer in parts is written. Raises ClientError where there may be none."""
+        carried = request.luggage
+        wishes = carried.wishes
+        if wishes.form != STREAM or self._encode is None:
+            raise ClientError("this model answers in parts: ask by ModelStreamInfer, or on its own route")
+        inner = self._encode
+        is_last = self.taking.is_last if self.taking is not None and carried.taken else None
+        ended = False
+
+        def encode(part: Any) -> bytes:
+            nonlocal ended
+            ended = is_last is not None and is_last(part)
+            return bytes(self._answered(part, request, inner, carried, ended).body)
+
+        def end() -> wire.Buffer:
+            return messages.part(wishes, [], None, last=True) if wishes.end and not ended else b""
+
+        return Parts("application/grpc", encode, end)
+
+    def failure(self, error: BaseException, answer: Union[Answer, Problem], request: Request) -> Union[Answer, Problem]:
+        """A failure in the words of this protocol, given those of the platform."""
+        if isinstance(error, ClientError):
+            return Problem(error.status, "bad_request", _sentence(error))
+        if isinstance(answer, Problem) or answer.flags & wire.FETCH:
+            return answer
+        if answer.status == 200 and isinstance(request.luggage, Visit):
+            return self.wrapped(request.luggage.wishes, answer)
+        return self.refusal(answer.status, answer.body)
+
+    def refusal(self, status: int, body: wire.Buffer) -> Problem:
+        """The platform's words for a failure, as the sentence of one of ours."""
+        reason = str(bytes(body[:LONGEST_REASON]), "utf-8", "replace")
+        return Problem(status if status >= 400 else 500, "script_error", reason)
+
+
+def _sentence(error: ClientError) -> str:
+    """All that is wrong with a request in one text: the protocol has no place for more."""
+    fields = getattr(error, "fields", None) or []
+    return "; ".join(("%(path)s %(message)s" % field).strip() for field in fields) or error.message
+
+
+def only_element(infer: Infer) -> Optional[Tensor]:
+    """The only tensor, where that is one element of BYTES."""
+    if len(infer.inputs) != 1:
+        return None
+    (tensor,) = infer.inputs.values()
+    return tensor if tensor.datatype == "BYTES" and len(tensor.data) == 1 else None
+
+
+def _json_object(infer: Infer) -> bytes:
+    value = {}
+    for name, tensor in infer.inputs.items():
+        try:
+            value[name] = tensor.nested()
+        except UnicodeDecodeError:
+            message = "input '%s' holds bytes that are no text; this model takes them as the only element" % name
+            raise ClientError(message) from None
+    return json.dumps(value).encode()
+
+
+def _layout(head: wire.Head) -> Dict[str, Any]:
+    """Where the client's body ends, and what was fetched for it begins."""
+    layout: Dict[str, Any] = json.loads(head.fetched)
+    return layout
+
+
+def _row(spec: TensorSpec) -> Dict[str, Any]:
+    return {"name": spec.name, "datatype": spec.datatype, "shape": list(spec.shape)}

@@ -1,0 +1,267 @@
+"""The worker's life: say hello, load the script, serve until told to stop."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import faulthandler
+import fcntl
+import gc
+import importlib
+import os
+import platform
+import resource
+import signal
+import socket
+import sys
+import time
+from typing import Any, Callable, Dict, NamedTuple, Optional
+
+from panglot_worker import dialects
+from panglot_worker.compat import pictures
+from panglot_worker.dialects.base import AsksForRow, Dialect, Package, Stages
+from panglot_worker.errors import ScriptError
+from panglot_worker.items.tensor_adapter import Door
+from panglot_worker.life import loader, whole_lines
+from panglot_worker.line import wire
+from panglot_worker.line.port import FrontGone, Port, PortSocket
+from panglot_worker.line.sharing import SharedMemory
+from panglot_worker.scripts import loading
+
+F_SETSIG = 10
+PR_SET_PDEATHSIG = 1
+ROW_KEY = 32
+"""Bytes of the key of results between pools; what follows in the pipe is a certificate."""
+
+
+def start(socket_fd: str, life_fd: str, keys_fd: str = "") -> None:
+    """Entry point of a worker process, from its command line. Where it is on a node, a pipe holds keys for it."""
+    keys = b""
+    if keys_fd:
+        with os.fdopen(int(keys_fd), "rb") as pipe:
+            keys = pipe.read()
+    main(int(socket_fd), int(life_fd), keys[:ROW_KEY], keys[ROW_KEY:].decode())
+
+
+def main(socket_fd: int, life_fd: int, row_key: bytes = b"", certificate: str = "") -> None:
+    """Live a worker's life. `socket_fd` leads to the front; `life_fd` is a pipe that tells of the front's death."""
+    whole_lines.install()
+    die_with_front(life_fd)
+    os.set_inheritable(socket_fd, False)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    faulthandler.enable()
+    be_expendable()
+    try:
+        port = Port(line(socket_fd, certificate))
+        port.row_key = row_key
+        code = work(port)
+    except (FrontGone, ConnectionError):
+        code = 0
+    whole_lines.finish()
+    # A script's threads and exit hooks must not keep a worker that is done.
+    os._exit(code)
+
+
+def line(socket_fd: int, certificate: str) -> PortSocket:
+    """The socket to the front; encrypted, where there is a certificate for that. Raises OSError."""
+    sock = socket.socket(fileno=socket_fd)
+    if not certificate:
+        return sock
+    from panglot_worker.line import encryption
+
+    return encryption.EncryptedSocket(sock, encryption.context(certificate, is_node=True))
+
+
+def die_with_front(life_fd: int) -> None:
+    """Have the kernel kill this worker's whole process group when the front dies, in whatever way that happens.
+
+    The front holds the other end of the pipe `life_fd` and never writes to it, so its only event is the front's end.
+    The parent-death signal is the second belt, for kernels without signal-driven input on pipes.
+    """
+    os.set_inheritable(life_fd, False)
+    with contextlib.suppress(OSError):
+        fcntl.fcntl(life_fd, fcntl.F_SETOWN, -os.getpgrp())
+        fcntl.fcntl(life_fd, F_SETSIG, signal.SIGKILL)
+        fcntl.fcntl(life_fd, fcntl.F_SETFL, fcntl.fcntl(life_fd, fcntl.F_GETFL) | os.O_ASYNC | os.O_NONBLOCK)
+    with contextlib.suppress(OSError, AttributeError):
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+    with contextlib.suppress(BlockingIOError):
+        if os.read(life_fd, 1) == b"":
+            os._exit(0)
+
+
+def enter_group(group: str) -> None:
+    """Move this process into a control group of its own, so that whatever the script starts ends with this worker."""
+    if group:
+        with contextlib.suppress(OSError), open(os.path.join(group, "cgroup.procs"), "w") as members:
+            members.write("0")
+
+
+def be_expendable() -> None:
+    """Write no core dumps, and let the kernel end this worker before the front when memory runs out."""
+    with contextlib.suppress(ValueError, OSError):
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    with contextlib.suppress(OSError), open("/proc/self/oom_score_adj", "w") as score:
+        score.write("500")
+
+
+def work(port: Port, own_process: bool = True) -> int:
+    """Load the script, serve until told to stop, and return the exit code.
+
+    Signals are left alone where the worker has no process of its own (`--inline`).
+    """
+    frame = port.next()
+    if frame.kind != wire.HELLO:
+        raise wire.WireError("expected HELLO, got %s" % wire.NAMES.get(frame.kind, frame.kind))
+    hello = wire.json_object(frame.payload)
+    port.generation = int(hello["generation"])
+    enter_group(str(hello.get("group", "")))
+    package = Package(**hello["package"])
+    package = package._replace(kept=int(os.environ.pop(loader.KEPT, package.kept)))
+    port.max_body = int(package.settings["limits"]["output_bytes"])
+    port.shared = SharedMemory(**package.memory)
+    port.max_handed = min(port.max_handed, int(package.settings["handed_bytes"]))
+    port.tell(wire.HELLO, {"pid": os.getpid(), "python": platform.python_version(), "executable": sys.executable})
+    pictures.limit(int(package.settings.get("max_pixels", 40_000_000)))
+    loading.enter(package)
+    port = guarded(port, package, own_process)
+    loaded = load(package, port, own_process)
+    if loaded is None:
+        return 3
+    dialect, stages, serve = loaded
+    reason = serve(dialect, stages, port, bool(package.settings.get("rerun", True)))
+    if reason:
+        port.tell(wire.EVENT, {"type": "retire", "reason": reason})
+    with contextlib.suppress(Exception):
+        dialect.close()
+    return 0
+
+
+class LoadedScript(NamedTuple):
+    """A script that is ready: its dialect, its stages, and what serves them."""
+
+    dialect: Dialect
+    stages: Optional[Stages]
+    serve: Callable[..., str]
+
+
+def load(package: Package, port: Port, own_process: bool) -> Optional[LoadedScript]:
+    """Bring the script up and say READY, or say FAILED."""
+    doing = "loading"
+    started = time.monotonic()
+
+    def progress(step: str) -> None:
+        nonlocal doing
+        doing = step
+        port.tell(wire.LOADING, {"step": step, "seconds": round(time.monotonic() - started, 3)})
+
+    try:
+        leave_network(package, own_process)
+        dialect = dialects.find(package)(package)
+        dialect.port = port
+        stages = dialect.load(progress)
+        description = dialect.describe()
+        if own_process:
+            reset_signals()
+        if package.does("inference") and stages is not None:
+            stages = warm_up(dialect, stages, port, progress)
+        dialect.door = door = Door(dialect, stages)
+        description = {**description, "tensors": door.describe()}
+        loaded = arranged(dialect, door.around(stages) if stages is not None else None)
+    except AsksForRow as wish:
+        port.tell(wire.EVENT, {"type": "row", "pools": wish.pools})
+        return None
+    except BaseException as error:
+        whole_lines.finish()
+        port.tell(wire.FAILED, loading.as_dict(loading.explain(error, package, doing)))
+        return None
+    gc.collect()
+    gc.freeze()
+    port.tell(wire.READY, ready(loaded, description, time.monotonic() - started))
+    return loaded
+
+
+def arranged(dialect: Dialect, stages: Optional[Stages]) -> LoadedScript:
+    """What this worker runs of the script: all of it or the stages of its pool, recorded where that is wanted."""
+    module, _, name = dialect.server.partition(":")
+    serve: Callable[..., str] = getattr(importlib.import_module(module), name)
+    package = dialect.package
+    if package.pool:
+        from panglot_worker.items.pipeline import PoolInRow
+
+        pool = PoolInRow(dialect, package.pool)
+        stages = pool.of(stages) if stages is not None else None
+    if package.settings.get("dev") and stages is not None:
+        from panglot_worker.items import recording
+
+        stages = recording.watched(stages, package)
+    return LoadedScript(dialect, stages, serve)
+
+
+def guarded(port: Port, package: Package, own_process: bool) -> Port:
+    """The port, with the guard of the setting `worker_net` around it where that is wanted."""
+    if package.settings.get("worker_net") != "guard":
+        return port
+    if not own_process:
+        message = "the script's connections are not guarded in this process; they are without --inline"
+        port.tell(wire.EVENT, {"type": "warning", "message": message})
+        return port
+    from panglot_worker.life.netguard import GuardedPort
+
+    return GuardedPort(port, package.settings.get("url_allow", ()))
+
+
+def leave_network(package: Package, own_process: bool) -> None:
+    """Leave every network where `worker_net` is none. Raises ScriptError where that cannot be."""
+    if package.settings.get("worker_net") != "none":
+        return
+    if not own_process:
+        raise ScriptError("--worker-net none needs a process of its own", fix="leave out --inline")
+    from panglot_worker.life import netguard
+
+    netguard.leave_network()
+
+
+def warm_up(dialect: Dialect, stages: Stages, port: Port, progress: Callable[[str], None]) -> Stages:
+    """Run the script's example. A failure is a warning, or, by setting, a failed load."""
+    rule = str(dialect.package.settings.get("warm_up", "warn"))
+    if rule == "off":
+        return stages
+    progress("running its example")
+    try:
+        return dialect.warm_up(stages)
+    except BaseException as error:
+        if rule == "fail" or not isinstance(error, Exception):
+            raise
+        traceback = loading.script_traceback(error)
+        port.tell(wire.EVENT, {"type": "warning", "message": "the script's own example failed", "traceback": traceback})
+        return stages
+
+
+def ready(loaded: LoadedScript, description: Dict[str, Any], seconds: float) -> Dict[str, Any]:
+    """What the front is told once the script can take items."""
+    dialect = loaded.dialect
+    infers = dialect.package.does("inference")
+    by_route = loaded.stages.by_route if loaded.stages is not None else {}
+    batched = [stages.infer_batch is not None for stages in (loaded.stages, *by_route.values()) if stages is not None]
+    return {
+        "slots": dialect.slots,
+        "batched": any(batched),
+        "lanes": {route.decode("latin-1"): most_together(stages) for route, stages in by_route.items()},
+        "workers": dialect.workers if infers else None,
+        "max_batch": dialect.max_batch if infers else None,
+        "seconds": round(seconds, 3),
+        "api": description,
+    }
+
+
+def most_together(stages: Stages) -> Optional[int]:
+    """How many items of a route the script takes in one call; None: as many as the worker's other routes."""
+    return 1 if stages.infer_batch is None else stages.max_batch
+
+
+def reset_signals() -> None:
+    """Undo what a script installed while loading: it must not change how its worker is stopped."""
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    faulthandler.enable(file=sys.__stderr__ if sys.__stderr__ else 2)

@@ -1,0 +1,1 @@
+"""The line to the front: frames, the socket they travel on, and shared memory."""

@@ -1,0 +1,194 @@
+"""The worker's end of its socket: whole frames in, whole frames out."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from collections import deque
+from typing import Any, Deque, Dict, List, NamedTuple, Optional, Protocol, Sequence, Set
+
+from panglot_worker.errors import BAD_RESULT, EncodeError
+from panglot_worker.line import wire
+from panglot_worker.line.many_buffers import ManyBuffers
+from panglot_worker.line.sharing import SharedMemory
+
+READ_SIZE = 262144
+SHARE_FROM = 16384
+"""The least bytes of an answer that is put in shared memory."""
+NOT_SHARED = wire.ERROR | wire.FETCH
+"""Flags of replies whose bodies the front reads itself."""
+
+
+class Frame(NamedTuple):
+    """A frame as it arrived; `payload` is a view into the bytes that were read."""
+
+    kind: int
+    flags: int
+    items: int
+    payload: memoryview
+
+
+class FrontGone(Exception):
+    """The front closed the socket: there is nobody left to work for."""
+
+
+class PortSocket(Protocol):
+    """What a port needs of its socket."""
+
+    def fileno(self) -> int:
+        """A descriptor that can be waited on until there is something to read."""
+
+    def recv(self, __size: int, __flags: int = 0) -> bytes:
+        """The next bytes; none at the end."""
+
+    def recv_into(self, __buffer: memoryview) -> int:
+        """The next bytes, and how many they are."""
+
+    def sendall(self, __data: wire.Buffer) -> None:
+        """Send all of it."""
+
+    def sendmsg(self, __buffers: Sequence[wire.Buffer]) -> int:
+        """Send some of it, and tell how much."""
+
+
+class Port:
+    """The worker's line to the front. One thread reads at a time, see `intake`; any thread may send.
+
+    `cancelled` fills while frames are read ahead by `poll`.
+    """
+
+    def __init__(self, sock: PortSocket, generation: int = 0) -> None:
+        self.sock = sock
+        self.generation = generation
+        self.cancelled: Set[int] = set()
+        self.pending: Deque[Frame] = deque()
+        self.max_body = self.max_handed = wire.MAX_FRAME - wire.MAX_HEAD
+        """The most bytes of an answer, and of a result for the next pool."""
+        self.shared = SharedMemory()
+        self.row_key = b""
+        """The key of results between pools, where those travel between machines."""
+        self._rest = b""
+        self._send_lock = threading.Lock()
+
+    def fileno(self) -> int:
+        return self.sock.fileno()
+
+    def next(self) -> Frame:
+        """The next frame that is not a cancellation. Blocks. Raises FrontGone at the end of the stream."""
+        while not self.pending:
+            self._read(0)
+            self.tell_free()
+        return self.pending.popleft()
+
+    def poll(self) -> None:
+        """Take in whatever has arrived, without waiting."""
+        try:
+            while True:
+                self._read(socket.MSG_DONTWAIT)
+        except BlockingIOError:
+            return
+
+    def _read(self, flags: int) -> None:
+        data = self.sock.recv(READ_SIZE, flags)
+        if not data:
+            raise FrontGone
+        self._split(self._rest + data if self._rest else data)
+
+    def _split(self, data: bytes) -> None:
+        start, end, size = 0, len(data), wire.HEADER.size
+        view = memoryview(data)
+        while end - start >= size:
+            length, kind, flags, count, _generation = wire.HEADER.unpack_from(data, start)
+            stop = start + size + length
+            if stop > end:
+                if length > READ_SIZE:
+                    self._take(Frame(kind, flags, count, self._large(view[start + size :], length)))
+                    start = end
+                break
+            self._take(Frame(kind, flags, count, view[start + size : stop]))
+            start = stop
+        self._rest = data[start:]
+
+    def _large(self, begun: memoryview, length: int) -> memoryview:
+        """The payload of a frame larger than the read size, received into its own buffer."""
+        whole = memoryview(bytearray(length))
+        done = len(begun)
+        whole[:done] = begun
+        while done < length:
+            got = self.sock.recv_into(whole[done:])
+            if not got:
+                raise FrontGone
+            done += got
+        return whole
+
+    def _take(self, frame: Frame) -> None:
+        if frame.kind == wire.CANCEL:
+            self.cancelled.update(wire.item_ids(frame.payload))
+        else:
+            self.pending.append(frame)
+
+    def items(self, payload: memoryview, count: int) -> List[wire.Item]:
+        """The items of a RUN frame, with their bodies wherever they lie."""
+        return wire.run_items(payload, count, self.shared.look, self.shared.lent)
+
+    def tell_free(self) -> None:
+        """Tell the front whose bodies in shared memory are no longer looked at."""
+        if self.shared.unseen:
+            self.send([wire.ids_frame(wire.FREE, self.shared.settled(), self.generation)])
+
+    def send(self, buffers: Sequence[wire.Buffer]) -> None:
+        """Send the buffers of one frame, without those of other threads in between. Blocks while the front is slow."""
+        with self._send_lock:
+            if len(buffers) == 1:
+                self.sock.sendall(buffers[0])
+                return
+            rest: List[memoryview] = [memoryview(buffer) for buffer in buffers if len(buffer)]
+            while rest:
+                sent = self.sock.sendmsg(rest[:64])
+                while rest and sent >= len(rest[0]):
+                    sent -= len(rest.pop(0))
+                if sent:
+                    rest[0] = rest[0][sent:]
+
+    def reply(self, *replies: wire.Reply) -> None:
+        """Send answers. One that is too large becomes an error; a part of one raises EncodeError."""
+        if self.shared.lent:
+            replies = tuple(self._placed(reply) for reply in replies)
+        buffers = wire.reply_frame(replies, self.generation)
+        if len(buffers) > 1 and any(self._is_too_large(reply) for reply in replies):
+            buffers = wire.reply_frame([self._bounded(reply) for reply in replies], self.generation)
+        if self.shared.unseen:
+            buffers[0] = wire.ids_frame(wire.FREE, self.shared.settled(), self.generation) + buffers[0]
+        self.send(buffers)
+
+    def _placed(self, reply: wire.Reply) -> wire.Reply:
+        """The reply, with a large body put in shared memory where room was lent for it."""
+        if reply.flags & wire.MORE:
+            return reply
+        place, body = self.shared.lent.pop(reply.id, 0), reply.body
+        if not place or len(body) < SHARE_FROM or reply.flags & NOT_SHARED or self._is_too_large(reply):
+            return reply
+        buffers = body.buffers if isinstance(body, ManyBuffers) else (body,)
+        if isinstance(body, wire.Placed) or not self.shared.put(place, buffers):
+            return reply
+        return reply._replace(flags=reply.flags | wire.SHARED, body=wire.placed(len(body)))
+
+    def _is_too_large(self, reply: wire.Reply) -> bool:
+        return len(reply.body) > (self.max_handed if reply.flags & wire.PASS else self.max_body)
+
+    def _bounded(self, reply: wire.Reply) -> wire.Reply:
+        if not self._is_too_large(reply):
+            return reply
+        most = self.max_handed if reply.flags & wire.PASS else self.max_body
+        error = EncodeError("it has %d bytes and may have %d" % (len(reply.body), most))
+        if reply.flags & wire.MORE:
+            raise error
+        return wire.problem(reply.id, 500, "bad_result", BAD_RESULT, "EncodeError: %s" % error, reply.times)
+
+    def tell(self, kind: int, value: Optional[Dict[str, Any]] = None) -> None:
+        """Send a control frame. An event that is too large for anyone to read is told in a sentence."""
+        frame = wire.json_frame(kind, self.generation, value or {})
+        if kind == wire.EVENT and len(frame) > wire.MAX_EVENT:
+            message = "a worker had more to tell (%s, %d bytes) than is read" % ((value or {}).get("type"), len(frame))
+            frame = wire.json_frame(kind, self.generation, {"type": "warning", "message": message})
+        self.send([frame])

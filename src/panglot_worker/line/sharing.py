@@ -1,0 +1,114 @@
+"""The memory a worker shares with the front: it looks at bodies there, and leaves its results where it was lent room.
+
+The front owns all of it (`panglot.engine.memory.buffers`). Bodies of requests are mapped to be read only: a script
+that could change one would change it for whoever runs the item again. What another pool of a row left is in a private
+mapping, so that a script may work in place and only this process sees it. A berth goes back to the front when nothing
+of the script refers to it any more, which FREE tells, or when this process is dead.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import mmap
+import os
+import weakref
+from collections import deque
+from typing import Any, Deque, Dict, List, Optional, Sequence, Tuple
+
+from panglot_worker.line import wire
+
+MAP_NORESERVE = 0x4000
+MADV_DONTNEED = 4
+
+
+class SharedMemory:
+    """One worker's view of two files: one it reads its bodies from, one it is lent berths of for its results."""
+
+    def __init__(
+        self, reads: Optional[Sequence[int]] = None, writes: Optional[Sequence[int]] = None, private: bool = False
+    ) -> None:
+        """Map both; each is an open file and its length. What cannot be mapped is read by copying, or not written."""
+        self._fd, self._length = reads if reads else (-1, 0)
+        self._private = private
+        self._library = ctypes.CDLL(None, use_errno=True)
+        self._address = _mapped(self._library, self._fd, self._length, private) if reads else 0
+        self._writes = _mapped_to_write(*writes) if writes else None
+        self._open: Dict[int, Tuple[int, Any]] = {}
+        self._kinds: Dict[int, Any] = {}
+        self.unseen: Deque[int] = deque()
+        """Items whose bodies nothing refers to any more, and of which the front has not been told."""
+        self.lent: Dict[int, int] = {}
+        """The places that results may be put in, by item."""
+
+    def look(self, item_id: int, place: int, length: int) -> memoryview:
+        """A body where it lies. Whatever is made of this view keeps the front from using the place again."""
+        start, size = _span(place, self._length)
+        if length > size:
+            raise wire.WireError("a body of %d bytes is in a berth of %d" % (length, size))
+        if not self._address:
+            self.unseen.append(item_id)
+            return memoryview(os.pread(self._fd, length, start))
+        kind = self._kinds.get(size)
+        if kind is None:
+            kind = self._kinds[size] = ctypes.c_char * size
+        whole = kind.from_address(self._address + start)
+        self._open[item_id] = (place, weakref.ref(whole, lambda _: self.unseen.append(item_id)))
+        view = memoryview(whole).cast("B")[:length]
+        return view if self._private else view.toreadonly()
+
+    def settled(self) -> List[int]:
+        """The items whose bodies nothing refers to any more, each told once."""
+        items: List[int] = []
+        while True:
+            try:
+                item_id = self.unseen.popleft()
+            except IndexError:  # Another thread may be telling the rest.
+                return items
+            items.append(item_id)
+            place, _ = self._open.pop(item_id, (0, None))
+            if place and self._private:
+                # Pages a script has written are private copies by now; the next item must not see them.
+                start, size = _span(place, self._length)
+                self._library.madvise(ctypes.c_void_p(self._address + start), ctypes.c_size_t(size), MADV_DONTNEED)
+
+    def put(self, place: int, buffers: Sequence[wire.Buffer]) -> bool:
+        """Put a result where room was lent for it; False when it does not fit."""
+        if self._writes is None:
+            return False
+        start, size = _span(place, len(self._writes))
+        if sum(map(len, buffers)) > size:
+            return False
+        for buffer in buffers:
+            self._writes[start : start + len(buffer)] = buffer
+            start += len(buffer)
+        return True
+
+
+def _span(place: int, length: int) -> Tuple[int, int]:
+    """Where a berth begins, and its size. Raises WireError when the file has no such berth."""
+    start, size = place & ~wire.ORDER_BITS, 1 << (place & wire.ORDER_BITS)
+    if not length or start + size > length:
+        raise wire.WireError("there is no berth %d" % place)
+    return start, size
+
+
+def _mapped(library: Any, fd: int, length: int, private: bool) -> int:
+    """The address of a file, mapped to be read, or privately to be written too; 0 when that cannot be.
+
+    Not by `mmap`: the memory of a mapping that cannot be written cannot be made objects of their own there.
+    """
+    library.mmap.restype = ctypes.c_void_p
+    library.mmap.argtypes = [
+        ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.c_longlong,
+    ]  # fmt: skip
+    rights = mmap.PROT_READ | mmap.PROT_WRITE if private else mmap.PROT_READ
+    kind = (mmap.MAP_PRIVATE if private else mmap.MAP_SHARED) | MAP_NORESERVE
+    address = library.mmap(None, length, rights, kind, fd, 0)
+    return 0 if address is None or address == ctypes.c_void_p(-1).value else int(address)
+
+
+def _mapped_to_write(fd: int, length: int) -> Optional[mmap.mmap]:
+    try:
+        return mmap.mmap(fd, length)
+    except (OSError, ValueError, OverflowError):
+        return None

@@ -1,0 +1,389 @@
+"""The frames between front and worker: the one definition both sides import.
+
+A frame is a 12-byte header, then its payload::
+
+    length u32 | kind u8 | flags u8 | count u16 | generation u32 | payload (length bytes)
+
+RUN and REPLY payloads hold `count` items: a table of fixed rows, then all heads, then all bodies. A head is a few
+short fields joined by NUL (HTTP allows no NUL in any of them). The body of an item may lie in shared memory instead,
+and so may that of a reply to an item which was lent a berth for it: the row then tells the place and the length. CANCEL
+and FREE hold item ids; FREE tells whose bodies in shared memory are no longer looked at. Every other payload is a JSON
+object. Reading is exact, and the end of the stream is the death of the peer.
+
+A reply with FETCH gives an item back, with a list of URIs: the front fetches what they lead to and runs the item again,
+with the bytes behind its body and `Head.fetched` telling which is which.
+
+    front -> worker   HELLO  RUN  CANCEL  TAKE_OVER  STOP
+    worker -> front   HELLO  LOADING  READY | FAILED  REPLY  FREE  METRIC  EVENT
+"""
+
+from __future__ import annotations
+
+import json
+import struct
+from typing import Any, Callable, Dict, Iterable, List, NamedTuple, Optional, Sequence, Tuple, Union, cast
+
+from panglot_worker.clipping import LONGEST_MESSAGE, LONGEST_TRACEBACK, clipped
+
+HELLO = 1
+LOADING = 2
+READY = 3
+FAILED = 4
+RUN = 5
+REPLY = 6
+CANCEL = 7
+METRIC = 9
+EVENT = 10
+STOP = 11
+FREE = 12
+TAKE_OVER = 13
+"""The worker before has let go of what it keeps in the memory that outlives it, or is dead."""
+
+NAMES = {
+    HELLO: "HELLO",
+    LOADING: "LOADING",
+    READY: "READY",
+    FAILED: "FAILED",
+    RUN: "RUN",
+    REPLY: "REPLY",
+    CANCEL: "CANCEL",
+    METRIC: "METRIC",
+    EVENT: "EVENT",
+    STOP: "STOP",
+    FREE: "FREE",
+    TAKE_OVER: "TAKE_OVER",
+}
+
+SINGLY = 1
+"""Flag of RUN: the items are independent calls, each answered when done, not one batch."""
+
+AHEAD = 2
+"""Flag of RUN: the batch before is not answered yet."""
+
+MORE = 1
+"""Flag of a reply: another part of the same answer follows."""
+ERROR = 2
+"""Flag of a reply: the body is a JSON `Problem`, which the front words in the platform's manner."""
+PASS = 4
+"""Flag of a reply: no answer yet. The body is for the next pool of the row, and nobody else reads it."""
+SHARED = 8
+"""Flag of a reply: its body lies in the berth that the item was lent."""
+UNRUN = 16
+"""Flag of a reply: the item was cancelled, and has no answer."""
+RETRY = 32
+"""Flag of a reply: another worker may have more luck. It is the answer if there is none, or no more try."""
+FETCH = 64
+"""Flag of a reply: no answer yet. The body is a JSON list of URIs; the item is wanted again with what they lead to."""
+
+HEADER = struct.Struct("<IBBHI")
+RUN_ROW = struct.Struct("<QfIIQQ")
+REPLY_ROW = struct.Struct("<QHBxIIIIIIII")
+ITEM_ID = struct.Struct("<Q")
+
+STAGES = ("decode", "preprocess", "inference", "postprocess", "encode")
+"""What the five times of a reply stand for, in microseconds."""
+
+MAX_EVENT = 1 << 21
+"""Bytes of an EVENT."""
+
+_COUNT = (int, type(None))
+SHAPES: Dict[Any, Dict[str, Any]] = {
+    READY: {
+        "batched": bool, "slots": int, "seconds": (int, float), "max_batch": _COUNT, "workers": _COUNT,
+        "lanes": (dict, type(None)),
+    },
+    "failure": {"item": int},
+    "row": {"pools": list},
+    "batch_split": {"items": int, "failed": int, "message": str, "error": str},
+    "report": {"report": dict},
+    "warning": {"message": str},
+    "note": {"message": str},
+    "sick": {"message": str, "certain": bool},
+}  # fmt: skip
+"""What the front relies on in a control frame of a worker, by kind; an EVENT by its type."""
+
+MAX_FRAME = 0xFFFFFFFF
+MAX_CONTROL = 64 << 20
+"""The longest frame of a worker that is no REPLY."""
+MAX_HEAD = 1 << 20
+"""Bytes that a reply may have besides its body."""
+JOIN_BELOW = 65536
+"""Bodies that together are smaller are joined into one buffer: cheaper than a vectored write."""
+
+ORDER_BITS = 63
+"""Of a place in shared memory, the bits that tell the size of the berth, as a power of two; the others, its start."""
+
+Buffer = Union[bytes, bytearray, memoryview]
+Times = Tuple[int, int, int, int, int]
+
+
+class WireError(Exception):
+    """The peer's stream is not what this page says. The only answer is to end the worker."""
+
+
+class Placed:
+    """A body that lies in shared memory, known by its length alone."""
+
+    __slots__ = ("length",)
+
+    def __init__(self, length: int) -> None:
+        self.length = length
+
+    def __len__(self) -> int:
+        return self.length
+
+
+def placed(length: int) -> Buffer:
+    """Such a body where a type wants a buffer: whoever reads it looks at the shared memory first."""
+    return cast(Buffer, Placed(length))
+
+
+Look = Callable[[int, int, int], memoryview]
+"""Finds a body in shared memory by its item's id, its place and its length."""
+
+
+class Item(NamedTuple):
+    """One request, as a worker receives it."""
+
+    id: int
+    seconds_left: float
+    head: bytes
+    body: Buffer
+    lies: int = 0
+    """The place of its body in shared memory; 0: it came with the frame."""
+    berth: int = 0
+    """The place its result may be put in; 0: none was lent."""
+
+
+class Head(NamedTuple):
+    """What a worker is told about a request besides its body. All fields are raw bytes as the client sent them."""
+
+    request_id: bytes = b""
+    route: bytes = b""
+    content_type: bytes = b""
+    accept: bytes = b""
+    path: bytes = b""
+    query: bytes = b""
+    fetched: bytes = b""
+    traceparent: bytes = b""
+    last_event_id: bytes = b""
+    client: bytes = b""
+    """The address of whoever is connected; with the headers, only for scripts that ask for them."""
+    headers: bytes = b""
+    """All headers: lines of `name:value`, the names in lower case."""
+    form: bytes = b""
+    """Of requests with tensors: how they came, see `panglot_worker.v2`. The fields below are theirs alone."""
+    model: bytes = b""
+    version: bytes = b""
+    json_length: bytes = b""
+    encoding: bytes = b""
+    accept_encoding: bytes = b""
+
+    def pack(self) -> bytes:
+        # The number of fields tells whether a request came with tensors.
+        return b"\0".join(self if self.form else self[:NATIVE_FIELDS])
+
+    @classmethod
+    def unpack(cls, raw: bytes) -> Head:
+        try:
+            return cls(*raw.split(b"\0"))
+        except TypeError:
+            raise WireError("a head has %d fields too many" % (raw.count(b"\0") + 1 - len(cls._fields))) from None
+
+
+NATIVE_FIELDS = Head._fields.index("form")
+"""How many fields the head of a request without tensors has at most."""
+
+
+class Reply(NamedTuple):
+    """One answer, or one part of it.
+
+    `head` is the content type, then further header lines (`name: value`), joined by NUL.
+    """
+
+    id: int
+    status: int
+    flags: int
+    times: Times
+    head: bytes
+    body: Buffer
+    rows: int = 1
+    """How many rows its item had, where rows of several items share a run."""
+
+
+NO_TIMES = (0, 0, 0, 0, 0)
+
+
+def frame(kind: int, generation: int, payload: Buffer = b"", flags: int = 0, count: int = 0) -> bytes:
+    """A whole frame as one buffer; for everything but RUN and REPLY."""
+    return HEADER.pack(len(payload), kind, flags, count, generation) + bytes(payload)
+
+
+def json_frame(kind: int, generation: int, value: Dict[str, Any]) -> bytes:
+    return frame(kind, generation, json.dumps(value, default=str).encode())
+
+
+def _assemble(
+    kind: int, flags: int, generation: int, rows: List[bytes], heads: List[bytes], bodies: List[Buffer], size: int
+) -> List[Buffer]:
+    """The buffers of a frame of items; large bodies stay as they are."""
+    table = b"".join(rows) + b"".join(heads)
+    length = len(table) + size
+    if length > MAX_FRAME:
+        raise WireError("a frame of %d bytes is larger than %d" % (length, MAX_FRAME))
+    start = HEADER.pack(length, kind, flags, len(rows), generation) + table
+    if size < JOIN_BELOW:
+        return [start + b"".join(bodies)]
+    return [start, *bodies]
+
+
+Outgoing = Tuple[int, float, bytes, Sequence[Buffer], int, int, int]
+"""An item as the front sends it: id, seconds left, head, the body in pieces, its length, its place, the lent place."""
+
+
+def run_frame(items: Iterable[Outgoing], generation: int, flags: int = 0) -> List[Buffer]:
+    """The buffers of a RUN frame, in the order to send them. Raises WireError when it would be too large."""
+    rows: List[bytes] = []
+    heads: List[bytes] = []
+    bodies: List[Buffer] = []
+    total = 0
+    pack = RUN_ROW.pack
+    for item_id, seconds_left, head, pieces, size, lies, berth in items:
+        rows.append(pack(item_id, seconds_left, len(head), size, lies, berth))
+        heads.append(head)
+        if not lies:
+            bodies.extend(pieces)
+            total += size
+    return _assemble(RUN, flags, generation, rows, heads, bodies, total)
+
+
+def reply_frame(replies: Iterable[Reply], generation: int) -> List[Buffer]:
+    """The buffers of a REPLY frame, in the order to send them. Raises WireError when it would be too large."""
+    rows: List[bytes] = []
+    heads: List[bytes] = []
+    bodies: List[Buffer] = []
+    total = 0
+    pack = REPLY_ROW.pack
+    for item_id, status, flags, times, head, body, of_item in replies:
+        size = len(body)
+        rows.append(pack(item_id, status, flags, *times, len(head), size, of_item))
+        heads.append(head)
+        if not flags & SHARED:
+            # A body may be in several: `panglot_worker.line.many_buffers`.
+            bodies.extend((body,) if type(body) is bytes else getattr(body, "buffers", (body,)))
+            total += size
+    return _assemble(REPLY, 0, generation, rows, heads, bodies, total)
+
+
+def problem(
+    item_id: int, status: int, code: str, message: str, traceback: str, times: Times = NO_TIMES, details: Any = None
+) -> Reply:
+    """A reply with ERROR. The message is for the client, the traceback for the log; both are cut when they are long."""
+    message, traceback = clipped(message, LONGEST_MESSAGE), clipped(traceback, LONGEST_TRACEBACK)
+    told = {"code": code, "message": message, "traceback": traceback, "details": details}
+    return Reply(item_id, status, ERROR, times, b"", json.dumps(told).encode())
+
+
+def cancel_frame(ids: Sequence[int], generation: int) -> bytes:
+    return ids_frame(CANCEL, ids, generation)
+
+
+def ids_frame(kind: int, ids: Sequence[int], generation: int) -> bytes:
+    """A frame of item ids: CANCEL or FREE."""
+    payload = b"".join(ITEM_ID.pack(item_id) for item_id in ids)
+    return frame(kind, generation, payload, count=len(ids))
+
+
+def run_items(
+    payload: memoryview, count: int, look: Optional[Look] = None, lent: Optional[Dict[int, int]] = None
+) -> List[Item]:
+    """The items of a RUN payload. Bodies are views into it, or into shared memory: it must not be reused.
+
+    Where results may be put is noted in `lent`, by item.
+    """
+    heads = count * RUN_ROW.size
+    items = []
+    try:
+        rows = list(RUN_ROW.iter_unpack(payload[:heads]))
+    except struct.error as error:
+        raise WireError("a RUN frame ends inside its table: %s" % error) from None
+    bodies = heads + sum([row[2] for row in rows])
+    for item_id, seconds_left, head_length, body_length, lies, berth in rows:
+        head = bytes(payload[heads : heads + head_length])
+        heads += head_length
+        if berth and lent is not None:
+            lent[item_id] = berth
+        if not lies:
+            items.append(Item(item_id, seconds_left, head, payload[bodies : bodies + body_length], 0, berth))
+            bodies += body_length
+        elif look is None:
+            raise WireError("a body in shared memory came to a worker that has none")
+        else:
+            items.append(Item(item_id, seconds_left, head, look(item_id, lies, body_length), lies, berth))
+    if len(rows) != count or bodies != len(payload):
+        raise WireError("a RUN frame of %d bytes holds items of %d bytes" % (len(payload), bodies))
+    return items
+
+
+def replies(payload: memoryview, count: int) -> List[Reply]:
+    """The replies of a REPLY payload; bodies are views into it."""
+    heads = count * REPLY_ROW.size
+    result = []
+    try:
+        rows = list(REPLY_ROW.iter_unpack(payload[:heads]))
+    except struct.error as error:
+        raise WireError("a REPLY frame ends inside its table: %s" % error) from None
+    bodies = heads + sum([row[8] for row in rows])
+    for item_id, status, flags, t0, t1, t2, t3, t4, head_length, body_length, of_item in rows:
+        head = bytes(payload[heads : heads + head_length])
+        heads += head_length
+        if flags & SHARED:
+            body = placed(body_length)
+        else:
+            body = payload[bodies : bodies + body_length]
+            bodies += body_length
+        result.append(Reply(item_id, status, flags, (t0, t1, t2, t3, t4), head, body, of_item))
+    if len(rows) != count or bodies != len(payload):
+        raise WireError("a REPLY frame of %d bytes holds replies of %d bytes" % (len(payload), bodies))
+    return result
+
+
+def item_ids(payload: Buffer) -> List[int]:
+    """The item ids of a CANCEL or a FREE. Raises WireError when the last one is cut off."""
+    if len(payload) % ITEM_ID.size:
+        raise WireError("a frame of %d bytes ends inside an id" % len(payload))
+    return [item_id for (item_id,) in ITEM_ID.iter_unpack(payload)]
+
+
+def json_object(payload: Buffer) -> Dict[str, Any]:
+    """The JSON object a control frame holds. Raises WireError when it holds anything else."""
+    try:
+        value = json.loads(bytes(payload))
+    except (ValueError, RecursionError) as error:
+        raise WireError("a control frame is not JSON: %s" % error) from None
+    if not isinstance(value, dict):
+        raise WireError("a control frame holds no JSON object")
+    return value
+
+
+def control(kind: int, payload: Buffer) -> Dict[str, Any]:
+    """What a worker tells in a control frame. Raises WireError for a field that is missing or of another type."""
+    value = json_object(payload)
+    shape = SHAPES.get(str(value.get("type")) if kind == EVENT else kind, {})
+    if kind == METRIC:
+        shape = dict.fromkeys(value, (int, float))
+    for name, wanted in shape.items():
+        if not isinstance(value.get(name), wanted):
+            raise WireError("a control frame (%s) says %.40r for %.40s" % (NAMES[kind], value.get(name), name))
+    return value
+
+
+def uris(body: Buffer) -> List[str]:
+    """The URIs that a reply with FETCH asks for. Raises WireError when its body is no list of texts."""
+    try:
+        wanted = json.loads(bytes(body))
+    except ValueError:
+        wanted = None
+    if not isinstance(wanted, list) or not all(isinstance(uri, str) for uri in wanted):
+        raise WireError("a reply with FETCH holds no list of URIs")
+    return wanted

@@ -1,0 +1,142 @@
+"""Importing a user's script as if it had been started in its own folder, and explaining why that failed."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.util
+import linecache
+import os
+import re
+import sys
+import traceback
+from types import ModuleType
+from typing import Any, Dict, Iterator, NamedTuple, Optional, Sequence
+
+from panglot_worker.clipping import LONGEST_TRACEBACK, clipped
+from panglot_worker.compat import devices
+from panglot_worker.dialects.base import Package
+from panglot_worker.errors import ScriptError, described
+from panglot_worker.scripts import membership
+
+HERE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+
+
+class LoadFailure(NamedTuple):
+    """A failed load, as the FAILED frame carries it."""
+
+    problem: str
+    file: str = ""
+    line: int = 0
+    fix: str = ""
+    traceback: str = ""
+    missing: str = ""
+    """The module that is not there, when that is the problem."""
+
+
+def enter(package: Package) -> None:
+    """Give the process the working directory, import path and arguments the script expects."""
+    os.chdir(package.run_folder or package.folder)
+    sys.argv = [package.script, *package.arguments]
+    always, fallback = package.platform("always"), package.platform("fallback")
+    rest = [entry for entry in sys.path if entry not in ("", package.folder)]
+    first = [package.folder] + [path for path in (always,) if os.path.isdir(path)]
+    last = [path for path in (package.run_folder, fallback) if os.path.isdir(path)]
+    sys.path[:] = first + rest + last
+
+
+def import_script(path: str, name: Optional[str] = None) -> ModuleType:
+    """Import a file under its own name, or a private one where that name is a module already.
+
+    One with relative imports is a module of its folder besides (`membership`), and knows itself by that name.
+    """
+    if name is None:
+        stem = os.path.splitext(os.path.basename(path))[0]
+        standard = getattr(sys, "stdlib_module_names", ())
+        taken = stem in sys.modules or stem in standard or not stem.isidentifier()
+        name = "panglot_script_" + "".join(c if c.isalnum() else "_" for c in stem) if taken else stem
+    levels = membership.dots(path)
+    names = [name, membership.join(path, levels)] if levels else [name]
+    spec = importlib.util.spec_from_file_location(names[-1], path)
+    if spec is None or spec.loader is None:
+        raise ScriptError("%s cannot be imported as Python" % path, path)
+    module = importlib.util.module_from_spec(spec)
+    sys.modules.update(dict.fromkeys(names, module))
+    with _forget_on_failure(names):
+        spec.loader.exec_module(module)
+    return module
+
+
+@contextlib.contextmanager
+def _forget_on_failure(names: Sequence[str]) -> Iterator[None]:
+    try:
+        yield
+    except BaseException:
+        for name in names:
+            sys.modules.pop(name, None)
+        raise
+
+
+def explain(error: BaseException, package: Package, doing: str) -> LoadFailure:
+    """Turn whatever stopped the load into one line with file, line and fix, and the script's own traceback."""
+    text = script_traceback(error)
+    if isinstance(error, ScriptError):
+        cause = error.__cause__
+        return LoadFailure(error.problem, error.file, error.line, error.fix, script_traceback(cause) if cause else "")
+    file, line = _where(error, package.folder)
+    if isinstance(error, SyntaxError):
+        return LoadFailure("syntax error: %s" % error.msg, error.filename or file, error.lineno or line, "", text)
+    if isinstance(error, ModuleNotFoundError) and error.name:
+        parent, _, own = error.name.rpartition(".")
+        inside = next(iter(getattr(sys.modules.get(parent), "__path__", ())), "")
+        if parent and (inside + os.sep).startswith(package.folder + os.sep):
+            fix = "write %s.py there, or mend the name" % own
+            return LoadFailure("there is no module %s in %s" % (own, inside), file, line, fix, text)
+        top = error.name.partition(".")[0]
+        problem = "the package '%s' is not installed for %s" % (top, sys.executable)
+        return LoadFailure(problem, file, line, "", text, top)
+    if isinstance(error, SystemExit):
+        return LoadFailure(
+            "the script ended the process with exit code %s while %s" % (error.code, doing), file, line, "", text
+        )
+    missing = devices.explain(error)
+    if missing:
+        return LoadFailure(missing, file, line, devices.FIX, text)
+    fix = _unquoted(file, line, package.folder) if isinstance(error, NameError) else ""
+    return LoadFailure("%s failed: %s" % (doing, described(error)), file, line, fix, text)
+
+
+def _unquoted(file: str, line: int, folder: str) -> str:
+    """How to mend a file name that stands in a script without quotes: Python takes it for an attribute of a name."""
+    text = linecache.getline(file, line)
+    for name in re.finditer(r"(?<![\w.'\"])[A-Za-z_]\w*\.[A-Za-z]\w*(?![\w.('\"])", text):
+        if os.path.exists(os.path.join(folder, name.group())):
+            return "there is a file %s: write '%s', with quotes" % (name.group(), name.group())
+    return ""
+
+
+def script_traceback(error: BaseException) -> str:
+    """The traceback as the script's author would see it, without our own frames in front; cut when it is long."""
+    frames = error.__traceback__
+    while frames is not None and _is_ours(frames.tb_frame.f_code.co_filename):
+        frames = frames.tb_next
+    text = "".join(traceback.format_exception(type(error), error, frames or error.__traceback__))
+    return clipped(text, LONGEST_TRACEBACK)
+
+
+def _is_ours(filename: str) -> bool:
+    if filename.startswith(HERE):
+        return os.sep + "platform" + os.sep not in filename[len(HERE) :]
+    return filename.startswith("<frozen importlib")
+
+
+def _where(error: BaseException, folder: str) -> Any:
+    """File and line of the innermost frame that lies in the package."""
+    place = ("", 0)
+    for entry in traceback.extract_tb(error.__traceback__):
+        if os.path.abspath(entry.filename).startswith(folder + os.sep):
+            place = (entry.filename, entry.lineno or 0)
+    return place
+
+
+def as_dict(failure: LoadFailure) -> Dict[str, Any]:
+    return dict(failure._asdict())

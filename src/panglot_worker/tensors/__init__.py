@@ -1,0 +1,1 @@
+"""Requests and answers with tensors, for scripts of every dialect."""
