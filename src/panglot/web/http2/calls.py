@@ -281,7 +281,8 @@ class Calls:
             self.public -= 1
             self.quota.leave(stream.public)
         self.outflow.forget(stream)
-        self.go_on_soon()
+        if self.held_back:
+            self.go_on_soon()
         if not self.streams:
             self.idle_since = time.monotonic()
             self.when_idle()
