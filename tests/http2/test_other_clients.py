@@ -86,6 +86,12 @@ def test_calls_of_every_size(server: Server) -> None:
     other.sock.close()
 
 
+def test_many_frames_at_once(server: Server) -> None:
+    other = Other(server)
+    check_many_frames_at_once(other)
+    other.sock.close()
+
+
 def test_many_calls_at_once(server: Server) -> None:
     other = Other(server)
     large = message(infer(values=(2.0,) * 50_000))
@@ -128,4 +134,14 @@ def test_tls_agrees_on_http2(tmp_path: Path) -> None:
         assert other.sock.selected_alpn_protocol() == "h2"
         status, data = other.answer(other.ask(INFER, message(infer(values=(1.0,) * 1_000_000 + (4.0,)))))
         assert (status, data[-4:]) == (b"0", struct.pack("<f", 4.0))
+        check_many_frames_at_once(other)
         other.sock.close()
+
+
+def check_many_frames_at_once(other: Other) -> None:
+    """More than are acted on in one turn of the loop: reading is paused and goes on."""
+    for _ in range(500):
+        other.h2.ping(b"12345678")
+    stream = other.ask(INFER, message(infer(values=(1.0,) * 20_000)))
+    assert other.answer(stream)[0] == b"0"
+    assert sum(isinstance(event, h2.events.PingAckReceived) for event in other.events) == 500

@@ -187,7 +187,8 @@ class App:
         if page.path.startswith(OF_MODEL) and self.front.models.get(parameters["model"]) is None:
             return self._no_page(path, request_id, called)
         if page.method != wanted:
-            absent = self._absent(path)
+            # What a page of ours is in the way of, where the model that would answer is not there.
+            absent = self._absent(path) if "model" in parameters or path == "/" else None
             if absent is not None:
                 return self.front.metrics, "other", self._error(path, absent, request_id)
             methods = [

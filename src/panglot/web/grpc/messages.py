@@ -90,19 +90,27 @@ def addressed(body: wire.Buffer, is_cut: bool = False) -> Addressed:
     Raises ValueError where these are no message, unless the message is known to be cut off after them.
     """
     view = memoryview(body)
-    said = {1: "", 2: "", ID: ""}
+    name = version = request_id = ""
     is_all = len(view) <= NAMES and not is_cut
+    left = MOST_OF_INFERENCE
     try:
-        for count, (field, kind, content) in enumerate(fields_of(view, NAMES)):
-            if count >= MOST_OF_INFERENCE:
+        for field, kind, content in fields_of(view, NAMES):
+            left -= 1
+            if left < 0:
                 is_all = False
                 break
-            if kind == LENGTH and field in said:
-                said[field] = str(content, "utf-8", "replace" if field == ID else "strict")
+            if kind != LENGTH or field > ID:
+                continue
+            if field == 1:
+                name = str(content, "utf-8")
+            elif field == 2:
+                version = str(content, "utf-8")
+            else:
+                request_id = str(content, "utf-8", "replace")
     except (IndexError, ValueError) as error:
         if not is_cut:
             raise ValueError("the message cannot be read") from error
-    return Addressed(said[1], said[2], said[ID], is_all)
+    return Addressed(name, version, request_id, is_all)
 
 
 def flag(field: int, body: bytes) -> bool:

@@ -139,5 +139,6 @@ class ReceivedMessage:
 
     def leave_room(self) -> None:
         """Count for nothing any more, because somebody else counts it or it is released."""
-        self._room.held -= self._counted
-        self._counted = 0
+        if self._counted:
+            self._room.held -= self._counted
+            self._counted = 0

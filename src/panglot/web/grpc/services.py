@@ -33,11 +33,8 @@ class Service(NamedTuple):
     """Answers all that comes, as it comes. Raises RpcError."""
     infers: bool = False
     """Whether its messages are for models: these alone may be large, and lie in shared memory."""
-
-    @property
-    def is_public(self) -> bool:
-        """Whether anybody may make the call: then it may hold next to nothing."""
-        return self.access == PUBLIC
+    is_public: bool = False
+    """Whether anybody may make the call: then it may hold next to nothing."""
 
 
 class Services:
@@ -51,11 +48,12 @@ class Services:
         self._known = {
             INFER_CALL: Service(INFER, infers=True),
             STREAM_CALL: Service(INFER, hold=self._model_stream_infer, infers=True),
-            WATCH: Service(PUBLIC),
+            WATCH: Service(PUBLIC, is_public=True),
             **dict.fromkeys(reflection.METHODS, Service(INFER, hold=_reflection)),
         }
         for name, method in METHODS.items():
-            self._known[name] = Service(method.access, functools.partial(methods.respond, front, name))
+            answer = functools.partial(methods.respond, front, name)
+            self._known[name] = Service(method.access, answer, is_public=method.access == PUBLIC)
 
     def find(self, method: str, authorization: bytes) -> Service:
         """What answers a call, given its name and the token it came with. Raises RpcError."""

@@ -46,4 +46,5 @@ class Budget:
 
     def earn(self, more: int = 1) -> None:
         """Note that a call was answered, or data flowed."""
-        self.left = min(MOST, self.left + more)
+        left = self.left + more
+        self.left = left if left < MOST else MOST

@@ -66,7 +66,7 @@ class Calls:
         self.services = services
         self.outflow = outflow
         self.now = self.idle_since = time.monotonic()
-        """The time of the last read; and since when there has been no call."""
+        """The time of the last read; and since when there has been no call, or none but public ones."""
         self.streams: dict[int, CallStream] = {}
         self.public = 0
         """How many of these need no token."""
@@ -281,9 +281,11 @@ class Calls:
             self.public -= 1
             self.quota.leave(stream.public)
         self.outflow.forget(stream)
-        self.go_on_soon()
-        if not self.streams:
+        if self.held_back:
+            self.go_on_soon()
+        if not self.is_claimed:
             self.idle_since = time.monotonic()
+        if not self.streams:
             self.when_idle()
 
     def said_all(self, number: int) -> None:

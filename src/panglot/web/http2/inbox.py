@@ -170,11 +170,15 @@ class Inbox:
     def close(self) -> None:
         """Give back everything that is left: nothing more is taken in. May be called again."""
         self.is_closed = True
-        self._front.room.held -= len(self._behind)
-        self._behind = bytearray()
         self._prefix = b""
-        for message in (self._part, self._taken, *self._waiting):
-            if message is not None:
-                message.release()
-        self._part = self._taken = None
-        self._waiting.clear()
+        if self._taken is not None:
+            self._taken.release()
+            self._taken = None
+        if self._part is not None:
+            self._part.release()
+            self._part = None
+        while self._waiting:
+            self._waiting.popleft().release()
+        if self._behind:
+            self._front.room.held -= len(self._behind)
+            self._behind.clear()
