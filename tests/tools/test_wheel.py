@@ -82,7 +82,7 @@ def test_the_same_files_give_the_same_bytes(ours: Path) -> None:
     assert wheel.is_ours(ours)
 
 
-PACKAGE = "import sys; from panglot.tools import wheel; sys.stdout.buffer.write(wheel.build())"
+PACKAGE = "import sys; from panglot.tools.package import wheel; sys.stdout.buffer.write(wheel.build())"
 
 
 @pytest.mark.timeout(300)
