@@ -155,6 +155,7 @@ def test_137_a_hostile_name_of_a_package(oddly_named: Server) -> None:
     assert oddly_named.predict(1).json() == {"got": 1}
 
 
+@pytest.mark.rest("a browser")
 def test_137_in_a_browser(server: Server, oddly_named: Server) -> None:
     """Nothing of it runs, on the page or in the documents."""
     with browsing() as browser:

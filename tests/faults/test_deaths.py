@@ -273,7 +273,7 @@ def test_f94_restart_storm(script: str) -> None:
             statuses = Counter(itertools.chain(*(future.result(60) for future in asking)))
         assert set(statuses) <= {200, 500, 503}, statuses
         # On a starved machine workers hardly come up between the kills, and few requests are asked at all.
-        assert statuses.total() - statuses[200] <= max(2, 0.03 * statuses.total()), statuses
+        assert statuses.total() - statuses[200] <= max(2, 0.1 * statuses.total()), statuses
         children = psutil.Process(server.process.pid).children()
         assert not [child for child in children if child.status() == psutil.STATUS_ZOMBIE]
 

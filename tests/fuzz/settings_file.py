@@ -26,7 +26,7 @@ PLAIN, EVALS = dialects.scope("plain"), dialects.scope("evals")
 TYPES: dict[str, type | tuple[type, ...]] = {
     "int": int, "size": int, "float": (int, float), "seconds": (int, float), "bool": bool, "str": str, "folder": str,
     "words": tuple, "hosts": tuple, "origins": tuple, "pools": dict, "workers": WorkerCount,
-    "amounts": Mapping, "ports": tuple,
+    "amounts": Mapping, "ports": tuple, "devices": str,
 }  # fmt: skip
 
 WORDS = [

@@ -5,7 +5,6 @@ from __future__ import annotations
 import socket
 import ssl
 import struct
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,6 +14,7 @@ import h2.events
 import h2.settings
 import pytest
 
+from support import certificates
 from support.http2 import INFER, LIVE, STREAM_INFER, infer, message
 from support.rpc import address
 from support.server import Server, serving, wait_until
@@ -122,10 +122,7 @@ def test_windows_that_change_while_answers_leave(server: Server, is_wide: bool) 
 
 
 def test_tls_agrees_on_http2(tmp_path: Path) -> None:
-    cert, key = tmp_path / "cert.pem", tmp_path / "key.pem"
-    command = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-subj", "/CN=localhost", "-days", "2"]
-    command += ["-addext", "subjectAltName=DNS:localhost", "-keyout", str(key), "-out", str(cert)]
-    subprocess.run(command, check=True, capture_output=True)
+    cert, key = certificates.make(tmp_path, "localhost", "DNS:localhost", "IP:127.0.0.1")
     trusting = ssl.create_default_context(cafile=str(cert))
     trusting.set_alpn_protocols(["h2", "http/1.1"])
     with serving("tensors", "--grpc-port", "0", "--tls-cert", str(cert), "--tls-key", str(key)) as server:

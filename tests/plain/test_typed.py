@@ -15,6 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from openapi_spec_validator import validate
 
+from support.programs import need
 from support.server import Server, panglot, serving
 from support.traffic import times
 
@@ -130,6 +131,7 @@ def test_the_document_says_what_every_route_takes(server: Server) -> None:
 
 
 def test_the_try_line_works(tmp_path: Path) -> None:
+    need("curl")
     (tmp_path / "model.py").write_text("def predict(text: str, times: int = 2) -> str:\n    return text * times\n")
     with serving(tmp_path) as server:
         line = server.wait_log("try: (.*)").group(1)

@@ -102,6 +102,7 @@ def test_the_load_spinner_leaves_no_trace(tmp_path: Path) -> None:
 
 
 def test_a_unix_socket(tmp_path: Path) -> None:
+    need("curl")
     path = tmp_path / "panglot.sock"
     process = subprocess.Popen(
         [sys.executable, "-m", "panglot", "serve", str(EXAMPLES / "digits"), "--host", f"unix:{path}"],

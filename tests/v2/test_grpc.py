@@ -5,7 +5,6 @@ from __future__ import annotations
 import signal
 import socket
 import struct
-import subprocess
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,6 +16,7 @@ import pytest
 from panglot.web.contract import CONTROL, PUBLIC
 from panglot.web.grpc import descriptors, methods, reflection
 from panglot_worker.tensors import protobuf
+from support import certificates
 from support.http2 import infer
 from support.rpc import SERVICE, Rpc, address, reflected
 from support.server import Server, panglot, serving, wait_until
@@ -370,10 +370,7 @@ def test_a_client_that_says_nothing_is_closed() -> None:
 
 
 def test_tls_is_that_of_http(tmp_path: Path) -> None:
-    cert, key = tmp_path / "cert.pem", tmp_path / "key.pem"
-    command = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-subj", "/CN=localhost", "-days", "2"]
-    command += ["-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1", "-keyout", str(key), "-out", str(cert)]
-    subprocess.run(command, check=True, capture_output=True)
+    cert, key = certificates.make(tmp_path, "localhost", "DNS:localhost", "IP:127.0.0.1")
     certified = ("--tls-cert", str(cert), "--tls-key", str(key))
     with serving("tensors", "--grpc-port", "0", *certified) as server:
         rpc = Rpc(server, grpc.ssl_channel_credentials(cert.read_bytes()))

@@ -61,6 +61,7 @@ def try_out(browser: Browser, url: str) -> None:
     browser.click(".try-out__btn")
 
 
+@pytest.mark.rest("a browser")
 def test_try_it_out_sends_a_file(server: Server, tmp_path: Path) -> None:
     picture = tmp_path / "dot <b>.png"
     picture.write_bytes(b"\x89PNG\r\n\x1a\n" + bytes(range(256)))
@@ -79,6 +80,7 @@ def test_try_it_out_sends_a_file(server: Server, tmp_path: Path) -> None:
         assert all(url.startswith((server.url, "data:", "blob:")) for url in browser.requested)
 
 
+@pytest.mark.rest("a browser")
 def test_markup_of_a_script_does_nothing() -> None:
     with serving("documented_hostile") as server, browsing() as browser:
         try_out(browser, server.url + "/docs")

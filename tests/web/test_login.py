@@ -133,6 +133,7 @@ class EvilPage(http.server.BaseHTTPRequestHandler):
         pass
 
 
+@pytest.mark.rest("a browser")
 def test_a_page_of_another_origin_in_a_browser_that_has_logged_in(server: Server) -> None:
     """Its requests are sent with the cookie, since it is the same site; none of them does or tells anything."""
     page = type("Page", (EvilPage,), {"url": server.url})
@@ -154,6 +155,7 @@ def test_a_page_of_another_origin_in_a_browser_that_has_logged_in(server: Server
     assert [worker["pid"] for worker in after["workers"]] == [worker["pid"] for worker in before["workers"]]
 
 
+@pytest.mark.rest("a browser")
 def test_logging_in_with_a_browser(server: Server) -> None:
     """Once, on whichever page comes first; then everything works, and the token is in no address and no storage."""
     with browsing() as browser:
