@@ -206,8 +206,8 @@ def test_a_system_without_memory_files() -> None:
             assert answer.content == body
 
 
-def test_more_bodies_than_berths_of_their_size() -> None:
-    """Four berths of a mebibyte are taken by uploads that have hardly begun: further bodies travel by the sockets."""
+def test_more_bodies_than_buffers_of_their_size() -> None:
+    """Four arena of a mebibyte are taken by uploads that have hardly begun: further bodies travel by the sockets."""
     with serving("landing", "--max-held", "4MiB", "--max-batch", "4") as server:
         clients = [Wire(server) for _ in range(8)]
         for client in clients:

@@ -99,7 +99,7 @@ def shared_files(pid: int) -> int:
     found = 0
     for fd in Path(f"/proc/{pid}/fd").iterdir():
         try:
-            found += "panglot-berths" in str(fd.readlink())
+            found += "panglot-buffers" in str(fd.readlink())
         except FileNotFoundError:
             continue
     return found

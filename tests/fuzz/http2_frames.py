@@ -14,9 +14,9 @@ from dataclasses import dataclass, field
 from typing import Any
 from unittest.mock import patch
 
-from panglot.engine.call import Berth, Call, Fault
+from panglot.engine.call import Call, Fault, SharedBuffer
 from panglot.engine.memory import buffers
-from panglot.engine.memory.buffers import Berths
+from panglot.engine.memory.buffers import Arena
 from panglot.web.front import Front
 from panglot.web.grpc import messages, received
 from panglot.web.grpc.services import Services
@@ -127,7 +127,7 @@ class Complaints(logging.Handler):
         self.records.append(record)
 
 
-async def check(front: Front, shared: Berths, complaints: Complaints, data: bytes) -> None:
+async def check(front: Front, shared: Arena, complaints: Complaints, data: bytes) -> None:
     """Whole, in small pieces, and byte by byte: each time the same calls reach the engine. Then in several turns.
 
     What a client may still say depends on what has been answered, so what comes of those is not compared.
@@ -142,13 +142,13 @@ async def check(front: Front, shared: Berths, complaints: Complaints, data: byte
 class Echo(StillEngine):
     """Answers every call in the next turn of the loop with what it was sent; some it refuses."""
 
-    def __init__(self, shared: Berths | None = None) -> None:
+    def __init__(self, shared: Arena | None = None) -> None:
         super().__init__()
         self.shared = shared
         self.bodies: list[bytes] = []
         self.gone: set[Call] = set()
 
-    def berth(self, size: int) -> Berth | None:
+    def buffer(self, size: int) -> SharedBuffer | None:
         return self.shared.take(size) if self.shared is not None else None
 
     def submit(self, call: Call) -> Fault | None:
@@ -164,11 +164,11 @@ class Echo(StillEngine):
 
     def _answer(self, call: Call, answer: wire.Reply) -> None:
         if call not in self.gone:
-            call.leave_berth()
+            call.release_buffer()
             call.reply(answer)
 
     def cancel(self, call: Call) -> None:
-        call.leave_berth()
+        call.release_buffer()
         self.gone.add(call)
 
 
@@ -225,13 +225,13 @@ class Pipe(asyncio.Transport):
     abort = close = write_eof
 
 
-async def talk(front: Front, shared: Berths, data: bytes, cut: int, turn: int) -> tuple[list[bytes], bool]:
+async def talk(front: Front, shared: Arena, data: bytes, cut: int, turn: int) -> tuple[list[bytes], bool]:
     """What the engine was asked for, and whether the connection was ended."""
     with patch.object(framing, "TURN", turn):
         return await told(front, shared, data, cut)
 
 
-async def told(front: Front, shared: Berths, data: bytes, cut: int) -> tuple[list[bytes], bool]:
+async def told(front: Front, shared: Arena, data: bytes, cut: int) -> tuple[list[bytes], bool]:
     still_model(front).engine = engine = Echo(shared)
     loop = asyncio.get_running_loop()
     everywhere: set[Http2Connection] = set()

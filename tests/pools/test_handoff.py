@@ -1,4 +1,4 @@
-"""What goes from one pool to the next comes out as it went in, and berths are free when nobody looks any more."""
+"""What goes from one pool to the next comes out as it went in, and arena are free when nobody looks any more."""
 
 from __future__ import annotations
 
@@ -10,31 +10,31 @@ from typing import Any
 import numpy as np
 import pytest
 
-from panglot.engine.memory.buffers import Berths
+from panglot.engine.memory.buffers import Arena
 from panglot_worker.items.handoff import CannotHandOver, pack, unpack
 from panglot_worker.line import wire
 from panglot_worker.line.sharing import SharedMemory
 
 
 class Between:
-    """Two workers and the berths between them."""
+    """Two workers and the arena between them."""
 
     def __init__(self, size: int = 1 << 20) -> None:
-        self.berths = Berths(2 * size, size)
-        self.berth = self.berths.take(size)
-        self.before = SharedMemory(writes=self.berths.for_worker())
-        self.after = SharedMemory(reads=self.berths.for_worker(), private=True)
+        self.arena = Arena(2 * size, size)
+        self.buffer = self.arena.take(size)
+        self.before = SharedMemory(writes=self.arena.for_worker())
+        self.after = SharedMemory(reads=self.arena.for_worker(), private=True)
 
     def put(self, value: Any) -> int:
-        """Leave a value in the berth; its size."""
+        """Leave a value in the buffer; its size."""
         pieces = pack(value)
-        assert self.berth is not None
-        assert self.before.put(self.berth.place, pieces)
+        assert self.buffer is not None
+        assert self.before.put(self.buffer.address, pieces)
         return sum(map(len, pieces))
 
     def look(self, size: int, item: int = 7) -> Any:
-        assert self.berth is not None
-        return unpack(self.after.look(item, self.berth.place, size))
+        assert self.buffer is not None
+        return unpack(self.after.look(item, self.buffer.address, size))
 
     def send(self, value: Any, shared: bool = True, item: int = 7) -> Any:
         return self.look(self.put(value), item) if shared else unpack(b"".join(pack(value)))
@@ -44,7 +44,7 @@ class Between:
 def between() -> Iterator[Between]:
     made = Between()
     yield made
-    made.berths.close()
+    made.arena.close()
 
 
 VALUES = {
@@ -78,11 +78,11 @@ def test_the_second_reader_does_not_see_what_the_first_did_in_place(between: Bet
     size = between.put(np.ones(50_000))
     first = between.look(size)
     first *= 3
-    between.after = SharedMemory(reads=between.berths.for_worker(), private=True)
+    between.after = SharedMemory(reads=between.arena.for_worker(), private=True)
     assert between.look(size).sum() == 50_000
 
 
-def test_a_berth_used_again_shows_what_is_new(between: Between) -> None:
+def test_a_buffer_used_again_shows_what_is_new(between: Between) -> None:
     """Pages the first item wrote are private copies: the second must not see them."""
     for number in range(1, 6):
         array = between.send(np.full(50_000, float(number)), item=number)
@@ -92,7 +92,7 @@ def test_a_berth_used_again_shows_what_is_new(between: Between) -> None:
         assert between.after.settled() == [number]
 
 
-def test_a_berth_is_free_only_when_nothing_refers_to_it(between: Between) -> None:
+def test_a_buffer_is_free_only_when_nothing_refers_to_it(between: Between) -> None:
     array = between.send({"a": np.ones(50_000), "b": np.zeros(50_000)})
     kept = array["a"][10:20]
     del array
@@ -113,9 +113,9 @@ def test_what_a_script_keeps_in_a_cycle_is_free_after_collection(between: Betwee
 
 
 def test_what_does_not_fit_is_not_put(between: Between) -> None:
-    assert between.berth is not None
-    assert not between.before.put(between.berth.place, pack(np.ones(200_000)))
-    assert not SharedMemory().put(between.berth.place, pack(1))
+    assert between.buffer is not None
+    assert not between.before.put(between.buffer.address, pack(np.ones(200_000)))
+    assert not SharedMemory().put(between.buffer.address, pack(1))
 
 
 @pytest.mark.rest("torch")
@@ -137,11 +137,11 @@ def test_what_cannot_be_sent_says_so(value: Any) -> None:
         pack(value)
 
 
-def test_a_berth_that_is_none_is_a_broken_stream(between: Between) -> None:
-    assert between.berth is not None
-    with pytest.raises(wire.WireError, match="no berth"):
-        between.after.look(1, between.berths.length + between.berth.order, 10)
-    with pytest.raises(wire.WireError, match="is in a berth of"):
-        between.after.look(1, between.berth.place, 2 << 20)
-    with pytest.raises(wire.WireError, match="no berth"):
-        SharedMemory().look(1, between.berth.place, 10)
+def test_a_buffer_that_is_none_is_a_broken_stream(between: Between) -> None:
+    assert between.buffer is not None
+    with pytest.raises(wire.WireError, match="no buffer"):
+        between.after.look(1, between.arena.length + between.buffer.order, 10)
+    with pytest.raises(wire.WireError, match="is in a buffer of"):
+        between.after.look(1, between.buffer.address, 2 << 20)
+    with pytest.raises(wire.WireError, match="no buffer"):
+        SharedMemory().look(1, between.buffer.address, 10)

@@ -33,7 +33,7 @@ def test_run_items_come_back_as_they_were(given_items: list[tuple[int, bytes, li
     sent = [(key, 1.5, head, pieces, sum(map(len, pieces)), 0, key % 7) for key, head, pieces in given_items]
     kind, count, data = payload(wire.run_frame(sent, 7))
     assert kind == wire.RUN
-    got = [(item.id, item.head, bytes(item.body), item.berth) for item in wire.run_items(data, count)]
+    got = [(item.id, item.head, bytes(item.body), item.buffer) for item in wire.run_items(data, count)]
     assert got == [(key, head, b"".join(pieces), key % 7) for key, head, pieces in given_items]
 
 

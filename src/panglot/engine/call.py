@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from panglot.engine.memory.buffers import Berth as Berth
+from panglot.engine.memory.buffers import SharedBuffer as SharedBuffer
 from panglot_worker.line import wire
 
 QUEUED, RUNNING, DONE = 0, 1, 2
@@ -47,7 +47,7 @@ class Call:
         "ahead",
         "alone",
         "arrived",
-        "berth",
+        "buffer",
         "chunks",
         "deadline",
         "dispatched",
@@ -98,7 +98,7 @@ class Call:
         self.worker = 0
         self.place = 0
         """The index of the pool it is in, of those in the row."""
-        self.berth: Berth | None = None
+        self.buffer: SharedBuffer | None = None
         """The shared memory its body lies in, in place of `pieces`; held until the call is done."""
         self.trail: list[Step] = []
         """The pools it has left, where the package is a row of several."""
@@ -108,36 +108,36 @@ class Call:
         self.size += size
         return True
 
-    def become(self, body: wire.Buffer, berth: Berth | None) -> None:
-        """Replace the body by what a pool made of it, for the next pool of the row; it may lie in a berth."""
-        self.leave_berth()
-        self.pieces, self.size, self.berth = (), len(body), berth
+    def become(self, body: wire.Buffer, buffer: SharedBuffer | None) -> None:
+        """Replace the body by what a pool made of it, for the next pool of the row; it may lie in a buffer."""
+        self.release_buffer()
+        self.pieces, self.size, self.buffer = (), len(body), buffer
         if not isinstance(body, wire.Placed):
             self.pieces = (body,)
 
     def body(self) -> Sequence[wire.Buffer]:
         """The body in pieces, wherever it lies."""
-        return self.pieces if self.berth is None else (self.berth.view[: self.size],)
+        return self.pieces if self.buffer is None else (self.buffer.view[: self.size],)
 
-    def come_ashore(self) -> None:
+    def copy_out(self) -> None:
         """Have the body out of shared memory."""
-        if self.berth is not None:
-            self.pieces = [bytes(self.berth.view[: self.size])]
-            self.leave_berth()
+        if self.buffer is not None:
+            self.pieces = [bytes(self.buffer.view[: self.size])]
+            self.release_buffer()
 
-    def go_aboard(self, berth: Berth) -> None:
+    def copy_in(self, buffer: SharedBuffer) -> None:
         """Have the body in shared memory, which is large enough for it."""
         at = 0
         for piece in self.pieces:
-            berth.view[at : at + len(piece)] = piece
+            buffer.view[at : at + len(piece)] = piece
             at += len(piece)
-        self.pieces, self.berth = (), berth
+        self.pieces, self.buffer = (), buffer
 
-    def leave_berth(self) -> None:
+    def release_buffer(self) -> None:
         """Let go of the shared memory the body lies in, if there is some. Workers may hold on to it."""
-        if self.berth is not None:
-            self.berth.drop()
-            self.berth = None
+        if self.buffer is not None:
+            self.buffer.release()
+            self.buffer = None
 
     def reply(self, reply: wire.Reply) -> None:
         """Take the script's answer, or one chunk of it."""

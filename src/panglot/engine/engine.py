@@ -17,7 +17,7 @@ from panglot.engine.call import DONE, QUEUED, RUNNING, Call, Fault
 from panglot.engine.context import EngineContext
 from panglot.engine.gauges import Gauge
 from panglot.engine.memory import buffers
-from panglot.engine.memory.buffers import Berth, Berths
+from panglot.engine.memory.buffers import Arena, SharedBuffer
 from panglot.engine.memory.lending import PoolMemory
 from panglot.engine.pools import pipeline
 from panglot.engine.pools.poison import Poison
@@ -67,7 +67,7 @@ class Engine(Protocol):
     def cancel(self, call: Call) -> None:
         """Give up a call whose client has gone."""
 
-    def berth(self, size: int) -> Berth | None:
+    def buffer(self, size: int) -> SharedBuffer | None:
         """Shared memory for a body of so many bytes; None when the body is to be kept in pieces."""
 
     def hold(self, call: Call, held: bool) -> None:
@@ -125,7 +125,7 @@ class LocalEngine:
         wanted = settings.share_from > 0
         self.bodies = buffers.create(settings.max_held, settings.max_body, "for bodies") if wanted else None
         self._share_from = settings.share_from if self.bodies is not None else math.inf
-        self.between: list[Berths] = []
+        self.between: list[Arena] = []
         """The shared memory between the pools of a row."""
         self._build(pipeline.divided({} if settings.inline else settings.pools))
         self._next_deadline = math.inf
@@ -215,12 +215,12 @@ class LocalEngine:
             shared.close()
         self.between, self.bodies = [], None
 
-    def _memory(self) -> list[Berths]:
+    def _memory(self) -> list[Arena]:
         """All shared memory of this engine."""
         answers = (worker.results for pool in self.pools if pool.plan.last for worker in pool.workers)
         return [shared for shared in (self.bodies, *self.between, *answers) if shared is not None]
 
-    def berth(self, size: int) -> Berth | None:
+    def buffer(self, size: int) -> SharedBuffer | None:
         return self.bodies.take(size) if self.bodies is not None else None
 
     def new_id(self) -> int:
@@ -283,17 +283,17 @@ class LocalEngine:
             self.metrics.dropped["queue_full"] += 1
             return Fault(503, "queue_full", "too many requests are waiting; try again later", self._retry_after())
         self.live.add(call)
-        if call.size >= self._share_from and call.berth is None:
-            self._take_aboard(call)
+        if call.size >= self._share_from and call.buffer is None:
+            self._copy_in(call)
         if call.deadline < self._next_deadline:
             self._arm(call.deadline)
         return None
 
-    def _take_aboard(self, call: Call) -> None:
+    def _copy_in(self, call: Call) -> None:
         """Put a body that came in pieces where the workers see it, unless copying it would keep others waiting."""
-        berth = self.berth(call.size) if call.size <= LONGEST_COPY else None
-        if berth is not None:
-            call.go_aboard(berth)
+        buffer = self.buffer(call.size) if call.size <= LONGEST_COPY else None
+        if buffer is not None:
+            call.copy_in(buffer)
 
     def _closed(self) -> Fault | None:
         """Why no call can be taken now, if so."""
@@ -320,7 +320,7 @@ class LocalEngine:
 
     def cancel(self, call: Call) -> None:
         """Give up a call, in whatever pool it waits or runs. Does nothing to one that is DONE."""
-        call.leave_berth()
+        call.release_buffer()
         if call.state == QUEUED:
             self.metrics.dropped["disconnected"] += 1
             call.state = DONE
@@ -336,7 +336,7 @@ class LocalEngine:
 
     def finished(self, call: Call) -> None:
         """Forget a call that has its answer."""
-        call.leave_berth()
+        call.release_buffer()
         self._done += 1
         self.live.discard(call)
 

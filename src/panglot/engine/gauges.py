@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
-from panglot.engine.memory.buffers import Berths
+from panglot.engine.memory.buffers import Arena
 from panglot.engine.pools.pool import Pool
 from panglot.engine.workers.worker import READY
 from panglot.settings.counts import exactly
@@ -60,7 +60,7 @@ def sizes(pools: Sequence[Pool]) -> list[dict[str, Any]]:
     ]
 
 
-def of_memory(bodies: Berths | None, between: Sequence[Berths], all_of_it: Sequence[Berths]) -> list[Gauge]:
+def of_memory(bodies: Arena | None, between: Sequence[Arena], all_of_it: Sequence[Arena]) -> list[Gauge]:
     """What lies in shared memory, and how much memory that takes, also where it is only kept for the next body."""
     gauges: list[Gauge] = []
     if bodies is not None:

@@ -57,8 +57,19 @@ class Request:
     """An item on its way through the stages."""
 
     __slots__ = (
-        "_head", "berth", "body", "decoded", "files", "id", "lies", "luggage", "raw_head", "record", "rows",
-        "seconds_left", "since",
+        "_head",
+        "body",
+        "buffer",
+        "decoded",
+        "files",
+        "id",
+        "lies",
+        "luggage",
+        "raw_head",
+        "record",
+        "rows",
+        "seconds_left",
+        "since",
     )  # fmt: skip
     record: Any
     """What `recording` keeps of the stages for whoever asked; the attribute is not there otherwise."""
@@ -66,7 +77,7 @@ class Request:
     """The moment that `seconds_left` counts from, where the dialect notes it."""
 
     def __init__(self, item: wire.Item) -> None:
-        self.id, self.seconds_left, self.raw_head, self.body, self.lies, self.berth = item
+        self.id, self.seconds_left, self.raw_head, self.body, self.lies, self.buffer = item
         self.files: Any = [] if self.lies else ()
         """Weak references to what a dialect has made of a body in shared memory without copying it; see `let_go`."""
         self._head: Optional[wire.Head] = None

@@ -2,8 +2,8 @@
 
 This is the only place where anything is unpickled, and it reads nothing but what another worker of the same package
 wrote for it; the front passes it on blind. Large results lie in shared memory (`sharing`), others go by the sockets.
-Who may write: only the worker that holds the item, only into the berth it was lent, and only until it replies; by then
-the berth is the reader's.
+Who may write: only the worker that holds the item, only into the buffer it was lent, and only until it replies; by then
+the buffer is the reader's.
 
     count u64, lengths u64 ... | the pickle | buffer | buffer ...       each | is the next multiple of 64
 """

@@ -55,7 +55,7 @@ class PoolInRow:
         if key:
             pieces.insert(0, seal(key, self.pool["stages"][-1], bytes(request.raw_head), pieces))
         size = sum(map(len, pieces))
-        if size >= SHARE_ABOVE and request.berth and self.dialect.port.shared.put(request.berth, pieces):
+        if size >= SHARE_ABOVE and request.buffer and self.dialect.port.shared.put(request.buffer, pieces):
             return Answer("", wire.placed(size), 200, (), wire.PASS | wire.SHARED)
         return Answer("", b"".join(pieces), 200, (), wire.PASS)
 

@@ -2,7 +2,7 @@
 
 The front owns all of it (`panglot.engine.memory.buffers`). Bodies of requests are mapped to be read only: a script
 that could change one would change it for whoever runs the item again. What another pool of a row left is in a private
-mapping, so that a script may work in place and only this process sees it. A berth goes back to the front when nothing
+mapping, so that a script may work in place and only this process sees it. A buffer goes back to the front when nothing
 of the script refers to it any more, which FREE tells, or when this process is dead.
 """
 
@@ -22,7 +22,7 @@ MADV_DONTNEED = 4
 
 
 class SharedMemory:
-    """One worker's view of two files: one it reads its bodies from, one it is lent berths of for its results."""
+    """One worker's view of two files: one it reads its bodies from, one it is lent buffers of for its results."""
 
     def __init__(
         self, reads: Optional[Sequence[int]] = None, writes: Optional[Sequence[int]] = None, private: bool = False
@@ -44,7 +44,7 @@ class SharedMemory:
         """A body where it lies. Whatever is made of this view keeps the front from using the place again."""
         start, size = _span(place, self._length)
         if length > size:
-            raise wire.WireError("a body of %d bytes is in a berth of %d" % (length, size))
+            raise wire.WireError("a body of %d bytes is in a buffer of %d" % (length, size))
         if not self._address:
             self.unseen.append(item_id)
             return memoryview(os.pread(self._fd, length, start))
@@ -85,10 +85,10 @@ class SharedMemory:
 
 
 def _span(place: int, length: int) -> Tuple[int, int]:
-    """Where a berth begins, and its size. Raises WireError when the file has no such berth."""
+    """Where a buffer begins, and its size. Raises WireError when the file has no such buffer."""
     start, size = place & ~wire.ORDER_BITS, 1 << (place & wire.ORDER_BITS)
     if not length or start + size > length:
-        raise wire.WireError("there is no berth %d" % place)
+        raise wire.WireError("there is no buffer %d" % place)
     return start, size
 
 

@@ -6,7 +6,7 @@ A frame is a 12-byte header, then its payload::
 
 RUN and REPLY payloads hold `count` items: a table of fixed rows, then all heads, then all bodies. A head is a few
 short fields joined by NUL (HTTP allows no NUL in any of them). The body of an item may lie in shared memory instead,
-and so may that of a reply to an item which was lent a berth for it: the row then tells the place and the length. CANCEL
+and so may that of a reply to an item which was lent a buffer for it: the row then tells its address and length. CANCEL
 and FREE hold item ids; FREE tells whose bodies in shared memory are no longer looked at. Every other payload is a JSON
 object. Reading is exact, and the end of the stream is the death of the peer.
 
@@ -67,7 +67,7 @@ ERROR = 2
 PASS = 4
 """Flag of a reply: no answer yet. The body is for the next pool of the row, and nobody else reads it."""
 SHARED = 8
-"""Flag of a reply: its body lies in the berth that the item was lent."""
+"""Flag of a reply: its body lies in the buffer that the item was lent."""
 UNRUN = 16
 """Flag of a reply: the item was cancelled, and has no answer."""
 RETRY = 32
@@ -111,7 +111,7 @@ JOIN_BELOW = 65536
 """Bodies that together are smaller are joined into one buffer: cheaper than a vectored write."""
 
 ORDER_BITS = 63
-"""Of a place in shared memory, the bits that tell the size of the berth, as a power of two; the others, its start."""
+"""Of a place in shared memory, the bits that tell the size of the buffer, as a power of two; the others, its start."""
 
 Buffer = Union[bytes, bytearray, memoryview]
 Times = Tuple[int, int, int, int, int]
@@ -151,7 +151,7 @@ class Item(NamedTuple):
     body: Buffer
     lies: int = 0
     """The place of its body in shared memory; 0: it came with the frame."""
-    berth: int = 0
+    buffer: int = 0
     """The place its result may be put in; 0: none was lent."""
 
 
@@ -248,8 +248,8 @@ def run_frame(items: Iterable[Outgoing], generation: int, flags: int = 0) -> Lis
     bodies: List[Buffer] = []
     total = 0
     pack = RUN_ROW.pack
-    for item_id, seconds_left, head, pieces, size, lies, berth in items:
-        rows.append(pack(item_id, seconds_left, len(head), size, lies, berth))
+    for item_id, seconds_left, head, pieces, size, lies, buffer in items:
+        rows.append(pack(item_id, seconds_left, len(head), size, lies, buffer))
         heads.append(head)
         if not lies:
             bodies.extend(pieces)
@@ -308,18 +308,18 @@ def run_items(
     except struct.error as error:
         raise WireError("a RUN frame ends inside its table: %s" % error) from None
     bodies = heads + sum([row[2] for row in rows])
-    for item_id, seconds_left, head_length, body_length, lies, berth in rows:
+    for item_id, seconds_left, head_length, body_length, lies, buffer in rows:
         head = bytes(payload[heads : heads + head_length])
         heads += head_length
-        if berth and lent is not None:
-            lent[item_id] = berth
+        if buffer and lent is not None:
+            lent[item_id] = buffer
         if not lies:
-            items.append(Item(item_id, seconds_left, head, payload[bodies : bodies + body_length], 0, berth))
+            items.append(Item(item_id, seconds_left, head, payload[bodies : bodies + body_length], 0, buffer))
             bodies += body_length
         elif look is None:
             raise WireError("a body in shared memory came to a worker that has none")
         else:
-            items.append(Item(item_id, seconds_left, head, look(item_id, lies, body_length), lies, berth))
+            items.append(Item(item_id, seconds_left, head, look(item_id, lies, body_length), lies, buffer))
     if len(rows) != count or bodies != len(payload):
         raise WireError("a RUN frame of %d bytes holds items of %d bytes" % (len(payload), bodies))
     return items

@@ -52,7 +52,7 @@ def main() -> None:
     threading.Thread(target=end_with_worker, daemon=True).start()
     limits = order["limits"]
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    size = memory.berth_size(limits["pixels"])
+    size = memory.slot_size(limits["pixels"])
     most = MEMORY + memory.length(size)
     resource.setrlimit(resource.RLIMIT_AS, (most, most))
     decoder = Decoder(order, mmap.mmap(order["memory"], memory.length(size)), out)
@@ -83,7 +83,7 @@ class Decoder:
         self.order = order
         self.limits = order["limits"]
         self.frames = frames
-        self.size = memory.berth_size(self.limits["pixels"])
+        self.size = memory.slot_size(self.limits["pixels"])
         self.out = out
         self.decoded = 0
         self.live = False
@@ -251,8 +251,8 @@ class Decoder:
         width, height = frame.width, frame.height
         self._check_size(width, height)
         plane = self._reformatter.reformat(frame, format="bgr24", interpolation="BILINEAR").planes[0]
-        berth = self._free_berth()
-        start, row = memory.start_of(berth, self.size), width * 3
+        slot = self._free_slot()
+        start, row = memory.start_of(slot, self.size), width * 3
         pixels = memoryview(plane)
         if plane.line_size == row:
             self.frames[start : start + row * height] = pixels[: row * height]
@@ -260,9 +260,9 @@ class Decoder:
             for line in range(height):
                 at = line * plane.line_size
                 self.frames[start + line * row : start + (line + 1) * row] = pixels[at : at + row]
-        self.frames[berth] = memory.TAKEN
+        self.frames[slot] = memory.TAKEN
         self.tell({
-            "frame": number, "berth": berth, "width": width, "height": height, "seconds": round(seconds, 6),
+            "frame": number, "slot": slot, "width": width, "height": height, "seconds": round(seconds, 6),
             "decoded": self.decoded,
         })  # fmt: skip
 
@@ -270,10 +270,10 @@ class Decoder:
         if width * height > self.limits["pixels"]:
             raise DecodingFailure("too_large", "its frames of %d x %d are too large" % (width, height))
 
-    def _free_berth(self) -> int:
-        """Wait for a free berth. The first one is taken: memory just used is still in the processor's cache."""
+    def _free_slot(self) -> int:
+        """Wait for a free slot. The first one is taken: memory just used is still in the processor's cache."""
         while True:
-            for berth in range(memory.BERTHS):
-                if self.frames[berth] == memory.FREE:
-                    return berth
+            for slot in range(memory.SLOTS):
+                if self.frames[slot] == memory.FREE:
+                    return slot
             time.sleep(0.001)

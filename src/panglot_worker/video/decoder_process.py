@@ -18,7 +18,7 @@ from panglot_worker.video import interpreter, memory
 from panglot_worker.video.limits import SourceRules, VideoLimits
 
 DECODER = loader.code("panglot_worker.video.decoder")
-LENT = memory.BERTHS - 3
+LENT = memory.SLOTS - 3
 """Frames of a stream that may be looked at where they are at any time; further ones are copied."""
 
 
@@ -73,9 +73,9 @@ class DecoderProcess:
         self.limits = limits
         self.live = source.kind in ("rtsp", "camera")
         self.decoded = 0
-        self._size = memory.berth_size(limits.pixels)
+        self._size = memory.slot_size(limits.pixels)
         self._lent: Set[int] = set()
-        """Berths whose frames are looked at where they are."""
+        """Slots whose frames are looked at where they are."""
         self._rest = b""
         self._lines: List[bytes] = []
         self._wait = limits.open
@@ -139,22 +139,22 @@ class DecoderProcess:
         return signal.Signals(-code).name if code < 0 else "exit code %d" % code
 
     def _array(self, message: Dict[str, Any]) -> Any:
-        """The frame as an array. Its berth is marked free when nothing refers to the array any more."""
+        """The frame as an array. Its slot is marked free when nothing refers to the array any more."""
         import numpy
 
-        berth, shape = int(message["berth"]), (int(message["height"]), int(message["width"]), 3)
-        start, count = memory.start_of(berth, self._size), shape[0] * shape[1] * 3
+        slot, shape = int(message["slot"]), (int(message["height"]), int(message["width"]), 3)
+        start, count = memory.start_of(slot, self._size), shape[0] * shape[1] * 3
         whole = (ctypes.c_char * count).from_buffer(self._frames, start)
         frames, lent = self._frames, self._lent
         if len(lent) >= LENT:
             array = numpy.frombuffer(whole, numpy.uint8).reshape(shape).copy()
-            frames[berth] = memory.FREE
+            frames[slot] = memory.FREE
             return array
-        lent.add(berth)
+        lent.add(slot)
 
         def release() -> None:
-            lent.discard(berth)
-            frames[berth] = memory.FREE
+            lent.discard(slot)
+            frames[slot] = memory.FREE
 
         weakref.finalize(whole, release).atexit = False
         return numpy.frombuffer(whole, numpy.uint8).reshape(shape)

@@ -71,7 +71,7 @@ class Fetches:
 def attach(call: Call, own: int, results: Sequence[Fetched]) -> None:
     """Put what was fetched behind the body, which has `own` bytes, and describe in the head what lies where."""
     described = [(len(result.body) if result.outcome == OK else -1, result.status, result.text) for result in results]
-    call.come_ashore()
+    call.copy_out()
     layout = json.dumps({"body": own, "parts": described}).encode("ascii")
     call.head = wire.Head.unpack(call.head)._replace(fetched=layout).pack()
     call.pieces = [*call.pieces, *(result.body for result in results if result.outcome == OK)]

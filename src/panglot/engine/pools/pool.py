@@ -9,7 +9,7 @@ from typing import Any
 
 from panglot.engine.call import DONE, QUEUED, RUNNING, Call, Fault, Step
 from panglot.engine.context import EngineContext
-from panglot.engine.memory.buffers import Berth
+from panglot.engine.memory.buffers import SharedBuffer
 from panglot.engine.memory.lending import PoolMemory
 from panglot.engine.pools import fates, pipeline
 from panglot.engine.pools.dispatching import Dispatcher
@@ -90,22 +90,22 @@ class Pool(Dispatcher):
                     self._pass_chunk(worker, reply, now)
                     continue
                 call = in_flight.pop(reply.id, None)
-                shared = worker.berths.lent or reply.flags & wire.SHARED
-                berth = self.lending.replied(worker, reply) if shared else None
+                shared = worker.leases.lent or reply.flags & wire.SHARED
+                buffer = self.lending.replied(worker, reply) if shared else None
                 if call is None or call.state != RUNNING:
-                    self._unwanted(worker, reply, berth, call)
+                    self._unwanted(worker, reply, buffer, call)
                     continue
                 if reply.flags & wire.FETCH:
-                    self._fetch(call, reply, berth)
+                    self._fetch(call, reply, buffer)
                     continue
                 self._count(worker, reply)
-                if reply.flags & wire.RETRY and self._retried(call, worker, berth):
+                if reply.flags & wire.RETRY and self._retried(call, worker, buffer):
                     continue
                 if self.in_row or reply.flags & wire.PASS:
-                    reply = self._leave(call, reply, berth, now)
+                    reply = self._leave(call, reply, buffer, now)
                 if not reply.flags & wire.PASS:
-                    if berth is not None:
-                        reply = reply._replace(body=berth.given_away(len(reply.body)))
+                    if buffer is not None:
+                        reply = reply._replace(body=buffer.exported(len(reply.body)))
                     if lengths:
                         self.owner.poison.survived(call)
                     call.state = DONE
@@ -137,20 +137,20 @@ class Pool(Dispatcher):
             call.queued_us = int((now - call.arrived) * 1e6)
             self.counted.queue_time.add(call.queued_us)
 
-    def _retried(self, call: Call, worker: Worker, berth: Berth | None) -> bool:
+    def _retried(self, call: Call, worker: Worker, buffer: SharedBuffer | None) -> bool:
         """Whether the call is given to another worker instead of being answered."""
         if not self.retries.take(call, worker, self.workers):
             return False
-        if berth is not None:
-            berth.drop()
+        if buffer is not None:
+            buffer.release()
         call.id = self.owner.new_id()
         self.metrics.reruns["retried"] += 1
         return True
 
-    def _unwanted(self, worker: Worker, reply: wire.Reply, berth: Berth | None, call: Call | None) -> None:
+    def _unwanted(self, worker: Worker, reply: wire.Reply, buffer: SharedBuffer | None, call: Call | None) -> None:
         """Drop an answer nobody waits for: its client has gone, or the item was recalled and runs elsewhere."""
-        if berth is not None:
-            berth.drop()
+        if buffer is not None:
+            buffer.release()
         if call is not None:
             self._count(worker, reply)
         elif reply.id in worker.recalled:
@@ -158,14 +158,14 @@ class Pool(Dispatcher):
         else:
             raise wire.WireError("an answer to what was never asked, or is answered already")
 
-    def _leave(self, call: Call, reply: wire.Reply, berth: Berth | None, now: float) -> wire.Reply:
+    def _leave(self, call: Call, reply: wire.Reply, buffer: SharedBuffer | None, now: float) -> wire.Reply:
         """Note the times of a call that is done in this pool of a row. With PASS, queue it in the next pool.
 
         Returns the reply; the last pool's has the times of the whole row.
         """
         if reply.flags & wire.PASS and self.next is None:
-            if berth is not None:
-                berth.drop()
+            if buffer is not None:
+                buffer.release()
             raise wire.WireError("a result is handed on, and there is no next pool")
         run_us = int((now - call.dispatched) * 1e6)
         self.counted.run_time.add(run_us)
@@ -177,7 +177,7 @@ class Pool(Dispatcher):
             return reply._replace(times=times)
         self.owner.poison.hand_on(call)
         call.alone, call.killers = False, 0
-        call.become(reply.body, berth)
+        call.become(reply.body, buffer)
         call.arrived, call.state = now, QUEUED
         call.place += 1
         assert self.next is not None
@@ -233,7 +233,7 @@ class Pool(Dispatcher):
 
     def on_free(self, worker: Worker, items: Iterable[int]) -> None:
         for item_id in items:
-            worker.berths.let_go(item_id)
+            worker.leases.release(item_id)
 
     def on_large(self, replies: list[wire.Reply]) -> None:
         self.lending.learn(replies)
@@ -242,10 +242,10 @@ class Pool(Dispatcher):
         for name, delta in deltas.items():
             self.metrics.script[name] += delta
 
-    def _fetch(self, call: Call, reply: wire.Reply, berth: Berth | None) -> None:
+    def _fetch(self, call: Call, reply: wire.Reply, buffer: SharedBuffer | None) -> None:
         """Fetch the addresses that a worker asks for; then the call runs again, with what they lead to."""
-        if berth is not None:
-            berth.drop()
+        if buffer is not None:
+            buffer.release()
             raise wire.WireError("addresses to fetch in shared memory")
         uris = wire.uris(reply.body)
         call.id = self.owner.new_id()
@@ -320,7 +320,7 @@ class Pool(Dispatcher):
         if running == 1 and lost and lost[0].state == RUNNING and worker.ended_itself:
             self._suspect(lost[0])
         self.metrics.reruns["worker_died"] += verdict.suspected
-        worker.berths.let_go_of_all()
+        worker.leases.release_all()
         for call in verdict.guilty:
             self._conclude(call, fates.OVERRAN if worker.reason == HUNG else fates.CRASHED)
         self._run_again(verdict.again)

@@ -10,7 +10,7 @@ from typing import Any
 
 from panglot.engine.context import EngineContext
 from panglot.engine.memory import buffers
-from panglot.engine.memory.buffers import Berths
+from panglot.engine.memory.buffers import Arena
 from panglot.engine.memory.kept import KeptMemory
 from panglot.engine.memory.lending import PoolMemory
 from panglot.engine.pools.pipeline import PoolPlan
@@ -91,14 +91,14 @@ class Launcher:
             "kept": self.kept.file(worker.index) if self.inline is None else -1,
         }
 
-    def _answers(self) -> Berths | None:
+    def _answers(self) -> Arena | None:
         """A file for the large answers of one worker of the last pool, if bodies have one."""
         settings = self.settings
         wanted = self.plan.last and settings.share_from
         return buffers.create(settings.max_held, settings.max_output) if wanted else None
 
     def _memory(self, worker: Worker) -> dict[str, Any]:
-        """The shared memory as the worker is told it: where its inputs lie, and where it may be lent berths."""
+        """The shared memory as the worker is told it: where its inputs lie, and where it may be lent buffers."""
         reads, writes = self.memory.reads, worker.results
         return {
             "reads": reads.for_worker() if reads is not None else None,

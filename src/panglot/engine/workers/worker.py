@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from panglot.engine.call import RUNNING, Call
-from panglot.engine.memory.buffers import Berths, BerthsHeld
+from panglot.engine.memory.buffers import Arena, Leases
 from panglot.engine.pools.ahead import BatchProgress
 from panglot.engine.pools.holding import Hold
 from panglot.engine.processes import process
@@ -65,9 +65,9 @@ class Worker:
         self.batches = BatchProgress()
         self.recalled: set[int] = set()
         """Items the worker was asked to give back, and has not confirmed."""
-        self.berths = BerthsHeld()
-        self.results: Berths | None = None
-        """The berths it may be lent for its results."""
+        self.leases = Leases()
+        self.results: Arena | None = None
+        """The buffers it may be lent for its results."""
         self.busy_since = 0.0
         self.batched, self.slots = False, 1
         """Whether the script takes batches; how many calls the script runs at the same time."""
@@ -215,7 +215,7 @@ class Worker:
     # Running
 
     def run(self, calls: Sequence[Call], now: float, singly: bool, lend: Lend | None = None) -> None:
-        """Send calls to the worker; `lend` gives each a berth for its result."""
+        """Send calls to the worker; `lend` gives each a buffer for its result."""
         flags, ahead = wire.SINGLY if singly else 0, False
         if not self.in_flight:
             self.busy_since = now
@@ -228,7 +228,7 @@ class Worker:
             call.queued_us = int((now - call.arrived) * 1e6)
             self.in_flight[call.id] = call
             lent = lend(self, call) if lend is not None else 0
-            lies = self.berths.look(call.id, call.berth) if call.berth is not None else 0
+            lies = self.leases.look(call.id, call.buffer) if call.buffer is not None else 0
             items.append((call.id, call.deadline - now, call.head, call.pieces, call.size, lies, lent))
         self.link.send(wire.run_frame(items, self.generation, flags))
 
@@ -253,7 +253,7 @@ class Worker:
 
     def nudge(self) -> None:
         """Make an idle worker that still holds bodies look whether anything of its script refers to them."""
-        if self.berths.looked_at and not self.in_flight:
+        if self.leases.looked_at and not self.in_flight:
             self.link.send([wire.cancel_frame([], self.generation)])
 
     def room(self, now: float) -> int:

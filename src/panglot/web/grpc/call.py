@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable
 from typing import NamedTuple
 
-from panglot.engine.call import Berth, Call, Fault
+from panglot.engine.call import Call, Fault, SharedBuffer
 from panglot.web.contract import InferRoute
 from panglot.web.front import Front
 from panglot.web.grpc.messages import leading_name
@@ -49,12 +49,12 @@ class RpcCall(Call):
         if not self.model.room.take(message.size, message.size):
             raise refused(NO_ROOM)
         self.size = message.size
-        body, self.berth = message.hand_over()
-        if self.berth is None:
+        body, self.buffer = message.hand_over()
+        if self.buffer is None:
             self.pieces = (body,)
         elif message.model is not self.model:
             # Its first bytes named another model than all of it does, whose workers do not see this memory.
-            self.come_ashore()
+            self.copy_out()
 
     def reply(self, reply: wire.Reply) -> None:
         """Pass on the script's answer, one part of it, or its failure."""
@@ -99,7 +99,7 @@ class RpcCall(Call):
         self.model.room.held -= self.size
         self.size, self.pieces = 0, ()
         # The engine does so for calls that it has taken; those that it refuses it has never owned.
-        self.leave_berth()
+        self.release_buffer()
 
     def cancel(self) -> None:
         """Give the call up: nobody waits for it."""
@@ -113,9 +113,9 @@ class RpcCall(Call):
         self.size += size
         return True
 
-    def become(self, body: wire.Buffer, berth: Berth | None) -> None:
+    def become(self, body: wire.Buffer, buffer: SharedBuffer | None) -> None:
         self.model.room.held += len(body) - self.size
-        super().become(body, berth)
+        super().become(body, buffer)
 
 
 class Asked(NamedTuple):

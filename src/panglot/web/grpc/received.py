@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import mmap
 
-from panglot.engine.call import Berth, Fault
+from panglot.engine.call import Fault, SharedBuffer
 from panglot.web.grpc import messages
 from panglot.web.grpc.encoding import beginning, plain
 from panglot.web.grpc.messages import Addressed
@@ -29,7 +29,7 @@ class ReceivedMessage:
     An inference takes the memory by `hand_over`: from then on the engine's call owns it, and `release` does nothing.
     """
 
-    __slots__ = ("_addressed", "_at", "_berth", "_counted", "_room", "_view", "encoding", "model", "size")
+    __slots__ = ("_addressed", "_at", "_buffer", "_counted", "_room", "_view", "encoding", "model", "size")
 
     def __init__(self, room: Bytes, size: int, encoding: bytes) -> None:
         self.size = size
@@ -40,7 +40,7 @@ class ReceivedMessage:
         self._room = room
         self._counted = self._at = 0
         self._view: wire.Buffer = b""
-        self._berth: Berth | None = None
+        self._buffer: SharedBuffer | None = None
         self._addressed: Addressed | None = None
 
     # Coming
@@ -62,9 +62,9 @@ class ReceivedMessage:
             self._view = memoryview(bytearray(self.size))
             return
         if model is not None and model.settings.share_from > 0:
-            self._berth = model.engine.berth(self.size)
-        if self._berth is not None:
-            self._view = self._berth.view[: self.size]
+            self._buffer = model.engine.buffer(self.size)
+        if self._buffer is not None:
+            self._view = self._buffer.view[: self.size]
         else:
             # Its pages come when they are written, so that what a client only announces costs nothing.
             self._view = memoryview(mmap.mmap(-1, self.size))
@@ -122,20 +122,20 @@ class ReceivedMessage:
 
     # Leaving
 
-    def hand_over(self) -> tuple[wire.Buffer, Berth | None]:
+    def hand_over(self) -> tuple[wire.Buffer, SharedBuffer | None]:
         """The memory it lies in: whoever calls this owns it now, and counts it."""
         self.leave_room()
-        body, berth = self._view, self._berth
-        self._view, self._berth = b"", None
-        return body, berth
+        body, buffer = self._view, self._buffer
+        self._view, self._buffer = b"", None
+        return body, buffer
 
     def release(self) -> None:
         """Give its memory and its room back, unless somebody else has taken it over. May be called again."""
         self.leave_room()
         self._view = b""
-        if self._berth is not None:
-            self._berth.drop()
-            self._berth = None
+        if self._buffer is not None:
+            self._buffer.release()
+            self._buffer = None
 
     def leave_room(self) -> None:
         """Count for nothing any more, because somebody else counts it or it is released."""

@@ -271,9 +271,9 @@ class HttpConnection(Reading):
     def _find_room(self, exchange: Exchange, length: int) -> None:
         """Have the body read into shared memory if it is known to be large, else in large pieces."""
         if length >= exchange.model.settings.share_from > 0:
-            exchange.berth = exchange.model.engine.berth(length)
-        if exchange.berth is not None:
-            self.reads_to = exchange.berth.view[: length + 1]
+            exchange.buffer = exchange.model.engine.buffer(length)
+        if exchange.buffer is not None:
+            self.reads_to = exchange.buffer.view[: length + 1]
         else:
             self.reads_to = self.front.room.for_pieces
 
@@ -309,12 +309,12 @@ class HttpConnection(Reading):
             if not entry.room.take(len(body), self.body_bytes):
                 self._stop(*self.no_room(entry.room))
             entry.size = self.body_bytes
-            if entry.berth is None:
+            if entry.buffer is None:
                 entry.take_in(body)
             else:
                 # What came in one read with the end of the request before it.
-                entry.berth.view[self.body_bytes - len(body) : self.body_bytes] = body
-                self.reads_to = entry.berth.view[self.body_bytes : self.head.content_length + 1]
+                entry.buffer.view[self.body_bytes - len(body) : self.body_bytes] = body
+                self.reads_to = entry.buffer.view[self.body_bytes : self.head.content_length + 1]
         elif entry is not None:
             if self.body_bytes > SMALL_BODY:
                 self._stop(self._no_large_body(), "body")

@@ -7,7 +7,7 @@ import logging
 import time
 from typing import TYPE_CHECKING, Any
 
-from panglot.engine.call import RUNNING, Berth, Call, Fault
+from panglot.engine.call import RUNNING, Call, Fault, SharedBuffer
 from panglot.web.contract import Words
 from panglot.web.front import Front
 from panglot.web.http1.answer_head import BadHead, beginning, header_text, timing
@@ -85,7 +85,7 @@ class Exchange(Call):
         """Drop the body and the room it takes, although the call itself may still be known elsewhere."""
         self.room.held -= self.size
         self.size, self.pieces = 0, []
-        self.leave_berth()
+        self.release_buffer()
         if self.upload is not None:
             self.upload.close()
 
@@ -95,9 +95,9 @@ class Exchange(Call):
         self.size += size
         return True
 
-    def become(self, body: wire.Buffer, berth: Berth | None) -> None:
+    def become(self, body: wire.Buffer, buffer: SharedBuffer | None) -> None:
         self.room.held += len(body) - self.size
-        super().become(body, berth)
+        super().become(body, buffer)
 
     # Answers
 

@@ -46,7 +46,7 @@ class Reading(Answering):
         """The head that the client sends time and again."""
         self.for_heads = front.room.for_heads
         self.reads_to = self.for_heads
-        """Where the next bytes go. While a body lands in shared memory: what is left of its berth, with one byte more,
+        """Where the next bytes go. While a body lands in shared memory: what is left of its buffer, with one byte more,
         so that a read that ends the body is known to be the last without another."""
 
     def take_again(self, same: SameHead, data: bytes) -> None:
@@ -87,11 +87,11 @@ class Reading(Answering):
         if not rest:
             return
         entry = self.entry
-        if not isinstance(entry, Exchange) or entry.berth is None or self.phase != BODY:
+        if not isinstance(entry, Exchange) or entry.buffer is None or self.phase != BODY:
             self.data_received(bytes(rest))
             return
         own = rest[: self.head.content_length - self.body_bytes]
-        entry.berth.view[self.body_bytes : self.body_bytes + len(own)] = own
+        entry.buffer.view[self.body_bytes : self.body_bytes + len(own)] = own
         self._landed(len(own))
         if len(own) < len(rest):
             self.data_received(bytes(rest[len(own) :]))
@@ -102,9 +102,9 @@ class Reading(Answering):
             return
         entry, length = self.entry, self.head.content_length
         assert isinstance(entry, Exchange)
-        assert entry.berth is not None
+        assert entry.buffer is not None
         self.last_data = monotonic()
-        begun, view = self.body_bytes, entry.berth.view
+        begun, view = self.body_bytes, entry.buffer.view
         self.body_bytes = min(begun + count, length)
         if not entry.room.take(self.body_bytes - begun, self.body_bytes):
             self.refuse(*self.no_room(entry.room))
