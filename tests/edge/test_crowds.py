@@ -175,7 +175,7 @@ def test_f59_a_body_in_tiny_pieces() -> None:
 
 def test_f59_tiny_pieces_cost_no_more_than_they_hold() -> None:
     """What a body costs is its size, not the number of pieces it comes in; large pieces are never copied."""
-    destination = SimpleNamespace(model=SimpleNamespace(room=None), route=SimpleNamespace(lane=""))
+    destination = SimpleNamespace(model=SimpleNamespace(quota=None), route=SimpleNamespace(lane=""))
     exchange = Exchange(None, None, destination, 0.0)  # type: ignore[arg-type]
     large = bytes(100_000)
     pieces = [b"%06d" % number if number % 1000 else large for number in range(100_000)]

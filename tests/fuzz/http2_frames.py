@@ -236,7 +236,7 @@ async def told(front: Front, shared: Arena, data: bytes, cut: int) -> tuple[list
     loop = asyncio.get_running_loop()
     everywhere: set[Http2Connection] = set()
     pipe = Pipe()
-    connection = Http2Connection(front, Services(front), PublicQuota(front.room), loop, everywhere)
+    connection = Http2Connection(front, Services(front), PublicQuota(front.quota), loop, everywhere)
     connection.connection_made(pipe)
     for at in range(0, len(data), cut):
         piece = data[at : at + cut]
@@ -254,9 +254,9 @@ async def told(front: Front, shared: Arena, data: bytes, cut: int) -> tuple[list
     assert not everywhere
     assert not connection.calls.streams
     assert connection.outflow.backlog == 0
-    assert front.room.held == 0
+    assert front.quota.held == 0
     assert shared.used == 0
-    assert not front.room.guests
+    assert not front.quota.guests
     return engine.bodies, ended
 
 

@@ -30,7 +30,7 @@ class SocketPipe(Pipe):
 async def greeted(sock: socket.socket, **settings: Any) -> tuple[Http2Connection, SocketPipe]:
     front = still_front(**settings)
     pipe = SocketPipe(sock)
-    connection = Http2Connection(front, Services(front), PublicQuota(front.room), asyncio.get_running_loop(), set())
+    connection = Http2Connection(front, Services(front), PublicQuota(front.quota), asyncio.get_running_loop(), set())
     connection.connection_made(pipe)
     hear(connection, PREFACE + frame(SETTINGS, 0, 0))
     await asyncio.sleep(0)

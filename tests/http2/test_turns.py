@@ -45,7 +45,7 @@ class Talking:
         self.front = still_front()
         still_model(self.front).engine = Echo()
         self.pipe = Pipe()
-        services, quota = Services(self.front), PublicQuota(self.front.room)
+        services, quota = Services(self.front), PublicQuota(self.front.quota)
         self.connection = Http2Connection(self.front, services, quota, asyncio.get_running_loop(), set())
         self.connection.connection_made(self.pipe)
 
@@ -59,7 +59,7 @@ class Talking:
 
     def over(self) -> None:
         self.connection.connection_lost(None)
-        assert self.front.room.held == 0
+        assert self.front.quota.held == 0
 
 
 def in_a_loop(test: Callable[[], Any]) -> None:
@@ -77,7 +77,7 @@ def test_many_frames_take_many_turns() -> None:
         before = len(talking.pipe.written)
         while talking.connection.later:
             assert talking.pipe.paused, "nothing more is read meanwhile"
-            assert talking.front.room.held > 0, "and what has come is counted"
+            assert talking.front.quota.held > 0, "and what has come is counted"
             await asyncio.sleep(0)
             turns.append((len(talking.pipe.written) - before) // len(pong))
             before = len(talking.pipe.written)

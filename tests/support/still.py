@@ -16,7 +16,7 @@ from panglot.packages.package import Package
 from panglot.settings import Settings
 from panglot.web.access.rules import Access
 from panglot.web.front import Front
-from panglot.web.limits.quota import Room
+from panglot.web.limits.quota import Quota
 from panglot.web.models import Model, only
 
 
@@ -66,10 +66,10 @@ def still_front(
     chosen = Settings(**settings)
     contract = dialects.contract(package, chosen)
     about = About("plain", contract.routes[0].path, {}, api or {})
-    metrics, room = Metrics(), Room(chosen)
-    model = Model(name, "1", package, chosen, engine, metrics, contract, room)
+    metrics, quota = Metrics(), Quota(chosen)
+    model = Model(name, "1", package, chosen, engine, metrics, contract, quota)
     model.try_line = lambda base: try_line(base, about, folder, bool(token))
-    return Front(only(model), chosen, metrics, Access(token, hosts), room)
+    return Front(only(model), chosen, metrics, Access(token, hosts), quota)
 
 
 def still_model(front: Front) -> Model:

@@ -8,7 +8,7 @@ import random
 from panglot.metrics.counters import merged
 from panglot.settings import Settings
 from panglot.web.contract import Contract, InferRoute, neutral_error
-from panglot.web.limits.quota import Room
+from panglot.web.limits.quota import Quota
 from panglot.web.limits.shares import Shares
 from panglot.web.models import Model, Models
 from panglot.web.paths import Paths
@@ -76,8 +76,8 @@ def test_shares_add_up_whatever_comes_and_goes() -> None:
     """Nobody holds more than there is, and everybody has some bytes that no flood of the others can take."""
     seed = random.Random(7)
     settings = Settings(max_held=80_000, small_body=100, max_body=50_000)
-    room = Room(settings)
-    shares = Shares(room)
+    quota = Quota(settings)
+    shares = Shares(quota)
     members = [shares.new(settings) for _ in range(4)]
     for _ in range(2000):
         share = seed.choice(members)
@@ -86,7 +86,7 @@ def test_shares_add_up_whatever_comes_and_goes() -> None:
             share.take(size, size)
         else:
             share.held -= min(share.held, size)
-        assert room.held == sum(member.held for member in members) <= settings.max_held
+        assert quota.held == sum(member.held for member in members) <= settings.max_held
         assert shares.used == sum(member.beyond for member in members) <= shares.most_used
     flooded, quiet = members[0], members[1]
     for member in members:

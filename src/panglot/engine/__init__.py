@@ -1,1 +1,1 @@
-"""The engine: submit a request, get a reply. See `engine.engine` for the one door."""
+"""The engine: submit a request, get a reply. See `engine.engine` for its one interface."""

@@ -58,7 +58,7 @@ class ServerThread(threading.Thread):
 
     async def _serve(self) -> None:
         self.serving = self.make()
-        self.serving.keeper.engines[0].main.supervisor.launcher.inline = self.link
+        self.serving.model_host.engines[0].main.supervisor.launcher.inline = self.link
         await self.serving.run()
 
     def interrupt(self) -> None:

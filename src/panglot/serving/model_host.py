@@ -27,7 +27,7 @@ from panglot.serving.planning import ModelPlan, ServingPlan
 from panglot.settings import Settings
 from panglot.web.access.rules import Access
 from panglot.web.contract import Listener
-from panglot.web.limits.quota import Room
+from panglot.web.limits.quota import Quota
 from panglot.web.limits.shares import Share, Shares
 from panglot.web.models import Model, Models
 
@@ -38,7 +38,7 @@ LOOK_AGAIN = 0.05
 
 
 @dataclass(eq=False)
-class Kept:
+class Hosted:
     """A model with what has to be undone when it goes."""
 
     model: Model
@@ -47,16 +47,16 @@ class Kept:
     watcher: asyncio.Task[None] | None = None
 
 
-class Keeper:
+class ModelHost:
     """Owns every engine of a server."""
 
-    def __init__(self, plan: ServingPlan, rules: Access, room: Room, metrics: Metrics) -> None:
+    def __init__(self, plan: ServingPlan, rules: Access, quota: Quota, metrics: Metrics) -> None:
         self.plan = plan
         self.rules = rules
-        self.room = room
+        self.quota = quota
         self.metrics = metrics
         self.models = Models(default=plan.default)
-        self.kept: dict[Model, Kept] = {}
+        self.hosted: dict[Model, Hosted] = {}
         self.engines: list[LocalEngine] = []
         self.failed = {name: error.sentence() for name, error in plan.failed.items()}
         """Models that could not be loaded, by name, and why."""
@@ -64,7 +64,7 @@ class Keeper:
         """Whether a request for a model is under way; from whoever has the connections."""
         self._links = Links()
         self.cluster = Cluster(plan.settings) if plan.settings.ray else None
-        self._shares = Shares(room) if plan.planner is not None else None
+        self._shares = Shares(quota) if plan.planner is not None else None
         self._places = asyncio.Semaphore(plan.settings.load_at_once)
 
     # Making
@@ -78,31 +78,31 @@ class Keeper:
         undo.enter_context(links)
         former = self.models.get(plan.name, plan.version)
         metrics = self.metrics if self._shares is None else former.metrics if former is not None else Metrics()
-        room = self._shares.new(plan.settings) if self._shares is not None else self.room
+        quota = self._shares.new(plan.settings) if self._shares is not None else self.quota
         settings = plan.settings if self.cluster is None else on_nodes(plan.settings)
         engine = LocalEngine(plan.package, settings, metrics, cluster=self.cluster)
         contract = dialects.contract(plan.package, settings)
-        model = Model(plan.name, plan.version, plan.package, settings, engine, metrics, contract, room)
+        model = Model(plan.name, plan.version, plan.package, settings, engine, metrics, contract, quota)
         equip(model, bool(self.rules.token))
         self.engines.append(engine)
         engine.kin = self.engines
-        self.kept[model] = Kept(model, engine, undo)
+        self.hosted[model] = Hosted(model, engine, undo)
         return model
 
     async def load(self, model: Model) -> None:
         """Start a model's workers, once few enough others are loading, and wait for them. Raises LoadError."""
-        kept = self.kept[model]
+        hosted = self.hosted[model]
         async with self._places:
             if self._shares is not None:
                 log.info("loading %s", full_name(model))
             if self.cluster is not None:
                 await self.cluster.start()
-            await kept.engine.start()
-            await kept.engine.ready.wait()
-        if kept.engine.failed is not None:
-            raise kept.engine.failed
+            await hosted.engine.start()
+            await hosted.engine.ready.wait()
+        if hosted.engine.failed is not None:
+            raise hosted.engine.failed
         if model.settings.reload:
-            kept.watcher = asyncio.ensure_future(self._watch(kept))
+            hosted.watcher = asyncio.ensure_future(self._watch(hosted))
 
     # Starting and stopping the server
 
@@ -134,37 +134,37 @@ class Keeper:
 
     def check(self) -> None:
         """Raise the LoadError of a model that could not be loaded, where that ends the server."""
-        for kept in self.kept.values():
-            if kept.engine.failed is not None and not kept.engine.draining:
-                raise kept.engine.failed
+        for hosted in self.hosted.values():
+            if hosted.engine.failed is not None and not hosted.engine.draining:
+                raise hosted.engine.failed
 
     def step(self) -> str:
         """What is being loaded now, in a few words."""
-        for kept in self.kept.values():
-            if not kept.engine.ready.is_set():
-                steps = [worker.step for pool in kept.engine.pools for worker in pool.workers if worker.step]
+        for hosted in self.hosted.values():
+            if not hosted.engine.ready.is_set():
+                steps = [worker.step for pool in hosted.engine.pools for worker in pool.workers if worker.step]
                 if steps:
-                    return steps[0] if self._shares is None else f"{full_name(kept.model)}: {steps[0]}"
+                    return steps[0] if self._shares is None else f"{full_name(hosted.model)}: {steps[0]}"
         return "starting"
 
     def reload(self) -> None:
         """Load the scripts of all models anew while the old ones serve on."""
-        for kept in self.kept.values():
-            kept.engine.reload()
+        for hosted in self.hosted.values():
+            hosted.engine.reload()
 
-    async def _watch(self, kept: Kept) -> None:
-        async for names in changes(kept.model.package.folder):
-            log.info("changed: %s; loading %s anew", ", ".join(names), kept.model.name)
-            kept.engine.reload()
+    async def _watch(self, hosted: Hosted) -> None:
+        async for names in changes(hosted.model.package.folder):
+            log.info("changed: %s; loading %s anew", ", ".join(names), hosted.model.name)
+            hosted.engine.reload()
 
     def drain(self) -> None:
         """Let the engines know that the server is stopping."""
-        for kept in self.kept.values():
-            kept.engine.draining = True
-            kept.engine.closed = kept.model.contract.refuses_in_drain
+        for hosted in self.hosted.values():
+            hosted.engine.draining = True
+            hosted.engine.closed = hosted.model.contract.refuses_in_drain
 
     async def close(self) -> None:
-        await asyncio.gather(*(self.stop(model) for model in list(self.kept)))
+        await asyncio.gather(*(self.stop(model) for model in list(self.hosted)))
         if self.cluster is not None:
             await self.cluster.close()
 
@@ -173,24 +173,24 @@ class Keeper:
     async def retire(self, model: Model) -> None:
         """Have a model take no more requests, answer those it has, and end."""
         self.models.remove(model)
-        kept = self.kept[model]
+        hosted = self.hosted[model]
         until = time.monotonic() + self.plan.settings.drain
-        while (kept.engine.live or self.in_use(model)) and time.monotonic() < until:
+        while (hosted.engine.live or self.in_use(model)) and time.monotonic() < until:
             await asyncio.sleep(LOOK_AGAIN)
         await self.stop(model)
 
     async def stop(self, model: Model) -> None:
         """End a model's workers and undo what was made for it."""
-        kept = self.kept.pop(model, None)
-        if kept is None:
+        hosted = self.hosted.pop(model, None)
+        if hosted is None:
             return
-        if kept.watcher is not None:
-            kept.watcher.cancel()
-        await kept.engine.stop(WORKER_STOP)
-        self.engines.remove(kept.engine)
-        if self._shares is not None and isinstance(model.room, Share):
-            self._shares.give_back(model.room)
-        kept.undo.close()
+        if hosted.watcher is not None:
+            hosted.watcher.cancel()
+        await hosted.engine.stop(WORKER_STOP)
+        self.engines.remove(hosted.engine)
+        if self._shares is not None and isinstance(model.quota, Share):
+            self._shares.give_back(model.quota)
+        hosted.undo.close()
 
 
 def on_nodes(settings: Settings) -> Settings:

@@ -11,7 +11,7 @@ from typing import Any
 from panglot import dialects
 from panglot.errors import LoadError, StartError
 from panglot.serving import model_host
-from panglot.serving.model_host import Keeper, full_name
+from panglot.serving.model_host import ModelHost, full_name
 from panglot.serving.planning import ModelPlan, Planner
 from panglot.web.models import UNLOADED, Model
 
@@ -21,12 +21,12 @@ log = logging.getLogger("panglot")
 class FolderRepository:
     """Changes which models of a folder are served. A new version serves before the old one goes."""
 
-    def __init__(self, kept: Keeper, planner: Planner) -> None:
-        self.keeper = kept
-        self.models = kept.models
+    def __init__(self, hosted: ModelHost, planner: Planner) -> None:
+        self.model_host = hosted
+        self.models = hosted.models
         self.planner = planner
         known = set(planner.folder.names()) if planner.folder is not None else set()
-        self._fixed = {plan.name for plan in kept.plan.models} - known
+        self._fixed = {plan.name for plan in hosted.plan.models} - known
         """Models that were named on the command line; they stay."""
         self._locks: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
         self._loading: Counter[str] = Counter()
@@ -55,7 +55,7 @@ class FolderRepository:
             gone = [model for model in self.models if model.name == name]
             for model in gone:
                 self._let_go(model)
-            self.keeper.failed.pop(name, None)
+            self.model_host.failed.pop(name, None)
 
     def loading(self) -> set[str]:
         """The names that are being loaded now."""
@@ -64,8 +64,8 @@ class FolderRepository:
     def absent(self) -> dict[str, str]:
         """The models that are not served, and why."""
         known = self.planner.folder.names() if self.planner.folder is not None else []
-        names = {*self.keeper.failed, *known} - set(self.models.names)
-        return {name: self.keeper.failed.get(name, UNLOADED) for name in sorted(names)}
+        names = {*self.model_host.failed, *known} - set(self.models.names)
+        return {name: self.model_host.failed.get(name, UNLOADED) for name in sorted(names)}
 
     def _check(self, name: str) -> None:
         if name in self._fixed:
@@ -84,9 +84,9 @@ class FolderRepository:
                 about = {"package": name, "traceback": stack}
                 log.error("%s is not loaded: %s", name, error.sentence(), extra=about)
                 if name not in self.models.names:
-                    self.keeper.failed[name] = error.sentence()
+                    self.model_host.failed[name] = error.sentence()
                 raise
-            self.keeper.failed.pop(name, None)
+            self.model_host.failed.pop(name, None)
             for model in self.models:
                 if model.name == name and model not in loaded:
                     self._let_go(model)
@@ -106,12 +106,12 @@ class FolderRepository:
     async def _bring(self, plan: ModelPlan, plans: list[ModelPlan]) -> Model:
         """Load a version, one of `plans`, and have it answer in place of the one there was. Raises StartError."""
         staying = {full_name(other) for other in plans if other is not plan}
-        former_ones = {full_name(model) for model in self.keeper.kept if model.name == plan.name}
-        model = self.keeper.make(plan, former_ones - staying)
+        former_ones = {full_name(model) for model in self.model_host.hosted if model.name == plan.name}
+        model = self.model_host.make(plan, former_ones - staying)
         try:
-            await self.keeper.load(model)
+            await self.model_host.load(model)
         except BaseException:
-            await self.keeper.stop(model)
+            await self.model_host.stop(model)
             raise
         former = self.models.add(model)
         log.info("%s is ready", full_name(model))
@@ -123,7 +123,7 @@ class FolderRepository:
         """Take a model off the paths at once; it ends when its last request is answered."""
         self.models.remove(model)
         log.info("%s goes", full_name(model))
-        self._keep(self.keeper.retire(model))
+        self._keep(self.model_host.retire(model))
 
     def _keep(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         task = asyncio.ensure_future(work)

@@ -25,7 +25,7 @@ from panglot.machine import devices, mps
 from panglot.metrics.counters import Metrics
 from panglot.serving import model_host
 from panglot.serving.forgetting import forget_tokens
-from panglot.serving.model_host import Keeper, full_name
+from panglot.serving.model_host import ModelHost, full_name
 from panglot.serving.planning import ServingPlan
 from panglot.serving.repository import FolderRepository
 from panglot.serving.start_message import LoadingLine, StartMessage
@@ -33,7 +33,7 @@ from panglot.settings.loopback import UNIX
 from panglot.web import app, listeners
 from panglot.web.access import rules as access
 from panglot.web.front import Front
-from panglot.web.limits.quota import Room
+from panglot.web.limits.quota import Quota
 from panglot.web.models import Model, only
 
 log = logging.getLogger("panglot")
@@ -98,7 +98,7 @@ def _tell_problems(plan: ServingPlan) -> None:
 
 
 class Serving:
-    """One running server: it owns the keeper of the models, the fronts and the listening sockets."""
+    """One running server: it owns the host of the models, the fronts and the listening sockets."""
 
     def __init__(
         self,
@@ -114,25 +114,25 @@ class Serving:
         self.metrics = Metrics()
         if journal is not None:
             self.metrics.log_lines_dropped = lambda: journal.dropped
-        room = Room(settings)
-        self.keeper = Keeper(plan, rules, room, self.metrics)
-        self.keeper.begin()
-        self.models = self.keeper.models
+        quota = Quota(settings)
+        self.model_host = ModelHost(plan, rules, quota, self.metrics)
+        self.model_host.begin()
+        self.models = self.model_host.models
         token = bool(rules.token)
         pairs = [(model, listener) for model in self.models for listener in model.contract.listeners]
         self.further = [model_host.at_listener(model, listener, token) for model, listener in pairs]
         """The models as further listeners have them, each one."""
         served = (self.models, *map(only, self.further))
-        self.fronts = [Front(models, settings, self.metrics, rules, room) for models in served]
+        self.fronts = [Front(models, settings, self.metrics, rules, quota) for models in served]
         for front in self.fronts:
             front.app = app.build(front)
         if plan.planner is not None and plan.planner.folder is not None:
-            repository = FolderRepository(self.keeper, plan.planner)
+            repository = FolderRepository(self.model_host, plan.planner)
             self.models.absent = repository.absent
             self.models.loading = repository.loading
             self.fronts[0].repository = repository if settings.admin else None
         self.web = listeners.Listeners(self.fronts, sockets, tls)
-        self.keeper.in_use = self.web.is_asking
+        self.model_host.in_use = self.web.is_asking
         self.url = self.web.urls[0]
         self.name = plan.default or "models"
         self.tracing = Tracing(settings.otel_endpoint, self.name) if settings.otel_endpoint else None
@@ -161,7 +161,7 @@ class Serving:
             for task in tasks:
                 task.cancel()
             self.web.close()
-            await self.keeper.close()
+            await self.model_host.close()
             for front in self.fronts:
                 front.spool.close()
             if self.tracing is not None:
@@ -184,7 +184,7 @@ class Serving:
 
     def _reload(self) -> None:
         log.info("SIGHUP: loading %s anew", ", ".join(self.models.names))
-        self.keeper.reload()
+        self.model_host.reload()
 
     # Starting
 
@@ -196,9 +196,9 @@ class Serving:
         for model, url in zip(self.further, self.web.urls[1:], strict=True):
             log.info("listening on %s too, for %s", url, model.contract.routes[0].target)
         began = time.monotonic()
-        loading = asyncio.ensure_future(self.keeper.load_all())
+        loading = asyncio.ensure_future(self.model_host.load_all())
         stopped = asyncio.ensure_future(self.stopped.wait())
-        with LoadingLine(self.keeper.step) as progress:
+        with LoadingLine(self.model_host.step) as progress:
             while not (loading.done() or stopped.done()):
                 await asyncio.wait({loading, stopped}, timeout=0.2, return_when=asyncio.FIRST_COMPLETED)
                 progress.show(time.monotonic() - began)
@@ -206,7 +206,7 @@ class Serving:
         loading.cancel()
         if loading.done():
             loading.result()
-        self.keeper.check()
+        self.model_host.check()
 
     def _say_ready(self) -> None:
         """Say what is served, and how it is asked."""
@@ -239,7 +239,7 @@ class Serving:
 
     async def _drain(self) -> None:
         """Answer the requests that were accepted. Raises Unanswered when the time is up or a second signal comes."""
-        self.keeper.drain()
+        self.model_host.drain()
         for front in self.fronts:
             front.draining = True
             front.live.end()

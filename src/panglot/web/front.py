@@ -15,7 +15,7 @@ from panglot.settings import Settings
 from panglot.web.access.origins import Origins
 from panglot.web.access.rules import Access
 from panglot.web.access.sessions import Sessions
-from panglot.web.limits.quota import Room
+from panglot.web.limits.quota import Quota
 from panglot.web.limits.spool import Spool
 from panglot.web.models import Models, Repository
 from panglot.web.pages.assets import Assets
@@ -36,12 +36,12 @@ class Front:
     `metrics` holds what belongs to no model; where there is only one model, it is that model's.
     """
 
-    def __init__(self, models: Models, settings: Settings, metrics: Metrics, access: Access, room: Room) -> None:
+    def __init__(self, models: Models, settings: Settings, metrics: Metrics, access: Access, quota: Quota) -> None:
         self.models = models
         self.settings = settings
         self.metrics = metrics
         self.access = access
-        self.room = room
+        self.quota = quota
         self.paths = Paths(models)
         models.watch(self._map)
         self.app: ASGI | None = None
@@ -77,7 +77,7 @@ class Front:
 
     def gauges(self) -> list[tuple[str, str, dict[str, str], float]]:
         about = "bytes of request bodies, and of answers that clients are slow to read"
-        return [("panglot_held_bytes", about, {}, self.room.held)]
+        return [("panglot_held_bytes", about, {}, self.quota.held)]
 
     def is_public(self, path: bytes) -> bool:
         """Whether anyone may ask for this path: it is answered even when connections run out."""

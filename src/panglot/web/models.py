@@ -16,7 +16,7 @@ from panglot.packages.model_folder import age
 from panglot.packages.package import Package
 from panglot.settings import Settings
 from panglot.web.contract import Contract, InferRoute, Words, neutral_error
-from panglot.web.limits.quota import Bytes
+from panglot.web.limits.quota import ByteQuota
 
 log = logging.getLogger("panglot")
 UNLOADED = "unloaded"
@@ -42,7 +42,7 @@ class Model:
     engine: Engine
     metrics: Metrics
     contract: Contract
-    room: Bytes
+    quota: ByteQuota
     """What its requests may hold."""
     try_line: Callable[..., str] = _no_line
     """A line of curl that asks the script at a base address, once it is loaded; from whoever makes the model.

@@ -114,7 +114,7 @@ class Request:
         return raw.decode("latin-1")
 
     @property
-    def visits(self) -> bool:
+    def has_tensors(self) -> bool:
         """Whether it came with tensors, by the Open Inference Protocol."""
         return self.raw_head.count(b"\0") >= wire.NATIVE_FIELDS
 
@@ -187,7 +187,7 @@ class TensorStages(NamedTuple):
     decode: Callable[[Infer, Request], Any]
     """The value for the next stage, of inputs that are whole tensors. Raises ClientError for those it does not take."""
     encode: Callable[[Any, Request], List[Tensor]]
-    """The outputs, of what the last stage gave; the door leaves out those that were not asked for."""
+    """The outputs, of what the last stage gave; the adapter leaves out those that were not asked for."""
     inputs: Sequence[TensorSpec] = ()
     outputs: Sequence[TensorSpec] = ()
     """What the script takes and gives, as far as that is known before it runs."""
@@ -211,8 +211,8 @@ class Parts(NamedTuple):
     """What is sent when there are no more."""
 
 
-class TensorDoor(Protocol):
-    """What `panglot_worker.items.tensor_adapter.Door` does for the code that runs items.
+class TensorAdapting(Protocol):
+    """What `panglot_worker.items.tensor_adapter.TensorAdapter` does for the code that runs items.
 
     The rest of its work it does in `decode` and `encode`.
     """
@@ -242,7 +242,7 @@ class Dialect:
     """Whether a generator that `infer` returns is an answer in parts."""
     port: Port
     """The line to the front, there before `load`."""
-    door: Optional[TensorDoor] = None
+    tensor_adapter: Optional[TensorAdapting] = None
     """What lets requests with tensors in, there after `load`."""
 
     def __init__(self, package: Package) -> None:

@@ -315,8 +315,8 @@ class Runner:
         """The dialect's answer to an exception, and what the log is told. Wording one may itself raise: 500 then."""
         try:
             answer = self.dialect.failure(error, stage, request)
-            if request.visits and self.dialect.door is not None:
-                answer = self.dialect.door.failure(error, answer, request)
+            if request.has_tensors and self.dialect.tensor_adapter is not None:
+                answer = self.dialect.tensor_adapter.failure(error, answer, request)
             return answer, "" if self.dialect.blames_client(error, answer) else script_traceback(error)
         except BaseException as unworded:
             return Problem(500, "script_error", SCRIPT_ERROR), script_traceback(unworded)
@@ -333,8 +333,8 @@ class Runner:
 
 def encoding_of_parts(dialect: Dialect, request: Request) -> Parts:
     """How an answer in parts is written. Raises ClientError where there may be none."""
-    if request.visits and dialect.door is not None:
-        return dialect.door.parts(request)
+    if request.has_tensors and dialect.tensor_adapter is not None:
+        return dialect.tensor_adapter.parts(request)
     content_type = dialect.stream_type(request)
     return Parts(content_type, lambda part: dialect.encode_part(part, content_type))
 

@@ -1,4 +1,4 @@
-"""The door for requests with tensors, the same for every dialect.
+"""The adapter for requests with tensors, the same for every dialect.
 
 A script that knows no tensors gets what its platform's own clients send: a single element of BYTES is the native body
 itself, anything else a JSON object by name; the native answer comes back as BYTES, called `output`. A dialect that can
@@ -28,7 +28,7 @@ Decode = Callable[[Request], Any]
 Encode = Callable[[Any, Request], Answer]
 
 
-class Visit(NamedTuple):
+class Adapted(NamedTuple):
     """How a client wants its answer, on its way through the stages, beside what the dialect itself sends along."""
 
     wishes: Wishes
@@ -37,7 +37,7 @@ class Visit(NamedTuple):
     """Whether the dialect itself took the tensors."""
 
 
-class Door:
+class TensorAdapter:
     """Lets requests with tensors in and out of the stages of one dialect."""
 
     def __init__(self, dialect: Dialect, stages: Optional[Stages]) -> None:
@@ -72,7 +72,7 @@ class Door:
 
     def _decoding(self, inner: Decode) -> Decode:
         def decode(request: Request) -> Any:
-            if not request.visits:
+            if not request.has_tensors:
                 return inner(request)
             infer = self.read(request)
             taking = self.taking
@@ -81,7 +81,7 @@ class Door:
                 value = taking.decode(infer, request)
             else:
                 value = inner(self.native(request, infer))
-            request.luggage = Visit(infer.wishes, request.luggage, taken)
+            request.luggage = Adapted(infer.wishes, request.luggage, taken)
             return value
 
         return decode
@@ -89,7 +89,7 @@ class Door:
     def _encoding(self, inner: Encode) -> Encode:
         def encode(output: Any, request: Request) -> Answer:
             carried = request.luggage
-            if type(carried) is not Visit:
+            if type(carried) is not Adapted:
                 return inner(output, request)
             return self._answered(output, request, inner, carried)
 
@@ -113,14 +113,14 @@ class Door:
         self.same.keep(request.raw_head, head, body, infer)
         return infer
 
-    def let_in(self, request: Request) -> Request:
-        """The request as a client of the platform would have sent it, for `let_out`. Raises ClientError."""
+    def adapt(self, request: Request) -> Request:
+        """The request as a client of the platform would have sent it, for `adapt_answer`. Raises ClientError."""
         infer = self.read(request)
         self.native(request, infer)
-        request.luggage = Visit(infer.wishes, None)
+        request.luggage = Adapted(infer.wishes, None)
         return request
 
-    def let_out(self, answer: Answer, request: Request) -> Answer:
+    def adapt_answer(self, answer: Answer, request: Request) -> Answer:
         """The platform's answer to a request that was let in, as tensors."""
         return self.wrapped(request.luggage.wishes, answer)
 
@@ -142,7 +142,7 @@ class Door:
 
     # Out
 
-    def _answered(self, output: Any, request: Request, inner: Encode, carried: Visit, last: bool = True) -> Answer:
+    def _answered(self, output: Any, request: Request, inner: Encode, carried: Adapted, last: bool = True) -> Answer:
         wishes, request.luggage, taken = carried
         taking = self.taking
         if taken and taking is not None:
@@ -197,7 +197,7 @@ class Door:
             return Problem(error.status, "bad_request", _sentence(error))
         if isinstance(answer, Problem) or answer.flags & wire.FETCH:
             return answer
-        if answer.status == 200 and isinstance(request.luggage, Visit):
+        if answer.status == 200 and isinstance(request.luggage, Adapted):
             return self.wrapped(request.luggage.wishes, answer)
         return self.refusal(answer.status, answer.body)
 

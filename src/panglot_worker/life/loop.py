@@ -21,7 +21,7 @@ from panglot_worker import dialects
 from panglot_worker.compat import pictures
 from panglot_worker.dialects.base import AsksForRow, Dialect, Package, Stages
 from panglot_worker.errors import ScriptError
-from panglot_worker.items.tensor_adapter import Door
+from panglot_worker.items.tensor_adapter import TensorAdapter
 from panglot_worker.life import loader, whole_lines
 from panglot_worker.line import wire
 from panglot_worker.line.port import FrontGone, Port, PortSocket
@@ -165,9 +165,9 @@ def load(package: Package, port: Port, own_process: bool) -> Optional[LoadedScri
             reset_signals()
         if package.does("inference") and stages is not None:
             stages = warm_up(dialect, stages, port, progress)
-        dialect.door = door = Door(dialect, stages)
-        description = {**description, "tensors": door.describe()}
-        loaded = arranged(dialect, door.around(stages) if stages is not None else None)
+        dialect.tensor_adapter = tensor_adapter = TensorAdapter(dialect, stages)
+        description = {**description, "tensors": tensor_adapter.describe()}
+        loaded = arranged(dialect, tensor_adapter.around(stages) if stages is not None else None)
     except AsksForRow as wish:
         port.tell(wire.EVENT, {"type": "row", "pools": wish.pools})
         return None

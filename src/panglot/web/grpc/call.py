@@ -46,7 +46,7 @@ class RpcCall(Call):
     def take_over(self, message: ReceivedMessage) -> None:
         """Own the memory of a message. Raises RpcError where there is no room for it: then it stays the message's."""
         message.leave_room()
-        if not self.model.room.take(message.size, message.size):
+        if not self.model.quota.take(message.size, message.size):
             raise refused(NO_ROOM)
         self.size = message.size
         body, self.buffer = message.hand_over()
@@ -94,9 +94,9 @@ class RpcCall(Call):
             observe(self, status, times, total)
 
     def release(self) -> None:
-        """Drop the body, the memory it lies in and the room it takes: the call is over. May be called again."""
+        """Drop the body, the memory it lies in and the quota it takes: the call is over. May be called again."""
         self.is_over = True
-        self.model.room.held -= self.size
+        self.model.quota.held -= self.size
         self.size, self.pieces = 0, ()
         # The engine does so for calls that it has taken; those that it refuses it has never owned.
         self.release_buffer()
@@ -108,13 +108,13 @@ class RpcCall(Call):
         self.release()
 
     def grow(self, size: int) -> bool:
-        if not self.model.room.take(size, self.size + size):
+        if not self.model.quota.take(size, self.size + size):
             return False
         self.size += size
         return True
 
     def become(self, body: wire.Buffer, buffer: SharedBuffer | None) -> None:
-        self.model.room.held += len(body) - self.size
+        self.model.quota.held += len(body) - self.size
         super().become(body, buffer)
 
 

@@ -42,7 +42,7 @@ class Conversation:
         """The open calls of the whole server."""
         self.stream = stream
         self.mine: set[RpcCall] = set()
-        self.room = asyncio.Semaphore(MOST_OPEN)
+        self.slots = asyncio.Semaphore(MOST_OPEN)
         self.messages: deque[tuple[bytes, bool]] = deque()
         """What is to be written, and whether an inference ends with it."""
         self.waiting = 0
@@ -79,7 +79,7 @@ class Conversation:
                     self.waiting -= len(message)
                 if ends:
                     self.pending -= 1
-                    self.room.release()
+                    self.slots.release()
             if not (self.read_all and not self.pending):
                 await self.news.wait()
                 self.news.clear()
@@ -89,7 +89,7 @@ class Conversation:
         try:
             while True:
                 # Room first: between the arrival of a message and its beginning nothing is awaited.
-                await self.room.acquire()
+                await self.slots.acquire()
                 message = await self.stream.next()
                 if message is None:
                     return

@@ -9,7 +9,7 @@ from panglot.web.grpc import messages
 from panglot.web.grpc.encoding import beginning, plain
 from panglot.web.grpc.messages import Addressed
 from panglot.web.grpc.statuses import INVALID_ARGUMENT, RpcError, refused
-from panglot.web.limits.quota import Bytes
+from panglot.web.limits.quota import ByteQuota
 from panglot.web.models import Model
 from panglot_worker.line import wire
 
@@ -29,15 +29,15 @@ class ReceivedMessage:
     An inference takes the memory by `hand_over`: from then on the engine's call owns it, and `release` does nothing.
     """
 
-    __slots__ = ("_addressed", "_at", "_buffer", "_counted", "_room", "_view", "encoding", "model", "size")
+    __slots__ = ("_addressed", "_at", "_buffer", "_counted", "_quota", "_view", "encoding", "model", "size")
 
-    def __init__(self, room: Bytes, size: int, encoding: bytes) -> None:
+    def __init__(self, quota: ByteQuota, size: int, encoding: bytes) -> None:
         self.size = size
         self.encoding = encoding
         """How it is compressed; empty: it is not."""
         self.model: Model | None = None
-        """The model whose room, and whose memory, it has been given."""
-        self._room = room
+        """The model whose quota, and whose memory, it has been given."""
+        self._quota = quota
         self._counted = self._at = 0
         self._view: wire.Buffer = b""
         self._buffer: SharedBuffer | None = None
@@ -48,14 +48,14 @@ class ReceivedMessage:
     def come_whole(self, body: bytes) -> None:
         """Take in all of it at once."""
         self._view, self._at = body, self.size
-        self._room.held += self.size
+        self._quota.held += self.size
         self._counted = self.size
 
     def find_place(self, model: Model | None) -> None:
         """Find memory for a message that has begun to come, its model's where that is known. Raises RpcError."""
         if model is not None:
-            self.model, self._room = model, model.room
-        if not self._room.fits(self.size):
+            self.model, self._quota = model, model.quota
+        if not self._quota.fits(self.size):
             raise refused(NO_ROOM)
         if self.size <= SMALL:
             self._count(self.size)
@@ -81,7 +81,7 @@ class ReceivedMessage:
         return count
 
     def _count(self, size: int) -> None:
-        if not self._room.take(size, self._counted + size):
+        if not self._quota.take(size, self._counted + size):
             raise refused(NO_ROOM)
         self._counted += size
 
@@ -130,7 +130,7 @@ class ReceivedMessage:
         return body, buffer
 
     def release(self) -> None:
-        """Give its memory and its room back, unless somebody else has taken it over. May be called again."""
+        """Give its memory and its quota back, unless somebody else has taken it over. May be called again."""
         self.leave_room()
         self._view = b""
         if self._buffer is not None:
@@ -140,5 +140,5 @@ class ReceivedMessage:
     def leave_room(self) -> None:
         """Count for nothing any more, because somebody else counts it or it is released."""
         if self._counted:
-            self._room.held -= self._counted
+            self._quota.held -= self._counted
             self._counted = 0

@@ -56,7 +56,7 @@ class Answering(HttpToolsProtocol):
         self.last_answer = b""
         """The refusal that ends this connection once the answers before it are written."""
         self.unsent = 0
-        """Bytes of answers the client has not read yet, as counted in `Room.held`."""
+        """Bytes of answers the client has not read yet, as counted in `Quota.held`."""
         self.held_back = False
         """Whether the next request waits until the client has read the last answer."""
         self.ended = False
@@ -196,7 +196,7 @@ class Answering(HttpToolsProtocol):
 
     def owe(self, unsent: int) -> None:
         """Note how many bytes of its answers the client has not read."""
-        self.front.room.held += unsent - self.unsent
+        self.front.quota.held += unsent - self.unsent
         self.unsent = unsent
 
     # Ending

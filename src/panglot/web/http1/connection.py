@@ -61,7 +61,7 @@ class HttpConnection(Reading):
 
     def connection_made(self, transport: Any) -> None:
         super().connection_made(transport)
-        self.reserved = not self.front.room.enter(self)
+        self.reserved = not self.front.quota.enter(self)
 
     def turn_away(self) -> None:
         """Close a connection beyond the limit, unless its request is being answered."""
@@ -69,7 +69,7 @@ class HttpConnection(Reading):
             self.refuse(too_many_connections(), "connections")
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self.front.room.leave(self)
+        self.front.quota.leave(self)
         self.reads_to = self.for_heads
         entry, self.entry = self.entry, None
         if isinstance(entry, Exchange):
@@ -131,9 +131,9 @@ class HttpConnection(Reading):
 
     def take_again(self, same: SameHead, data: bytes) -> None:
         """Make the exchange of a request whose head has been parsed before, and have it answered."""
-        body, room = data[len(same.raw) :], same.destination.model.room
+        body, quota = data[len(same.raw) :], same.destination.model.quota
         may_stay = self.count + 1 < self.limits.max_requests_per_connection
-        if same.paths is not self.front.paths or not may_stay or not room.take(len(body), len(body)):
+        if same.paths is not self.front.paths or not may_stay or not quota.take(len(body), len(body)):
             self.data_received(data)
             return
         self.count += 1
@@ -246,7 +246,7 @@ class HttpConnection(Reading):
 
     def _admit(self, exchange: Exchange) -> None:
         """Refuse whatever can be refused before the body is read: no token, too large, no room."""
-        route, room = exchange.route, exchange.room
+        route, quota = exchange.route, exchange.quota
         if self.head.given_timeout and not MILLISECONDS.fullmatch(self.head.given_timeout):
             message = "X-Timeout-Ms is no number of milliseconds such as 1500"
             self._stop(Fault(400, "bad_timeout", message), "timeout")
@@ -255,14 +255,14 @@ class HttpConnection(Reading):
         ):
             self._stop(Fault(401, "unauthorized", "this server needs a token: Authorization: Bearer ..."), "token")
         length = self.head.content_length
-        most = exchange.model.settings.video_bytes if route.spooled else room.largest_body
+        most = exchange.model.settings.video_bytes if route.spooled else quota.largest_body
         if length > most:
             self._stop(self.too_large(most, "video_bytes" if route.spooled else "max_body"), "body")
         if route.spooled:
             exchange.upload = self.front.spool.begin()
             exchange.upload.on_room = self.flow.resume_reading
-            self.reads_to = self.front.room.for_pieces
-        elif room.held + length > room.most_for_large and not room.fits(length):
+            self.reads_to = self.front.quota.for_pieces
+        elif quota.held + length > quota.most_for_large and not quota.fits(length):
             self._stop(NO_ROOM, "held")
         elif length < 0 or length >= SPLIT_FROM:
             self._find_room(exchange, length)
@@ -275,7 +275,7 @@ class HttpConnection(Reading):
         if exchange.buffer is not None:
             self.reads_to = exchange.buffer.view[: length + 1]
         else:
-            self.reads_to = self.front.room.for_pieces
+            self.reads_to = self.front.quota.for_pieces
 
     def send_continue(self) -> None:
         """Tell a client that waits for it to send its body, once the earlier answers are written."""
@@ -306,8 +306,8 @@ class HttpConnection(Reading):
             if entry.upload is not None:
                 self._spool(entry, entry.upload, body)
                 return
-            if not entry.room.take(len(body), self.body_bytes):
-                self._stop(*self.no_room(entry.room))
+            if not entry.quota.take(len(body), self.body_bytes):
+                self._stop(*self.over_quota(entry.quota))
             entry.size = self.body_bytes
             if entry.buffer is None:
                 entry.take_in(body)

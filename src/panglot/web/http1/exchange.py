@@ -39,7 +39,7 @@ class Exchange(Call):
     """The call of one HTTP request. Its connection makes it when the head is complete; a reply or a fault ends it."""
 
     __slots__ = (
-        "began", "connection", "front", "keep_alive", "lines", "minor", "model", "room", "route", "started", "trace",
+        "began", "connection", "front", "keep_alive", "lines", "minor", "model", "quota", "route", "started", "trace",
         "upload", "written",
     )  # fmt: skip
 
@@ -50,7 +50,7 @@ class Exchange(Call):
         self.model = destination.model
         self.route = destination.route
         self.lane = self.route.lane
-        self.room = self.model.room
+        self.quota = self.model.quota
         self.began = began
         self.keep_alive = True
         self.minor = 1
@@ -79,24 +79,24 @@ class Exchange(Call):
         """Make the path of the uploaded file the body that the worker is given; on another machine, what is in it."""
         body = upload.content() if self.model.settings.ray else bytes(upload.path)
         self.pieces, self.size = [body], len(body)
-        self.room.held += self.size
+        self.quota.held += self.size
 
     def release(self) -> None:
-        """Drop the body and the room it takes, although the call itself may still be known elsewhere."""
-        self.room.held -= self.size
+        """Drop the body and the quota it takes, although the call itself may still be known elsewhere."""
+        self.quota.held -= self.size
         self.size, self.pieces = 0, []
         self.release_buffer()
         if self.upload is not None:
             self.upload.close()
 
     def grow(self, size: int) -> bool:
-        if not self.room.take(size, self.size + size):
+        if not self.quota.take(size, self.size + size):
             return False
         self.size += size
         return True
 
     def become(self, body: wire.Buffer, buffer: SharedBuffer | None) -> None:
-        self.room.held += len(body) - self.size
+        self.quota.held += len(body) - self.size
         super().become(body, buffer)
 
     # Answers

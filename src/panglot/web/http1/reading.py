@@ -1,4 +1,4 @@
-"""Where the bytes of a connection are read to: a room for heads that all share, or the memory a large body lands in.
+"""Where the bytes of a connection are read to: a buffer for heads that all share, or the memory a large body lands in.
 
 Its transport is given `ConnectionCallbacks`, so that the kernel writes a large body straight to where the workers
 look at it. Bytes that come in one read with the head of such a body are copied there; everything else is parsed.
@@ -21,7 +21,7 @@ from panglot.web.http1.answering import BODY, CLOSING, IDLE, Answering, Entry, m
 from panglot.web.http1.exchange import BLUNDER, Exchange
 from panglot.web.http1.head import RequestHead, RequestRefused
 from panglot.web.http1.head_cache import SameHead
-from panglot.web.limits.quota import Bytes
+from panglot.web.limits.quota import ByteQuota
 
 HEAD_END = b"\r\n\r\n"
 SPLIT_FROM = 4096
@@ -44,7 +44,7 @@ class Reading(Answering):
         self.body_bytes = 0
         self.same: SameHead | None = None
         """The head that the client sends time and again."""
-        self.for_heads = front.room.for_heads
+        self.for_heads = front.quota.for_heads
         self.reads_to = self.for_heads
         """Where the next bytes go. While a body lands in shared memory: what is left of its buffer, with one byte more,
         so that a read that ends the body is known to be the last without another."""
@@ -62,24 +62,24 @@ class Reading(Answering):
 
     def buffer_updated(self, count: int) -> None:
         """Deal with the bytes that have come to where `get_buffer` said."""
-        room = self.reads_to
-        if room is self.for_heads:
+        target = self.reads_to
+        if target is self.for_heads:
             if count < SPLIT_FROM:
-                data, same = bytes(room[:count]), self.same
+                data, same = bytes(target[:count]), self.same
                 if same is not None and count == same.size and self.phase == IDLE and data.startswith(same.raw):
                     self.take_again(same, data)
                 else:
                     self.data_received(data)
             else:
                 self._split(count)
-        elif room is self.front.room.for_pieces:
-            self.data_received(bytes(room[:count]))
+        elif target is self.front.quota.for_pieces:
+            self.data_received(bytes(target[:count]))
         else:
             self._landed(count)
 
     def _split(self, count: int) -> None:
         """Parse a head alone: the parser copies whatever it passes on, and a large body need not go through it."""
-        end = self.front.room.heads.find(HEAD_END, 0, count) + len(HEAD_END)
+        end = self.front.quota.heads.find(HEAD_END, 0, count) + len(HEAD_END)
         if end < len(HEAD_END):
             end = count
         self.data_received(bytes(self.for_heads[:end]))
@@ -106,8 +106,8 @@ class Reading(Answering):
         self.last_data = monotonic()
         begun, view = self.body_bytes, entry.buffer.view
         self.body_bytes = min(begun + count, length)
-        if not entry.room.take(self.body_bytes - begun, self.body_bytes):
-            self.refuse(*self.no_room(entry.room))
+        if not entry.quota.take(self.body_bytes - begun, self.body_bytes):
+            self.refuse(*self.over_quota(entry.quota))
             return
         entry.size = self.body_bytes
         if self.body_bytes < length:
@@ -130,9 +130,9 @@ class Reading(Answering):
             log.exception("the server itself failed on a request")
             self.refuse(BLUNDER, "blunder")
 
-    def no_room(self, room: Bytes) -> tuple[Fault, str]:
+    def over_quota(self, quota: ByteQuota) -> tuple[Fault, str]:
         """Why the last bytes of a body could not be held, and the limit that says so."""
-        most = room.largest_body
+        most = quota.largest_body
         return (self.too_large(most), "body") if self.body_bytes > most else (NO_ROOM, "held")
 
     def too_large(self, most: int, setting: str = "max_body") -> Fault:

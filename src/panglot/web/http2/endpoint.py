@@ -52,7 +52,7 @@ class Endpoint(Framing):
         loop: asyncio.AbstractEventLoop,
         everywhere: set[Any],
     ) -> None:
-        super().__init__(front.room.for_pieces, front.settings.max_headers)
+        super().__init__(front.quota.for_pieces, front.settings.max_headers)
         self.front = front
         self.limits = front.settings
         self.loop = loop
@@ -70,7 +70,7 @@ class Endpoint(Framing):
         self.asked = False
         """Whether we asked a silent client if it is there."""
         self.unsent = 0
-        """Bytes of answers that the client has not read, as counted in `Room.held`."""
+        """Bytes of answers that the client has not read, as counted in `Quota.held`."""
         self.delivered, self.delivered_at = 0, self.since
         self.leaving = 0.0
         """When the client was told that the server stops."""
@@ -83,11 +83,11 @@ class Endpoint(Framing):
         self.transport = self.outflow.transport = transport
         transport.set_write_buffer_limits(high=UNSENT)
         self.everywhere.add(self)
-        self.calls.only_public = not self.front.room.enter(self)
+        self.calls.only_public = not self.front.quota.enter(self)
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Give up the calls of a client that has gone."""
-        self.front.room.leave(self)
+        self.front.quota.leave(self)
         self.everywhere.discard(self)
         self.closing = True
         self.outflow.transport = None
@@ -138,7 +138,7 @@ class Endpoint(Framing):
     def _put_off(self, rest: memoryview) -> None:
         """Keep bytes for the next turn of the loop, in place of those kept before. Meanwhile none are read."""
         had, self.later = self.later, rest
-        self.front.room.held += len(rest) - len(had)
+        self.front.quota.held += len(rest) - len(had)
         if self.transport is None or self.transport.is_closing():
             return
         if not had and rest:
@@ -172,7 +172,7 @@ class Endpoint(Framing):
             self.owe(self.outflow.backlog + self.transport.get_write_buffer_size())
 
     def owe(self, unsent: int) -> None:
-        self.front.room.held += unsent - self.unsent
+        self.front.quota.held += unsent - self.unsent
         self.unsent = unsent
 
     # Ending

@@ -10,7 +10,7 @@ from panglot.web.grpc.call import announced
 from panglot.web.grpc.received import SMALL, ReceivedMessage
 from panglot.web.grpc.statuses import INTERNAL, RESOURCE_EXHAUSTED, UNIMPLEMENTED, RpcError
 from panglot.web.http2.headers.answers import MESSAGE
-from panglot.web.limits.quota import Bytes
+from panglot.web.limits.quota import ByteQuota
 from panglot_worker.line import wire
 
 if TYPE_CHECKING:
@@ -33,17 +33,17 @@ class Inbox:
     """
 
     __slots__ = (
-        "_behind", "_encoding", "_front", "_infers", "_many", "_most", "_part", "_prefix", "_room", "_taken",
+        "_behind", "_encoding", "_front", "_infers", "_many", "_most", "_part", "_prefix", "_quota", "_taken",
         "_waiting", "is_closed",
     )  # fmt: skip
 
-    def __init__(self, front: Front, service: Service, encoding: bytes, room: Bytes) -> None:
+    def __init__(self, front: Front, service: Service, encoding: bytes, quota: ByteQuota) -> None:
         self._front = front
         self._infers = service.infers
         self._many = service.hold is not None
-        self._most = front.room.largest_body if service.infers else SMALL
+        self._most = front.quota.largest_body if service.infers else SMALL
         self._encoding = encoding
-        self._room = room
+        self._quota = quota
         self._prefix = b""
         self._part: ReceivedMessage | None = None
         """The message that has begun to come."""
@@ -68,7 +68,7 @@ class Inbox:
 
     def _put_behind(self, data: wire.Buffer) -> None:
         self._behind += data
-        self._front.room.held += len(data)
+        self._front.quota.held += len(data)
 
     def _read(self, data: wire.Buffer) -> int:
         """Read messages out of these bytes, until enough of them wait; how many bytes that took."""
@@ -107,7 +107,7 @@ class Inbox:
             raise RpcError(RESOURCE_EXHAUSTED, f"the message is larger than {limit}{self._most} bytes")
         if packed and (packed > 1 or not self._encoding):
             raise NOT_PACKED
-        return ReceivedMessage(self._room, size, self._encoding if packed else b"")
+        return ReceivedMessage(self._quota, size, self._encoding if packed else b"")
 
     def _model(self, first: wire.Buffer) -> Model | None:
         """The model of an inference of which this has come; None where that is not known. Raises RpcError."""
@@ -165,7 +165,7 @@ class Inbox:
         while self._behind and len(self._waiting) < MOST_WAITING:
             used = self._read(bytes(self._behind[:PIECE]))
             del self._behind[:used]
-            self._front.room.held -= used
+            self._front.quota.held -= used
 
     def close(self) -> None:
         """Give back everything that is left: nothing more is taken in. May be called again."""
@@ -180,5 +180,5 @@ class Inbox:
         while self._waiting:
             self._waiting.popleft().release()
         if self._behind:
-            self._front.room.held -= len(self._behind)
+            self._front.quota.held -= len(self._behind)
             self._behind.clear()

@@ -6,7 +6,7 @@ from collections import OrderedDict
 from typing import TYPE_CHECKING
 
 from panglot.web.grpc.statuses import RESOURCE_EXHAUSTED, RpcError
-from panglot.web.limits.quota import Room
+from panglot.web.limits.quota import Quota
 
 if TYPE_CHECKING:
     from panglot.web.http2.stream import CallStream
@@ -26,9 +26,9 @@ GAVE_WAY = RpcError(RESOURCE_EXHAUSTED, "this call, which needs no token, made r
 class PublicQuota:
     """Counts the open public calls. Where there are too many, the one that began first gives way."""
 
-    def __init__(self, room: Room) -> None:
-        self._room = room
-        self._most = min(MOST, room.most_held // PART)
+    def __init__(self, quota: Quota) -> None:
+        self._quota = quota
+        self._most = min(MOST, quota.most_held // PART)
         self._held = 0
         self._calls: OrderedDict[PublicCall, None] = OrderedDict()
 
@@ -47,14 +47,14 @@ class PublicQuota:
     def add(self, size: int) -> None:
         """Count bytes, and let calls give way where they are too many."""
         self._held += size
-        self._room.held += size
+        self._quota.held += size
         while self._held > self._most and len(self._calls) > 1:
             oldest, _ = self._calls.popitem(last=False)
             oldest.give_way()
 
 
 class PublicCall:
-    """What one public call holds: the room that its messages are counted in. See `room.Bytes`."""
+    """What one public call holds: the quota that its messages are counted in. See `quota.ByteQuota`."""
 
     __slots__ = ("_held", "_quota", "_stream", "largest_body", "most_for_large")
 
@@ -82,6 +82,6 @@ class PublicCall:
         return True
 
     def give_way(self) -> None:
-        """End the call, because others need its room; what it holds is given back by its end."""
+        """End the call, because others need its quota; what it holds is given back by its end."""
         stream = self._stream
         stream.calls.refuse(stream, GAVE_WAY.code, GAVE_WAY.message)

@@ -49,7 +49,7 @@ class Http2Server:
         """Listen. Raises StartError."""
         sock = self.sock = self._bind()
         loop = asyncio.get_running_loop()
-        quota = PublicQuota(self.front.room)
+        quota = PublicQuota(self.front.quota)
         create = loop.create_unix_server if sock.family == socket.AF_UNIX else loop.create_server
         self._server = await create(
             lambda: Http2Connection(self.front, self.services, quota, loop, self.connections),

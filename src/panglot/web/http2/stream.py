@@ -47,7 +47,7 @@ class CallStream:
         self.public = calls.quota.enter(self) if service.is_public else None
         """What it counts for, where it needs no token."""
         encoding = head.encoding if head.encoding != b"identity" else b""
-        self.inbox = Inbox(calls.front, service, encoding, self.public or calls.front.room)
+        self.inbox = Inbox(calls.front, service, encoding, self.public or calls.front.quota)
         self.talk: Talk | None = None
         self.task: Task | None = None
         self.watch: Watch | None = None

@@ -15,8 +15,8 @@ RESERVED = 16
 """Connections beyond the limit that still get an answer from the public routes: health checks go on under a flood."""
 
 
-class Guest(Protocol):
-    """A connection, as the room knows it."""
+class Counted(Protocol):
+    """A connection, as the quota counts it."""
 
     @property
     def idle_since(self) -> float:
@@ -29,8 +29,8 @@ class Guest(Protocol):
         """Close the connection, which is idle."""
 
 
-class Bytes(Protocol):
-    """How many bytes the requests of a model may hold: all of the room, or a share of it."""
+class ByteQuota(Protocol):
+    """How many bytes the requests of a model may hold: all of the quota, or a share of it."""
 
     held: int
     largest_body: int
@@ -43,7 +43,7 @@ class Bytes(Protocol):
         """Whether a body of this size would find room now."""
 
 
-class Room:
+class Quota:
     """What a server may hold. Bytes are counted when they have arrived, connections when they are made.
 
     A share of the bytes is kept for small bodies: however many large ones come, a small request is served.
@@ -60,12 +60,12 @@ class Room:
         self.for_heads = memoryview(self.heads)
         self.for_pieces = memoryview(bytearray(PIECES))
         """Where all connections read to: a loop reads, and hands on what was read, for one of them at a time."""
-        self.guests: set[Guest] = set()
+        self.connections: set[Counted] = set()
         """Connections within the limit."""
         self.most_guests = settings.max_connections
-        self.reserved: deque[Guest] = deque()
+        self.reserved: deque[Counted] = deque()
         """Connections beyond the limit that have not asked anything yet, oldest first."""
-        self._idle: list[tuple[float, Guest]] = []
+        self._idle: list[tuple[float, Counted]] = []
         """Connections that were idle when we last looked, the longest idle last."""
 
     # Bytes
@@ -86,40 +86,40 @@ class Room:
 
     # Connections
 
-    def enter(self, guest: Guest) -> bool:
+    def enter(self, connection: Counted) -> bool:
         """Count a connection; False when it is one too many. The one that has been idle longest makes room if it can.
 
         One too many may still ask for public routes, until more such connections come.
         """
-        idle = self._longest_idle() if len(self.guests) >= self.most_guests else None
+        idle = self._longest_idle() if len(self.connections) >= self.most_guests else None
         if idle is not None:
-            self.guests.discard(idle)
+            self.connections.discard(idle)
             idle.evict()
-        if len(self.guests) < self.most_guests:
-            self.guests.add(guest)
+        if len(self.connections) < self.most_guests:
+            self.connections.add(connection)
             return True
-        self.reserved.append(guest)
+        self.reserved.append(connection)
         if len(self.reserved) > RESERVED:
             # Those that came first have had their chance to ask.
             self.reserved.popleft().turn_away()
         return False
 
-    def leave(self, guest: Guest) -> None:
-        self.guests.discard(guest)
-        if self.reserved and guest in self.reserved:
-            self.reserved.remove(guest)
+    def leave(self, connection: Counted) -> None:
+        self.connections.discard(connection)
+        if self.reserved and connection in self.reserved:
+            self.reserved.remove(connection)
 
-    def _longest_idle(self) -> Guest | None:
+    def _longest_idle(self) -> Counted | None:
         longest = self._next_idle()
         if longest is None:
-            idle = [(guest.idle_since, guest) for guest in self.guests]
+            idle = [(connection.idle_since, connection) for connection in self.connections]
             self._idle = sorted((entry for entry in idle if entry[0]), key=lambda entry: entry[0], reverse=True)
             longest = self._next_idle()
         return longest
 
-    def _next_idle(self) -> Guest | None:
+    def _next_idle(self) -> Counted | None:
         while self._idle:
-            since, guest = self._idle.pop()
-            if guest in self.guests and guest.idle_since == since:
-                return guest
+            since, connection = self._idle.pop()
+            if connection in self.connections and connection.idle_since == since:
+                return connection
         return None

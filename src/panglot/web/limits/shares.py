@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 from panglot.settings import Settings
-from panglot.web.limits.quota import Room
+from panglot.web.limits.quota import Quota
 
 COMMON = 0.5
-"""The part of the room that belongs to nobody; the rest is divided evenly."""
+"""The part of the quota that belongs to nobody; the rest is divided evenly."""
 
 
 class Shares:
     """The shares of all models. Each has some bytes of its own, and takes what it needs beyond them from the rest."""
 
-    def __init__(self, room: Room) -> None:
-        self.room = room
+    def __init__(self, quota: Quota) -> None:
+        self.quota = quota
         self.used = 0
         """Bytes that shares hold beyond their own."""
-        self.most_used = int(room.most_held * COMMON)
+        self.most_used = int(quota.most_held * COMMON)
         self.members: list[Share] = []
 
     def new(self, settings: Settings) -> Share:
@@ -33,7 +33,7 @@ class Shares:
             self._divide()
 
     def _divide(self) -> None:
-        own = (self.room.most_held - self.most_used) // max(1, len(self.members))
+        own = (self.quota.most_held - self.most_used) // max(1, len(self.members))
         for share in self.members:
             share.resize(own)
         self.used = sum(share.beyond for share in self.members)
@@ -69,7 +69,7 @@ class Share:
     @held.setter
     def held(self, held: int) -> None:
         before = self.beyond
-        self._shares.room.held += held - self._held
+        self._shares.quota.held += held - self._held
         self._held = held
         self._shares.used += self.beyond - before
 
@@ -77,18 +77,18 @@ class Share:
         """Count `size` more bytes of a body that then has `total`; False when it is too large, or there is no room."""
         if total > self.small and total > self.largest_body:
             return False
-        if not self._finds_room(size, total):
+        if not self._fits(size, total):
             return False
         self.held = self._held + size
         return True
 
     def fits(self, size: int) -> bool:
         """Whether a body of this size would find room now."""
-        return self._finds_room(size, size)
+        return self._fits(size, size)
 
-    def _finds_room(self, size: int, total: int) -> bool:
+    def _fits(self, size: int, total: int) -> bool:
         held = self._held + size
-        if self._shares.room.held + size > self._shares.room.most_held:
+        if self._shares.quota.held + size > self._shares.quota.most_held:
             return False
         if total > self.small and held > self.most_for_large:
             return False

@@ -202,7 +202,7 @@ class Live:
             "failed": answers.get(5, 0),
             "waiting": int(gauges["panglot_queue_length"]),
             "in_progress": int(gauges["panglot_requests_in_progress"]),
-            "held": front.room.held,
+            "held": front.quota.held,
             "watching": self.watching,
             "front": self._cost(os.getpid()),
             "workers": [self._worker(name, worker) for name, worker in self._workers()],

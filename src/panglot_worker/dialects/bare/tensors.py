@@ -27,7 +27,7 @@ class TensorTaker(NamedTuple):
     reader: InputReader
 
     def stages(self, rows: bool) -> TensorStages:
-        """What the door needs; `rows`: whether requests share runs."""
+        """What the tensor adapter needs; `rows`: whether requests share runs."""
         given = [_spec(spec) for spec in self.model.outputs]
         labels = [
             TensorSpec(name + LABELS, "BYTES", (len(self.model.labels(name)) or FREE,))

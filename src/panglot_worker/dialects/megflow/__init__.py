@@ -113,7 +113,7 @@ class Megflow(Dialect):
 
 def serve(dialect: Megflow, stages: None, port: Port, rerun: bool) -> str:
     """Feed and answer until the front says stop."""
-    dialect.gateway.door = dialect.door
+    dialect.gateway.tensor_adapter = dialect.tensor_adapter
     return dialect.gateway.serve(dialect.runtime)
 
 

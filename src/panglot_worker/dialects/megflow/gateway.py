@@ -27,7 +27,7 @@ class Gateway:
         self.port = port
         self.ledger = ledger
         """Where streams are noted for the worker that comes next, if one may."""
-        self.door: Any = None
+        self.tensor_adapter: Any = None
         """What requests with tensors come in by, once items may come."""
         self.runtime: Any = None
         self._servers: Dict[str, Any] = {}

@@ -56,7 +56,7 @@ class EnvelopeServer(ServerNode):
         """Send a request into the graph. Raises Rejected."""
         marks = [now()]
         try:
-            msg = self.decode(self._let_in(request) if request.visits else request)
+            msg = self.decode(self._adapt(request) if request.has_tensors else request)
         except Rejected as error:
             error.times = durations([marks[0], now()])
             raise
@@ -76,10 +76,10 @@ class EnvelopeServer(ServerNode):
         self.out.put(contents)
         self.out.count += 1
 
-    def _let_in(self, request: Request) -> Request:
+    def _adapt(self, request: Request) -> Request:
         """A request with tensors as the node's own clients would have sent it. Raises Rejected."""
         try:
-            admitted: Request = self.gateway.door.let_in(request)
+            admitted: Request = self.gateway.tensor_adapter.adapt(request)
         except ClientError as error:
             raise Rejected(error.status, "bad_request", error.message) from None
         return admitted
@@ -122,8 +122,8 @@ class EnvelopeServer(ServerNode):
         try:
             request = open_request.request
             answer = self._recorded(contents, request, self.encode(contents, request))
-            if request.visits:
-                answer = self.gateway.door.let_out(answer, request)
+            if request.has_tensors:
+                answer = self.gateway.tensor_adapter.adapt_answer(answer, request)
         except Exception as error:
             text = "%s '%s' cannot answer with what the graph sent back: %s" % (type(self).__name__, self.path, error)
             problem = Problem(500, "bad_result", "the graph's result cannot be sent; the server's log says why")
