@@ -97,9 +97,13 @@ class Simulation:
             batch, _, _ = self.queue.take(Policy(LIMIT, 1 << 60), now)
             if batch:
                 self.begin(worker, batch, now, self.trip)
-        wanting = ahead.wanting(self.workers) if self.sends_ahead and all(one.running for one in self.workers) else []
-        while wanting and ahead.is_enough(self.queue, self.workers[wanting[0]], 1 << 60, len(wanting)):
-            self.workers[wanting.pop(0)].next = self.queue.take(Policy(LIMIT, 1 << 60), now, share=MANY)[0]
+        short_of_work = (
+            ahead.short_of_work(self.workers) if self.sends_ahead and all(one.running for one in self.workers) else []
+        )
+        while short_of_work and ahead.is_enough(
+            self.queue, self.workers[short_of_work[0]], 1 << 60, len(short_of_work)
+        ):
+            self.workers[short_of_work.pop(0)].next = self.queue.take(Policy(LIMIT, 1 << 60), now, share=MANY)[0]
 
 
 @pytest.mark.parametrize("workers", [1, 2, 4])

@@ -13,7 +13,7 @@ from panglot_worker.tensors import rest, tensors
 from panglot_worker.tensors.datatypes import DATATYPES
 from panglot_worker.tensors.infer import Infer
 from panglot_worker.tensors.tensors import Tensor, TensorSpec
-from panglot_worker.tensors.text_cache import SameTexts
+from panglot_worker.tensors.text_cache import TextCache
 
 READER = rest.RestReader(Limits(), (TensorSpec("x", "FP32", (-1, 2)),))
 WORDS = [
@@ -51,7 +51,7 @@ def check(data: bytes) -> None:
 
 def check_short_cut(head: wire.Head, body: bytes, infer: Infer) -> None:
     """Where the next request with other numbers is read by what came of this one, this one too, and as it was."""
-    texts = SameTexts(Limits())
+    texts = TextCache(Limits())
     texts.keep(head.pack(), head, body, infer)
     again = texts.read(head.pack(), body)
     if again is not None:

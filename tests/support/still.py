@@ -10,7 +10,7 @@ from panglot import dialects
 from panglot.engine.call import Call, Fault
 from panglot.engine.engine import READY, Trouble
 from panglot.inputs.base import About
-from panglot.inputs.curl_line import try_line
+from panglot.inputs.curl_line import curl_line
 from panglot.metrics.counters import Metrics
 from panglot.packages.package import Package
 from panglot.settings import Settings
@@ -68,7 +68,7 @@ def still_front(
     about = About("plain", contract.routes[0].path, {}, api or {})
     metrics, quota = Metrics(), Quota(chosen)
     model = Model(name, "1", package, chosen, engine, metrics, contract, quota)
-    model.try_line = lambda base: try_line(base, about, folder, bool(token))
+    model.curl_line = lambda base: curl_line(base, about, folder, bool(token))
     return Front(only(model), chosen, metrics, Access(token, hosts), quota)
 
 

@@ -12,7 +12,7 @@ from panglot import dialects, inputs
 from panglot.cli.options import OnPackage, all_settings, plan_server, resolve_package, setting_options, warned
 from panglot.engine.pools.pipeline import divided
 from panglot.errors import near
-from panglot.inputs import curl_line as trying
+from panglot.inputs import curl_line
 from panglot.packages.package import Package
 from panglot.packages.requirements import commands
 from panglot.serving.planning import ModelPlan, ServingPlan
@@ -109,7 +109,7 @@ def gather(package: Package, resolved: Resolved) -> dict[str, Any]:
         "install": [shlex.join(["pip", "install", *words]) for words in commands(package)],
         "fixed_paths": [f"{path.file}:{path.line}: {path.text}" for path in package.fixed_paths],
         "problems": list(package.problems),
-        "try": try_line(package, resolved, contract.routes[0].path) if contract.routes else "",
+        "try": _curl_line(package, resolved, contract.routes[0].path) if contract.routes else "",
         "serves_with": effective(resolved.settings),
         "settings": {
             name: {"value": values[name], "source": resolved.sources[name], "scope": about.metadata["scope"]}
@@ -119,12 +119,12 @@ def gather(package: Package, resolved: Resolved) -> dict[str, Any]:
     }
 
 
-def try_line(package: Package, resolved: Resolved, path: str) -> str:
+def _curl_line(package: Package, resolved: Resolved, path: str) -> str:
     """The line of curl that sends a request, as far as it can be known without running the script; else empty."""
     settings = resolved.settings
     base = f"{'https' if settings.tls_cert else 'http'}://{settings.host}:{settings.port}"
     base = settings.host if settings.host.startswith(UNIX) else base
-    return trying.try_line(base, inputs.about_package(package, path), package.folder)
+    return curl_line.curl_line(base, inputs.about_package(package, path), package.folder)
 
 
 def effective(settings: Settings) -> dict[str, str]:

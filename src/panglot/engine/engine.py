@@ -134,7 +134,7 @@ class LocalEngine:
         self._rate = 0.0
         self._done_at_tick = 0
         self._done = 0
-        self.kin: list[LocalEngine] = [self]
+        self.all_engines: list[LocalEngine] = [self]
         """All engines of this process. The first of them buries the orphans, which must be none of the others'."""
 
     # The row
@@ -185,8 +185,8 @@ class LocalEngine:
         while True:
             await asyncio.sleep(pause)
             self.poison.expire()
-            if not self.settings.inline and self.kin[0] is self:
-                family.bury_orphans({pid for engine in self.kin for pid in engine.started()})
+            if not self.settings.inline and self.all_engines[0] is self:
+                family.bury_orphans({pid for engine in self.all_engines for pid in engine.started()})
             for pool in self.pools:
                 pool.supervisor.tick(self.clock())
             for shared in self._memory():

@@ -19,7 +19,7 @@ NOWHERE = Path("/nonexistent")
 HOW_TO = "put a request.json in the package's folder"
 
 
-def try_line(base: str, about: About, folder: Path, token: bool = False) -> str:
+def curl_line(base: str, about: About, folder: Path, token: bool = False) -> str:
     """The line that sends a request of the package's own to the server at `base`; empty where nobody knows one.
 
     With `token`, the line sends the one in the caller's PANGLOT_TOKEN.

@@ -16,14 +16,14 @@ from panglot.packages.package import Package
 from panglot_worker.files.package_files import UnreadableFile, json_value
 
 
-class ToTry(NamedTuple):
+class Examples(NamedTuple):
     """Requests as the page reads them, and the package's files that they name."""
 
     requests: list[dict[str, Any]]
     files: dict[str, Path]
 
 
-def to_try(package: Package, about: About) -> ToTry:
+def examples(package: Package, about: About) -> Examples:
     """All requests that are known to make sense, the best first."""
     tries: list[dict[str, Any]] = []
     files: dict[str, Path] = {}
@@ -31,7 +31,7 @@ def to_try(package: Package, about: About) -> ToTry:
         request = _described(asked, package.folder, files)
         if request is not None and request["body"]["kind"] not in [known["body"]["kind"] for known in tries]:
             tries.append(request)
-    return ToTry(tries, files)
+    return Examples(tries, files)
 
 
 def _asks(package: Package, about: About) -> Iterator[Ask]:

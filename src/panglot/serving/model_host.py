@@ -17,8 +17,8 @@ from panglot.engine.ray import needs
 from panglot.engine.ray.cluster import Cluster
 from panglot.errors import LoadError
 from panglot.inputs.base import About
-from panglot.inputs.curl_line import try_line
-from panglot.inputs.examples import to_try
+from panglot.inputs.curl_line import curl_line
+from panglot.inputs.examples import examples
 from panglot.metrics.counters import Metrics
 from panglot.packages.model_folder import FIRST_VERSION
 from panglot.serving.file_changes import changes
@@ -85,7 +85,7 @@ class ModelHost:
         model = Model(plan.name, plan.version, plan.package, settings, engine, metrics, contract, quota)
         equip(model, bool(self.rules.token))
         self.engines.append(engine)
-        engine.kin = self.engines
+        engine.all_engines = self.engines
         self.hosted[model] = Hosted(model, engine, undo)
         return model
 
@@ -212,13 +212,13 @@ def at_listener(model: Model, listener: Listener, token: bool) -> Model:
 
 def equip(model: Model, token: bool) -> None:
     """Give a model what it needs to show how it is asked."""
-    model.try_line = functools.partial(line_for, model, token)
-    model.to_try = lambda: to_try(model.package, about(model))
+    model.curl_line = functools.partial(line_for, model, token)
+    model.examples = lambda: examples(model.package, about(model))
 
 
 def line_for(model: Model, token: bool, base: str, start: str = "") -> str:
     """The line of curl that asks a model, by what its worker says about it; `start` is what its paths begin with."""
-    return try_line(base, about(model, start), model.package.folder, token)
+    return curl_line(base, about(model, start), model.package.folder, token)
 
 
 def about(model: Model, start: str = "") -> About:

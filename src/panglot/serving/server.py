@@ -216,7 +216,7 @@ class Serving:
         pages = {**playground, "status": f"{base}/status", "docs": f"{base}/docs"}
         default = self.models.default
         if self.plan.planner is None and default is not None:
-            line, how = default.try_line(self.url), how_to(model_host.about(default))
+            line, how = default.curl_line(self.url), how_to(model_host.about(default))
             workers = _changing(default)
             StartMessage(default.name, default.package.dialect, self.url, pages, line, how, workers).say(boxed)
             return
@@ -226,7 +226,7 @@ class Serving:
             where = base + self._start(model)
             log.info("%s is ready on %s (%s%s)", full_name(model), where, model.package.dialect, whose)
         first = default or self.models.get(self.models.names[0]) or next(iter(self.models))
-        line, how = first.try_line(self.url, self._start(first)), how_to(model_host.about(first))
+        line, how = first.curl_line(self.url, self._start(first)), how_to(model_host.about(first))
         count = f"{len(self.models)} model{'s' if len(self.models) > 1 else ''}"
         StartMessage("the server", count, self.url, pages, line, how).say(boxed)
 

@@ -44,13 +44,13 @@ class Model:
     contract: Contract
     quota: ByteQuota
     """What its requests may hold."""
-    try_line: Callable[..., str] = _no_line
+    curl_line: Callable[..., str] = _no_line
     """A line of curl that asks the script at a base address, once it is loaded; from whoever makes the model.
 
     A further argument is what its paths begin with; empty: it is asked at the root.
     """
 
-    to_try: Callable[[], tuple[list[dict[str, Any]], dict[str, Path]]] = _nothing
+    examples: Callable[[], tuple[list[dict[str, Any]], dict[str, Path]]] = _nothing
     """The requests that the playground begins with, and the package's files they name; likewise."""
 
     @property

@@ -60,11 +60,11 @@ class Request:
         "_head",
         "body",
         "buffer",
+        "context",
         "decoded",
         "files",
         "id",
         "lies",
-        "luggage",
         "raw_head",
         "record",
         "rows",
@@ -83,7 +83,7 @@ class Request:
         self._head: Optional[wire.Head] = None
         self.rows = 1
         """How many rows a dialect whose requests share runs by rows has seen in it."""
-        self.luggage: Any = None
+        self.context: Any = None
         """What a dialect notes while it decodes, for `encode`; it travels along when those are processes apart."""
         self.decoded: Optional[Tuple[Any, float]] = None
         """What `decode` gave, and the seconds it took, where that was done before its turn (`intake`)."""

@@ -43,14 +43,14 @@ class PoolInRow:
         body, key = request.body, self.dialect.port.row_key
         if key:
             body = opened(key, border_before(self.pool["stages"]), bytes(request.raw_head), body)
-        request.luggage, request.rows, value = unpack(body)
+        request.context, request.rows, value = unpack(body)
         return value
 
     def _hand_on(self, output: Any, request: Request) -> Answer:
         if inspect.isgenerator(output):
             raise TypeError("an answer in parts cannot be handed to another pool: give postprocess no pool of its own")
         output = self.dialect.hand_on(output)
-        pieces = pack((request.luggage, request.rows, output))
+        pieces = pack((request.context, request.rows, output))
         key = self.dialect.port.row_key
         if key:
             pieces.insert(0, seal(key, self.pool["stages"][-1], bytes(request.raw_head), pieces))

@@ -56,7 +56,7 @@ class Carried(NamedTuple):
     """A record on its way to the next pool, beside what the dialect itself sends along."""
 
     record: Record
-    luggage: Any
+    context: Any
 
 
 # Of this module and not of an object: a stage is given its value alone, and cannot say which item that belongs to.
@@ -106,10 +106,10 @@ def record_of(request: Request) -> Optional[Record]:
 def _begun(decode: Callable[[Request], Any]) -> Callable[[Request], Any]:
     def decode_and_begin(request: Request) -> Any:
         value = decode(request)
-        carried = request.luggage
+        carried = request.context
         if isinstance(carried, Carried):
             record: Optional[Record]
-            record, request.luggage = carried
+            record, request.context = carried
             request.record = record
         else:
             record = begin(request, value)
@@ -161,7 +161,7 @@ def _carried(encode: Callable[[Any, Request], Answer]) -> Callable[[Any, Request
     def hand_on(output: Any, request: Request) -> Answer:
         record = record_of(request)
         if record is not None:
-            request.luggage = Carried(record, request.luggage)
+            request.context = Carried(record, request.context)
         return encode(output, request)
 
     return hand_on

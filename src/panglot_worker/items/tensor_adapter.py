@@ -15,10 +15,10 @@ from panglot_worker.dialects.base import Answer, Dialect, Parts, Problem, Reques
 from panglot_worker.errors import ClientError
 from panglot_worker.line import wire
 from panglot_worker.tensors import messages, outputs, rest
-from panglot_worker.tensors.answer_cache import SameAnswers
+from panglot_worker.tensors.answer_cache import AnswerCache
 from panglot_worker.tensors.infer import REST, STREAM, Infer, Wishes, chosen
 from panglot_worker.tensors.tensors import Tensor, TensorSpec
-from panglot_worker.tensors.text_cache import SameTexts
+from panglot_worker.tensors.text_cache import TextCache
 
 INPUTS = (TensorSpec("input", "BYTES", (1,)),)
 OUTPUTS = (TensorSpec(outputs.OUTPUT, "BYTES", (1,)),)
@@ -32,7 +32,7 @@ class Adapted(NamedTuple):
     """How a client wants its answer, on its way through the stages, beside what the dialect itself sends along."""
 
     wishes: Wishes
-    luggage: Any
+    context: Any
     taken: bool = False
     """Whether the dialect itself took the tensors."""
 
@@ -46,9 +46,9 @@ class TensorAdapter:
         self.limits = Limits(**settings.get("limits", {}))
         self.nan: str = settings.get("nan", "null")
         self.taking: Optional[TensorStages] = dialect.tensors()
-        self.same = SameTexts(self.limits)
+        self.text_cache = TextCache(self.limits)
         self.reader = rest.RestReader(self.limits, self.taking.inputs if self.taking is not None else INPUTS)
-        self.same_answers = SameAnswers(self.nan, self.limits)
+        self.answer_cache = AnswerCache(self.nan, self.limits)
         self._encode = stages.encode if stages is not None else None
 
     def describe(self) -> Dict[str, Any]:
@@ -81,14 +81,14 @@ class TensorAdapter:
                 value = taking.decode(infer, request)
             else:
                 value = inner(self.native(request, infer))
-            request.luggage = Adapted(infer.wishes, request.luggage, taken)
+            request.context = Adapted(infer.wishes, request.context, taken)
             return value
 
         return decode
 
     def _encoding(self, inner: Encode) -> Encode:
         def encode(output: Any, request: Request) -> Answer:
-            carried = request.luggage
+            carried = request.context
             if type(carried) is not Adapted:
                 return inner(output, request)
             return self._answered(output, request, inner, carried)
@@ -99,7 +99,7 @@ class TensorAdapter:
 
     def read(self, request: Request) -> Infer:
         """The tensors of a request. Raises ClientError."""
-        infer = self.same.read(request.raw_head, request.body)
+        infer = self.text_cache.read(request.raw_head, request.body)
         if infer is not None:
             return infer
         head, body = request.head, request.body
@@ -110,19 +110,19 @@ class TensorAdapter:
                 body = rest.inflated(head.encoding.decode("latin-1"), memoryview(body), self.limits.output_bytes)
             return messages.read(head, body)
         infer = self.reader.read(head, body)
-        self.same.keep(request.raw_head, head, body, infer)
+        self.text_cache.keep(request.raw_head, head, body, infer)
         return infer
 
     def adapt(self, request: Request) -> Request:
         """The request as a client of the platform would have sent it, for `adapt_answer`. Raises ClientError."""
         infer = self.read(request)
         self.native(request, infer)
-        request.luggage = Adapted(infer.wishes, None)
+        request.context = Adapted(infer.wishes, None)
         return request
 
     def adapt_answer(self, answer: Answer, request: Request) -> Answer:
         """The platform's answer to a request that was let in, as tensors."""
-        return self.wrapped(request.luggage.wishes, answer)
+        return self.wrapped(request.context.wishes, answer)
 
     def native(self, request: Request, infer: Infer) -> Request:
         """The request as a client of the platform would have sent it. Raises ClientError."""
@@ -143,7 +143,7 @@ class TensorAdapter:
     # Out
 
     def _answered(self, output: Any, request: Request, inner: Encode, carried: Adapted, last: bool = True) -> Answer:
-        wishes, request.luggage, taken = carried
+        wishes, request.context, taken = carried
         taking = self.taking
         if taken and taking is not None:
             parameters = taking.parameters(output) if taking.parameters is not None else None
@@ -165,7 +165,7 @@ class TensorAdapter:
             return Answer("application/grpc", messages.part(wishes, tensors, parameters, last))
         if wishes.form != REST:
             return Answer("application/grpc", messages.answer(wishes, tensors, parameters))
-        text = self.same_answers.text(wishes, tensors) if not parameters else None
+        text = self.answer_cache.text(wishes, tensors) if not parameters else None
         if text is not None:
             return Answer("application/json", text)
         content_type, body, headers = rest.answer(wishes, tensors, self.nan, self.limits, parameters)
@@ -173,7 +173,7 @@ class TensorAdapter:
 
     def parts(self, request: Request) -> Parts:
         """How an answer in parts is written. Raises ClientError where there may be none."""
-        carried = request.luggage
+        carried = request.context
         wishes = carried.wishes
         if wishes.form != STREAM or self._encode is None:
             raise ClientError("this model answers in parts: ask by ModelStreamInfer, or on its own route")
@@ -197,8 +197,8 @@ class TensorAdapter:
             return Problem(error.status, "bad_request", _sentence(error))
         if isinstance(answer, Problem) or answer.flags & wire.FETCH:
             return answer
-        if answer.status == 200 and isinstance(request.luggage, Adapted):
-            return self.wrapped(request.luggage.wishes, answer)
+        if answer.status == 200 and isinstance(request.context, Adapted):
+            return self.wrapped(request.context.wishes, answer)
         return self.refusal(answer.status, answer.body)
 
     def refusal(self, status: int, body: wire.Buffer) -> Problem:

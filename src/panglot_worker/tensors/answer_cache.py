@@ -19,7 +19,7 @@ Described = Tuple[Wishes, str, str, Shape]
 """How the client wants its answer, and the output's name, datatype and shape."""
 
 
-class SameAnswers:
+class AnswerCache:
     """The beginnings of answers."""
 
     def __init__(self, nan: str, limits: Limits) -> None:

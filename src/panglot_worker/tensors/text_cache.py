@@ -36,7 +36,7 @@ class Known(NamedTuple):
     elements: int
 
 
-class SameTexts:
+class TextCache:
     """What came of texts by what surrounds their numbers."""
 
     def __init__(self, limits: Limits) -> None:

@@ -64,18 +64,18 @@ class Busy(Protocol):
         """Whether the worker runs a batch and could be given the next."""
 
 
-def wanting(workers: Sequence[Busy]) -> list[int]:
+def short_of_work(workers: Sequence[Busy]) -> list[int]:
     """The busy workers without a next batch, by their place in the list; the one that began first comes first."""
     places = [place for place, worker in enumerate(workers) if worker.may_have_more()]
     return sorted(places, key=lambda place: workers[place].batches.since) if places else places
 
 
-def is_enough(queue: Queue, worker: Busy, batch_bytes: int, wanting: int) -> bool:
+def is_enough(queue: Queue, worker: Busy, batch_bytes: int, short_of_work: int) -> bool:
     """Whether a full batch, of calls in the lane of the oldest, waits for each of the workers that have none."""
     first = queue.oldest()
     if first is None or first.alone:
         return False
-    calls, size = worker.most_of(first.lane) * wanting, batch_bytes * wanting
+    calls, size = worker.most_of(first.lane) * short_of_work, batch_bytes * short_of_work
     if queue.length < calls and queue.bytes < size:
         return False
     return queue.has_alike(first.lane, calls, size)

@@ -94,7 +94,7 @@ class Dispatcher:
         for position, worker in enumerate(takers):
             wanted = self.queue.length
             if self.next is not None:
-                wanted = min(wanted, self.next.appetite(self._in_flight()))
+                wanted = min(wanted, self.next.demand(self._in_flight()))
             if wanted <= 0:
                 break
             share = math.ceil(wanted / (len(takers) - position))
@@ -107,13 +107,13 @@ class Dispatcher:
         if len(self.workers) > 1 and not self.settings.rerun:
             # What is called back may have begun.
             return
-        wanting = ahead.wanting(self.workers)
-        while wanting:
-            worker = self.workers[wanting[0]]
-            if not ahead.is_enough(self.queue, worker, self.settings.max_batch_bytes, len(wanting)):
+        short_of_work = ahead.short_of_work(self.workers)
+        while short_of_work:
+            worker = self.workers[short_of_work[0]]
+            if not ahead.is_enough(self.queue, worker, self.settings.max_batch_bytes, len(short_of_work)):
                 return
             self._feed(worker, worker.max_batch, MANY, now)
-            wanting.pop(0)
+            short_of_work.pop(0)
             self.count_ahead()
 
     def _call_back(self, now: float) -> bool:
@@ -136,13 +136,13 @@ class Dispatcher:
         """Calls that nobody works on: in the queue, and sent ahead."""
         return self.queue.length + self.ahead
 
-    def pressure(self, now: float) -> tuple[int, float]:
+    def backlog(self, now: float) -> tuple[int, float]:
         """How many calls wait for a worker of this pool, and for how many seconds the oldest has.
 
         None do where the next pool of the row holds them back, and a batch that waits for company is not late.
         """
         oldest = self.queue.oldest()
-        if oldest is None or (self.next is not None and self.next.appetite(self._in_flight()) <= 0):
+        if oldest is None or (self.next is not None and self.next.demand(self._in_flight()) <= 0):
             return 0, 0.0
         since = max(oldest.arrived, oldest.dispatched) + self.settings.max_wait_ms / 1000
         return self.waiting, max(0.0, now - since)
@@ -150,7 +150,7 @@ class Dispatcher:
     def _in_flight(self) -> int:
         return sum(len(worker.in_flight) for worker in self.workers)
 
-    def appetite(self, coming: int) -> int:
+    def demand(self, coming: int) -> int:
         """How many more calls the previous pool may start: enough to keep our workers busy, plus a margin."""
         if self.queue.bytes >= self.queue.max_bytes:
             return 0

@@ -219,7 +219,7 @@ class Pool(Dispatcher):
             message, traceback = str(event.get("message", "")), str(event.get("traceback", ""))
             self.owner.trouble(request_id, message, traceback, worker.index)
         elif event.get("type") == "sick" and not event["certain"]:
-            self.supervisor.cure(worker, str(event["message"]))
+            self.supervisor.replace_sick(worker, str(event["message"]))
         elif event.get("type") == "let_go":
             self.supervisor.let_go(worker)
         elif event.get("type") == "row":
@@ -292,7 +292,7 @@ class Pool(Dispatcher):
 
     def end_slow_streams(self, now: float) -> None:
         """Break off the streams whose clients have kept others waiting for too long."""
-        waiting, seconds = self.pressure(now)
+        waiting, seconds = self.backlog(now)
         for call in self.slow_readers.due(self.workers, waiting if seconds > 0 else 0, now):
             log.warning(
                 "request %s: its stream is broken off: its client reads too slowly, and held worker %d for %g s while "

@@ -33,7 +33,7 @@ class Listed:
         return sum(entry.size for entry in self.entries)
 
 
-class Luggage:
+class Shipment:
     """Lists folders. It remembers the digests of files that have not changed."""
 
     def __init__(self) -> None:

@@ -18,7 +18,7 @@ from panglot.engine.processes.launcher import Launcher, MachineLost
 from panglot.engine.processes.scratch import Scratch
 from panglot.engine.ray import installing, needs
 from panglot.engine.ray.cluster import Cluster
-from panglot.engine.ray.files import Luggage
+from panglot.engine.ray.files import Shipment
 from panglot.engine.ray.needs import told
 from panglot.engine.ray.paths import there
 from panglot.engine.ray.place import FREE, STATES, USED, WAITING, NodePlace, PlaceLost
@@ -41,7 +41,7 @@ class NodeLauncher(Launcher):
         # Folders to run in are made on the nodes, and memory that outlives a worker is kept by its keeper.
         self.scratch, self.kept = Scratch({}), KeptMemory(0)
         self.cluster = cluster
-        self.luggage = Luggage()
+        self.shipment = Shipment()
         self.free: list[NodePlace] = []
         self._places: set[NodePlace] = set()
 
@@ -101,10 +101,10 @@ class NodeLauncher(Launcher):
         """Have our code and the package on the node, then start the process there."""
         worker.step = "sending the package"
         package = self.package
-        place.code = place.code or await self.luggage.send(Path(process.worker_folder()), place)
+        place.code = place.code or await self.shipment.send(Path(process.worker_folder()), place)
         moved = {process.worker_folder(): place.code}
         if package.worker_half is not None:
-            moved[str(package.worker_half)] = await self.luggage.send(package.worker_half, place)
+            moved[str(package.worker_half)] = await self.shipment.send(package.worker_half, place)
         if self.settings.ray_files != needs.SHARED:
             moved.update(await self._send_package(place))
         worker.step, worker.folders = "starting", {path: here for here, path in moved.items()}
@@ -144,9 +144,9 @@ class NodeLauncher(Launcher):
         """Have the package on the node. Returns where its folder lies there, and the one above it that counts."""
         root, above = self.package.root, self.package.above
         if above is None or above == root:
-            return {str(root): await self.luggage.send(root, place)}
+            return {str(root): await self.shipment.send(root, place)}
         title = root.relative_to(above)
-        path = await self.luggage.send(root, place, str(title))
+        path = await self.shipment.send(root, place, str(title))
         return {str(root): path, str(above): str(Path(path).parents[len(title.parts) - 1])}
 
     def _about(self, worker: Worker) -> dict[str, Any]:

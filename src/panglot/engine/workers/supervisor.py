@@ -37,7 +37,7 @@ class Supervised(WorkerOwner, Protocol):
 
     plan: PoolPlan
 
-    def pressure(self, now: float) -> tuple[int, float]:
+    def backlog(self, now: float) -> tuple[int, float]:
         """How many calls wait for a worker, and for how many seconds the oldest has."""
 
     def relieve(self, worker: Worker, now: float) -> None:
@@ -174,7 +174,7 @@ class Supervisor:
 
     def waiting(self, now: float) -> tuple[int, float]:
         """How many calls wait for a worker of this pool, and for how many seconds the oldest has."""
-        return self.pool.pressure(now)
+        return self.pool.backlog(now)
 
     def present(self) -> list[Worker]:
         """The workers that are to stay: neither successors in waiting nor on their way out."""
@@ -220,7 +220,7 @@ class Supervisor:
     def _is_succeeded(self, worker: Worker) -> bool:
         return any(successor.predecessor is worker for successor in self.workers)
 
-    def cure(self, worker: Worker, why: str) -> None:
+    def replace_sick(self, worker: Worker, why: str) -> None:
         """Replace a worker all of whose calls fail in the same way. Seldom, since the calls themselves may be why."""
         now = self.clock()
         if worker.state == READY and not self.cures.wait(now):

@@ -22,7 +22,7 @@ from panglot.web.front import Front
 from panglot.web.http1.answering import ANSWERING, BODY, CLOSING, HEADERS, IDLE, monotonic
 from panglot.web.http1.exchange import BLUNDER, Exchange, answer_bytes
 from panglot.web.http1.head import MILLISECONDS, RequestHead, RequestRefused
-from panglot.web.http1.head_cache import SameHead, raw_head
+from panglot.web.http1.head_cache import CachedHead, raw_head
 from panglot.web.http1.reading import NO_ROOM, SPLIT_FROM, Reading
 from panglot.web.limits.spool import SpooledBody
 from panglot.web.models import Model
@@ -127,21 +127,21 @@ class HttpConnection(Reading):
         if raw and destination is not None and destination.route is entry.route:
             self.heads_kept += 1
             told = self._told(destination, path, query)
-            self.same = SameHead(raw, len(data), head, destination, front.paths, told)
+            self.cached_head = CachedHead(raw, len(data), head, destination, front.paths, told)
 
-    def take_again(self, same: SameHead, data: bytes) -> None:
+    def take_again(self, cached: CachedHead, data: bytes) -> None:
         """Make the exchange of a request whose head has been parsed before, and have it answered."""
-        body, quota = data[len(same.raw) :], same.destination.model.quota
+        body, quota = data[len(cached.raw) :], cached.destination.model.quota
         may_stay = self.count + 1 < self.limits.max_requests_per_connection
-        if same.paths is not self.front.paths or not may_stay or not quota.take(len(body), len(body)):
+        if cached.paths is not self.front.paths or not may_stay or not quota.take(len(body), len(body)):
             self.data_received(data)
             return
         self.count += 1
-        self.head, self.begun = same.head, True
+        self.head, self.begun = cached.head, True
         self.last_data = self.since = now = monotonic()
-        exchange = self._exchange(same.destination, same.told)
+        exchange = self._exchange(cached.destination, cached.told)
         exchange.size, exchange.arrived = len(body), now
-        exchange.deadline = now + same.head.timeout(exchange.model.settings.timeout)
+        exchange.deadline = now + cached.head.timeout(exchange.model.settings.timeout)
         if body:
             exchange.pieces.append(body)
         self.phase = ANSWERING

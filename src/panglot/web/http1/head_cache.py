@@ -14,7 +14,7 @@ from panglot.web.paths import Destination, Paths
 HEAD_END = b"\r\n\r\n"
 
 
-class SameHead(NamedTuple):
+class CachedHead(NamedTuple):
     """A head, and what it means."""
 
     raw: bytes

@@ -20,7 +20,7 @@ from panglot.web.front import Front
 from panglot.web.http1.answering import BODY, CLOSING, IDLE, Answering, Entry, monotonic
 from panglot.web.http1.exchange import BLUNDER, Exchange
 from panglot.web.http1.head import RequestHead, RequestRefused
-from panglot.web.http1.head_cache import SameHead
+from panglot.web.http1.head_cache import CachedHead
 from panglot.web.limits.quota import ByteQuota
 
 HEAD_END = b"\r\n\r\n"
@@ -42,14 +42,14 @@ class Reading(Answering):
         self.entry: Entry | None = None
         """The request whose body is being read."""
         self.body_bytes = 0
-        self.same: SameHead | None = None
+        self.cached_head: CachedHead | None = None
         """The head that the client sends time and again."""
         self.for_heads = front.quota.for_heads
         self.reads_to = self.for_heads
         """Where the next bytes go. While a body lands in shared memory: what is left of its buffer, with one byte more,
         so that a read that ends the body is known to be the last without another."""
 
-    def take_again(self, same: SameHead, data: bytes) -> None:
+    def take_again(self, cached: CachedHead, data: bytes) -> None:
         """Take in a whole request whose head has been parsed before."""
         raise NotImplementedError
 
@@ -65,9 +65,9 @@ class Reading(Answering):
         target = self.reads_to
         if target is self.for_heads:
             if count < SPLIT_FROM:
-                data, same = bytes(target[:count]), self.same
-                if same is not None and count == same.size and self.phase == IDLE and data.startswith(same.raw):
-                    self.take_again(same, data)
+                data, cached = bytes(target[:count]), self.cached_head
+                if cached is not None and count == cached.size and self.phase == IDLE and data.startswith(cached.raw):
+                    self.take_again(cached, data)
                 else:
                     self.data_received(data)
             else:

@@ -38,7 +38,7 @@ GRPC_TYPE = b"application/grpc"
 BACKLOG = 8 << 20
 """Bytes of answers that may wait for a client to read them before further calls wait too."""
 TOO_MANY = RpcError(UNAVAILABLE, "too many connections; try again later")
-FORSAKEN = 1024
+MOST_ABANDONED = 1024
 """How many calls are remembered that we ended before their client did: it may not know yet."""
 AT_ONCE = 32
 """Calls that waited for their client, and are begun in one turn of the loop."""
@@ -74,7 +74,7 @@ class Calls:
         """Calls that have come whole, and wait for the client to read its answers."""
         self._goes_on = False
         """Whether they are looked at in the next turn of the loop."""
-        self.forsaken: OrderedDict[int, None] = OrderedDict()
+        self.abandoned: OrderedDict[int, None] = OrderedDict()
         self.only_public = False
         """Whether the connection is beyond the limit, and may only ask for public calls."""
         self.turned_away = False
@@ -139,9 +139,9 @@ class Calls:
 
     def forsake(self, number: int) -> None:
         """Remember a call that we ended before its client did: what it still says is no fault."""
-        self.forsaken[number] = None
-        if len(self.forsaken) > FORSAKEN:
-            self.forsaken.popitem(last=False)
+        self.abandoned[number] = None
+        if len(self.abandoned) > MOST_ABANDONED:
+            self.abandoned.popitem(last=False)
 
     def feed(self, stream: CallStream, data: wire.Buffer) -> None:
         """Take in bytes of a call's messages."""
@@ -290,7 +290,7 @@ class Calls:
 
     def said_all(self, number: int) -> None:
         """Take in that a client has said all on a call that we ended before: it may say nothing more."""
-        self.forsaken.pop(number, None)
+        self.abandoned.pop(number, None)
 
     @property
     def is_claimed(self) -> bool:

@@ -111,7 +111,7 @@ class Http2Connection(Endpoint):
         """Headers on a stream that is over: trailers of a call that we have ended, or wrong."""
         self.budget.spend(1 + cost_of_headers(block))
         self.heads.skip(block)
-        if stream not in self.calls.forsaken:
+        if stream not in self.calls.abandoned:
             raise ConnectionBroken(STREAM_CLOSED, "headers on a stream that is closed")
         if ended:
             self.calls.said_all(stream)
@@ -141,7 +141,7 @@ class Http2Connection(Endpoint):
         present = self.calls.streams.get(stream)
         if present is None:
             self._check_idle(stream)
-            if stream not in self.calls.forsaken:
+            if stream not in self.calls.abandoned:
                 raise ConnectionBroken(STREAM_CLOSED, "data on a stream that is closed")
             if flags & END_STREAM:
                 self.calls.said_all(stream)

@@ -102,7 +102,7 @@ def playground_data(front: Front, request: Request) -> Response:
 
 def _to_try(model: Model, start: str) -> dict[str, Any]:
     """One model, whose paths begin with `start`."""
-    requests, files = model.to_try() if model.description else ([], {})
+    requests, files = model.examples() if model.description else ([], {})
     known = [request for request in requests if sendable(request, None) is not None]
     return {
         "name": seen(model.name),
@@ -117,7 +117,7 @@ def sample(front: Front, request: Request) -> Response:
     """A file of a package that one of those requests names, and no other."""
     name = request.query_params.get("model")
     model = front.models.get(name) if name else front.models.default
-    file = model.to_try()[1].get(request.path_params["name"]) if model is not None and model.description else None
+    file = model.examples()[1].get(request.path_params["name"]) if model is not None and model.description else None
     if file is None:
         return _not_found("the package's example has no such file", request)
     kind = mimetypes.guess_type(file.name)[0] or "application/octet-stream"

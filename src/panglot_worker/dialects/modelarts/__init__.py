@@ -108,7 +108,7 @@ class Modelarts(Dialect):
     def decode(self, request: Request) -> Any:
         if self.raw:
             data, value = requests.raw(request.body, self.limits)
-            request.luggage = {"meta": value["meta"]} if isinstance(value, dict) and "meta" in value else {}
+            request.context = {"meta": value["meta"]} if isinstance(value, dict) and "meta" in value else {}
             return data
         data = requests.parse(request.head, request.body, self.limits)
         return data if self.input_names is None else requests.inputs(data, self.input_names)
@@ -147,7 +147,7 @@ class Modelarts(Dialect):
 
     def encode(self, output: Any, request: Request) -> Answer:
         if self.raw:
-            output = {**request.luggage, "data": {"resp_data": output}}
+            output = {**request.context, "data": {"resp_data": output}}
         body, warning = self.encoder.encode(output)
         return Answer(answers.JSON, body, 200, ("x-panglot-warning: " + warning,) if warning else ())
 

@@ -37,11 +37,11 @@ class EmbedEndpoint(Endpoint):
         embed = called(self.function)
 
         def decode(request: Request) -> Texts:
-            request.luggage = asked = reading.embedding(bodies.decode(request), self.model, self.function)
+            request.context = asked = reading.embedding(bodies.decode(request), self.model, self.function)
             return asked
 
         def encode(vectors: Any, request: Request) -> Answer:
-            return bodies.encode(self.answer(vectors, request.luggage), request)
+            return bodies.encode(self.answer(vectors, request.context), request)
 
         infer = self._together_later(embed) if is_async(embed) else self._together(embed)
         return Stages(decode=decode, infer=alone(infer, is_async(embed)), infer_batch=infer, encode=encode)

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from panglot.inputs.base import About
-from panglot.inputs.curl_line import try_line
+from panglot.inputs.curl_line import curl_line
 from panglot.terminal.text import visible
 
 BASE = "http://127.0.0.1:8080"
@@ -19,7 +19,7 @@ def test_what_cannot_be_seen_is_spelt_out() -> None:
 
 
 def line_for(api: dict[str, Any], folder: Path) -> str:
-    return try_line(BASE, About("plain", "/predict", {}, api), folder)
+    return curl_line(BASE, About("plain", "/predict", {}, api), folder)
 
 
 def test_the_line_to_copy(tmp_path: Path) -> None:

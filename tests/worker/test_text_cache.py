@@ -14,10 +14,10 @@ from panglot_worker.bodies.multipart import Limits
 from panglot_worker.errors import ClientError
 from panglot_worker.line import wire
 from panglot_worker.tensors import rest
-from panglot_worker.tensors.answer_cache import SameAnswers
+from panglot_worker.tensors.answer_cache import AnswerCache
 from panglot_worker.tensors.infer import Infer, Wishes
 from panglot_worker.tensors.tensors import Tensor
-from panglot_worker.tensors.text_cache import MOST_KEPT, SameTexts
+from panglot_worker.tensors.text_cache import MOST_KEPT, TextCache
 
 HEAD = wire.Head(b"id-1", b"/predict", form=b"rest", model=b"m", version=b"1")
 READER = rest.RestReader(Limits(), ())
@@ -28,14 +28,14 @@ def text(data: Any, datatype: str = "FP32", shape: tuple[int, ...] = (1, 2), nam
     return json.dumps({"inputs": [about], **more}).encode()
 
 
-def kept(body: bytes, head: wire.Head = HEAD, limits: Limits | None = None) -> SameTexts:
+def kept(body: bytes, head: wire.Head = HEAD, limits: Limits | None = None) -> TextCache:
     """What has read a request once."""
-    same = SameTexts(limits or Limits())
+    same = TextCache(limits or Limits())
     same.keep(head.pack(), head, body, READER.read(head, body))
     return same
 
 
-def again(same: SameTexts, body: bytes, head: wire.Head = HEAD) -> Infer | None:
+def again(same: TextCache, body: bytes, head: wire.Head = HEAD) -> Infer | None:
     """The request read by what came of an earlier one: if it is taken at all, as it is read whole."""
     infer = same.read(head._replace(request_id=b"another").pack(), memoryview(body))
     if infer is not None:
@@ -126,7 +126,7 @@ def test_texts_beyond_the_limit_are_refused_as_before() -> None:
 
 
 def test_only_so_many_are_kept() -> None:
-    same = SameTexts(Limits())
+    same = TextCache(Limits())
     for at in range(3 * MOST_KEPT):
         body = text([1, 2], name=f"x{at}")
         same.keep(HEAD.pack(), HEAD, body, READER.read(HEAD, body))
@@ -136,7 +136,7 @@ def test_only_so_many_are_kept() -> None:
 
 @pytest.mark.skipif(jsontext.unguarded(1) == b"", reason="without orjson every answer is written whole")
 def test_an_answer_is_the_text_that_is_written_whole() -> None:
-    answers, wishes = SameAnswers("null", Limits()), Wishes(b"rest", 'a "model"', "1")
+    answers, wishes = AnswerCache("null", Limits()), Wishes(b"rest", 'a "model"', "1")
     for datatype, code in (("FP32", "f"), ("FP64", "d"), ("INT64", "q"), ("UINT8", "B")):
         for numbers in ([1, 2], [0, 3], []):
             shape = (len(numbers),)
@@ -148,11 +148,11 @@ def test_an_answer_is_the_text_that_is_written_whole() -> None:
 def test_answers_that_hold_more_than_numbers_are_written_whole() -> None:
     wishes = Wishes(b"rest", "m", "1")
     numbers = Tensor("x", "FP32", (1,), struct.pack("<f", 1))
-    answers = SameAnswers("null", Limits())
+    answers = AnswerCache("null", Limits())
     assert answers.text(wishes, [Tensor("x", "FP32", (1,), struct.pack("<f", math.nan))]) is None
     assert answers.text(wishes, [Tensor("x", "BYTES", (1,), [b"a"])]) is None
     assert answers.text(wishes, [numbers, numbers]) is None
     assert answers.text(wishes, []) is None
-    assert SameAnswers("null", Limits(output_bytes=104)).text(wishes, [numbers]) is None
+    assert AnswerCache("null", Limits(output_bytes=104)).text(wishes, [numbers]) is None
     for more in ({"id": "7"}, {"binary": True}, {"coding": "gzip"}):
         assert answers.text(wishes._replace(**more), [numbers]) is None
