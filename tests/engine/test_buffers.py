@@ -31,10 +31,10 @@ def test_buffers_are_handed_out_once_and_counted(arena: Arena) -> None:
     first, second = taken(arena, 500_000), taken(arena, 500_000)
     assert first.start != second.start
     assert arena.take(500_000) is None
-    first.hold()
-    first.drop()
+    first.retain()
+    first.release()
     assert arena.take(500_000) is None
-    first.drop()
+    first.release()
     assert arena.take(400_000) is first
     assert arena.used == 2
 
@@ -66,7 +66,7 @@ def test_memory_is_taken_when_written_and_given_back_when_nobody_needs_it(arena:
         buffer.release()
     arena.trim()
     assert arena.bytes == full, "they may be needed in a moment"
-    taken(arena, 100_000).drop()
+    taken(arena, 100_000).release()
     arena.trim()
     assert full // 5 <= arena.bytes <= full // 3, "all but the one in use"
     arena.trim()
