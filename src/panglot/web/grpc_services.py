@@ -13,13 +13,13 @@ from panglot.web.grpc_call import RpcCall
 from panglot.web.grpc_conversation import Conversation, RpcStream
 from panglot.web.grpc_messages import named
 from panglot.web.grpc_methods import HEALTH, METHODS, SERVICE
-from panglot.web.grpc_statuses import INVALID_ARGUMENT, UNAUTHENTICATED, RpcError, refused
+from panglot.web.grpc_statuses import INVALID_ARGUMENT, UNAUTHENTICATED, Refusal, refused
 from panglot.web.grpc_watch import Watches
 
 INFER_CALL, STREAM_CALL = f"/{SERVICE}/ModelInfer", f"/{SERVICE}/ModelStreamInfer"
 WATCH = f"/{HEALTH}/Watch"
-NO_TOKEN = RpcError(UNAUTHENTICATED, "this server needs a token: metadata authorization: Bearer ...")
-UNREADABLE = RpcError(INVALID_ARGUMENT, "the message cannot be read")
+NO_TOKEN = Refusal(UNAUTHENTICATED, "this server needs a token: metadata authorization: Bearer ...")
+UNREADABLE = Refusal(INVALID_ARGUMENT, "the message cannot be read")
 
 
 class Service(NamedTuple):
@@ -61,7 +61,7 @@ class Services:
         if access == CONTROL and self.front.repository is None:
             raise refused(v2_repository.OFF)
         if self.front.access.refuses(access, authorization):
-            raise NO_TOKEN
+            raise NO_TOKEN.error()
         if service is None:
             raise grpc_methods.refusal(method)
         return service
@@ -75,7 +75,7 @@ def watched_service(body: bytes) -> str:
     try:
         return named(body).name
     except ValueError:
-        raise UNREADABLE from None
+        raise UNREADABLE.error() from None
 
 
 async def _reflection(stream: RpcStream) -> None:
@@ -83,4 +83,4 @@ async def _reflection(stream: RpcStream) -> None:
         try:
             await stream.write(grpc_reflection.respond(message.plain()))
         except ValueError:
-            raise UNREADABLE from None
+            raise UNREADABLE.error() from None
