@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import sys
+import weakref
 from collections.abc import Callable
 from types import FrameType
 from typing import Any
@@ -35,14 +37,15 @@ from panglot.web.http2.public_quota import PublicQuota
 from support.http2 import INFER, LIVE, STREAM_INFER, block, infer, message
 from support.still import still_front, still_model
 
+WATCH = "/grpc.health.v1.Health/Watch"
 HELLO = PREFACE + frame(SETTINGS, 0, 0)
 
 
 class Talking:
     """A connection in this process, to a server whose engine gives back what it gets."""
 
-    def __init__(self) -> None:
-        self.front = still_front()
+    def __init__(self, token: bytes = b"") -> None:
+        self.front = still_front(token=token)
         still_model(self.front).engine = Echo()
         self.pipe = Pipe()
         services, quota = Services(self.front), PublicQuota(self.front.quota)
@@ -220,5 +223,34 @@ def test_the_widest_window_may_have_gone() -> None:
         assert talking.connection.closing
         await talking.settle()
         talking.over()
+
+    in_a_loop(look)
+
+
+def test_nobody_remembers_a_client_that_was_refused_and_has_gone() -> None:
+    """Whatever it was refused for: what is kept of it would grow with every call, and needs no token."""
+    refused = (
+        (INFER, message()), (INFER, message(infer("other"))), ("/no/Such", b""), (LIVE, message() * 2), (INFER, b"x"),
+        (LIVE, message(b"", 1)), (LIVE, message(bytes(70_000))), (WATCH, message(b"\xff")), (STREAM_INFER, b"\x07" * 9),
+    )  # fmt: skip
+
+    async def look() -> None:
+        talking = Talking(token=b"secret")
+        gone = weakref.ref(talking.connection)
+        talking.hear(HELLO)
+        number = 1
+        for given in ({}, {"authorization": b"Bearer secret"}):
+            for path, data in refused:
+                talking.hear(frame(HEADERS, END_HEADERS, number, block(path, **given)))
+                talking.hear(frame(DATA, END_STREAM, number, data))
+                number += 2
+                await talking.settle()
+        assert not talking.connection.calls.streams
+        assert not talking.connection.closing
+        talking.over()
+        await talking.settle()
+        del talking
+        gc.collect()
+        assert gone() is None
 
     in_a_loop(look)

@@ -158,7 +158,7 @@ def _destination(front: Front, message: ReceivedMessage) -> RpcTarget:
     """The model that a message names. Raises RpcError."""
     name, version, _, is_all = message.addressed()
     if not name and not is_all:
-        raise NO_NAME
+        raise NO_NAME.error()
     return _target(front, name, version)
 
 

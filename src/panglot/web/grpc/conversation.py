@@ -10,14 +10,14 @@ from panglot.web.front import Front
 from panglot.web.grpc.call import Asked, RpcCall, begin
 from panglot.web.grpc.messages import stream_failure, streamed
 from panglot.web.grpc.received import ReceivedMessage
-from panglot.web.grpc.statuses import RESOURCE_EXHAUSTED, RpcError
+from panglot.web.grpc.statuses import RESOURCE_EXHAUSTED, Refusal, RpcError
 from panglot.web.v2.routes import STREAM
 
 MOST_OPEN = 64
 """Inferences of one conversation at once, answers that wait to be read counted too; those behind are not read."""
 BACKLOG = 8 * 1024 * 1024
 """Bytes of answers in parts that may wait for a client to read them: their worker cannot be held back."""
-TOO_SLOW = RpcError(RESOURCE_EXHAUSTED, "this client reads its answers too slowly")
+TOO_SLOW = Refusal(RESOURCE_EXHAUSTED, "this client reads its answers too slowly")
 
 
 class RpcStream(Protocol):
@@ -60,7 +60,7 @@ class Conversation:
         try:
             await asyncio.wait({writing, cut}, return_when=asyncio.FIRST_COMPLETED)
             if not writing.done():
-                raise TOO_SLOW
+                raise TOO_SLOW.error()
             await writing
             await reading
         finally:

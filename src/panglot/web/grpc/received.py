@@ -8,7 +8,7 @@ from panglot.engine.call import Fault, SharedBuffer
 from panglot.web.grpc import messages
 from panglot.web.grpc.encoding import beginning, plain
 from panglot.web.grpc.messages import Addressed
-from panglot.web.grpc.statuses import INVALID_ARGUMENT, RpcError, refused
+from panglot.web.grpc.statuses import INVALID_ARGUMENT, Refusal, RpcError, refused
 from panglot.web.limits.quota import ByteQuota
 from panglot.web.models import Model
 from panglot_worker.line import wire
@@ -16,8 +16,8 @@ from panglot_worker.line import wire
 NO_ROOM = Fault(503, "memory", "the server holds too many request bodies; try again later", 1)
 SMALL = 65536
 """Bytes of a message that find their room as soon as it is announced; of larger ones what has come is counted."""
-NO_INFERENCE = RpcError(INVALID_ARGUMENT, "the message is no ModelInferRequest")
-NO_NAME = RpcError(
+NO_INFERENCE = Refusal(INVALID_ARGUMENT, "the message is no ModelInferRequest")
+NO_NAME = Refusal(
     INVALID_ARGUMENT, f"model_name is not in the first {messages.NAMES} bytes of the message: send it first"
 )
 
@@ -109,7 +109,7 @@ class ReceivedMessage:
                 else:
                     self._addressed = messages.addressed(self._view)
             except ValueError:
-                raise NO_INFERENCE from None
+                raise NO_INFERENCE.error() from None
         return self._addressed
 
     @property

@@ -13,14 +13,14 @@ from panglot.web.grpc.call import RpcCall
 from panglot.web.grpc.conversation import Conversation, RpcStream
 from panglot.web.grpc.messages import named
 from panglot.web.grpc.methods import HEALTH, METHODS, SERVICE
-from panglot.web.grpc.statuses import INVALID_ARGUMENT, UNAUTHENTICATED, RpcError, refused
+from panglot.web.grpc.statuses import INVALID_ARGUMENT, UNAUTHENTICATED, Refusal, refused
 from panglot.web.grpc.watch import Watches
 from panglot.web.v2 import repository
 
 INFER_CALL, STREAM_CALL = f"/{SERVICE}/ModelInfer", f"/{SERVICE}/ModelStreamInfer"
 WATCH = f"/{HEALTH}/Watch"
-NO_TOKEN = RpcError(UNAUTHENTICATED, "this server needs a token: metadata authorization: Bearer ...")
-UNREADABLE = RpcError(INVALID_ARGUMENT, "the message cannot be read")
+NO_TOKEN = Refusal(UNAUTHENTICATED, "this server needs a token: metadata authorization: Bearer ...")
+UNREADABLE = Refusal(INVALID_ARGUMENT, "the message cannot be read")
 
 
 class Service(NamedTuple):
@@ -62,7 +62,7 @@ class Services:
         if access == CONTROL and self.front.repository is None:
             raise refused(repository.OFF)
         if self.front.access.refuses(access, authorization):
-            raise NO_TOKEN
+            raise NO_TOKEN.error()
         if service is None:
             raise methods.refusal(method)
         return service
@@ -76,7 +76,7 @@ def watched_service(body: bytes) -> str:
     try:
         return named(body).name
     except ValueError:
-        raise UNREADABLE from None
+        raise UNREADABLE.error() from None
 
 
 async def _reflection(stream: RpcStream) -> None:
@@ -84,4 +84,4 @@ async def _reflection(stream: RpcStream) -> None:
         try:
             await stream.write(reflection.respond(message.plain()))
         except ValueError:
-            raise UNREADABLE from None
+            raise UNREADABLE.error() from None

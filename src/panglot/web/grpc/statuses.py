@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from panglot.engine.call import Fault
 
 OK, CANCELLED, UNKNOWN, INVALID_ARGUMENT, DEADLINE_EXCEEDED, NOT_FOUND = 0, 1, 2, 3, 4, 5
@@ -20,6 +22,19 @@ class RpcError(Exception):
         super().__init__(message)
         self.code = code
         self.message = message
+
+
+class Refusal(NamedTuple):
+    """A way to refuse calls that is written once.
+
+    It is no exception: one that is kept and raised time and again keeps the frames of everybody it was raised for.
+    """
+
+    code: int
+    message: str
+
+    def error(self) -> RpcError:
+        return RpcError(self.code, self.message)
 
 
 def status_of(status: int) -> int:

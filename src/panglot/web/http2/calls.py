@@ -19,6 +19,7 @@ from panglot.web.grpc.statuses import (
     RESOURCE_EXHAUSTED,
     UNAVAILABLE,
     UNIMPLEMENTED,
+    Refusal,
     RpcError,
 )
 from panglot.web.http2 import frames
@@ -37,7 +38,7 @@ log = logging.getLogger("panglot.web")
 GRPC_TYPE = b"application/grpc"
 BACKLOG = 8 << 20
 """Bytes of answers that may wait for a client to read them before further calls wait too."""
-TOO_MANY = RpcError(UNAVAILABLE, "too many connections; try again later")
+TOO_MANY = Refusal(UNAVAILABLE, "too many connections; try again later")
 MOST_ABANDONED = 1024
 """How many calls are remembered that we ended before their client did: it may not know yet."""
 AT_ONCE = 32
@@ -111,10 +112,10 @@ class Calls:
         service = self.services.find(head.path, head.authorization)
         if service.is_public:
             if self.public >= MOST_OPEN:
-                raise TOO_MANY_OPEN
+                raise TOO_MANY_OPEN.error()
         elif self.only_public:
             self.turned_away = True
-            raise TOO_MANY
+            raise TOO_MANY.error()
         return service
 
     def _check(self, head: CallHead) -> None:

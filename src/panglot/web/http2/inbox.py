@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from panglot.web.front import Front
 from panglot.web.grpc.call import announced
 from panglot.web.grpc.received import SMALL, ReceivedMessage
-from panglot.web.grpc.statuses import INTERNAL, RESOURCE_EXHAUSTED, UNIMPLEMENTED, RpcError
+from panglot.web.grpc.statuses import INTERNAL, RESOURCE_EXHAUSTED, UNIMPLEMENTED, Refusal, RpcError
 from panglot.web.http2.headers.answers import MESSAGE
 from panglot.web.limits.quota import ByteQuota
 from panglot_worker.line import wire
@@ -22,8 +22,8 @@ MOST_WAITING = 64
 and a hundred times as many as an object of ours."""
 PIECE = 16384
 """Bytes of those behind that are looked at together."""
-ONE_MESSAGE = RpcError(UNIMPLEMENTED, "this method takes one message")
-NOT_PACKED = RpcError(INTERNAL, "a message is compressed, and no grpc-encoding says how")
+ONE_MESSAGE = Refusal(UNIMPLEMENTED, "this method takes one message")
+NOT_PACKED = Refusal(INTERNAL, "a message is compressed, and no grpc-encoding says how")
 
 
 class Inbox:
@@ -78,7 +78,7 @@ class Inbox:
                 at += self._fill(self._part, data[at:])
                 continue
             if not self._many and (self._waiting or self._taken is not None):
-                raise ONE_MESSAGE
+                raise ONE_MESSAGE.error()
             if self._prefix or end - at < MESSAGE.size:
                 more = MESSAGE.size - len(self._prefix)
                 self._prefix += bytes(data[at : at + more])
@@ -106,7 +106,7 @@ class Inbox:
             limit = "max_body, " if self._infers else ""
             raise RpcError(RESOURCE_EXHAUSTED, f"the message is larger than {limit}{self._most} bytes")
         if packed and (packed > 1 or not self._encoding):
-            raise NOT_PACKED
+            raise NOT_PACKED.error()
         return ReceivedMessage(self._quota, size, self._encoding if packed else b"")
 
     def _model(self, first: wire.Buffer) -> Model | None:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from panglot.engine.call import Fault
-from panglot.web.grpc.statuses import refused
+from panglot.web.grpc.statuses import DEADLINE_EXCEEDED, Refusal
 from panglot.web.http2 import frames
 from panglot.web.http2.connection import Http2Connection
 from panglot.web.http2.endpoint import ALIVE
@@ -14,7 +13,7 @@ LINGER = 1.0
 """Seconds that a connection which is done reads on, so that its last words arrive."""
 IDLE = 300.0
 """Seconds after which a connection without calls is closed; clients of gRPC make another when they need it."""
-SLOW_BODY = refused(Fault(408, "slow_body", "the message took too long"))
+SLOW_BODY = Refusal(DEADLINE_EXCEEDED, "the message took too long")
 
 
 def sweep(connection: Http2Connection, now: float) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from typing import TYPE_CHECKING
 
-from panglot.web.grpc.statuses import RESOURCE_EXHAUSTED, RpcError
+from panglot.web.grpc.statuses import RESOURCE_EXHAUSTED, Refusal
 from panglot.web.limits.quota import Quota
 
 if TYPE_CHECKING:
@@ -19,8 +19,8 @@ OPEN = 1024
 """Bytes that an open call counts for, besides those of its message."""
 MOST_OPEN = 32
 """Public calls at once on one connection."""
-TOO_MANY_OPEN = RpcError(RESOURCE_EXHAUSTED, f"at most {MOST_OPEN} calls of this kind at once on a connection")
-GAVE_WAY = RpcError(RESOURCE_EXHAUSTED, "this call, which needs no token, made room for others; make it again")
+TOO_MANY_OPEN = Refusal(RESOURCE_EXHAUSTED, f"at most {MOST_OPEN} calls of this kind at once on a connection")
+GAVE_WAY = Refusal(RESOURCE_EXHAUSTED, "this call, which needs no token, made room for others; make it again")
 
 
 class PublicQuota:
