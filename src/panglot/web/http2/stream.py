@@ -88,7 +88,7 @@ class CallStream:
         return not (self.inbox.has_more or self.pending or self.inbox.is_within)
 
     def told(self, code: int, sentence: str, message: Any, more: bool) -> None:
-        """Send the engine's answer. See `grpc_call.Told`."""
+        """Send the engine's answer. See `grpc.call.Told`."""
         if self.is_open and not self.is_answered:
             self.call, self.is_answered = None, True
             if code:
