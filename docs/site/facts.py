@@ -204,4 +204,4 @@ def sent_events() -> list[str]:
 
 
 def _read(folder: str) -> str:
-    return "\n".join(path.read_text() for path in sorted((SOURCE / folder).glob("*.py")))
+    return "\n".join(path.read_text() for path in sorted((SOURCE / folder).rglob("*.py")))
