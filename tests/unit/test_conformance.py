@@ -53,6 +53,7 @@ def test_states() -> None:
     assert state({}, page.render(page.rows(well))) == page.PASSES
 
 
+@pytest.mark.rest("the source documents")
 @pytest.mark.parametrize("document", table.documents(), ids=lambda document: document.name)
 def test_lines_are_those_of_the_document(document: table.Document) -> None:
     length = len(documents.text(document.name).splitlines())
@@ -68,6 +69,7 @@ def test_where_the_documents_lie_is_read_in_one_place() -> None:
     assert {file.relative_to(table.ROOT).as_posix() for file in files} <= own
 
 
+@pytest.mark.rest("every framework that a document names")
 def test_the_documents_add_tests_and_take_none_away() -> None:
     """The same tests are there with and without; only some are skipped."""
     signs = ("documents", "document_script", "document_listings")
