@@ -121,7 +121,7 @@ def test_every_route_keeps_its_declared_access(walked: tuple[str, Server]) -> No
         assert (ask(server, method, path, basic(TOKEN)).status == 401) == (access == INFER)
 
 
-def test_51_no_spelling_of_a_path_avoids_the_token(walked: tuple[str, Server]) -> None:
+def test_no_spelling_of_a_path_avoids_the_token(walked: tuple[str, Server]) -> None:
     """51, 52: other cases, slashes and encodings of protected routes and aliases never reach anything."""
     package, server = walked
     public = {path for _, path, access in routes(package) if access == PUBLIC}
@@ -319,7 +319,7 @@ UNKNOWN = [
 ]
 
 
-def test_139_host_names(local: Server) -> None:
+def test_host_names(local: Server) -> None:
     """Without a token only names of this machine and those allowed are answered to, on every route."""
     for host in KNOWN:
         assert local.predict(7, headers={"host": host}).status_code == 200, host
@@ -329,7 +329,7 @@ def test_139_host_names(local: Server) -> None:
             assert answer.json()["error"]["code"] in ("unknown_host", "bad_host")
 
 
-def test_139_an_allowed_origin(local: Server) -> None:
+def test_an_allowed_origin(local: Server) -> None:
     """A page that was allowed may ask beforehand, may POST, and may read what came of it, errors too."""
     origin = {"origin": "https://app.example"}
     asked = {**origin, "access-control-request-method": "POST", "access-control-request-headers": "content-type"}
@@ -361,7 +361,7 @@ STRANGE = [
 ]
 
 
-def test_139_other_origins(local: Server) -> None:
+def test_other_origins(local: Server) -> None:
     """Refused before the script runs, asked beforehand or not, whatever the content type says."""
     for origin in STRANGE:
         for kind in ("application/json", "text/plain", "application/x-www-form-urlencoded", "multipart/form-data"):
@@ -376,7 +376,7 @@ def test_139_other_origins(local: Server) -> None:
     assert local.predict(7, headers=own).status_code == 200
 
 
-def test_139_no_origin_is_allowed_by_default() -> None:
+def test_no_origin_is_allowed_by_default() -> None:
     with serving("function", env={"PANGLOT_TOKEN": TOKEN}) as server:
         for headers in (RIGHT, {}):
             answer = server.predict(7, headers={**headers, "origin": "https://app.example"})
@@ -386,7 +386,7 @@ def test_139_no_origin_is_allowed_by_default() -> None:
         assert "access-control-allow-origin" not in before.headers
 
 
-def test_139_an_origin_with_a_token() -> None:
+def test_an_origin_with_a_token() -> None:
     """A browser asks beforehand without the token, then sends it; without it the page can read why it was refused."""
     with serving("function", "--cors-origin", "https://app.example", env={"PANGLOT_TOKEN": TOKEN}) as server:
         origin = {"origin": "https://app.example"}

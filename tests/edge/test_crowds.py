@@ -32,7 +32,7 @@ async def ask_once(server: Server, request: bytes) -> Reply | None:
     return reply
 
 
-def test_f53_a_flood_of_connections() -> None:
+def test_a_flood_of_connections() -> None:
     """F53: beyond the limit health still answers, everything else gets 503; when the flood ends, all is well."""
 
     async def story(server: Server) -> None:
@@ -66,7 +66,7 @@ def test_f53_a_flood_of_connections() -> None:
             pass
 
 
-def test_f57_the_queue_overflows(tmp_path: Path) -> None:
+def test_the_queue_overflows(tmp_path: Path) -> None:
     """F57: of a thousand keep-alive clients as many are accepted as the queue holds, and every one of those is
     answered; the rest get 503 with a number in Retry-After at once, before any accepted one is answered."""
     clients, places = 1000, 256
@@ -121,7 +121,7 @@ def test_f57_the_queue_overflows(tmp_path: Path) -> None:
         assert server.metric("panglot_dropped_total", reason="queue_full") == refused
 
 
-def test_f59_many_large_bodies() -> None:
+def test_many_large_bodies() -> None:
     """F59: bodies beyond the byte budget get 503 with Retry-After; memory stays near the budget and returns."""
     size, budget, uploads = 4_000_000, 24_000_000, times(60, 200)
     request = post(b" " * (size - 1) + b"7")
@@ -163,7 +163,7 @@ def test_f59_many_large_bodies() -> None:
         assert server.metric("panglot_held_bytes") == 0
 
 
-def test_f59_a_body_in_tiny_pieces() -> None:
+def test_a_body_in_tiny_pieces() -> None:
     """A body that comes two bytes at a time is whole in the end."""
     body = json.dumps("".join(chr(97 + number % 26) for number in range(4000))).encode()
     with serving("function") as server, Wire(server) as client:
@@ -173,7 +173,7 @@ def test_f59_a_body_in_tiny_pieces() -> None:
         assert json.loads(client.reply().body) == {"got": json.loads(body)}
 
 
-def test_f59_tiny_pieces_cost_no_more_than_they_hold() -> None:
+def test_tiny_pieces_cost_no_more_than_they_hold() -> None:
     """What a body costs is its size, not the number of pieces it comes in; large pieces are never copied."""
     destination = SimpleNamespace(model=SimpleNamespace(quota=None), route=SimpleNamespace(lane=""))
     exchange = Exchange(None, None, destination, 0.0)  # type: ignore[arg-type]
@@ -187,7 +187,7 @@ def test_f59_tiny_pieces_cost_no_more_than_they_hold() -> None:
 
 
 @pytest.mark.parametrize("files", [64, 128])
-def test_f75_no_descriptors_left(files: int) -> None:
+def test_no_descriptors_left(files: int) -> None:
     """F75: with all file descriptors in use the server neither spins nor dies, and recovers when some are free."""
 
     async def story(server: Server) -> None:

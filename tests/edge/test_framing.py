@@ -136,18 +136,18 @@ def test_unusual_but_correct_requests_are_served(server: Server, sent: bytes) ->
     assert heard.statuses == [200], heard.data[:500]
 
 
-def test_41_pipelined_requests_before_a_broken_one_are_answered(server: Server) -> None:
+def test_pipelined_requests_before_a_broken_one_are_answered(server: Server) -> None:
     heard = talk(server, GOOD * 50 + b"BROKEN\r\n\r\n" + GOOD * 49)
     assert heard.statuses == [200] * 50 + [400]
     assert heard.closed
 
 
-def test_40_a_body_longer_than_said_is_the_next_request(server: Server) -> None:
+def test_a_body_longer_than_said_is_the_next_request(server: Server) -> None:
     heard = talk(server, GOOD + b"x" * 20 + b"\r\n\r\n")
     assert heard.statuses == [200, 400]
 
 
-def test_138_request_ids_are_opaque_and_bounded(server: Server) -> None:
+def test_request_ids_are_opaque_and_bounded(server: Server) -> None:
     for bad in ("x" * 129, "a b", "<script>", "a;b", "caf\xe9"):
         heard = talk(server, post(b"7", f"X-Request-Id: {bad}"))
         assert heard.statuses == [200]
@@ -156,7 +156,7 @@ def test_138_request_ids_are_opaque_and_bounded(server: Server) -> None:
     assert b"x-request-id: job-7.2:a@b\r\n" in heard.data
 
 
-def test_50_unknown_paths_and_methods_are_one_series(server: Server) -> None:
+def test_unknown_paths_and_methods_are_one_series(server: Server) -> None:
     """F93: labels come from the code, never from a client."""
     before = len(server.client.get("/metrics").text.splitlines())
     for number in range(300):

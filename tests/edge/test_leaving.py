@@ -24,7 +24,7 @@ def ask(**fields: object) -> bytes:
 
 
 @pytest.mark.parametrize("script", [SINGLE, BATCH])
-def test_f47_a_crowd_that_leaves_the_queue(script: str, tmp_path: Path) -> None:
+def test_a_crowd_that_leaves_the_queue(script: str, tmp_path: Path) -> None:
     """F47: none of the requests of clients that left is executed, and their places are free at once."""
     count = times(200, 250)
 
@@ -48,7 +48,7 @@ def test_f47_a_crowd_that_leaves_the_queue(script: str, tmp_path: Path) -> None:
         assert "item 5" not in server.log
 
 
-def test_f48_mates_of_a_client_that_left_mid_batch(tmp_path: Path) -> None:
+def test_mates_of_a_client_that_left_mid_batch(tmp_path: Path) -> None:
     """F48: the batch goes on, its mates get their own answers, and the log has no traceback."""
     with serving(BATCH) as server:
         for number, _ in enumerate(rounds(2, 20)):
@@ -82,7 +82,7 @@ UPLOADS = {
 
 
 @pytest.mark.parametrize("half", UPLOADS.values(), ids=UPLOADS.keys())
-def test_f50_uploads_that_break_off(half: bytes, tmp_path: Path) -> None:
+def test_uploads_that_break_off(half: bytes, tmp_path: Path) -> None:
     """F50: after many broken uploads nothing is held, in memory or on disk; the budget of two uploads proves it."""
     scratch = tmp_path / "scratch"
     scratch.mkdir()
@@ -104,7 +104,7 @@ def test_f50_uploads_that_break_off(half: bytes, tmp_path: Path) -> None:
         assert "Traceback" not in server.log
 
 
-def test_f50_a_half_sent_upload_holds_what_came_while_it_lasts() -> None:
+def test_a_half_sent_upload_holds_what_came_while_it_lasts() -> None:
     """What was announced and has not come takes no room from others."""
     whole = {"content": b" " * 899_999 + b"7", "headers": {"content-type": "application/json"}}
     with serving("function", "--max-held", "1500000") as server:

@@ -191,7 +191,7 @@ def test_in_a_batch_of_good_requests(waiting: Server, case: Case) -> None:
     check_in_a_batch(waiting, case)
 
 
-def test_74_a_form_cut_at_every_byte(servers: Pair) -> None:
+def test_a_form_cut_at_every_byte(servers: Pair) -> None:
     """Truncated in each state of the parser: always 400, and the next request is a new one."""
     whole = b"hello\r\n" + form(upload("a.png", b"\r\n--x", "\r\nContent-Type: image/png"), field("b", b"y"))
     with Wire(servers.fast) as client:
@@ -203,7 +203,7 @@ def test_74_a_form_cut_at_every_byte(servers: Pair) -> None:
             assert client.reply().status == 200
 
 
-def test_81_a_file_up_to_the_limit_of_the_body() -> None:
+def test_a_file_up_to_the_limit_of_the_body() -> None:
     """A file that grows to the limit is taken; one byte more is refused."""
     around = len(form(upload("a", b"")))
     with serving("edge_batch", "--max-body", "100000") as server:

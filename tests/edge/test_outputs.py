@@ -90,18 +90,18 @@ REFUSED = (
 
 
 @pytest.mark.parametrize(("kind", "expected"), SENT.items(), ids=SENT.keys())
-def test_f39_values_that_can_be_sent(server: Server, kind: str, expected: tuple[Any, int]) -> None:
+def test_values_that_can_be_sent(server: Server, kind: str, expected: tuple[Any, int]) -> None:
     check(server, {"kind": kind}, *expected)
 
 
 @pytest.mark.parametrize(("kind", "expected"), NUMPY.items(), ids=NUMPY.keys())
-def test_f39_numpy(server: Server, kind: str, expected: tuple[Any, int]) -> None:
+def test_numpy(server: Server, kind: str, expected: tuple[Any, int]) -> None:
     check(server, {"numpy": kind}, {"value": expected[0]}, expected[1])
 
 
 @pytest.mark.rest("torch")
 @pytest.mark.parametrize(("kind", "expected"), TORCH.items(), ids=TORCH.keys())
-def test_f39_tensors(server: Server, kind: str, expected: tuple[Any, int]) -> None:
+def test_tensors(server: Server, kind: str, expected: tuple[Any, int]) -> None:
     check(server, {"torch": kind}, {"value": expected[0]}, expected[1])
 
 
@@ -115,18 +115,18 @@ def check(server: Server, asked: object, value: Any, replaced: int) -> None:
     assert answer.headers.get(NAN, "") == (f"nan: {replaced} values replaced by null" if replaced else "")
 
 
-def test_f39_minus_zero_keeps_its_sign(server: Server) -> None:
+def test_minus_zero_keeps_its_sign(server: Server) -> None:
     first, second = strict(server.predict({"kind": "minus zero"}).content)
     assert (math.copysign(1, first), math.copysign(1, second)) == (-1, 1)
 
 
-def test_f39_binary_answers_keep_every_bit(server: Server) -> None:
+def test_binary_answers_keep_every_bit(server: Server) -> None:
     answer = server.predict({"bytes": 1000})
     assert (answer.headers["content-type"], answer.content) == ("application/octet-stream", bytes(1000))
 
 
 @pytest.mark.parametrize(("setting", "status", "text"), [("error", 500, None), ("platform", 200, b"NaN")])
-def test_f39_nan_by_setting(setting: str, status: int, text: bytes | None) -> None:
+def test_nan_by_setting(setting: str, status: int, text: bytes | None) -> None:
     with serving("edge_outputs", "--nan", setting) as server:
         answer = server.predict({"kind": "nan"})
         assert answer.status_code == status
@@ -150,7 +150,7 @@ def together(server: Server, bad: object) -> tuple[int, list[int]]:
     return bad_reply.status, [json.loads(reply.body) for reply in good]
 
 
-def test_f41_what_cannot_be_written(server: Server) -> None:
+def test_what_cannot_be_written(server: Server) -> None:
     """F41: 500 for that item alone; the client is told nothing of it, the log names the place in the result."""
     for kind in REFUSED:
         mark = len(server.lines)
@@ -163,21 +163,21 @@ def test_f41_what_cannot_be_written(server: Server) -> None:
 
 
 @pytest.mark.parametrize("kind", ["complex", "record", "objects"])
-def test_f41_arrays_that_cannot_be_written(server: Server, kind: str) -> None:
+def test_arrays_that_cannot_be_written(server: Server, kind: str) -> None:
     assert together(server, {"numpy": kind}) == (500, list(range(7)))
 
 
 @pytest.mark.rest("torch")
-def test_f41_tensors_that_cannot_be_written(server: Server) -> None:
+def test_tensors_that_cannot_be_written(server: Server) -> None:
     assert together(server, {"torch": "meta"}) == (500, list(range(7)))
 
 
-def test_f41_an_object_that_fails_when_it_is_looked_at(server: Server) -> None:
+def test_an_object_that_fails_when_it_is_looked_at(server: Server) -> None:
     assert together(server, {"kind": "hostile"}) == (500, list(range(7)))
     server.wait_log("RuntimeError: looked at")
 
 
-def test_f41_an_error_message_that_cannot_be_written(server: Server) -> None:
+def test_an_error_message_that_cannot_be_written(server: Server) -> None:
     """Even a client's error whose text UTF-8 cannot hold is an answer, and the worker lives on."""
     answer = server.predict({"kind": "error with a surrogate"})
     assert answer.status_code == 400
@@ -194,7 +194,7 @@ LARGE = {
 
 
 @pytest.mark.parametrize("asked", LARGE.values(), ids=LARGE.keys())
-def test_f40_far_too_much(server: Server, asked: dict[str, int]) -> None:
+def test_far_too_much(server: Server, asked: dict[str, int]) -> None:
     """F40: 500 at the output limit, mates unaffected, and neither front nor worker keeps what was made."""
     (worker,) = server.workers()
     together(server, 1)
@@ -206,7 +206,7 @@ def test_f40_far_too_much(server: Server, asked: dict[str, int]) -> None:
     assert measure(server).memory - before.memory < 16 << 20
 
 
-def test_f40_the_limit_and_one_more(server: Server) -> None:
+def test_the_limit_and_one_more(server: Server) -> None:
     assert server.predict({"bytes": 8 << 20}).status_code == 200
     assert server.predict({"bytes": (8 << 20) + 1}).status_code == 500
     numbers = 4 << 20

@@ -42,7 +42,7 @@ def ids(replies: list[Reply]) -> list[object]:
     return [json.loads(reply.body)["id"] for reply in replies]
 
 
-def test_f52_a_thousand_requests_are_answered_in_order(server: Server) -> None:
+def test_a_thousand_requests_are_answered_in_order(server: Server) -> None:
     """F52: in order, whatever the pieces they arrive in, and closed at the limit of requests per connection."""
     requests = b"".join(ask(id=number) for number in range(1010))
     with Wire(server) as client:
@@ -55,7 +55,7 @@ def test_f52_a_thousand_requests_are_answered_in_order(server: Server) -> None:
         assert client.data == b""
 
 
-def test_f52_the_limit_of_requests_per_connection_is_a_setting() -> None:
+def test_the_limit_of_requests_per_connection_is_a_setting() -> None:
     with serving("edge_echo", "--max-requests-per-connection", "3") as server:
         for _ in range(2):
             with Wire(server) as client:
@@ -69,7 +69,7 @@ def test_f52_the_limit_of_requests_per_connection_is_a_setting() -> None:
             assert client.wait_closed()
 
 
-def test_f52_what_waits_behind_a_slow_request_is_bounded(server: Server, tmp_path: Path) -> None:
+def test_what_waits_behind_a_slow_request_is_bounded(server: Server, tmp_path: Path) -> None:
     """While one request runs, the server soon stops reading what is behind it; nothing is lost by that."""
     gate = tmp_path / "gate"
     with Wire(server, patience=30) as client:
@@ -93,7 +93,7 @@ def test_f52_what_waits_behind_a_slow_request_is_bounded(server: Server, tmp_pat
 SLOW = {"sleep": 0.3}
 
 
-def test_f52_a_large_request_behind_two_others(server: Server) -> None:
+def test_a_large_request_behind_two_others(server: Server) -> None:
     """A request whose body is still arriving while others are answered is read to its end."""
     large = ask(id=3, padding="x" * 300_000)
     with Wire(server) as client:
@@ -103,7 +103,7 @@ def test_f52_a_large_request_behind_two_others(server: Server) -> None:
         assert ids([client.reply()]) == [3]
 
 
-def test_f52_a_request_cut_by_our_own_pause_is_not_slow(server: Server) -> None:
+def test_a_request_cut_by_our_own_pause_is_not_slow(server: Server) -> None:
     """The server stops reading while requests wait; what it has not read cannot be late."""
     for cut in (20, -3):
         third = ask(id=3)
@@ -114,7 +114,7 @@ def test_f52_a_request_cut_by_our_own_pause_is_not_slow(server: Server) -> None:
             assert ids([client.reply()]) == [3]
 
 
-def test_f52_many_requests_in_one_piece_are_not_one_large_head(server: Server) -> None:
+def test_many_requests_in_one_piece_are_not_one_large_head(server: Server) -> None:
     """However much arrives at once, only the bytes of one request count to its limits."""
     requests = b"".join(ask(id=number) for number in range(600))
     chunked = post(b'8\r\n{"id":1}\r\n', "Transfer-Encoding: chunked")
@@ -127,7 +127,7 @@ def test_f52_many_requests_in_one_piece_are_not_one_large_head(server: Server) -
             assert client.reply().status == 200
 
 
-def test_f52_many_refusals_behind_one_answer(tmp_path: Path) -> None:
+def test_many_refusals_behind_one_answer(tmp_path: Path) -> None:
     """Requests that wait on one connection while the queue is full are refused one after the other, not nested."""
     gate, other = tmp_path / "gate", tmp_path / "other"
     with serving("edge_echo", "--queue", "1") as server, Wire(server) as client, Wire(server) as second:
@@ -145,7 +145,7 @@ def test_f52_many_refusals_behind_one_answer(tmp_path: Path) -> None:
         assert "Traceback" not in server.log
 
 
-def test_f52_nothing_is_run_after_the_last_request_of_a_connection(tmp_path: Path) -> None:
+def test_nothing_is_run_after_the_last_request_of_a_connection(tmp_path: Path) -> None:
     """What follows a request with `Connection: close` is neither run nor answered, even when that one is refused."""
     last = post(b'{"id": 1}', "Connection: close")
     with serving("edge_echo", "--queue", "1") as server:
@@ -168,7 +168,7 @@ def test_f52_nothing_is_run_after_the_last_request_of_a_connection(tmp_path: Pat
         assert "Traceback" not in server.log
 
 
-def test_f52_nor_is_a_large_one_that_comes_whole_later(tmp_path: Path) -> None:
+def test_nor_is_a_large_one_that_comes_whole_later(tmp_path: Path) -> None:
     """Half of its body is in shared memory when the answer that ends the connection is written."""
     with serving("landing", "--max-requests-per-connection", "1") as server, Wire(server) as client:
         gate = tmp_path / "gate"
@@ -188,7 +188,7 @@ def test_f52_nor_is_a_large_one_that_comes_whole_later(tmp_path: Path) -> None:
 # Expect: 100-continue
 
 
-def test_f51_a_body_that_will_be_refused_is_never_asked_for(server: Server) -> None:
+def test_a_body_that_will_be_refused_is_never_asked_for(server: Server) -> None:
     """F51: 413 comes without `100 Continue` and without a byte of the gigabyte that was announced."""
     with Wire(server) as client:
         client.send(post(b"", EXPECT, f"Content-Length: {1 << 30}"))
@@ -197,7 +197,7 @@ def test_f51_a_body_that_will_be_refused_is_never_asked_for(server: Server) -> N
         assert client.wait_closed()
 
 
-def test_f51_the_body_is_asked_for_before_it_comes(server: Server) -> None:
+def test_the_body_is_asked_for_before_it_comes(server: Server) -> None:
     request = post(b'{"id": 5}', EXPECT)
     with Wire(server) as client:
         for _ in range(2):
@@ -208,14 +208,14 @@ def test_f51_the_body_is_asked_for_before_it_comes(server: Server) -> None:
             assert ids([client.reply()]) == [5]
 
 
-def test_f51_a_client_that_does_not_wait_is_served_as_well(server: Server) -> None:
+def test_a_client_that_does_not_wait_is_served_as_well(server: Server) -> None:
     with Wire(server) as client:
         client.send(post(b'{"id": 5}', EXPECT))
         assert [reply.status for reply in client.replies(2)] == [100, 200]
 
 
 @pytest.mark.parametrize("before", [1, 3])
-def test_f51_behind_slow_requests(server: Server, before: int) -> None:
+def test_behind_slow_requests(server: Server, before: int) -> None:
     """The body is asked for only when all answers before it are written: `100` must not come between them."""
     request = post(b'{"id": 9}', EXPECT)
     with Wire(server) as client:
@@ -226,7 +226,7 @@ def test_f51_behind_slow_requests(server: Server, before: int) -> None:
         assert ids([client.reply()]) == [9]
 
 
-def test_f51_on_a_route_that_is_not_the_scripts(server: Server) -> None:
+def test_on_a_route_that_is_not_the_scripts(server: Server) -> None:
     """A path that does not exist, or takes no POST, is refused without a wait for the body's time limit."""
     for path, status in (("/nowhere", 404), ("/v2/health/live", 405)):
         with Wire(server) as client:

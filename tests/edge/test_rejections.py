@@ -75,7 +75,7 @@ def repeat(server: Server, request: bytes, status: int, count: int) -> None:
 
 
 @pytest.mark.parametrize(("request_bytes", "status"), REJECTED.values(), ids=REJECTED.keys())
-def test_f92_refusals_leave_nothing_behind(server: Server, request_bytes: bytes, status: int) -> None:
+def test_refusals_leave_nothing_behind(server: Server, request_bytes: bytes, status: int) -> None:
     """Refused again and again: the same answer every time, and memory, descriptors and budget are as before."""
     repeat(server, request_bytes, status, times(40, 500))
     wait_until(lambda: server.metric("panglot_held_bytes") == 0)
@@ -86,6 +86,6 @@ def test_f92_refusals_leave_nothing_behind(server: Server, request_bytes: bytes,
     assert memory(server) - held < 2 << 20
 
 
-def test_f92_refusals_for_want_of_room() -> None:
+def test_refusals_for_want_of_room() -> None:
     with serving("function", "--max-held", "50000") as server:
-        test_f92_refusals_leave_nothing_behind(server, post(b"", "Content-Length: 60000"), 503)
+        test_refusals_leave_nothing_behind(server, post(b"", "Content-Length: 60000"), 503)

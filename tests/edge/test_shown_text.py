@@ -56,7 +56,7 @@ def unseen(text: str) -> list[str]:
     return sorted({f"U+{ord(character):04X}" for character in found if character not in HARMLESS})
 
 
-def test_137_the_log_shows_every_character(server: Server) -> None:
+def test_the_log_shows_every_character(server: Server) -> None:
     """Nothing moves the cursor, changes colours or hides: it is spelt out instead, and can still be found."""
     server.wait_log(r"gnp\.exe")
     assert unseen(server.log) == []
@@ -75,7 +75,7 @@ def messages(server: Server) -> list[str]:
     return [text for line in lines for text in (line["message"], line.get("traceback", ""))]
 
 
-def test_137_a_load_that_fails_shows_every_character(tmp_path: Path) -> None:
+def test_a_load_that_fails_shows_every_character(tmp_path: Path) -> None:
     words = "".join(list(WORDS.values())[:-1])
     script = f"def load():\n    raise RuntimeError({words!r})\n\n\ndef predict(request):\n    return 1\n"
     (tmp_path / "model.py").write_text(script)
@@ -85,7 +85,7 @@ def test_137_a_load_that_fails_shows_every_character(tmp_path: Path) -> None:
     assert "\\x1b[31mred" in done.stderr
 
 
-def test_137_the_page_is_harmless(server: Server) -> None:
+def test_the_page_is_harmless(server: Server) -> None:
     """Pages hold nothing of it; the figures they ask for hold it as text in which everything shows."""
     for path in ("/", "/status"):
         assert not re.search(r"<(img|svg|b>)|<script(?! type=\"module\" src=\"pages/)", server.client.get(path).text)
@@ -98,7 +98,7 @@ def test_137_the_page_is_harmless(server: Server) -> None:
         assert unseen(server.client.get(f"/status/{entry['id']}").text) == []
 
 
-def test_137_headers_cannot_be_broken_out_of(server: Server) -> None:
+def test_headers_cannot_be_broken_out_of(server: Server) -> None:
     """In development a header tells the last line of a traceback; a script may name its content type."""
     for words in WORDS.values():
         for way in ("raise", "type", "class"):
@@ -109,7 +109,7 @@ def test_137_headers_cannot_be_broken_out_of(server: Server) -> None:
             assert all(text.isprintable() and text.isascii() for text in reply.headers.values())
 
 
-def test_138_request_ids_on_every_route(server: Server) -> None:
+def test_request_ids_on_every_route(server: Server) -> None:
     for path in ("/predict", "/nowhere", "/metrics", "/v2/health/live"):
         for given, kept in (
             ("good-1", True),
@@ -125,7 +125,7 @@ def test_138_request_ids_on_every_route(server: Server) -> None:
             assert "<script>" not in reply.body.decode()
 
 
-def test_140_forwarded_headers_of_a_stranger_change_nothing(server: Server) -> None:
+def test_forwarded_headers_of_a_stranger_change_nothing(server: Server) -> None:
     forwarded = {
         "x-forwarded-host": "evil.example",
         "x-forwarded-proto": "gopher",
@@ -145,7 +145,7 @@ def oddly_named(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
         yield running
 
 
-def test_137_a_hostile_name_of_a_package(oddly_named: Server) -> None:
+def test_a_hostile_name_of_a_package(oddly_named: Server) -> None:
     assert unseen(oddly_named.log) == []
     for path in ("/", "/docs"):
         text = oddly_named.client.get(path).text
@@ -156,7 +156,7 @@ def test_137_a_hostile_name_of_a_package(oddly_named: Server) -> None:
 
 
 @pytest.mark.rest("a browser")
-def test_137_in_a_browser(server: Server, oddly_named: Server) -> None:
+def test_in_a_browser(server: Server, oddly_named: Server) -> None:
     """Nothing of it runs, on the page or in the documents."""
     with browsing() as browser:
         for running in (server, oddly_named):

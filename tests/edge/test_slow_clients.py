@@ -36,7 +36,7 @@ def drip_from_many(server: Server, count: int, begin: bytes, rest: bytes) -> lis
     return asyncio.run(story())
 
 
-def test_f44_slow_headers_from_many() -> None:
+def test_slow_headers_from_many() -> None:
     """F44: heads that drip are refused with 408 at the header deadline; everybody else is served as ever."""
     with serving("function", "--header-timeout", "1s") as server, unharmed(server, 7, {"got": 7}):
         with others_served(server, 7, {"got": 7}):
@@ -45,7 +45,7 @@ def test_f44_slow_headers_from_many() -> None:
         assert all(guest.closed_after > 0.9 for guest in guests)
 
 
-def test_f45_slow_bodies_from_many() -> None:
+def test_slow_bodies_from_many() -> None:
     """F45: bodies that drip are refused with 408 by the rate rule, and what was held for them is free again."""
     flags = ("--body-rate", "1024", "--body-rate-after", "1s")
     with serving("function", *flags) as server, unharmed(server, 7, {"got": 7}):
@@ -122,7 +122,7 @@ def test_the_header_deadline_holds_for_every_request_of_a_connection() -> None:
         assert client.wait_closed()
 
 
-def test_f46_a_slow_reader_is_dropped() -> None:
+def test_a_slow_reader_is_dropped() -> None:
     """F46: who stops reading a large answer is dropped; the worker was free all the while, and the memory returns."""
     size = 50_000_000
     with serving("edge_big", "--write-stall", "1s", "--workers", "1") as server:

@@ -48,7 +48,7 @@ def ask(size: int, *lines: str) -> bytes:
     return post(b'{"size": %d}' % size, *lines)
 
 
-def test_f55_large_bodies_arrive_whole(certificate: tuple[str, str], trusting: ssl.SSLContext) -> None:
+def test_large_bodies_arrive_whole(certificate: tuple[str, str], trusting: ssl.SSLContext) -> None:
     """They are decrypted straight into memory shared with the workers; what is pipelined behind them is not lost."""
     cert, key = certificate
     bodies = [random.Random(size).randbytes(size) for size in (16_384, 100_000, 3_000_000, 50)]
@@ -60,7 +60,7 @@ def test_f55_large_bodies_arrive_whole(certificate: tuple[str, str], trusting: s
             assert [reply.body for reply in client.replies(4)] == bodies
 
 
-def test_f55_requests_are_served(server: Server, trusting: ssl.SSLContext) -> None:
+def test_requests_are_served(server: Server, trusting: ssl.SSLContext) -> None:
     """Checked against the certificate; keep-alive, pipelined, large answers, and the last one whole."""
     with Wire(server, tls=trusting) as client:
         assert client.socket.version() == "TLSv1.3"  # type: ignore[attr-defined]
@@ -71,7 +71,7 @@ def test_f55_requests_are_served(server: Server, trusting: ssl.SSLContext) -> No
         assert client.wait_closed()
 
 
-def test_f55_a_slow_reader_of_the_last_answer_gets_it_whole(server: Server, trusting: ssl.SSLContext) -> None:
+def test_a_slow_reader_of_the_last_answer_gets_it_whole(server: Server, trusting: ssl.SSLContext) -> None:
     with Wire(server, tls=trusting, receive_buffer=65536) as client:
         client.send(ask(2_000_000, "Connection: close"))
         for _ in range(20):
@@ -80,7 +80,7 @@ def test_f55_a_slow_reader_of_the_last_answer_gets_it_whole(server: Server, trus
         assert len(client.reply().body) == 2_000_000
 
 
-def test_f55_a_client_that_reads_nothing_is_dropped(server: Server, trusting: ssl.SSLContext) -> None:
+def test_a_client_that_reads_nothing_is_dropped(server: Server, trusting: ssl.SSLContext) -> None:
     with Wire(server, tls=trusting, receive_buffer=65536) as client:
         client.send(ask(20_000_000))
         wait_until(lambda: server.metric("panglot_held_bytes") > 1_000_000)
@@ -88,7 +88,7 @@ def test_f55_a_client_that_reads_nothing_is_dropped(server: Server, trusting: ss
         assert server.metric("panglot_held_bytes") == 0
 
 
-def test_f55_a_refused_upload_hears_why(server: Server, trusting: ssl.SSLContext) -> None:
+def test_a_refused_upload_hears_why(server: Server, trusting: ssl.SSLContext) -> None:
     """413 reaches a client that is still sending, although TLS knows no half-close."""
     for _ in range(2):
         with Wire(server, tls=trusting) as client:
@@ -98,7 +98,7 @@ def test_f55_a_refused_upload_hears_why(server: Server, trusting: ssl.SSLContext
             assert client.wait_closed()
 
 
-def test_f55_tls_1_2_is_the_least(server: Server, certificate: tuple[str, str]) -> None:
+def test_tls_1_2_is_the_least(server: Server, certificate: tuple[str, str]) -> None:
     for version, allowed in (("TLSv1", False), ("TLSv1_1", False), ("TLSv1_2", True), ("TLSv1_3", True)):
         context = ssl.create_default_context(cafile=certificate[0])
         context.set_ciphers("DEFAULT@SECLEVEL=0")
@@ -124,7 +124,7 @@ STRANGERS = {
 
 
 @pytest.mark.parametrize("said", STRANGERS.values(), ids=STRANGERS.keys())
-def test_f55_who_does_not_speak_tls_is_closed(server: Server, said: bytes) -> None:
+def test_who_does_not_speak_tls_is_closed(server: Server, said: bytes) -> None:
     """Plain text, nonsense or silence where a handshake should be: closed in time, and nobody else notices."""
     with others_served(server, {}, {"size": 0}):
         strangers = [Wire(server) for _ in range(20)]
@@ -136,7 +136,7 @@ def test_f55_who_does_not_speak_tls_is_closed(server: Server, said: bytes) -> No
             stranger.close()
 
 
-def test_f55_a_handshake_that_goes_on_for_ever(server: Server) -> None:
+def test_a_handshake_that_goes_on_for_ever(server: Server) -> None:
     """Bytes that keep coming do not move the deadline of the handshake."""
     hello = bytes.fromhex("1603014000") + b"\x01\x00\x3f\xfc" + b"\0" * 16000
     began = time.monotonic()
@@ -156,7 +156,7 @@ def test_f55_a_handshake_that_goes_on_for_ever(server: Server) -> None:
         assert closed
 
 
-def test_f55_certificates_that_cannot_be_used(certificate: tuple[str, str], tmp_path: Path) -> None:
+def test_certificates_that_cannot_be_used(certificate: tuple[str, str], tmp_path: Path) -> None:
     """One line that names the file, exit code 3, before anything is loaded."""
     cert, key = certificate
     other = tmp_path / "other.pem"

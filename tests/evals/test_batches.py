@@ -48,7 +48,7 @@ def counting(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 
 
 @pytest.mark.document("evals.05", "evals.27")
-def test_2_5_concurrent_singles_share_calls(counting: Server) -> None:
+def test_concurrent_singles_share_calls(counting: Server) -> None:
     """The original's queue mode did; over HTTP it did not."""
     answers = at_once(counting, [single(str(number).encode()) for number in range(24)])
     assert [answer.json()["result"]["body"] for answer in answers] == [str(number) for number in range(24)]
@@ -58,7 +58,7 @@ def test_2_5_concurrent_singles_share_calls(counting: Server) -> None:
 
 
 @pytest.mark.document("evals.22")
-def test_2_5_groups_stay_groups(rows: Server) -> None:
+def test_groups_stay_groups(rows: Server) -> None:
     """A group is one request of its own call, whatever waits beside it."""
     values = [single(), group(b"a", b"b"), single(), group(b"c")] * 3
     answers = [answer.json()["result"] for answer in at_once(rows, values)]
@@ -67,7 +67,7 @@ def test_2_5_groups_stay_groups(rows: Server) -> None:
 
 
 @pytest.mark.document("evals.05", "evals.29")
-def test_2_5_a_long_batch_is_split_in_order(counting: Server) -> None:
+def test_a_long_batch_is_split_in_order(counting: Server) -> None:
     values = [single(str(number).encode()) for number in range(10)]
     before = ask(counting, single()).json()["result"]["calls"]
     rets = ask(counting, values, "/v1/batch").json()
@@ -86,20 +86,20 @@ def unsplit(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
         yield server
 
 
-def test_2_5_a_batch_may_be_passed_whole(unsplit: Server) -> None:
+def test_a_batch_may_be_passed_whole(unsplit: Server) -> None:
     """4.7: never cut, never refused by the server; a script that minds says so itself."""
     assert [ret["result"] for ret in ask(unsplit, [single()] * 3, "/v1/batch").json()] == [3, 3, 3]
     answer = ask(unsplit, [single()] * 9, "/v1/batch")
     assert (answer.status_code, answer.json()) == (400, {"error": "eval request out of batch_size 4"})
 
 
-def test_4_7_split_a_script_never_sees_too_many(tmp_path: Path) -> None:
+def test_split_a_script_never_sees_too_many(tmp_path: Path) -> None:
     with serving(package(tmp_path, returning(LIMITED), panglot__toml="[evals]\nbatch_size = 4\n")) as server:
         assert [ret["result"] for ret in ask(server, [single()] * 70, "/v1/batch").json()] == [4] * 68 + [2] * 2
 
 
 @pytest.mark.parametrize("flag", ["true", "false"])
-def test_4_10_fewer_and_more_results_pass_through(tmp_path: Path, flag: str) -> None:
+def test_fewer_and_more_results_pass_through(tmp_path: Path, flag: str) -> None:
     """As many per call as the script returns, in order."""
     script = returning(
         "[{'code': 0, 'message': '', 'result': req['data']['body'].decode()} for req in reqs[:1]], 0, ''"
@@ -110,7 +110,7 @@ def test_4_10_fewer_and_more_results_pass_through(tmp_path: Path, flag: str) -> 
         assert [ret["result"] for ret in rets] == (["a", "c"] if flag == "true" else ["a"])
 
 
-def test_4_10_merged_singles_get_one_result_each(rows: Server) -> None:
+def test_merged_singles_get_one_result_each(rows: Server) -> None:
     """A script that returns one result however many come: every client still gets its own."""
     values = [single(str(number).encode(), {"case": "first"}) for number in range(12)]
     bodies = [answer.json()["result"]["body"] for answer in at_once(rows, values)]
@@ -188,7 +188,7 @@ def test_net_preprocess_is_off_by_default(rows: Server) -> None:
 
 
 @pytest.mark.document("evals.26")
-def test_2_5_one_thread_for_everything(rows: Server) -> None:
+def test_one_thread_for_everything(rows: Server) -> None:
     assert all(answer.json()["result"]["same_thread"] for answer in at_once(rows, [single()] * 6))
 
 

@@ -25,25 +25,25 @@ def ret(server: Server, **values: Any) -> Any:
 
 @pytest.mark.parametrize("message", ["", None])
 @pytest.mark.parametrize("code", [0, 406, 599])
-def test_2_4_without_a_message_the_outer_code_is_ignored(rows: Server, code: int, message: Any) -> None:
+def test_without_a_message_the_outer_code_is_ignored(rows: Server, code: int, message: Any) -> None:
     answer = whole(rows, code, message, "rets")
     assert (answer.status_code, answer.json()["code"]) == (200, 0)
 
 
 @pytest.mark.document("evals.30")
-def test_2_4_a_message_discards_the_results(rows: Server) -> None:
+def test_a_message_discards_the_results(rows: Server) -> None:
     answer = whole(rows, 406, "no good", "rets")
     assert (answer.status_code, answer.json()) == (406, {"error": "no good"})
 
 
-def test_2_4_a_message_with_code_0_is_a_success(rows: Server) -> None:
+def test_a_message_with_code_0_is_a_success(rows: Server) -> None:
     """The original closed the connection without an answer."""
     assert whole(rows, 0, "Success", "rets").status_code == 200
     assert whole(rows, 0, "Success", "list").status_code == 599
 
 
 @pytest.mark.document("evals.31")
-def test_2_4_no_results_at_all(rows: Server) -> None:
+def test_no_results_at_all(rows: Server) -> None:
     """`return None, 521, "msg"` is what the document shows: code and message are the answer."""
     answer = whole(rows, 521, "msg", "none")
     assert (answer.status_code, answer.json()) == (521, {"error": "msg"})
@@ -53,7 +53,7 @@ def test_2_4_no_results_at_all(rows: Server) -> None:
     assert (answer.status_code, answer.json()) == (599, {"error": "argument 2 to map() must support iteration"})
 
 
-def test_2_4_an_empty_dict_is_an_empty_list(rows: Server) -> None:
+def test_an_empty_dict_is_an_empty_list(rows: Server) -> None:
     assert whole(rows, 400, "with a message", "dict").status_code == 400
     assert whole(rows, 0, "", "dict").status_code == 599
 
@@ -62,7 +62,7 @@ SHAPES = ["two", "nothing", "four", "text"]
 
 
 @pytest.mark.parametrize("shape", SHAPES)
-def test_2_4_wrong_shapes(rows: Server, shape: str) -> None:
+def test_wrong_shapes(rows: Server, shape: str) -> None:
     answer = ask(rows, single(params={"case": "shape", "shape": shape}))
     assert answer.status_code == 599
     assert answer.json()["error"]
@@ -73,14 +73,14 @@ RAISED = {"base": "base", "batch": "eval request out of batch_size 4", "value": 
 
 @pytest.mark.document("evals.33")
 @pytest.mark.parametrize("error", RAISED)
-def test_2_4_exceptions_are_599_with_their_text(rows: Server, error: str) -> None:
+def test_exceptions_are_599_with_their_text(rows: Server, error: str) -> None:
     """Also those that carry a code of their own: it is not looked at."""
     answer = ask(rows, single(params={"case": "raise", "error": error}))
     assert (answer.status_code, answer.json()) == (599, {"error": RAISED[error]})
 
 
 @pytest.mark.document("evals.34")
-def test_2_4_a_traceback_is_told_to_the_log_alone(rows: Server) -> None:
+def test_a_traceback_is_told_to_the_log_alone(rows: Server) -> None:
     before = len(rows.lines)
     ask(rows, single(params={"case": "raise", "error": "value"}), headers={"x-reqid": "to-be-found"})
     rows.wait_log("to-be-found: ValueError: café", after=before)
@@ -99,11 +99,11 @@ def test_2_4_a_traceback_is_told_to_the_log_alone(rows: Server) -> None:
         {"code": 0, "message": "", "body": 7},
     ],
 )
-def test_2_4_items_of_wrong_types(rows: Server, values: dict[str, Any]) -> None:
+def test_items_of_wrong_types(rows: Server, values: dict[str, Any]) -> None:
     assert ret(rows, **values).status_code == 599
 
 
-def test_2_4_items_may_leave_things_out(rows: Server) -> None:
+def test_items_may_leave_things_out(rows: Server) -> None:
     assert ret(rows).json() == {"code": 0, "message": "", "result": {}}
 
 
@@ -124,7 +124,7 @@ RESULTS = {
 
 
 @pytest.mark.parametrize("kind", RESULTS)
-def test_2_4_results(rows: Server, kind: str) -> None:
+def test_results(rows: Server, kind: str) -> None:
     answer = ask(rows, single(params={"case": "result", "result": kind}))
     if RESULTS[kind] is None:
         assert answer.status_code == 599
@@ -132,7 +132,7 @@ def test_2_4_results(rows: Server, kind: str) -> None:
         assert answer.json()["result"] == RESULTS[kind]
 
 
-def test_2_4_settings_for_numbers() -> None:
+def test_settings_for_numbers() -> None:
     with serving("evals_rows", env={"PANGLOT_STRICT_RESULTS": "false", "PANGLOT_NAN": "null"}) as server:
         assert result(server, single(params={"case": "result", "result": "float32"})) == 1.5
         assert result(server, single(params={"case": "result", "result": "array"})) == [0, 0, 0]
@@ -141,7 +141,7 @@ def test_2_4_settings_for_numbers() -> None:
         assert "nan" in answer.headers["x-panglot-warning"]
 
 
-def test_2_4_a_large_result(tmp_path: Path) -> None:
+def test_a_large_result(tmp_path: Path) -> None:
     """The original's buffer of 4 MiB overran; here the server's limit on answers counts."""
     script = returning(GOOD % "'x' * int(req['data']['body'])")
     with serving(package(tmp_path, script), "--max-output", "6MiB") as server:
@@ -159,7 +159,7 @@ CODES = {
 
 @pytest.mark.document("evals.32", "evals.35", "evals.36", "evals.37")
 @pytest.mark.parametrize("code", CODES)
-def test_2_4_the_code_of_a_result(rows: Server, code: int) -> None:
+def test_the_code_of_a_result(rows: Server, code: int) -> None:
     answer = ret(rows, code=code, message="why", result={"a": 1})
     assert answer.status_code == CODES[code]
     if answer.status_code == 200:
@@ -171,19 +171,19 @@ def test_2_4_the_code_of_a_result(rows: Server, code: int) -> None:
 
 @pytest.mark.document("evals.30")
 @pytest.mark.parametrize("code", CODES)
-def test_2_4_the_code_of_a_whole_call(rows: Server, code: int) -> None:
+def test_the_code_of_a_whole_call(rows: Server, code: int) -> None:
     answer = whole(rows, code, "why", "rets")
     assert answer.status_code == (200 if code in (0, 200) else 500 if CODES[code] == 200 else CODES[code])
     assert ("retry-after" in answer.headers) == (570 <= code <= 579)
 
 
-def test_2_4_codes_inside_groups_and_batches(rows: Server) -> None:
+def test_codes_inside_groups_and_batches(rows: Server) -> None:
     params = {"case": "rets", "ret": {"code": 1, "message": "odd"}}
     assert ask(rows, group(b"x", params=params)).json()["code"] == 500
     assert ask(rows, [single(params=params)], "/v1/batch").json()[0]["code"] == 500
 
 
-def test_2_4_an_error_wins_over_a_body(rows: Server) -> None:
+def test_an_error_wins_over_a_body(rows: Server) -> None:
     answer = ask(rows, single(params={"case": "body", "more": {"code": 400, "message": "no feature"}}))
     assert (answer.status_code, answer.json()) == (400, {"error": "no feature"})
 
@@ -200,14 +200,14 @@ PLATFORM = {0: 200, 200: 200, 204: 500, 400: 400, 406: 500, 415: 500, 424: 424, 
 
 
 @pytest.mark.parametrize("code", PLATFORM)
-def test_2_4_the_original_knew_six_codes(strict: Server, code: int) -> None:
+def test_the_original_knew_six_codes(strict: Server, code: int) -> None:
     answer = ask(strict, single(params={"code": code, "message": "why"}))
     assert answer.status_code == PLATFORM[code]
     inside = ask(strict, [single(params={"code": code, "message": "why"})], "/v1/batch").json()[0]["code"]
     assert inside == (code if code in (0, 200, 400, 424, 599) else 500)
 
 
-def test_42_items_are_counted_by_code(rows: Server) -> None:
+def test_items_are_counted_by_code(rows: Server) -> None:
     before = {code: rows.metric("panglot_item_codes_total", code=str(code)) for code in (0, 424, 571)}
     ret(rows, code=571, message="later")
     params = [{"case": "rets", "ret": {"code": code, "message": ""}} for code in (0, 424, 424)]
@@ -218,7 +218,7 @@ def test_42_items_are_counted_by_code(rows: Server) -> None:
         )
 
 
-def test_2_4_system_exit_costs_one_request(rows: Server) -> None:
+def test_system_exit_costs_one_request(rows: Server) -> None:
     """And its worker, which is replaced; the last test here, since it does that."""
     answer = ask(rows, single(params={"case": "exit"}))
     assert (answer.status_code, answer.json()) == (599, {"error": "2"})

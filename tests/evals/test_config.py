@@ -44,7 +44,7 @@ def configs(folder: Path, *flags: str, env: dict[str, str] | None = None) -> Any
 
 
 @pytest.mark.document("evals.04")
-def test_3_4_without_any_configuration(tmp_path: Path) -> None:
+def test_without_any_configuration(tmp_path: Path) -> None:
     seen = configs(package(tmp_path, CONFIGS))
     assert sorted(seen) == [
         "app", "batch_size", "custom_files", "custom_params", "model_files", "model_params", "use_device", "workspace",
@@ -54,7 +54,7 @@ def test_3_4_without_any_configuration(tmp_path: Path) -> None:
 
 
 @pytest.mark.document("evals.07", "evals.08", "evals.09", "evals.10")
-def test_3_4_every_entry_from_panglot_toml(tmp_path: Path) -> None:
+def test_every_entry_from_panglot_toml(tmp_path: Path) -> None:
     toml = """
     timeout = 30
     [evals]
@@ -102,7 +102,7 @@ CONF = {
 
 
 @pytest.mark.document("evals.10")
-def test_3_2_the_platform_s_file(tmp_path: Path) -> None:
+def test_the_platform_s_file(tmp_path: Path) -> None:
     """Relative names are seen from the file; `model_params` reach the script, which the original forgot."""
     package(tmp_path, READING, labels__csv="a")
     tar(tmp_path / "model.tar", {"./net.txt": "weights", "sub/": "", "sub/dir/a.txt": "deep", "./.hidden": "no"})
@@ -120,7 +120,7 @@ def test_3_2_the_platform_s_file(tmp_path: Path) -> None:
     assert "secret" not in shown
 
 
-def test_3_2_the_file_may_be_named(tmp_path: Path) -> None:
+def test_the_file_may_be_named(tmp_path: Path) -> None:
     package(tmp_path / "package", CONFIGS, **{"serving-eval__conf": '{"release": {"batch_size": 2}}'})
     other = tmp_path / "other.json"
     other.write_text('{"release": {"batch_size": 6, "custom_params": {"documented": true}}}')
@@ -131,7 +131,7 @@ def test_3_2_the_file_may_be_named(tmp_path: Path) -> None:
     assert json.loads(done.stdout)["facts"]["batch_size"] == ["6"]
 
 
-def test_3_1_the_platform_s_variables(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_platform_s_variables(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     package(tmp_path, CONFIGS)
     seen = configs(tmp_path, env={"USE_DEVICE": "GPU", "PORT_HTTP": "43661", "RUN_MODE": "production"})
     assert seen["use_device"] == "GPU"
@@ -177,7 +177,7 @@ ARCHIVES = {
 
 
 @pytest.mark.parametrize("name", ARCHIVES)
-def test_3_4_an_archive_that_would_leave_its_folder(tmp_path: Path, name: str) -> None:
+def test_an_archive_that_would_leave_its_folder(tmp_path: Path, name: str) -> None:
     package(tmp_path, CONFIGS, panglot__toml="[evals]\ntar_file = 'model.tar'\n")
     tar(tmp_path / "model.tar", ARCHIVES[name])
     done = panglot("serve", str(tmp_path), "--port", "0")
@@ -186,7 +186,7 @@ def test_3_4_an_archive_that_would_leave_its_folder(tmp_path: Path, name: str) -
     assert not Path("/tmp/evil.txt").exists()
 
 
-def test_3_4_a_compressed_archive(tmp_path: Path) -> None:
+def test_a_compressed_archive(tmp_path: Path) -> None:
     package(tmp_path, CONFIGS, panglot__toml="[evals]\ntar_file = 'model.tar'\n")
     tar(tmp_path / "model.tar", {"a.txt": "x"}, "w:gz")
     done = panglot("serve", str(tmp_path), "--port", "0")

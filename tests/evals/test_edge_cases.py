@@ -24,7 +24,7 @@ def png(width: int, height: int, channels: int = 3) -> bytes:
 
 
 @pytest.mark.document("evals.12")
-def test_4_1_the_app_is_known_in_every_call(rows: Server) -> None:
+def test_the_app_is_known_in_every_call(rows: Server) -> None:
     assert result(rows, single())["app"] == "rows"
 
 
@@ -42,7 +42,7 @@ def in_thread(reqs):
 """
 
 
-def test_4_1_the_app_is_the_process_s_the_rest_the_thread_s(tmp_path: Path) -> None:
+def test_the_app_is_the_process_s_the_rest_the_thread_s(tmp_path: Path) -> None:
     script = returning("[{'code': 0, 'message': '', 'result': found} for found in in_thread(reqs)], 0, ''", THREADED)
     with serving(package(tmp_path, script, panglot__toml="[evals]\napp = 'mine'\n")) as server:
         assert result(server, single()) == ["mine", False]
@@ -62,7 +62,7 @@ def renamed(configs):
 """
 
 
-def test_4_2_model_files_are_fresh_copies_for_every_start(tmp_path: Path) -> None:
+def test_model_files_are_fresh_copies_for_every_start(tmp_path: Path) -> None:
     script = returning(GOOD % "model", RENAMING, "renamed(configs), 0, ''")
     folder = package(tmp_path, script, models___deploy__symbol__json="symbol")
     for _ in range(2):
@@ -74,12 +74,12 @@ def test_4_2_model_files_are_fresh_copies_for_every_start(tmp_path: Path) -> Non
     assert (folder / "models" / "deploy.symbol.json").read_text() == "symbol"
 
 
-def test_4_3_the_command_line_is_empty(rows: Server) -> None:
+def test_the_command_line_is_empty(rows: Server) -> None:
     assert result(rows, single())["argv"] == [""]
     assert ask(rows, single(params={"case": "argparse"})).status_code == 200
 
 
-def test_4_4_the_message_decides(rows: Server) -> None:
+def test_the_message_decides(rows: Server) -> None:
     for code, message in ((406, ""), (400, None), (599, "")):
         params = {"case": "whole", "code": code, "message": message, "rets": "rets"}
         assert ask(rows, single(params=params)).status_code == 200
@@ -100,7 +100,7 @@ IMAGES = {
 
 
 @pytest.mark.parametrize("name", IMAGES)
-def test_4_5_load_image(rows: Server, name: str) -> None:
+def test_load_image(rows: Server, name: str) -> None:
     body, expected = IMAGES[name]
     answer = ask(rows, single(body, {"case": "image"}))
     if isinstance(expected, list):
@@ -110,7 +110,7 @@ def test_4_5_load_image(rows: Server, name: str) -> None:
         assert answer.json()["error"].startswith(expected)
 
 
-def test_4_5_an_empty_body_is_an_error_of_opencv(rows: Server) -> None:
+def test_an_empty_body_is_an_error_of_opencv(rows: Server) -> None:
     answer = ask(rows, single(b"", {"case": "image"}))
     assert (answer.status_code, answer.json()) == (599, {"error": "cv2.error"})
 
@@ -124,7 +124,7 @@ print({kind(1).code for kind in kinds})
 """
 
 
-def test_4_6_texts_of_errors() -> None:
+def test_texts_of_errors() -> None:
     shims = panglot("shims", "evals").stdout.strip()
     done = subprocess.run(
         [sys.executable, "-c", ERRORS], env={"PYTHONPATH": shims}, capture_output=True, text=True, check=True
@@ -142,12 +142,12 @@ def test_4_6_texts_of_errors() -> None:
     ]
 
 
-def test_4_8_an_error_that_is_not_caught_is_599(rows: Server) -> None:
+def test_an_error_that_is_not_caught_is_599(rows: Server) -> None:
     answer = ask(rows, single(params={"case": "raise", "error": "base"}))
     assert (answer.status_code, answer.json()) == (599, {"error": "base"})
 
 
-def test_4_9_a_bad_picture_keeps_its_place_in_a_batch(rows: Server) -> None:
+def test_a_bad_picture_keeps_its_place_in_a_batch(rows: Server) -> None:
     bodies = [png(40, 40), b"garbage", png(50, 40)]
     rets = ask(rows, [single(body, {"case": "image"}) for body in bodies], "/v1/batch").json()
     assert [ret["code"] for ret in rets] == [0, 400, 0]
@@ -157,31 +157,31 @@ def test_4_9_a_bad_picture_keeps_its_place_in_a_batch(rows: Server) -> None:
 CLUSTER = "[{'code': 0 if 'datas' in req else 522, 'message': 'no datas', 'result': {}} for req in reqs], 0, ''"
 
 
-def test_4_11_data_is_not_renamed(tmp_path: Path) -> None:
+def test_data_is_not_renamed(tmp_path: Path) -> None:
     with serving(package(tmp_path, returning(CLUSTER), panglot__toml="[evals]\nplatform_codes = true\n")) as server:
         answer = ask(server, group(b"a"))
         assert (answer.status_code, answer.json()["code"]) == (200, 500)
 
 
-def test_4_12_a_body_takes_the_place_of_the_result(rows: Server) -> None:
+def test_a_body_takes_the_place_of_the_result(rows: Server) -> None:
     assert ask(rows, single(params={"case": "body"})).content == b"\x00\x01raw"
 
 
 NUMBERS = [3.0, 0.1, 2**53 - 1, -7, 1e300]
 
 
-def test_4_13_numbers_keep_their_value(rows: Server) -> None:
+def test_numbers_keep_their_value(rows: Server) -> None:
     assert result(rows, single(params={"numbers": NUMBERS}))["params"] == {"numbers": NUMBERS}
 
 
 @pytest.mark.document("evals.20", "evals.21")
 @pytest.mark.parametrize("value", [{}, [], [1], "text", 7, True, {"deep": [{}]}])
-def test_4_14_params_and_attribute_are_any_json(rows: Server, value: object) -> None:
+def test_params_and_attribute_are_any_json(rows: Server, value: object) -> None:
     seen = result(rows, {**single(attribute=value), "params": value})
     assert (seen["params"], seen["attribute"]) == (value, [value])
 
 
-def test_4_14_absent_and_null_are_empty(rows: Server) -> None:
+def test_absent_and_null_are_empty(rows: Server) -> None:
     for value in (single(), {**single(attribute=None), "params": None}):
         seen = result(rows, value)
         assert (seen["params"], seen["attribute"]) == ({}, [{}])
@@ -191,7 +191,7 @@ def test_4_14_absent_and_null_are_empty(rows: Server) -> None:
 @pytest.mark.parametrize(
     "created", ["{}, 0, None", "{}, 200, 'Success'", "{}, 0, {'any': 1}", "[], 0, ''", "None, 0, ''"]
 )
-def test_4_15_a_start_that_succeeded(tmp_path: Path, created: str) -> None:
+def test_a_start_that_succeeded(tmp_path: Path, created: str) -> None:
     with serving(package(tmp_path, returning(GOOD % "1", create=created))) as server:
         assert result(server, single()) == 1
 
@@ -212,7 +212,7 @@ FAILED_STARTS = {
 
 @pytest.mark.document("evals.14")
 @pytest.mark.parametrize("name", FAILED_STARTS)
-def test_4_16_a_start_that_failed(tmp_path: Path, name: str) -> None:
+def test_a_start_that_failed(tmp_path: Path, name: str) -> None:
     script, words = FAILED_STARTS[name]
     folder = package(tmp_path, script, helper__py="1 // 0\n")
     done = panglot("serve", str(folder), "--port", "0")
@@ -221,7 +221,7 @@ def test_4_16_a_start_that_failed(tmp_path: Path, name: str) -> None:
     assert "error: " in done.stderr.splitlines()[-1]
 
 
-def test_4_17_stdout_is_nobody_s_channel(rows: Server) -> None:
+def test_stdout_is_nobody_s_channel(rows: Server) -> None:
     rows.wait_log("data dir: stdout is nobody's channel")
     assert ask(rows, single()).status_code == 200
 
@@ -230,7 +230,7 @@ FIXED = "open('/workspace/serving/python/evals/template.txt').read() + open('/wo
 
 
 @pytest.mark.document("evals.39")
-def test_4_18_paths_of_the_platform(tmp_path: Path) -> None:
+def test_paths_of_the_platform(tmp_path: Path) -> None:
     """Named at start; with --link-paths they lead to the package. Relative ones are seen from there in any case."""
     folder = package(
         tmp_path / "package", returning(GOOD % "model", create="open('python/evals/template.txt').read(), 0, ''"),
@@ -263,7 +263,7 @@ def written(configs):
 
 
 @pytest.mark.document("evals.11")
-def test_4_19_the_workspace_can_be_written(tmp_path: Path) -> None:
+def test_the_workspace_can_be_written(tmp_path: Path) -> None:
     script = returning(GOOD % "model", WRITING, "written(configs), 0, ''")
     chosen = tmp_path / "chosen"
     folder = package(tmp_path / "package", script)
@@ -298,7 +298,7 @@ class Config:
 
 
 @pytest.mark.document("evals.40")
-def test_4_20_state_is_kept_and_modules_are_one(tmp_path: Path) -> None:
+def test_state_is_kept_and_modules_are_one(tmp_path: Path) -> None:
     """`import config` and `evals.config` are the same module, as they were on Python 2."""
     script = returning(GOOD % "[Config.PLATFORM, same is config, Config.count()]", STATE)
     with serving(package(tmp_path, script, config__py=CONFIG)) as server:
@@ -306,7 +306,7 @@ def test_4_20_state_is_kept_and_modules_are_one(tmp_path: Path) -> None:
         assert result(server, single()) == ["changed", True, 2]
 
 
-def test_4_21_text_in_and_floats_out(tmp_path: Path) -> None:
+def test_text_in_and_floats_out(tmp_path: Path) -> None:
     before = "import json, struct\n\n\ndef packed(req):\n    values = json.loads(req['data']['body'])['values']\n"
     before += "    return struct.pack('>%df' % len(values), *values)"
     script = returning("[{'code': 0, 'message': '', 'result': {}, 'body': packed(req)} for req in reqs], 0, ''", before)
@@ -316,7 +316,7 @@ def test_4_21_text_in_and_floats_out(tmp_path: Path) -> None:
         assert struct.unpack(">2f", answer.content) == (1.5, -2.0)
 
 
-def test_4_22_the_decorator_adds_a_header_to_every_result(tmp_path: Path) -> None:
+def test_the_decorator_adds_a_header_to_every_result(tmp_path: Path) -> None:
     before = "LAST = []\n\n\ndef keep(rets):\n    LAST.append(rets)\n    return rets"
     script = returning("keep([{'result': LAST[-1][0].get('header') if LAST else None} for req in reqs]), 0, ''", before)
     with serving(package(tmp_path, script, panglot__toml="[evals]\napp = 'face'\n")) as server:
@@ -324,7 +324,7 @@ def test_4_22_the_decorator_adds_a_header_to_every_result(tmp_path: Path) -> Non
         assert result(server, single()) == {"X-Origin-A": ["FACE:1"]}
 
 
-def test_4_23_ids_scripts_see(rows: Server) -> None:
+def test_ids_scripts_see(rows: Server) -> None:
     seen = result(rows, single())
     assert (seen["init_id"], seen["reqid"]) == ("net_init", "xx")
 
@@ -338,7 +338,7 @@ def logged(reqs):
 
 
 @pytest.mark.document("evals.34")
-def test_4_23_the_log_names_the_request_all_the_same(tmp_path: Path) -> None:
+def test_the_log_names_the_request_all_the_same(tmp_path: Path) -> None:
     script = returning(GOOD.replace("in reqs", "in logged(reqs)") % 1, LOGGING)
     with serving(package(tmp_path, script)) as server:
         ask(server, single(), headers={"x-reqid": "this-one"})
@@ -347,7 +347,7 @@ def test_4_23_the_log_names_the_request_all_the_same(tmp_path: Path) -> None:
         assert "Logging error" not in server.log
 
 
-def test_4_24_no_answer_is_empty(rows: Server) -> None:
+def test_no_answer_is_empty(rows: Server) -> None:
     for value in (single(), group(b"x"), single(params={"case": "raise", "error": "value"})):
         assert int(ask(rows, value).headers["content-length"]) > 0
 
@@ -366,7 +366,7 @@ def starred(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
         yield server
 
 
-def test_1_5_what_comes_with_a_star(starred: Server) -> None:
+def test_what_comes_with_a_star(starred: Server) -> None:
     kinds, folder, name, parent = result(starred, single())
     assert kinds[:8] == ["module"] * 7 + ["Logger"]
     assert (name, parent) == ("evals.eval", "evals")

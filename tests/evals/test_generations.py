@@ -76,7 +76,7 @@ def second(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
         yield server
 
 
-def test_1_1_the_first_generation(first: Server) -> None:
+def test_the_first_generation(first: Server) -> None:
     seen = ask(first, single(b"hello", {"k": 1}, attribute={"a": 1})).json()["result"]
     assert (seen["body"], seen["size"], seen["params"]) == ("hello", 5, {"k": 1})
     assert seen["data"]["attribute"] == {"a": 1}
@@ -84,7 +84,7 @@ def test_1_1_the_first_generation(first: Server) -> None:
     assert not Path(seen["data"]["uri"]).exists()
 
 
-def test_1_1_lists_and_groups_of_the_first_generation(first: Server) -> None:
+def test_lists_and_groups_of_the_first_generation(first: Server) -> None:
     rets = ask(first, [single(b"a"), single(b"b")], "/v1/batch").json()
     assert [(ret["result"]["body"], ret["result"]["reqs"]) for ret in rets] == [("a", 2), ("b", 2)]
     assert ask(first, group(b"one", b"two")).json()["result"]["body"] == "one"
@@ -100,23 +100,23 @@ CODES = {
 
 
 @pytest.mark.parametrize("body", CODES)
-def test_2_4_codes_of_the_first_generation(first: Server, body: bytes) -> None:
+def test_codes_of_the_first_generation(first: Server, body: bytes) -> None:
     answer = ask(first, single(body))
     assert (answer.status_code, answer.json()["error"]) == CODES[body]
 
 
-def test_2_4_a_result_in_a_file(first: Server) -> None:
+def test_a_result_in_a_file(first: Server) -> None:
     answer = ask(first, single(b"file"))
     assert (answer.headers["content-type"], answer.content) == ("application/octet-stream", b"streamed")
 
 
-def test_2_4_the_error_of_a_whole_call(first: Server, second: Server) -> None:
+def test_the_error_of_a_whole_call(first: Server, second: Server) -> None:
     for server in (first, second):
         answer = ask(server, single(params={"error": True}))
         assert (answer.status_code, answer.json()) == (599, {"error": "the whole call"})
 
 
-def test_1_1_the_second_generation(second: Server) -> None:
+def test_the_second_generation(second: Server) -> None:
     assert ask(second, single(b"hello")).json()["result"] == {"body": "hello"}
     answer = ask(second, single(params={"raise": True}))
     assert (answer.status_code, answer.json()) == (599, {"error": "raised"})

@@ -35,7 +35,7 @@ TYPES = {
 
 
 @pytest.mark.parametrize("content_type", TYPES)
-def test_2_2_content_types(rows: Server, content_type: str) -> None:
+def test_content_types(rows: Server, content_type: str) -> None:
     answer = post(rows, json.dumps(single()).encode(), content_type)
     assert answer.status_code == TYPES[content_type]
     if answer.status_code == 400:
@@ -43,7 +43,7 @@ def test_2_2_content_types(rows: Server, content_type: str) -> None:
 
 
 @pytest.mark.document("evals.17", "evals.19")
-def test_2_2_a_single_request(rows: Server) -> None:
+def test_a_single_request(rows: Server) -> None:
     answer = ask(rows, single(b"picture", {"case": "echo", "x": 1}, attribute={"a": 2}))
     assert answer.headers["content-type"] == JSON
     value = answer.json()
@@ -56,7 +56,7 @@ def test_2_2_a_single_request(rows: Server) -> None:
 
 
 @pytest.mark.document("evals.23")
-def test_2_2_a_group_larger_than_batch_size_is_refused(rows: Server) -> None:
+def test_a_group_larger_than_batch_size_is_refused(rows: Server) -> None:
     assert result(rows, group(b"1", b"2", b"3", b"4"))["body"] == ["1", "2", "3", "4"]
     too_many = group(b"1", b"2", b"3", b"4", b"5")
     refused = (400, {"error": "eval request out of batch_size 4"})
@@ -71,7 +71,7 @@ def test_2_2_a_group_larger_than_batch_size_is_refused(rows: Server) -> None:
 
 
 @pytest.mark.document("evals.06")
-def test_2_2_batch_size_1_means_single_pictures(tmp_path: Path) -> None:
+def test_batch_size_1_means_single_pictures(tmp_path: Path) -> None:
     with serving(package(tmp_path, returning(GOOD % "len(req['data'])"))) as server:
         assert ask(server, single()).status_code == 200
         assert result(server, group(b"1")) == 1
@@ -79,12 +79,12 @@ def test_2_2_batch_size_1_means_single_pictures(tmp_path: Path) -> None:
         assert (answer.status_code, answer.json()) == (400, {"error": "eval request out of batch_size 1"})
 
 
-def test_2_2_a_null_result_is_left_out(rows: Server) -> None:
+def test_a_null_result_is_left_out(rows: Server) -> None:
     answer = ask(rows, single(params={"case": "result", "result": "none"}))
     assert answer.json() == {"code": 0, "message": ""}
 
 
-def test_2_2_a_body_is_sent_raw(rows: Server) -> None:
+def test_a_body_is_sent_raw(rows: Server) -> None:
     answer = ask(rows, single(params={"case": "body"}))
     assert (answer.status_code, answer.headers["content-type"]) == (200, "application/octet-stream")
     assert answer.content == b"\x00\x01raw"
@@ -92,7 +92,7 @@ def test_2_2_a_body_is_sent_raw(rows: Server) -> None:
 
 
 @pytest.mark.document("evals.22")
-def test_2_2_a_group_is_200_whatever_its_code(rows: Server) -> None:
+def test_a_group_is_200_whatever_its_code(rows: Server) -> None:
     params = {"case": "rets", "ret": {"code": 424, "message": "no", "result": {}}}
     answer = ask(rows, group(b"one", b"two", params=params))
     assert (answer.status_code, answer.json()["code"], answer.json()["message"]) == (200, 424, "no")
@@ -100,19 +100,19 @@ def test_2_2_a_group_is_200_whatever_its_code(rows: Server) -> None:
     assert (seen["group"], seen["body"]) == (True, ["one", "two"])
 
 
-def test_2_2_a_group_loses_its_body_and_keeps_whole_call_errors(rows: Server) -> None:
+def test_a_group_loses_its_body_and_keeps_whole_call_errors(rows: Server) -> None:
     assert ask(rows, group(b"x", params={"case": "body"})).json()["result"] == {"lost": True}
     answer = ask(rows, group(b"x", params={"case": "whole", "code": 400, "message": "bad group"}))
     assert (answer.status_code, answer.json()) == (400, {"error": "bad group"})
 
 
-def test_2_2_octets_are_a_single_request(rows: Server) -> None:
+def test_octets_are_a_single_request(rows: Server) -> None:
     """The original answered 200 with nothing: an unfinished stub."""
     answer = post(rows, b"raw picture", "application/octet-stream")
     assert answer.json()["result"]["body"] == ["raw picture"]
 
 
-def test_2_2_an_upload(rows: Server) -> None:
+def test_an_upload(rows: Server) -> None:
     one = rows.client.post("/v1/eval", files={"file": ("a.jpg", b"one")}, data={"params": '{"k": 1}'})
     assert one.json()["result"]["body"] == ["one"]
     assert one.json()["result"]["params"] == {"k": 1}
@@ -124,7 +124,7 @@ def test_2_2_an_upload(rows: Server) -> None:
         assert rows.client.post("/v1/eval", files=many, data=fields).status_code == 400
 
 
-def test_2_2_inline_base64(rows: Server) -> None:
+def test_inline_base64(rows: Server) -> None:
     """Promised by the platform's document, never done there."""
     seen = result(rows, {"data": {"body": base64.b64encode(b"inline").decode()}})
     assert seen["body"] == ["inline"]
@@ -139,12 +139,12 @@ UNREADABLE = (
 
 
 @pytest.mark.parametrize("body", UNREADABLE)
-def test_2_2_what_cannot_be_read(rows: Server, body: bytes) -> None:
+def test_what_cannot_be_read(rows: Server, body: bytes) -> None:
     answer = post(rows, body, JSON)
     assert (answer.status_code, answer.json()) == (400, {"error": "parse task request failed"})
 
 
-def test_2_2_op_is_ignored(rows: Server) -> None:
+def test_op_is_ignored(rows: Server) -> None:
     assert ask(rows, {**single(), "op": "/v1/eval/other"}).status_code == 200
 
 
@@ -152,7 +152,7 @@ def test_2_2_op_is_ignored(rows: Server) -> None:
 
 
 @pytest.mark.document("evals.29")
-def test_2_2_a_batch(rows: Server) -> None:
+def test_a_batch(rows: Server) -> None:
     rets = [{"code": 0, "message": "", "result": 1}, {"code": 415, "message": "bad", "result": {}}]
     value = [single(params={"case": "rets", "ret": ret}) for ret in rets]
     answer = ask(rows, value, "/v1/batch")
@@ -161,23 +161,23 @@ def test_2_2_a_batch(rows: Server) -> None:
     assert ask(rows, [group(b"a"), group(b"b")], "/v1/batch").json()[1]["result"]["group"] is True
 
 
-def test_2_2_a_batch_loses_bodies_and_fails_as_a_whole(rows: Server) -> None:
+def test_a_batch_loses_bodies_and_fails_as_a_whole(rows: Server) -> None:
     assert ask(rows, [single(params={"case": "body"})], "/v1/batch").json()[0]["result"] == {"lost": True}
     answer = ask(rows, [single(params={"case": "whole", "code": 424, "message": "all of it"})], "/v1/batch")
     assert (answer.status_code, answer.json()) == (424, {"error": "all of it"})
 
 
-def test_2_2_an_empty_batch(rows: Server) -> None:
+def test_an_empty_batch(rows: Server) -> None:
     answer = ask(rows, [], "/v1/batch")
     assert (answer.status_code, answer.content) == (200, b"")
 
 
 @pytest.mark.parametrize("body", [b"{", b"{}", b"[7]", b"[{}]"])
-def test_2_2_a_batch_that_cannot_be_read(rows: Server, body: bytes) -> None:
+def test_a_batch_that_cannot_be_read(rows: Server, body: bytes) -> None:
     assert post(rows, body, JSON, "/v1/batch").status_code == 400
 
 
-def test_2_2_singles_and_groups_do_not_mix(rows: Server) -> None:
+def test_singles_and_groups_do_not_mix(rows: Server) -> None:
     """The original's handler died of it, and the connection with it."""
     assert ask(rows, [single(), group(b"a")], "/v1/batch").status_code == 400
 
@@ -186,21 +186,21 @@ def test_2_2_singles_and_groups_do_not_mix(rows: Server) -> None:
 
 
 @pytest.mark.parametrize("path", ["/V1/EVAL", "/v1/Eval", "/v1/eval"])
-def test_2_2_paths_have_no_case(rows: Server, path: str) -> None:
+def test_paths_have_no_case(rows: Server, path: str) -> None:
     assert ask(rows, single(), path).status_code == 200
 
 
 @pytest.mark.parametrize("path", ["/v1/eval/", "/v1/eval/x", "/v1", "/eval"])
-def test_2_2_paths_have_their_number_of_segments(rows: Server, path: str) -> None:
+def test_paths_have_their_number_of_segments(rows: Server, path: str) -> None:
     assert ask(rows, single(), path).status_code == 404
 
 
-def test_2_2_health(rows: Server) -> None:
+def test_health(rows: Server) -> None:
     answer = rows.client.get("/health")
     assert (answer.status_code, answer.text) == (200, "ok rows")
 
 
-def test_2_2_configs_without_secrets(rows: Server) -> None:
+def test_configs_without_secrets(rows: Server) -> None:
     text = rows.client.get("/configs").text
     release = json.loads(text)["release"]
     assert release["batch_size"] == 4
@@ -208,7 +208,7 @@ def test_2_2_configs_without_secrets(rows: Server) -> None:
     assert "not to be shown" not in text
 
 
-def test_2_2_the_request_id_comes_back(rows: Server) -> None:
+def test_the_request_id_comes_back(rows: Server) -> None:
     assert ask(rows, single(), headers={"x-reqid": "from-me_1="}).headers["x-reqid"] == "from-me_1="
     made = ask(rows, single()).headers
     assert made["x-reqid"]
@@ -216,7 +216,7 @@ def test_2_2_the_request_id_comes_back(rows: Server) -> None:
     assert ask(rows, {}, headers={"x-reqid": "bad-task"}).headers["x-reqid"] == "bad-task"
 
 
-def test_2_6_what_scripts_measure_is_exported(rows: Server) -> None:
+def test_what_scripts_measure_is_exported(rows: Server) -> None:
     ask(rows, single())
     text = rows.client.get("/metrics").text
     labels = 'method="py.forward",error="NIL",number="1"'
@@ -259,25 +259,25 @@ URIS = {
 
 
 @pytest.mark.parametrize("uri", URIS)
-def test_2_3_uris_that_lead_nowhere(rows: Server, uri: str) -> None:
+def test_uris_that_lead_nowhere(rows: Server, uri: str) -> None:
     status, message = URIS[uri]
     answer = ask(rows, {"data": {"uri": uri}})
     assert (answer.status_code, answer.json()) == (status, {"error": message})
 
 
-def test_2_3_data_of_any_type(rows: Server) -> None:
+def test_data_of_any_type(rows: Server) -> None:
     uri = data_uri(b"hello").replace("application/octet-stream", "image/png")
     assert result(rows, {"data": {"uri": uri}})["body"] == ["hello"]
     assert result(rows, {"data": {"uri": data_uri(b"")}})["body"] == [""]
 
 
-def test_2_3_the_first_uri_that_fails_fails_the_call(rows: Server) -> None:
+def test_the_first_uri_that_fails_fails_the_call(rows: Server) -> None:
     answer = ask(rows, [single(), {"data": {"uri": "ftp://x"}}], "/v1/batch")
     assert (answer.status_code, answer.json()) == (599, {"error": "not supported"})
 
 
 @pytest.mark.document("evals.20")
-def test_131_uri_and_body(rows: Server) -> None:
+def test_uri_and_body(rows: Server) -> None:
     """Both: the body; neither: 400; the attribute as the platform's document misspells it."""
     both = {"data": {"uri": "ftp://nowhere", "body": base64.b64encode(b"inline").decode()}}
     assert result(rows, both)["body"] == ["inline"]

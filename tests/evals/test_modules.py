@@ -49,7 +49,7 @@ def run(shims: str, code: str, *arguments: str, python: str = sys.executable) ->
 
 @pytest.mark.document("evals.02", "evals.28")
 @pytest.mark.parametrize("module", INVENTORY)
-def test_1_3_the_names_are_there(shims: str, module: str) -> None:
+def test_the_names_are_there(shims: str, module: str) -> None:
     code = f"import json\nfrom {module} import {', '.join(INVENTORY[module].split())}\nprint(json.dumps(1))"
     assert run(shims, code) == 1
 
@@ -94,7 +94,7 @@ print(json.dumps([
 """
 
 
-def test_1_3_helpers(shims: str) -> None:
+def test_helpers(shims: str) -> None:
     assert run(shims, CHECKS) == [
         0, [400, "no a config set"], 7, True, [400, "no f config set"], None, [400, "file not exist: /p"],
         ["a-b", 12], ["weight", 0], ["/m-1/models/weight", 0], ["/m-1/models/a", 2],
@@ -136,7 +136,7 @@ print(json.dumps([
 
 
 @pytest.mark.document("evals.02", "evals.28")
-def test_1_2_decorated_functions_called_by_hand(shims: str) -> None:
+def test_decorated_functions_called_by_hand(shims: str) -> None:
     """As the `__main__` of scripts does, with two arguments."""
     documented, model, code, plain, with_id, raised, *preprocessed = run(shims, DECORATED)
     assert (documented, model, code) == ("Makes it.", {"app": "face", "id": "net_init"}, 0)
@@ -181,7 +181,7 @@ print(json.dumps(evals.metrics()))
 """
 
 
-def test_2_6_the_text_of_the_metrics(shims: str) -> None:
+def test_the_text_of_the_metrics(shims: str) -> None:
     text = run(shims, METRICS)
     name = "ava_serving_eval_response_time"
     assert f'{name}_count{{method="py.load",error="NIL",number="1"}} 1' in text
@@ -220,7 +220,7 @@ print(json.dumps([
 """
 
 
-def test_1_3_pictures(shims: str, tmp_path: Path) -> None:
+def test_pictures(shims: str, tmp_path: Path) -> None:
     file = tmp_path / "picture.png"
     cv2.imwrite(str(file), np.full((60, 80, 3), 9, dtype=np.uint8))
     assert run(shims, PICTURES, str(file)) == [
@@ -258,7 +258,7 @@ print(json.dumps([
 """
 
 
-def test_1_3_mxnet_base(shims: str, tmp_path: Path) -> None:
+def test_mxnet_base(shims: str, tmp_path: Path) -> None:
     """Scripts read what they need from its attributes; what is not there is None."""
     (tmp_path / "labels.csv").write_text("0,cat\n")
     (tmp_path / "infer_config.json").write_text('{"mean_value": [104, 117, 123.5], "std_value": "58.4, 57.1, 57.4"}')
@@ -282,7 +282,7 @@ def test_1_3_mxnet_base(shims: str, tmp_path: Path) -> None:
     assert read == [[[104, 117, 123.5], [58.4, 57.1, 57.4]], [None, None], [["0", "cat"]]]
 
 
-def test_1_3_mxnet_finds_a_file_without_an_epoch(shims: str, tmp_path: Path) -> None:
+def test_mxnet_finds_a_file_without_an_epoch(shims: str, tmp_path: Path) -> None:
     """MXNet's load_checkpoint looks for prefix-epoch.params, and for nothing else."""
     folder = tmp_path / "net-1" / "models"
     folder.mkdir(parents=True)

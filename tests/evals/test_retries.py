@@ -51,7 +51,7 @@ def script(tmp_path: Path, code: str) -> str:
 @pytest.mark.document("evals.37")
 @pytest.mark.parametrize("tries", [0, 1])
 @pytest.mark.parametrize("batch_size", [1, 4])
-def test_42_another_worker_is_tried(tmp_path: Path, tries: int, batch_size: int) -> None:
+def test_another_worker_is_tried(tmp_path: Path, tries: int, batch_size: int) -> None:
     toml = f"workers = 2\n[evals]\nretry_57x = {tries}\nbatch_size = {batch_size}\n"
     folder = package(tmp_path / "package", script(tmp_path, "model"), panglot__toml=toml)
     with serving(folder) as server:
@@ -66,7 +66,7 @@ def test_42_another_worker_is_tried(tmp_path: Path, tries: int, batch_size: int)
             assert all(answer.headers["retry-after"] == "1" for answer in answers if answer.status_code == 571)
 
 
-def test_42_tries_are_counted(tmp_path: Path) -> None:
+def test_tries_are_counted(tmp_path: Path) -> None:
     toml = "workers = 3\n[evals]\nretry_57x = 2\n"
     with serving(package(tmp_path / "package", script(tmp_path, "570"), panglot__toml=toml)) as server:
         server.wait_log("worker 2 ready")
@@ -75,7 +75,7 @@ def test_42_tries_are_counted(tmp_path: Path) -> None:
         assert (tmp_path / "calls").read_text() == "xxx"
 
 
-def test_42_a_worker_alone_is_not_tried_twice(tmp_path: Path) -> None:
+def test_a_worker_alone_is_not_tried_twice(tmp_path: Path) -> None:
     toml = "[evals]\nretry_57x = 5\n"
     with serving(package(tmp_path / "package", script(tmp_path, "570"), panglot__toml=toml)) as server:
         assert ask(server, single()).status_code == 570
@@ -92,7 +92,7 @@ ROWS = [
 @pytest.mark.document("evals.37")
 @pytest.mark.parametrize("pools", ROWS)
 @pytest.mark.parametrize("batch_size", [1, 4])
-def test_42_another_worker_of_the_pool_is_tried(tmp_path: Path, pools: str, batch_size: int) -> None:
+def test_another_worker_of_the_pool_is_tried(tmp_path: Path, pools: str, batch_size: int) -> None:
     """Also with pictures that travel in shared memory, and with many requests at once."""
     toml = f"[evals]\nretry_57x = 1\nbatch_size = {batch_size}\n"
     ret = f"{{'code': refuses({str(tmp_path)!r}), 'message': 'overload', 'result': len(req['data']['body'])}}"
@@ -110,7 +110,7 @@ def test_42_another_worker_of_the_pool_is_tried(tmp_path: Path, pools: str, batc
 
 
 @pytest.mark.parametrize("pools", ["", *ROWS])
-def test_42_the_last_answer_counts(tmp_path: Path, pools: str) -> None:
+def test_the_last_answer_counts(tmp_path: Path, pools: str) -> None:
     """Where all say the same, that is the answer."""
     toml = "workers = 2\n[evals]\nretry_57x = 1\n"
     flags = ("--pools", pools) if pools else ()
@@ -132,7 +132,7 @@ def worked(folder, req):
 """
 
 
-def test_42_who_goes_while_a_worker_is_waited_for_leaves_nothing_behind(tmp_path: Path) -> None:
+def test_who_goes_while_a_worker_is_waited_for_leaves_nothing_behind(tmp_path: Path) -> None:
     infer = f"[worked({str(tmp_path)!r}, req) for req in reqs], 0, ''"
     folder = package(tmp_path / "package", returning(infer, ROLES + SLOW), panglot__toml="[evals]\nretry_57x = 1\n")
     with serving(folder, "--pools", "preprocess=1,inference=2") as server, ThreadPoolExecutor(1) as threads:

@@ -84,7 +84,7 @@ REFUSED = (
 
 
 @pytest.mark.parametrize("uri", REFUSED)
-def test_126_to_130_what_may_not_be_read(server: Server, place: Path, uri: str) -> None:
+def test_what_may_not_be_read(server: Server, place: Path, uri: str) -> None:
     answer = ask(server, {"data": {"uri": uri.format(place=place)}})
     assert (answer.status_code, answer.json()) == ANSWER
     bare = uri.format(place=place)[len("file://") :]
@@ -94,12 +94,12 @@ def test_126_to_130_what_may_not_be_read(server: Server, place: Path, uri: str) 
 
 
 @pytest.mark.parametrize("uri", ["file:a.txt", "file:/a.txt", "FILE://a.txt", "c:a.txt", "ftp://a.txt"])
-def test_126_what_is_no_uri_of_a_file(server: Server, uri: str) -> None:
+def test_what_is_no_uri_of_a_file(server: Server, uri: str) -> None:
     answer = ask(server, {"data": {"uri": uri}})
     assert (answer.status_code, answer.json()) == (599, {"error": "not supported"})
 
 
-def test_130_a_file_nobody_may_read(server: Server, place: Path) -> None:
+def test_a_file_nobody_may_read(server: Server, place: Path) -> None:
     file = place / "root" / "closed.txt"
     file.write_bytes(b"x")
     file.chmod(0)
@@ -125,7 +125,7 @@ def test_files_of_one_request_count_together(server: Server, place: Path) -> Non
         assert ask(server, {"data": [half, half]}).status_code == 599
 
 
-def test_127_a_link_swapped_in_between_never_leads_out(server: Server, place: Path) -> None:
+def test_a_link_swapped_in_between_never_leads_out(server: Server, place: Path) -> None:
     """A file and a link to a secret take turns under one name, as fast as they can."""
     root = place / "root"
     plain, link, name = root / "plain.tmp", root / "link.tmp", root / "swapped.txt"

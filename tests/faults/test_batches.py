@@ -27,7 +27,7 @@ def poisoned(op: str, place: int) -> list[dict[str, object]]:
     return items
 
 
-def test_f32_one_of_four_raises(tmp_path: Path) -> None:
+def test_one_of_four_raises(tmp_path: Path) -> None:
     """F32: three right answers and one 500, whose traceback is in the log only."""
     with serving(BATCH) as server, unharmed(server, NORMAL, EXPECTED):
         for place in range(4):
@@ -41,7 +41,7 @@ def test_f32_one_of_four_raises(tmp_path: Path) -> None:
         assert server.metric("panglot_worker_restarts_total") == 0
 
 
-def test_f32_with_a_batch_that_waited_for_company() -> None:
+def test_with_a_batch_that_waited_for_company() -> None:
     """F32: the same for a batch that formed by waiting."""
     with serving(BATCH, *FULL_OR_SOON) as server, unharmed(server, NORMAL, EXPECTED):
         answered = answers(server, burst(server, poisoned("fail", 2)))
@@ -49,7 +49,7 @@ def test_f32_with_a_batch_that_waited_for_company() -> None:
         server.wait_log("batch of 4")
 
 
-def test_f33_one_of_four_crashes(tmp_path: Path) -> None:
+def test_one_of_four_crashes(tmp_path: Path) -> None:
     """F33: three right answers, one 500, and no more than two workers lost."""
     with serving(BATCH, *QUICK) as server:
         for number, chance in enumerate(rounds(2)):
@@ -74,7 +74,7 @@ WRONG_RESULTS = {
 
 
 @pytest.mark.parametrize("results", WRONG_RESULTS)
-def test_f36_not_one_result_per_item(results: str) -> None:
+def test_not_one_result_per_item(results: str) -> None:
     """F36: nobody gets an answer that may be another's: 500 for each, and the log tells the author why."""
     with serving("fault_results", *FULL_OR_SOON) as server, unharmed(server, {"id": 1}, 1):
         answered = answers(server, burst(server, [{"id": id, "results": results} for id in range(10, 14)]))
@@ -83,7 +83,7 @@ def test_f36_not_one_result_per_item(results: str) -> None:
         assert server.metric("panglot_worker_restarts_total") == 0
 
 
-def test_f38_mixed_shapes_in_one_batch() -> None:
+def test_mixed_shapes_in_one_batch() -> None:
     """F38: items that cannot be stacked are run one by one, and all of them are right."""
     normal = {"shape": [2, 2], "value": 1}
     shapes = [[28, 28], [224, 224], [28, 28], [1, 1]]
@@ -95,7 +95,7 @@ def test_f38_mixed_shapes_in_one_batch() -> None:
 
 
 @pytest.mark.parametrize("script", [SINGLE, BATCH, OVERLAPPING])
-def test_f37_every_caller_gets_its_own_answer(script: str) -> None:
+def test_every_caller_gets_its_own_answer(script: str) -> None:
     """F37: many callers, random delays, and not one answer that belongs to another."""
     callers, total = 48, times(1_800, 36_000)
     with serving(script, "--workers", "2", "--queue", "1000") as server, unharmed(server, NORMAL, EXPECTED):

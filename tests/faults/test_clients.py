@@ -34,7 +34,7 @@ def connect(server: Server, value: object) -> socket.socket:
 
 
 @pytest.mark.parametrize("script", [SINGLE, BATCH, OVERLAPPING])
-def test_f47_disconnect_while_queued(script: str, tmp_path: Path) -> None:
+def test_disconnect_while_queued(script: str, tmp_path: Path) -> None:
     """F47: the request of a client that left is never executed and frees its place at once."""
     with serving(script, "--slots", "1", *QUICK) as server:
         for number, _ in enumerate(rounds(1, 10)):
@@ -55,7 +55,7 @@ def test_f47_disconnect_while_queued(script: str, tmp_path: Path) -> None:
                 assert "item 5" not in server.log
 
 
-def test_f47_disconnect_before_a_blocked_async_worker_began(tmp_path: Path) -> None:
+def test_disconnect_before_a_blocked_async_worker_began(tmp_path: Path) -> None:
     """F47: requests that reach an async worker together with their cancellation give their slots back."""
     with serving(OVERLAPPING, "--slots", "4", *QUICK) as server, unharmed(server, NORMAL, EXPECTED):
         for number in range(3):
@@ -74,7 +74,7 @@ def test_f47_disconnect_before_a_blocked_async_worker_began(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("script", [SINGLE, BATCH, OVERLAPPING])
-def test_f48_disconnect_while_running(script: str, tmp_path: Path) -> None:
+def test_disconnect_while_running(script: str, tmp_path: Path) -> None:
     """F48: a client that leaves while its request runs disturbs nobody, and leaves no traceback in the log."""
     with serving(script, *QUICK) as server, unharmed(server, NORMAL, EXPECTED):
         gate = Gate(tmp_path / "gate")

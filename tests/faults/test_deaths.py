@@ -42,7 +42,7 @@ def kill(process: psutil.Process) -> None:
         process.kill()
 
 
-def test_f01_worker_killed_in_mid_batch(tmp_path: Path) -> None:
+def test_worker_killed_in_mid_batch(tmp_path: Path) -> None:
     """F01: all four items of a batch whose worker is killed are answered, and soon."""
     with serving(BATCH, *QUICK) as server:
         for number, chance in enumerate(rounds()):
@@ -58,7 +58,7 @@ def test_f01_worker_killed_in_mid_batch(tmp_path: Path) -> None:
         assert server.metric("panglot_reruns_total", reason="worker_died") == 4 * len(rounds())
 
 
-def test_f03_segfault() -> None:
+def test_segfault() -> None:
     """F03: a segfault is a 500 at once; the crash trace is in the log and not in the answer."""
     with serving(SINGLE, "--workers", "2", *QUICK) as server:
         for _ in rounds():
@@ -73,7 +73,7 @@ def test_f03_segfault() -> None:
                 assert b"harm.py" not in guilty.body
 
 
-def test_f04_fatal_signals() -> None:
+def test_fatal_signals() -> None:
     """F04: a script that dies of a signal gives its own request a 500, and the log names the signal."""
     with serving(SINGLE, *QUICK) as server, unharmed(server, NORMAL, EXPECTED):
         for name in ("SIGABRT", "SIGBUS", "SIGFPE", "SIGILL", "SIGTERM"):
@@ -92,7 +92,7 @@ ENDS = {
 
 
 @pytest.mark.parametrize("how", ENDS)
-def test_f05_the_script_ends_the_process(how: str) -> None:
+def test_the_script_ends_the_process(how: str) -> None:
     """F05: ending the process costs the request that did it, and nobody else."""
     harm, code = ENDS[how]
     with serving(SINGLE, *QUICK) as server:
@@ -106,7 +106,7 @@ def test_f05_the_script_ends_the_process(how: str) -> None:
 
 
 @pytest.mark.parametrize("how", ENDS)
-def test_f05_the_script_ends_the_process_inside_a_batch(how: str, tmp_path: Path) -> None:
+def test_the_script_ends_the_process_inside_a_batch(how: str, tmp_path: Path) -> None:
     """F05: the batch-mates of an item that ends the process are answered."""
     harm, code = ENDS[how]
     with serving(BATCH, *QUICK) as server:
@@ -118,7 +118,7 @@ def test_f05_the_script_ends_the_process_inside_a_batch(how: str, tmp_path: Path
                 assert_own([one, *others], [10, 11, 12])
 
 
-def test_f11_killed_while_writing_its_answer(tmp_path: Path) -> None:
+def test_killed_while_writing_its_answer(tmp_path: Path) -> None:
     """F11: half an answer is dropped, for good; the request is run again; the other worker never notices."""
     size = 8_000_000
     with serving(SINGLE, "--workers", "2", *QUICK) as server, unharmed(server, NORMAL, EXPECTED):
@@ -145,7 +145,7 @@ def writer(server: Server) -> psutil.Process:
     return max(server.workers(), key=lambda process: process.num_ctx_switches().voluntary - moved[process.pid])
 
 
-def test_f11_killed_at_any_moment_of_a_large_answer(tmp_path: Path) -> None:
+def test_killed_at_any_moment_of_a_large_answer(tmp_path: Path) -> None:
     """F11: wherever in its answer a worker is killed, the client gets a whole one."""
     size = 8_000_000
     with serving(SINGLE, *QUICK) as server, unharmed(server, NORMAL, EXPECTED):
@@ -167,7 +167,7 @@ def test_f11_killed_at_any_moment_of_a_large_answer(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("script", [SINGLE, BATCH, OVERLAPPING])
-def test_f13_crash_while_idle(script: str) -> None:
+def test_crash_while_idle(script: str) -> None:
     """F13: a request that arrives around the death of an idle worker waits for the next one; it does not fail."""
     with serving(script, *QUICK) as server:
         for chance in rounds(2):
@@ -177,7 +177,7 @@ def test_f13_crash_while_idle(script: str) -> None:
                 assert_own(ask_all(server, [{"id": id} for id in range(10, 20)]), list(range(10, 20)))
 
 
-def test_f14_all_workers_die_together_while_idle() -> None:
+def test_all_workers_die_together_while_idle() -> None:
     """F14: requests that arrive while no worker is left wait for the first new one."""
     with serving(SINGLE, "--workers", "2", *QUICK) as server:
         for _ in rounds():
@@ -187,7 +187,7 @@ def test_f14_all_workers_die_together_while_idle() -> None:
 
 
 @pytest.mark.parametrize("script", [SINGLE, BATCH, OVERLAPPING])
-def test_f14_all_workers_die_together_while_busy(script: str) -> None:
+def test_all_workers_die_together_while_busy(script: str) -> None:
     """F14: no accepted request is lost, neither those that ran nor those that waited."""
     with serving(script, "--workers", "2", *QUICK) as server:
         for chance in rounds():
@@ -210,7 +210,7 @@ def kill_all_together(server: Server) -> None:
 
 
 @pytest.mark.parametrize("doing", ["idle", "hold_gil", "loading"])
-def test_f15_main_process_killed(doing: str, tmp_path: Path) -> None:
+def test_main_process_killed(doing: str, tmp_path: Path) -> None:
     """F15: all children and grandchildren are gone at once, the port is free, and a restart works."""
     for number, _ in enumerate(rounds(1, 20)):
         gate = Gate(tmp_path / f"{doing}{number}")
@@ -258,7 +258,7 @@ def is_free(port: int) -> bool:
 
 
 @pytest.mark.parametrize("script", [SINGLE, BATCH, OVERLAPPING])
-def test_f94_restart_storm(script: str) -> None:
+def test_restart_storm(script: str) -> None:
     """F94: while workers are killed again and again under load, every request is answered, nearly all with success."""
     chance = random.Random(94)
     with serving(script, "--workers", "2", *QUICK) as server, unharmed(server, NORMAL, EXPECTED):

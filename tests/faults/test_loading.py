@@ -15,7 +15,7 @@ from support.traffic import Gate, answers, ask_all, send
 QUICK = ("--restart-delay", "0.1", "--restart-delay-max", "0.2")
 
 
-def test_f24_slow_load(tmp_path: Path) -> None:
+def test_slow_load(tmp_path: Path) -> None:
     """F24: while loading the server is alive, not ready, and says 503 with Retry-After; it does not start over."""
     gate = Gate(tmp_path / "gate")
     flags = ("--timeout", "0.5", "--kill-grace", "0.1", "--load-timeout", "60", *QUICK)
@@ -38,7 +38,7 @@ def test_f24_slow_load(tmp_path: Path) -> None:
             pass
 
 
-def test_f25_load_that_never_ends(tmp_path: Path) -> None:
+def test_load_that_never_ends(tmp_path: Path) -> None:
     """F25: before the first ready, a load that hangs ends the server with exit code 3 at the load timeout."""
     done = panglot(
         "serve", str(PACKAGES / "fault_load"), "--port", "0", "--load-timeout", "1",
@@ -93,7 +93,7 @@ WRONG_SCRIPTS = {
 
 
 @pytest.mark.parametrize("name", WRONG_SCRIPTS)
-def test_f27_wrong_scripts(name: str, tmp_path: Path) -> None:
+def test_wrong_scripts(name: str, tmp_path: Path) -> None:
     """F27: exit code 3, quickly, with one last line that names the file, the line and the problem."""
     files, expected = WRONG_SCRIPTS[name]
     for file, text in files.items():
@@ -157,7 +157,7 @@ def test_crash_loop_outlasts_a_deadline(tmp_path: Path) -> None:
             assert int(answer.headers["retry-after"]) > 10
 
 
-def test_f68_port_in_use(tmp_path: Path) -> None:
+def test_port_in_use(tmp_path: Path) -> None:
     """F68: a port in use is one line and exit code 3, before the script is loaded."""
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
@@ -167,13 +167,13 @@ def test_f68_port_in_use(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("host", ["256.256.256.256", "no such host", "192.0.2.1"])
-def test_f68_bad_host(host: str, tmp_path: Path) -> None:
+def test_bad_host(host: str, tmp_path: Path) -> None:
     """F68: an address that cannot be listened on is one line and exit code 3, before the script is loaded."""
     refuses(tmp_path, host, "--port", "0", "--host", host, "--no-auth")
 
 
 @pytest.mark.parametrize("port", ["65536", "-1", "http", "80.5"])
-def test_f68_bad_port(port: str, tmp_path: Path) -> None:
+def test_bad_port(port: str, tmp_path: Path) -> None:
     """F68: so is a port that is none."""
     refuses(tmp_path, "--port", "--port", port)
 
@@ -188,7 +188,7 @@ def refuses(folder: Path, words: str, *flags: str) -> None:
     assert not (folder / "loaded").exists()
 
 
-def test_f68_port_0_takes_a_free_one() -> None:
+def test_port_0_takes_a_free_one() -> None:
     """F68: port 0 is not an error: the log tells which port was taken."""
     with serving("fault_load") as first, serving("fault_load") as second:
         assert first.port != second.port

@@ -89,7 +89,7 @@ def refused(server: Server, uri: str) -> bool:
     return answer.status_code == 599 and answer.json()["error"] in ("the uri cannot be read", "not supported")
 
 
-def test_115_to_123_nothing_inside_is_reached(server: Server, inner: list[Scripted]) -> None:
+def test_nothing_inside_is_reached(server: Server, inner: list[Scripted]) -> None:
     for host, form in itertools.product(SPELLINGS, FORMS):
         assert refused(server, form.format(host)), form.format(host)
     for uri in OTHERS:
@@ -97,7 +97,7 @@ def test_115_to_123_nothing_inside_is_reached(server: Server, inner: list[Script
     assert sum(listener.seen for listener in inner) == 0
 
 
-def test_121_redirects_lead_nowhere_inside(server: Server, inner: list[Scripted], public: Scripted) -> None:
+def test_redirects_lead_nowhere_inside(server: Server, inner: list[Scripted], public: Scripted) -> None:
     for name, status in itertools.product(TARGETS, REDIRECTS):
         assert refused(server, f"http://public.test/{status}/{name}"), (name, status)
     assert refused(server, "http://public.test/four/4")
@@ -115,7 +115,7 @@ def test_what_is_public_is_fetched(server: Server, inner: list[Scripted], public
     assert sum(listener.seen for listener in inner) == 0
 
 
-def test_122_a_name_that_changes_its_mind(inner: list[Scripted], public: Scripted) -> None:
+def test_a_name_that_changes_its_mind(inner: list[Scripted], public: Scripted) -> None:
     """Public when it is first looked up, 127.0.0.1 ever after: each look-up is checked, each connection goes there."""
     for answers, outcome in (([PUBLIC, "127.0.0.1"], REFUSED), ([PUBLIC, PUBLIC], OK)):
         left = list(answers)

@@ -84,7 +84,7 @@ GOOD = {
 
 
 @pytest.mark.parametrize("path", GOOD)
-def test_124_answers_that_count(server: Scripted, path: str) -> None:
+def test_answers_that_count(server: Scripted, path: str) -> None:
     """A page of HTML is bytes as everything is; nobody follows what it says."""
     fetched = fetch(server, path)
     expected = GOOD[path]
@@ -103,7 +103,7 @@ STATUSES = {
 
 
 @pytest.mark.parametrize("path", STATUSES)
-def test_2_3_what_others_refuse_is_passed_on(server: Scripted, path: str) -> None:
+def test_what_others_refuse_is_passed_on(server: Scripted, path: str) -> None:
     fetched = fetch(server, path)
     assert (fetched.outcome, fetched.status, fetched.text) == (STATUS, *STATUSES[path])
 
@@ -125,12 +125,12 @@ BROKEN = {
 
 
 @pytest.mark.parametrize("path", BROKEN)
-def test_124_answers_that_do_not(server: Scripted, path: str) -> None:
+def test_answers_that_do_not(server: Scripted, path: str) -> None:
     assert fetch(server, path).outcome == BROKEN[path]
 
 
 @pytest.mark.parametrize("path", ["/dripping", "/silent"])
-def test_124_the_time_for_all_of_it_is_limited(server: Scripted, path: str) -> None:
+def test_the_time_for_all_of_it_is_limited(server: Scripted, path: str) -> None:
     began = time.monotonic()
     assert fetch(server, path, FetchLimits(total=0.5)).outcome == TIMEOUT
     assert time.monotonic() - began < 10
@@ -153,7 +153,7 @@ def test_what_is_asked_is_plain(server: Scripted, monkeypatch: pytest.MonkeyPatc
 # Redirects
 
 
-def test_121_redirects(server: Scripted) -> None:
+def test_redirects(server: Scripted) -> None:
     with scripted({}) as other:
         server.answers |= {f"/r{status}": redirect("/plain", status) for status in (301, 302, 303, 307, 308)}
         server.answers |= {"/r300": simple(b"", "300 Choices", "Location: /plain"), "/bare": simple(b"", "302 Found")}
@@ -202,12 +202,12 @@ def look_up(url: str, *answers: list[str], limits: FetchLimits = LIMITS) -> Fetc
         ["93.184.216.34"] * 99 + ["10.0.0.1"], [], ["fe80::1%2"], ["not an address"],
     ],
 )  # fmt: skip
-def test_122_names_that_lead_inside(addresses: list[str]) -> None:
+def test_names_that_lead_inside(addresses: list[str]) -> None:
     """Also a name whose alias is localhost: it is what it leads to."""
     assert look_up("http://name.example/", addresses).outcome == REFUSED
 
 
-def test_122_a_resolver_that_does_not_answer() -> None:
+def test_a_resolver_that_does_not_answer() -> None:
     async def never(host: str, port: int) -> list[str]:
         await asyncio.sleep(60)
         return []

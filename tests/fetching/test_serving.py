@@ -118,14 +118,14 @@ def test_the_deadline_ends_the_fetch(server: Server, other: Scripted) -> None:
     assert gate.left.acquire(timeout=20)
 
 
-def test_2_3_statuses_of_others_are_passed_on(server: Server, other: Scripted) -> None:
+def test_statuses_of_others_are_passed_on(server: Server, other: Scripted) -> None:
     answer = ask(server, named(other.url("/404")))
     assert (answer.status_code, answer.json()) == (404, {"error": "gone"})
     answer = ask(server, named(other.url("/a"), other.url("/nothing")))
     assert (answer.status_code, answer.json()) == (404, {"error": "Not Found"})
 
 
-def test_2_3_statuses_of_others_are_no_codes_of_the_script(tmp_path: Path, other: Scripted) -> None:
+def test_statuses_of_others_are_no_codes_of_the_script(tmp_path: Path, other: Scripted) -> None:
     folder = package(tmp_path, returning(GOOD % 1), panglot__toml="[evals]\nplatform_codes = true\n")
     with serving(folder, "--url-allow", other.host) as strict:
         assert ask(strict, named(other.url("/404"))).status_code == 404

@@ -20,7 +20,7 @@ def is_busy(server: Server) -> bool:
 
 
 @pytest.mark.parametrize("chance", rounds(2), ids=lambda chance: "seeded")
-def test_f63_no_accepted_request_is_lost(chance: random.Random) -> None:
+def test_no_accepted_request_is_lost(chance: random.Random) -> None:
     """16 clients, 200 requests a second, half keep-alive and half fresh connections."""
     with serving("life_echo", "--workers", "2") as server:
         with Busy(server) as clients:
@@ -61,7 +61,7 @@ def test_a_request_beyond_the_drain_time_is_counted_and_the_exit_code_is_1() -> 
         assert slow.exception(10) is not None
 
 
-def test_f66_the_second_signal_ends_at_once() -> None:
+def test_the_second_signal_ends_at_once() -> None:
     with serving("life_echo", "--drain", "60s") as server:
         send(server, {"id": 1, "sleep": 60})
         wait_until(lambda: is_busy(server))
@@ -72,7 +72,7 @@ def test_f66_the_second_signal_ends_at_once() -> None:
         assert time.monotonic() - began < 10
 
 
-def test_f64_an_upload_under_way_is_finished() -> None:
+def test_an_upload_under_way_is_finished() -> None:
     with serving("life_echo") as server, socket.create_connection(("127.0.0.1", server.port)) as upload:
         body = b'{"id": 5}'
         head = (
@@ -89,7 +89,7 @@ def test_f64_an_upload_under_way_is_finished() -> None:
         assert server.stop() == 0
 
 
-def test_f64_an_upload_that_never_ends_is_counted() -> None:
+def test_an_upload_that_never_ends_is_counted() -> None:
     with (
         serving("life_echo", "--drain", "0.5s") as server,
         socket.create_connection(("127.0.0.1", server.port)) as upload,
@@ -100,7 +100,7 @@ def test_f64_an_upload_that_never_ends_is_counted() -> None:
         assert "1 accepted request was not answered" in server.log
 
 
-def test_f65_stopping_while_the_script_loads() -> None:
+def test_stopping_while_the_script_loads() -> None:
     with serving("fault_load", env={"LOAD_SECONDS": "60"}, ready=False) as server:
         time.sleep(0.5)
         began = time.monotonic()
@@ -108,7 +108,7 @@ def test_f65_stopping_while_the_script_loads() -> None:
         assert time.monotonic() - began < 10
 
 
-def test_f65_stopping_with_a_hung_worker() -> None:
+def test_stopping_with_a_hung_worker() -> None:
     with serving("life_echo", "--drain", "0.5s") as server:
         worker = server.workers()[0]
         worker.send_signal(signal.SIGSTOP)

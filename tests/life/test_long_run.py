@@ -123,14 +123,14 @@ def growth(running: Front, count: int) -> tuple[float, int]:
 
 
 @pytest.mark.timeout(7200)
-def test_f91_memory_is_flat() -> None:
+def test_memory_is_flat() -> None:
     with front("from panglot.cli import main; main()") as running:
         slope, grown = growth(running, MEASURED)
     assert slope < (1 if SOAK else 16) * 1024, f"{slope:.0f} bytes per thousand requests"
     assert grown < 32 * 1024 * 1024
 
 
-def test_f91_a_leak_would_be_noticed() -> None:
+def test_a_leak_would_be_noticed() -> None:
     with front(LEAKY) as running:
         slope, _ = growth(running, 20_000)
     assert slope > 150 * 1024, f"a leak of 200 bytes per request shows as {slope:.0f} bytes per thousand"

@@ -28,7 +28,7 @@ def version(server: Server) -> int:
     return int(server.predict({"id": 0}).json()["version"])
 
 
-def test_f67_reloads_under_load_drop_nothing(package: Path) -> None:
+def test_reloads_under_load_drop_nothing(package: Path) -> None:
     """Many times in a row."""
     with serving(package, "--workers", "2") as server:
         server.wait_log("worker 1 ready")
@@ -44,7 +44,7 @@ def test_f67_reloads_under_load_drop_nothing(package: Path) -> None:
 
 
 @pytest.mark.parametrize("broken", ["def (", "raise RuntimeError('bad version')\n", "import os\nos._exit(7)\n"])
-def test_f31_a_broken_version_leaves_the_old_one_serving(package: Path, broken: str) -> None:
+def test_a_broken_version_leaves_the_old_one_serving(package: Path, broken: str) -> None:
     with serving(package) as server:
         with Busy(server, clients=4, rate=100) as clients:
             set_version(package, 2, before=broken)

@@ -14,7 +14,7 @@ from support.server import serving, wait_until
 from support.traffic import send, times
 
 
-def test_f20_a_script_that_changes_the_world() -> None:
+def test_a_script_that_changes_the_world() -> None:
     with serving("life_world", "--timeout", "5s") as server:
         assert server.predict("spoil").status_code == 200
         for _ in range(5):
@@ -26,14 +26,14 @@ def test_f20_a_script_that_changes_the_world() -> None:
         assert server.stop() == 0
 
 
-def test_f20_a_worker_that_ignores_every_signal_is_ended_all_the_same() -> None:
+def test_a_worker_that_ignores_every_signal_is_ended_all_the_same() -> None:
     with serving("life_world", "--run-timeout", "0.5s", "--kill-grace", "0.2s", "--timeout", "20s") as server:
         server.predict("spoil")
         assert server.predict("deadlock", headers={"x-timeout-ms": "700"}).status_code == 504
         wait_until(lambda: server.predict("fine").status_code == 200, 15)
 
 
-def test_f08_a_deadlock_is_a_hang() -> None:
+def test_a_deadlock_is_a_hang() -> None:
     with serving("life_world", "--run-timeout", "0.5s", "--kill-grace", "0.2s") as server:
         assert server.predict("deadlock").status_code == 504
         wait_until(lambda: server.predict("fine").status_code == 200, 10)
@@ -41,7 +41,7 @@ def test_f08_a_deadlock_is_a_hang() -> None:
         server.wait_log("in predict", 5)
 
 
-def test_f21_children_die_with_their_worker() -> None:
+def test_children_die_with_their_worker() -> None:
     with serving("life_world") as server:
         for _ in range(3):
             server.predict("litter")
@@ -54,7 +54,7 @@ def test_f21_children_die_with_their_worker() -> None:
 
 
 @pytest.mark.parametrize("kind", ["lines", "long", "binary"])
-def test_f22_a_flood_of_output_is_bounded_and_counted(kind: str) -> None:
+def test_a_flood_of_output_is_bounded_and_counted(kind: str) -> None:
     with serving("life_flood", "--workers", "2") as server:
         server.wait_log("worker 1 ready")
         flood = send(server, kind)
@@ -68,7 +68,7 @@ def test_f22_a_flood_of_output_is_bounded_and_counted(kind: str) -> None:
             assert server.metric("panglot_log_dropped_bytes_total") > 0
 
 
-def test_f16_workers_start_although_the_script_has_threads_and_locks() -> None:
+def test_workers_start_although_the_script_has_threads_and_locks() -> None:
     with serving("life_world", "--workers", "2", "--restart-delay-max", "0.2") as server:
         for deaths in range(1, times(6, 200) + 1):
             server.workers()[0].kill()
@@ -86,7 +86,7 @@ CRASHING = "import os\n\ndef predict(request):\n    os.kill(os.getpid(), 11)\n"
 FIXED = "def predict(request):\n    return 'fixed'\n"
 
 
-def test_f12_a_crash_at_every_request_is_visible_and_heals(tmp_path: Path) -> None:
+def test_a_crash_at_every_request_is_visible_and_heals(tmp_path: Path) -> None:
     """F12: each request is answered with its own crash, none with a pause; a mended script heals without help."""
     package = write(tmp_path, CRASHING)
     with serving(package, "--restart-delay", "5s", "--timeout", "20s") as server:
@@ -101,7 +101,7 @@ def test_f12_a_crash_at_every_request_is_visible_and_heals(tmp_path: Path) -> No
         assert server.ready() == 200
 
 
-def test_f30_a_failing_example_is_a_warning_or_a_failed_load(tmp_path: Path) -> None:
+def test_a_failing_example_is_a_warning_or_a_failed_load(tmp_path: Path) -> None:
     from support.server import panglot
 
     package = write(
@@ -120,7 +120,7 @@ def test_f30_a_failing_example_is_a_warning_or_a_failed_load(tmp_path: Path) -> 
     assert "ValueError: bad example" in done.stderr
 
 
-def test_f71_two_servers_of_one_package_do_not_meet(tmp_path: Path) -> None:
+def test_two_servers_of_one_package_do_not_meet(tmp_path: Path) -> None:
     package = write(tmp_path, FIXED)
     with serving(package) as first, serving(package) as second:
         assert first.predict(1).json() == second.predict(1).json() == "fixed"

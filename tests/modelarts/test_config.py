@@ -92,7 +92,7 @@ BROKEN = [
 
 
 @pytest.mark.parametrize(("text", "warning"), [row[1:] for row in BROKEN], ids=[row[0] for row in BROKEN])
-def test_27_a_broken_config_warns_and_runs(tmp_path: Path, text: str | None, warning: str) -> None:
+def test_a_broken_config_warns_and_runs(tmp_path: Path, text: str | None, warning: str) -> None:
     package(tmp_path, SERVICE, text)
     assert any(warning in problem for problem in inspected(tmp_path)["problems"])
     if warning in ("is no JSON", "inside the request", "there is no config.json"):
@@ -152,7 +152,7 @@ MODEL_PATHS = [
 
 @pytest.mark.document("modelarts.14")
 @pytest.mark.parametrize(("engine", "files", "path", "reason"), MODEL_PATHS)
-def test_14_which_file_or_folder_is_model_path(
+def test_which_file_or_folder_is_model_path(
     tmp_path: Path, engine: str, files: tuple[str, ...], path: str, reason: str
 ) -> None:
     from panglot.dialects.modelarts import engines

@@ -31,7 +31,7 @@ def make(folder: Path, code: str) -> None:
 
 
 @pytest.mark.document("modelarts.05", "modelarts.09", "modelarts.11")
-def test_06_and_26_pytorch_calls_the_model_key_by_key(tmp_path: Path) -> None:
+def test_pytorch_calls_the_model_key_by_key(tmp_path: Path) -> None:
     """The weights file is the first by ending and name; old ways of calling torch only warn."""
     script = """
         import os
@@ -137,7 +137,7 @@ def rows(*values: dict[str, float], **meta: str) -> dict[str, object]:
 
 
 @pytest.mark.document("modelarts.07")
-def test_30_sklearn_without_a_script_keeps_the_order_of_features_and_loads_once(pickled: Path) -> None:
+def test_sklearn_without_a_script_keeps_the_order_of_features_and_loads_once(pickled: Path) -> None:
     with serving(pickled / "sklearn") as server:
         answer = server.client.post("/", json=rows({"z": 1.0, "a": 2.0}, {"a": 2.0, "z": 1.0}, uuid="7"))
         assert answer.json()["meta"] == {"uuid": "7"}

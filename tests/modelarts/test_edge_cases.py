@@ -13,7 +13,7 @@ from support.server import Server, serving, wait_until
 
 
 @pytest.mark.document("modelarts.17")
-def test_01_multipart_data_is_one_dict(tmp_path: Path) -> None:
+def test_multipart_data_is_one_dict(tmp_path: Path) -> None:
     script = """
         from model_service.model_service import SingleNodeService
 
@@ -27,7 +27,7 @@ def test_01_multipart_data_is_one_dict(tmp_path: Path) -> None:
 
 
 @pytest.mark.document("modelarts.21")
-def test_02_values_are_real_bytes_io(tmp_path: Path) -> None:
+def test_values_are_real_bytes_io(tmp_path: Path) -> None:
     script = """
         import io
 
@@ -60,7 +60,7 @@ def test_02_values_are_real_bytes_io(tmp_path: Path) -> None:
         }  # fmt: skip
 
 
-def test_03_and_04_text_beside_files_and_the_query_over_all(tmp_path: Path) -> None:
+def test_text_beside_files_and_the_query_over_all(tmp_path: Path) -> None:
     script = """
         from model_service.model_service import SingleNodeService
 
@@ -75,7 +75,7 @@ def test_03_and_04_text_beside_files_and_the_query_over_all(tmp_path: Path) -> N
 
 
 @pytest.mark.document("modelarts.04", "modelarts.12", "modelarts.13")
-def test_06_to_09_constructors_and_own_inference(tmp_path: Path) -> None:
+def test_constructors_and_own_inference(tmp_path: Path) -> None:
     """6 default _inference of PyTorch, 7 one level skipped, 8 no parent constructor, 9 own `inference`."""
     scripts = {
         "six": PT + """
@@ -119,7 +119,7 @@ class Service(PTServingBaseService):
             assert server.client.post("/", json={"a": 3, "b": "x"}).content == b'{"a": 6, "b": "xx"}', name
 
 
-def test_10_errors_are_covered_by_the_table_of_requests(echo: Server) -> None:
+def test_errors_are_covered_by_the_table_of_requests(echo: Server) -> None:
     assert [echo.client.post("/", json={"raise": kind}).status_code for kind in ("TypeError", "ValueError")] == [
         400,
         500,
@@ -127,7 +127,7 @@ def test_10_errors_are_covered_by_the_table_of_requests(echo: Server) -> None:
 
 
 @pytest.mark.document("modelarts.32")
-def test_11_numpy_is_encoded_and_with_the_strict_switch_an_error(echo: Server) -> None:
+def test_numpy_is_encoded_and_with_the_strict_switch_an_error(echo: Server) -> None:
     assert echo.client.post("/", json={"return": "numpy"}).content == b'{"label": 7, "scores": [[0.5, 0.25]]}'
     assert echo.client.post("/", json={"return": "numpy_key"}).content == b'{"3": 1}'
     with serving("modelarts_echo", "--strict-results") as strict:
@@ -138,11 +138,11 @@ def test_11_numpy_is_encoded_and_with_the_strict_switch_an_error(echo: Server) -
 
 
 @pytest.mark.document("modelarts.40")
-def test_12_a_json_string_is_encoded_again(echo: Server) -> None:
+def test_a_json_string_is_encoded_again(echo: Server) -> None:
     assert echo.client.post("/", json={"return": "text"}).content == rb'"{\"already\": \"json\"}"'
 
 
-def test_13_nan_is_null_with_a_warning_or_as_the_platform_wrote_it(echo: Server) -> None:
+def test_nan_is_null_with_a_warning_or_as_the_platform_wrote_it(echo: Server) -> None:
     answer = echo.client.post("/", json={"return": "nan"})
     assert answer.content == b'{"score": null, "inner": [null, 1.0, null]}'
     assert answer.headers["x-panglot-warning"] == "nan: 3 values replaced by null"
@@ -154,7 +154,7 @@ def test_13_nan_is_null_with_a_warning_or_as_the_platform_wrote_it(echo: Server)
         assert server.client.post("/", json={"return": "nan"}).status_code == 500
 
 
-def test_14_blanks_after_colons_and_commas(echo: Server) -> None:
+def test_blanks_after_colons_and_commas(echo: Server) -> None:
     assert b'"list": [1, 2]' in echo.client.post("/", json={"return": "chinese"}).content
 
 
@@ -204,7 +204,7 @@ WHOLE = "def inference(self, data):\n        return data"
     ],
     ids=["steps", "whole", "held by the script", "in a ring", "held by a thread"],
 )
-def test_17_del_runs_once_when_the_service_ends(tmp_path: Path, method: str, held: str) -> None:
+def test_del_runs_once_when_the_service_ends(tmp_path: Path, method: str, held: str) -> None:
     """Also where something else still holds the service."""
     settings = ("--no-await-threads",) if "Timer" in held else ()
     with serving(package(tmp_path, NODE + ENDING.format(method=method, held=held)), *settings) as server:
@@ -217,7 +217,7 @@ def test_17_del_runs_once_when_the_service_ends(tmp_path: Path, method: str, hel
 
 @pytest.mark.document("modelarts.33")
 @pytest.mark.parametrize("held", ["pass", "HELD.append(self)"])
-def test_17_an_error_in_del_harms_nothing_and_shows(tmp_path: Path, held: str) -> None:
+def test_an_error_in_del_harms_nothing_and_shows(tmp_path: Path, held: str) -> None:
     script = NODE + ENDING.format(method=STEPS, held=held).replace("self.sess = Session()", "pass")
     with serving(package(tmp_path, script)) as server:
         assert server.client.post("/", json={"a": 1}).status_code == 200
@@ -225,7 +225,7 @@ def test_17_an_error_in_del_harms_nothing_and_shows(tmp_path: Path, held: str) -
         assert "AttributeError: 'Service' object has no attribute 'sess'" in server.log
 
 
-def test_18_state_in_self_and_a_fixed_file_belong_to_one_request_at_a_time(tmp_path: Path) -> None:
+def test_state_in_self_and_a_fixed_file_belong_to_one_request_at_a_time(tmp_path: Path) -> None:
     script = """
         import time
 
@@ -272,7 +272,7 @@ def test_18_state_in_self_and_a_fixed_file_belong_to_one_request_at_a_time(tmp_p
     assert {path.name for path in tmp_path.iterdir()} <= before, "the script wrote into its private folder"
 
 
-def test_19_the_working_directory_is_writable_and_holds_model_1(tmp_path: Path) -> None:
+def test_the_working_directory_is_writable_and_holds_model_1(tmp_path: Path) -> None:
     script = (
         NODE
         + """

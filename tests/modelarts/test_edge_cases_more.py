@@ -12,7 +12,7 @@ from support.modelarts import NODE, PT, config, package, returning
 from support.server import panglot, serving
 
 
-def test_20_and_21_work_at_import_and_siblings_of_common_names(tmp_path: Path) -> None:
+def test_work_at_import_and_siblings_of_common_names(tmp_path: Path) -> None:
     script = """
         import os
         import sys
@@ -55,7 +55,7 @@ def test_20_and_21_work_at_import_and_siblings_of_common_names(tmp_path: Path) -
         server.wait_log(r"\| by a shell")
 
 
-def test_21_modules_of_a_package_may_be_imported_as_model(tmp_path: Path) -> None:
+def test_modules_of_a_package_may_be_imported_as_model(tmp_path: Path) -> None:
     """The folder above the package is on the import path, as the platform's server had its own there."""
     script = returning("NAME", "from model.helper import NAME\n")
     with serving(package(tmp_path, script, helper__py="NAME = 'helped'\n")) as server:
@@ -75,14 +75,14 @@ LEAVES = [
 
 
 @pytest.mark.parametrize(("script", "message"), [row[1:] for row in LEAVES], ids=[row[0] for row in LEAVES])
-def test_22_more_than_one_leaf_class_or_none(tmp_path: Path, script: str, message: str) -> None:
+def test_more_than_one_leaf_class_or_none(tmp_path: Path, script: str, message: str) -> None:
     package(tmp_path, script, config("PyTorch"), helper__py="")
     done = panglot("serve", str(tmp_path), "--port", "0")
     assert done.returncode == 3
     assert re.search(message, done.stderr.splitlines()[-1]), done.stderr
 
 
-def test_22_a_class_over_another_is_the_leaf_and_other_bases_do_not_count(tmp_path: Path) -> None:
+def test_a_class_over_another_is_the_leaf_and_other_bases_do_not_count(tmp_path: Path) -> None:
     script = (
         NODE
         + """
@@ -104,7 +104,7 @@ class Service(Middle):
         assert server.client.post("/", json={"a": 1}).json() == "helped"
 
 
-def test_23_a_base_class_of_another_engine_works(tmp_path: Path) -> None:
+def test_a_base_class_of_another_engine_works(tmp_path: Path) -> None:
     script = returning("self.model_path").replace(NODE, PT).replace("SingleNodeService", "PTServingBaseService")
     package(tmp_path, script, config("TensorFlow"), w__pth=b"")
     facts = json.loads(panglot("inspect", str(tmp_path), "--json").stdout)
@@ -121,7 +121,7 @@ def test_23_a_base_class_of_another_engine_works(tmp_path: Path) -> None:
         "model_service.caffe_model_service:CaffeBaseService",
     ],
 )
-def test_24_any_framework_under_any_base(tmp_path: Path, base: str) -> None:
+def test_any_framework_under_any_base(tmp_path: Path, base: str) -> None:
     module, name = base.split(":")
     script = f"""
         import numpy
@@ -140,7 +140,7 @@ def test_24_any_framework_under_any_base(tmp_path: Path, base: str) -> None:
         assert server.client.post("/", json={"x": [3.0]}).json() == pytest.approx([6.0])
 
 
-def test_25_python_2_is_told_with_file_and_line(tmp_path: Path) -> None:
+def test_python_2_is_told_with_file_and_line(tmp_path: Path) -> None:
     done = panglot("serve", str(package(tmp_path, "import cPickle\nprint 'hello'\n", config("PyTorch"))), "--port", "0")
     assert done.returncode == 3
     assert "customize_service.py:2: syntax error: Missing parentheses in call to 'print'" in done.stderr
@@ -149,7 +149,7 @@ def test_25_python_2_is_told_with_file_and_line(tmp_path: Path) -> None:
 # 26: see test_defaults.py; 27 and 28: see test_config.py
 
 
-def test_29_mxnet_scripts_get_a_list(tmp_path: Path) -> None:
+def test_mxnet_scripts_get_a_list(tmp_path: Path) -> None:
     script = """
         import mms.log
         from mms.model_service.mxnet_model_service import MXNetBaseService
@@ -181,7 +181,7 @@ def test_29_mxnet_scripts_get_a_list(tmp_path: Path) -> None:
         server.wait_log("constructed serve")
 
 
-def test_29_mxnet_itself_is_named_when_it_is_needed(tmp_path: Path) -> None:
+def test_mxnet_itself_is_named_when_it_is_needed(tmp_path: Path) -> None:
     base = "from mms.model_service.mxnet_model_service import MXNetBaseService\n\n\n"
     script = base + "class Service(MXNetBaseService):\n    pass\n"
     done = panglot("serve", str(package(tmp_path, script, config("MXNet"))), "--port", "0")
@@ -191,7 +191,7 @@ def test_29_mxnet_itself_is_named_when_it_is_needed(tmp_path: Path) -> None:
 # 30: see test_defaults.py
 
 
-def test_31_another_model_service_in_the_environment_or_beside_the_script_does_not_win(tmp_path: Path) -> None:
+def test_another_model_service_in_the_environment_or_beside_the_script_does_not_win(tmp_path: Path) -> None:
     (tmp_path / "elsewhere" / "model_service").mkdir(parents=True)
     (tmp_path / "elsewhere" / "model_service" / "__init__.py").write_text("raise RuntimeError('not ours')\n")
     script = NODE + "class Service(SingleNodeService):\n    pass\n"

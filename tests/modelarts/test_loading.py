@@ -36,7 +36,7 @@ class Service(SingleNodeService):
 
 
 @pytest.mark.document("modelarts.28")
-def test_15_the_server_is_ready_when_the_background_load_has_ended(tmp_path: Path) -> None:
+def test_the_server_is_ready_when_the_background_load_has_ended(tmp_path: Path) -> None:
     with serving(package(tmp_path, BACKGROUND), ready=False) as server:
         statuses, healths = set(), set()
         while server.ready() != 200:
@@ -54,7 +54,7 @@ def test_15_the_server_is_ready_when_the_background_load_has_ended(tmp_path: Pat
         assert not re.search("AttributeError", server.log)
 
 
-def test_15_a_second_worker_is_given_nothing_before_it_is_ready(tmp_path: Path) -> None:
+def test_a_second_worker_is_given_nothing_before_it_is_ready(tmp_path: Path) -> None:
     with serving(package(tmp_path, BACKGROUND), "--workers", "2") as server:
         answers: list[int] = []
 
@@ -132,7 +132,7 @@ class Service(SingleNodeService):
         assert server.client.post("/", json={"x": 3}).json() == 2
 
 
-def test_16_a_constructor_may_take_its_time(tmp_path: Path) -> None:
+def test_a_constructor_may_take_its_time(tmp_path: Path) -> None:
     script = (
         NODE
         + """

@@ -43,26 +43,26 @@ def rows() -> Iterator[Server]:
 # 2.2 Endpoints
 
 
-def test_22_get_health(echo: Server) -> None:
+def test_get_health(echo: Server) -> None:
     answer = echo.client.get("/health")
     assert (answer.status_code, answer.text) == (200, '{"status": "OK"}')
     assert answer.headers["content-type"] == "text/html; charset=utf-8"
 
 
-def test_22_success_is_json_with_blanks_and_without_escapes(echo: Server) -> None:
+def test_success_is_json_with_blanks_and_without_escapes(echo: Server) -> None:
     answer = echo.client.post("/", json={"return": "chinese"})
     assert answer.content == '{"标签": "猫", "score": 0.5, "list": [1, 2]}'.encode()
     assert answer.headers["content-type"] == "application/json"
 
 
-def test_22_nothing_usable(echo: Server) -> None:
+def test_nothing_usable(echo: Server) -> None:
     answer = post(echo, b"hello", "text/plain")
     assert (answer.status_code, answer.content) == (400, MR_0101)
     assert answer.headers["content-type"] == "application/json"
 
 
 @pytest.mark.parametrize(("kind", "status"), [("KeyError", 400), ("TypeError", 400), ("Own", 400), ("ValueError", 500)])
-def test_22_key_and_type_errors_are_400_and_others_500(echo: Server, kind: str, status: int) -> None:
+def test_key_and_type_errors_are_400_and_others_500(echo: Server, kind: str, status: int) -> None:
     answer = echo.client.post("/", json={"raise": kind}, headers={"x-request-id": f"mine-{kind}"})
     assert (answer.status_code, answer.content) == (status, MR_0105)
     assert answer.headers["content-type"] == "application/json"
@@ -71,19 +71,19 @@ def test_22_key_and_type_errors_are_400_and_others_500(echo: Server, kind: str, 
 
 
 @pytest.mark.parametrize("kind", ["bytes", "object", "generator"])
-def test_22_a_result_that_cannot_be_encoded_is_a_type_error(echo: Server, kind: str) -> None:
+def test_a_result_that_cannot_be_encoded_is_a_type_error(echo: Server, kind: str) -> None:
     answer = echo.client.post("/", json={"return": kind})
     assert (answer.status_code, answer.content) == (400, MR_0105)
 
 
 @pytest.mark.parametrize("body", [b"", b"{", b'{"a": }', b"\xff\xff", b"[1,]"])
-def test_22_malformed_or_empty_json_gets_the_frameworks_page(echo: Server, body: bytes) -> None:
+def test_malformed_or_empty_json_gets_the_frameworks_page(echo: Server, body: bytes) -> None:
     answer = post(echo, body, "application/json")
     assert (answer.status_code, answer.headers["content-type"]) == (400, "text/html")
     assert "Bad Request" in answer.text
 
 
-def test_22_sklearn_success_echoes_meta_and_escapes(rows: Server) -> None:
+def test_sklearn_success_echoes_meta_and_escapes(rows: Server) -> None:
     body = '{"meta": {"uuid": "10eb0091"}, "data": {"req_data": [{"b": 1, "a": 2.5}]}}'
     answer = post(rows, body.encode(), "application/json")
     assert answer.status_code == 200
@@ -93,7 +93,7 @@ def test_22_sklearn_success_echoes_meta_and_escapes(rows: Server) -> None:
     assert post(rows, b'{"data": {"req_data": []}}').text == '{"data": {"resp_data": []}}'
 
 
-def test_22_sklearn_body_is_not_json(rows: Server) -> None:
+def test_sklearn_body_is_not_json(rows: Server) -> None:
     answer = post(rows, b"nothing", "application/json")
     assert (answer.status_code, answer.headers["content-type"]) == (500, "application/json")
     assert answer.json()["erno"] == "PY.0101"
@@ -109,14 +109,14 @@ def test_22_sklearn_body_is_not_json(rows: Server) -> None:
         (b'{"data": {"req_data": [{"a": "assert"}]}}', 500, "AssertionError: no row says assert"),
     ],
 )
-def test_22_sklearn_failures(rows: Server, body: bytes, status: int, info: str) -> None:
+def test_sklearn_failures(rows: Server, body: bytes, status: int, info: str) -> None:
     answer = post(rows, body, "application/json")
     assert (answer.status_code, answer.headers["content-type"]) == (status, "application/json")
     assert answer.json() == {"erno": "PY.0105", "msg": "Predict failed", "error_info": info}
     rows.wait_log(info.partition(":")[0])
 
 
-def test_22_get_is_the_page(echo: Server) -> None:
+def test_get_is_the_page(echo: Server) -> None:
     answer = echo.client.get("/")
     assert answer.status_code == 200
     assert "modelarts_echo" in answer.text
@@ -125,7 +125,7 @@ def test_22_get_is_the_page(echo: Server) -> None:
 @pytest.mark.parametrize(
     ("method", "path", "status"), [("PUT", "/", 405), ("GET", "/nothing", 404), ("POST", "/x", 404)]
 )
-def test_22_other_methods_and_paths_get_the_frameworks_page(echo: Server, method: str, path: str, status: int) -> None:
+def test_other_methods_and_paths_get_the_frameworks_page(echo: Server, method: str, path: str, status: int) -> None:
     answer = echo.client.request(method, path)
     assert (answer.status_code, answer.headers["content-type"]) == (status, "text/html")
     assert f"<title>{status} " in answer.text
@@ -183,13 +183,13 @@ PARSED: list[tuple[str, dict[str, Any], Any]] = [
 
 @pytest.mark.document("modelarts.17", "modelarts.17b", "modelarts.19")
 @pytest.mark.parametrize(("request_", "expected"), [row[1:] for row in PARSED], ids=[row[0] for row in PARSED])
-def test_24_what_a_script_gets(echo: Server, request_: dict[str, Any], expected: Any) -> None:
+def test_what_a_script_gets(echo: Server, request_: dict[str, Any], expected: Any) -> None:
     answer = echo.client.post("/", **request_)
     assert answer.status_code == 200, answer.text
     assert answer.json() == expected
 
 
-def test_24_a_file_without_a_name_is_kept_under_the_empty_name(echo: Server) -> None:
+def test_a_file_without_a_name_is_kept_under_the_empty_name(echo: Server) -> None:
     body = b'--x\r\nContent-Disposition: form-data; name="k"; filename=""\r\n\r\n12\r\n--x--\r\n'
     answer = post(echo, body, "multipart/form-data; boundary=x")
     assert answer.json() == fields(("k", fields(("", file(b"12")))))
@@ -220,19 +220,19 @@ UNUSABLE = [
 
 
 @pytest.mark.parametrize(("body", "kind", "query"), [row[1:] for row in UNUSABLE], ids=[row[0] for row in UNUSABLE])
-def test_24_mr_0101(echo: Server, body: bytes, kind: str, query: str) -> None:
+def test_mr_0101(echo: Server, body: bytes, kind: str, query: str) -> None:
     answer = post(echo, body, kind, query)
     assert (answer.status_code, answer.content) == (400, MR_0101)
 
 
 @pytest.mark.parametrize("body", [b"[1]", b"7", b'"text"'])
-def test_24_json_that_is_no_object_plus_a_query_is_an_uncaught_error(echo: Server, body: bytes) -> None:
+def test_json_that_is_no_object_plus_a_query_is_an_uncaught_error(echo: Server, body: bytes) -> None:
     answer = post(echo, body, "application/json", "?a=1")
     assert (answer.status_code, answer.headers["content-type"]) == (500, "text/html")
     assert "Internal Server Error" in answer.text
 
 
-def test_24_raw_engines_get_the_body_as_bytes(rows: Server) -> None:
+def test_raw_engines_get_the_body_as_bytes(rows: Server) -> None:
     for kind in ("application/json", "text/plain", ""):
         answer = post(rows, b' {"data": {"req_data": [{"x": 1}]}} ', kind, "?x=2")
         assert answer.json()["data"]["resp_data"][0]["row"] == [1]

@@ -69,7 +69,7 @@ def test_the_page_names_the_pools(row: Server) -> None:
 
 @pytest.mark.parametrize("size", [8, LARGE])
 @pytest.mark.parametrize("stage", STAGES)
-def test_f32_one_raises_in_any_stage(stage: str, size: int, row: Server) -> None:
+def test_one_raises_in_any_stage(stage: str, size: int, row: Server) -> None:
     """F32 for every stage: one 500, the others right, no process lost."""
     before = row.metric("panglot_worker_restarts_total")
     items = [{"id": id, "size": size} for id in range(10, 18)]
@@ -87,7 +87,7 @@ def test_f32_one_raises_in_any_stage(stage: str, size: int, row: Server) -> None
 
 @pytest.mark.parametrize("size", [8, LARGE])
 @pytest.mark.parametrize("stage", STAGES)
-def test_f33_one_crashes_in_any_stage(stage: str, size: int, row: Server) -> None:
+def test_one_crashes_in_any_stage(stage: str, size: int, row: Server) -> None:
     """F33 for every stage: the poison alone is answered 500."""
     with unharmed(row, NORMAL, EXPECTED):
         items = [{"id": id, "size": size} for id in range(10, 16)]
@@ -119,7 +119,7 @@ def test_what_a_script_changed_in_place_is_not_seen_by_the_second_run(row: Serve
 
 
 @pytest.mark.parametrize("stage", STAGES)
-def test_f01_a_worker_of_any_stage_is_killed(stage: str, row: Server, tmp_path: Path) -> None:
+def test_a_worker_of_any_stage_is_killed(stage: str, row: Server, tmp_path: Path) -> None:
     """F01 for every stage: whoever it held runs again and is right."""
     with unharmed(row, NORMAL, EXPECTED):
         gate = Gate(tmp_path / "gate")
@@ -210,7 +210,7 @@ def test_it_ends_when_told_with_work_in_every_stage() -> None:
 # Shared memory
 
 
-def test_f79_without_shared_memory_results_travel_by_the_socket() -> None:
+def test_without_shared_memory_results_travel_by_the_socket() -> None:
     """F79: the system refuses the memory file; one line says so, and all answers are right."""
     with serving("row_script", *ROW, largest_file=1 << 20) as server:
         server.wait_log("no shared memory for results between the pools .*: they travel by the workers' sockets")
@@ -219,13 +219,13 @@ def test_f79_without_shared_memory_results_travel_by_the_socket() -> None:
 
 
 @pytest.mark.parametrize("size", ["0", "64KiB"])
-def test_f79_slots_that_are_too_small_or_none(size: str) -> None:
+def test_slots_that_are_too_small_or_none(size: str) -> None:
     with serving("row_script", *ROW, "--handoff-slot", size) as server:
         for id, answer in enumerate(ask_all(server, [{"id": id, "size": LARGE} for id in range(20)])):
             check(answer.json(), id, LARGE)
 
 
-def test_f79_more_results_than_slots(tmp_path: Path) -> None:
+def test_more_results_than_slots(tmp_path: Path) -> None:
     """All slots are taken: the rest go by the socket."""
     flags = (*ROW, "--queue", "500", "--max-batch", "64")
     with serving("row_script", *flags) as server:

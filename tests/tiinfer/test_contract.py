@@ -146,7 +146,7 @@ def test_row(row: Row, pair: tuple[Served, Served]) -> None:
     assert (row.theirs, row.ours) == (original, own)
 
 
-def test_2_3_largest_body_by_default(pair: tuple[Served, Served]) -> None:
+def test_largest_body_by_default(pair: tuple[Served, Served]) -> None:
     original, own = (server.ask(content=b'"' + b"x" * 11_000_000 + b'"') for server in pair)
     assert (original, own.status) == (Heard(413, "request body is too large"), 200)
     differs("Largest body")

@@ -23,7 +23,7 @@ from support.tiinfer import Heard, Served, command, heard, model, ours, workers,
 pytestmark = pytest.mark.timeout(180)
 
 
-def test_2_3_timeout() -> None:
+def test_timeout() -> None:
     with both("tiinfer_ops", "--timeout", "600") as pair:
         original, own = (server.ask({"op": "sleep", "seconds": 2}) for server in pair)
         assert Heard(408, Like("timeout")) == original
@@ -31,7 +31,7 @@ def test_2_3_timeout() -> None:
     differs("Text of a timeout")
 
 
-def test_4_14_the_next_request_after_a_timeout_waits() -> None:
+def test_the_next_request_after_a_timeout_waits() -> None:
     """Their worker is interrupted by a signal; ours finishes its call, and the next request waits for it."""
     differs("After a timeout")
     with ours("tiinfer_ops", "--timeout", "400") as server:
@@ -39,7 +39,7 @@ def test_4_14_the_next_request_after_a_timeout_waits() -> None:
         wait_until(lambda: server.ask({"a": 1}) == Heard(200, {"a": 1}))
 
 
-def test_2_3_queue_full() -> None:
+def test_queue_full() -> None:
     with both("tiinfer_ops", "--capacity", "2", "--timeout", "10000") as pair:
         for server in pair:
             answers = server.ask_all([{"op": "sleep", "seconds": 0.25}] * 8)
@@ -48,14 +48,14 @@ def test_2_3_queue_full() -> None:
             assert len(refusals) < 8
 
 
-def test_2_3_body_too_large() -> None:
+def test_body_too_large() -> None:
     with both("tiinfer_ops", "--max-request-size", "1000") as pair:
         for server in pair:
             assert server.ask("x" * 900).status == 200
             assert server.ask("x" * 2000) == Heard(413, "request body is too large")
 
 
-def test_2_3_shutting_down() -> None:
+def test_shutting_down() -> None:
     with both("tiinfer_ops", "--timeout", "10000") as pair:
         for server in pair:
             codes, slow = stopping(server)
@@ -86,7 +86,7 @@ def stopping(server: Served) -> tuple[dict[str, Heard], Heard]:
     return codes, slow[0]
 
 
-def test_2_3_worker_dies() -> None:
+def test_worker_dies() -> None:
     with both("tiinfer_ops", "--timeout", "1500") as (original, own):
         assert (original.ask({"op": "die"}).status, original.ended()) == (408, 0)
         assert own.ask({"op": "die"}) == INTERNAL
@@ -114,7 +114,7 @@ def test_failed_loads(name: str, tmp_path: Path) -> None:
     differs("Exit code of a failed load")
 
 
-def test_4_3_ready_without_a_result(tmp_path: Path) -> None:
+def test_ready_without_a_result(tmp_path: Path) -> None:
     folder = write(tmp_path / "own", model(load="self.ready = True"))
     with both(folder, ready=False) as (original, own):
         assert original.ended() == 0
@@ -158,7 +158,7 @@ def test_class_choice(name: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.document("tiinfer.04")
-def test_4_4_self_workers() -> None:
+def test_self_workers() -> None:
     """`self.workers` is not looked at there, and TI_INFERENCE_NUMS is."""
     values = [{"id": number, "sleep": 0.1} for number in range(8)]
     with both("tiinfer_workers", env={"TI_INFERENCE_NUMS": "3"}) as pair:
@@ -209,7 +209,7 @@ def test_stages(name: str, tmp_path: Path) -> None:
 DICT_STYLE = model("preprocess: return request if 'images' in request else {'error': 'invalid param'}")
 
 
-def test_4_12_batches_for_a_dict_style_script(tmp_path: Path) -> None:
+def test_batches_for_a_dict_style_script(tmp_path: Path) -> None:
     folder = write(tmp_path / "own", DICT_STYLE)
     with both(folder, env={"TI_INFERENCE_MAX_BATCH_SIZE": "4"}) as (original, own):
         assert original.ask({"images": []}) == Heard(200, "error")
@@ -218,7 +218,7 @@ def test_4_12_batches_for_a_dict_style_script(tmp_path: Path) -> None:
     differs("A batch result that is no list")
 
 
-def test_4_13_one_bad_item_in_a_batch(tmp_path: Path) -> None:
+def test_one_bad_item_in_a_batch(tmp_path: Path) -> None:
     values = [{"id": number, "bad": number == 3} for number in range(6)]
     with both("tiinfer_batch", "--timeout", "20000", env={"TI_INFERENCE_MAX_BATCH_SIZE": "8"}) as pair:
         original, own = (together(server, values, tmp_path / f"gate{place}") for place, server in enumerate(pair))
@@ -243,7 +243,7 @@ NEGATIVE = ({"TI_PREPROCESS_NUMS": "-1"}, {"TI_INFERENCE_NUMS": "0"})
 
 
 @pytest.mark.parametrize("env", NEGATIVE, ids=str)
-def test_2_4_counts_that_are_too_small(env: dict[str, str]) -> None:
+def test_counts_that_are_too_small(env: dict[str, str]) -> None:
     with ours_failing(env) as own:
         assert own.ended() == 3
         assert "must be at least" in own.lines[-1]

@@ -142,7 +142,7 @@ def test_set_ti_inference_nums_in_the_script_wins_over_the_variable(tmp_path: Pa
         wait_until(lambda: server.metric("panglot_workers", state="ready") == 2)
 
 
-def test_16_clients_and_two_workers_every_answer_belongs_to_its_request() -> None:
+def test_clients_and_two_workers_every_answer_belongs_to_its_request() -> None:
     with ours("tiinfer_workers") as server:
         wait_until(lambda: server.metric("panglot_workers", state="ready") == 2)
         wrong: list[Any] = []
@@ -205,7 +205,7 @@ def together(server: Served, values: list[Any], gate: Path) -> list[Heard]:
 
 
 @pytest.mark.document("tiinfer.23")
-def test_f43_failures_in_dicts_are_counted(ops: Served) -> None:
+def test_failures_in_dicts_are_counted(ops: Served) -> None:
     """F43: `error`, `predict_err` and `post_process_err` are a 200 as on the platform, and counted as failures."""
     for key in ("error", "predict_err", "post_process_err"):
         before = ops.metric("panglot_answer_errors_total", key=key)

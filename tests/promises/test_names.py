@@ -11,7 +11,7 @@ from support.namespace import unshared
 from support.server import ROOT
 
 
-def test_f78_names(tmp_path: Path) -> None:
+def test_names(tmp_path: Path) -> None:
     resolver = tmp_path / "resolv.conf"
     resolver.write_text("nameserver 127.0.0.1\noptions timeout:30 attempts:1\n")
     set_up = [

@@ -14,7 +14,7 @@ time.time = lambda: real() + next(jump)
 """
 
 
-def test_f77_every_look_at_the_clock_is_an_hour_off(tmp_path: Path) -> None:
+def test_every_look_at_the_clock_is_an_hour_off(tmp_path: Path) -> None:
     """For front and worker alike: whatever asks for the time of day gets another hour each time."""
     (tmp_path / "sitecustomize.py").write_text(JUMPING)
     path = os.pathsep.join(filter(None, (str(tmp_path), os.environ.get("PYTHONPATH", ""))))

@@ -9,7 +9,7 @@ from collections import Counter
 from support.server import serving, wait_until
 
 
-def test_f61_retries_without_a_pause() -> None:
+def test_retries_without_a_pause() -> None:
     over = threading.Event()
     heard: Counter[int] = Counter()
     with serving("naps", "--queue", "4", "--workers", "1") as server:

@@ -14,7 +14,7 @@ from support.traffic import times
 CALLS = "read,write,writev,sendmsg,sendto,recvfrom,recvmsg"
 
 
-def test_f80_calls_that_fail_now_and_then(tmp_path: Path) -> None:
+def test_calls_that_fail_now_and_then(tmp_path: Path) -> None:
     """Every seventh call of the front that moves bytes, to clients and to its worker, fails with EAGAIN."""
     trace = tmp_path / "trace"
     with serving("function") as server:

@@ -15,7 +15,7 @@ from support.videos import made
 MIB = 1 << 20
 
 
-def test_f73_sixteen_megabytes_are_all_there_is(tmp_path: Path) -> None:
+def test_sixteen_megabytes_are_all_there_is(tmp_path: Path) -> None:
     disk = tmp_path / "disk"
     disk.mkdir()
     small = ["unshare", "-m", "sh", "-c", f'mount -t tmpfs -o size=16m none {disk} && exec "$@"', "sh"]

@@ -27,7 +27,7 @@ def deaths(server: Server) -> float:
 
 
 @pytest.mark.parametrize("script", [SINGLE, BATCH, OVERLAPPING])
-def test_f35_innocents_are_answered_while_poison_is_repeated(script: str) -> None:
+def test_innocents_are_answered_while_poison_is_repeated(script: str) -> None:
     """F35: a client repeats a deadly body; it costs three deaths in all, and every other request is answered."""
     with serving(script) as server, unharmed(server, NORMAL, EXPECTED):
         ended = threading.Event()

@@ -42,7 +42,7 @@ class Evil:
 
 
 @pytest.mark.parametrize(("weights", "error"), BAD.values(), ids=BAD)
-def test_f28_weights_that_cannot_be_loaded(tmp_path: Path, weights: bytes | None, error: str) -> None:
+def test_weights_that_cannot_be_loaded(tmp_path: Path, weights: bytes | None, error: str) -> None:
     (tmp_path / "model.py").write_text(SCRIPT)
     if weights is not None:
         (tmp_path / "weights.pkl").write_bytes(weights)
@@ -52,7 +52,7 @@ def test_f28_weights_that_cannot_be_loaded(tmp_path: Path, weights: bytes | None
     assert "model.py" in done.stderr, "the script's own traceback says where"
 
 
-def test_f28_the_server_never_unpickles(tmp_path: Path) -> None:
+def test_the_server_never_unpickles(tmp_path: Path) -> None:
     """What an evil file does happens in the process of the script that opened it, and nowhere if none did."""
     folder, trace = tmp_path / "package", tmp_path / "trace"
     folder.mkdir()

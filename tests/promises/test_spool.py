@@ -79,7 +79,7 @@ def test_sweeping_goes_by_locks(folder: Path) -> None:
     os.close(lock)
 
 
-def test_f70_what_a_killed_server_left_goes_with_the_next(folder: Path) -> None:
+def test_what_a_killed_server_left_goes_with_the_next(folder: Path) -> None:
     """The next one starts at once, takes away what the dead one left, and nothing of one that lives."""
     env = {"TMPDIR": str(folder)}
     with serving("megflow_video", env=env) as living:

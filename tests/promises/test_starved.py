@@ -11,7 +11,7 @@ from support.server import serving
 BUSY = "while True:\n    pass\n"
 
 
-def test_f62_other_processes_take_the_processors() -> None:
+def test_other_processes_take_the_processors() -> None:
     with serving("naps", "--run-timeout", "10s", "--kill-grace", "5s") as server:
         others = [subprocess.Popen([sys.executable, "-c", BUSY]) for _ in range(4)]
         try:

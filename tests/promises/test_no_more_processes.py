@@ -37,7 +37,7 @@ def counted() -> Iterator[Path]:
             time.sleep(0.05)
 
 
-def test_f76_a_worker_that_cannot_be_started_is_tried_again() -> None:
+def test_a_worker_that_cannot_be_started_is_tried_again() -> None:
     flags = ("--restart-delay", "0.1s", "--restart-delay-max", "0.5s")
     with counted() as group, serving("function", *flags, before=inside(group)) as server:
         assert server.predict(1).status_code == 200

@@ -27,7 +27,7 @@ def predict(request):
 """
 
 
-def test_f19_recursion_and_overflow(tmp_path: Path) -> None:
+def test_recursion_and_overflow(tmp_path: Path) -> None:
     (tmp_path / "model.py").write_text(SCRIPT)
     with serving(tmp_path) as server:
         before = server.predict("fine").json()
