@@ -51,7 +51,7 @@ TURNS = 400
 LARGEST = 1 << 16
 LIMITS: dict[str, Any] = {"max_body": 2000, "max_headers": 600}
 SMALL: dict[Any, dict[str, Any]] = {
-    budget: {"MOST": 80, "PER_SECOND": 0.0}, calls: {"MOST_OPEN": 3, "BACKLOG": 500, "AT_ONCE": 2, "FORSAKEN": 3},
+    budget: {"MOST": 80, "PER_SECOND": 0.0}, calls: {"MOST_OPEN": 3, "BACKLOG": 500, "AT_ONCE": 2, "MOST_ABANDONED": 3},
     messages: {"NAMES": 300, "MOST_FIELDS": 8, "MOST_OF_INFERENCE": 20}, received: {"SMALL": 64},
     inbox: {"MOST_WAITING": 3, "PIECE": 16, "SMALL": 400}, outflow: {"TURNS": 3}, public_quota: {"MOST": 5000},
 }  # fmt: skip
@@ -256,7 +256,7 @@ async def told(front: Front, shared: Arena, data: bytes, cut: int) -> tuple[list
     assert connection.outflow.backlog == 0
     assert front.quota.held == 0
     assert shared.used == 0
-    assert not front.quota.guests
+    assert not front.quota.connections
     return engine.bodies, ended
 
 

@@ -15,7 +15,7 @@ RESERVED = 16
 """Connections beyond the limit that still get an answer from the public routes: health checks go on under a flood."""
 
 
-class Counted(Protocol):
+class CountedConnection(Protocol):
     """A connection, as the quota counts it."""
 
     @property
@@ -60,12 +60,12 @@ class Quota:
         self.for_heads = memoryview(self.heads)
         self.for_pieces = memoryview(bytearray(PIECES))
         """Where all connections read to: a loop reads, and hands on what was read, for one of them at a time."""
-        self.connections: set[Counted] = set()
+        self.connections: set[CountedConnection] = set()
         """Connections within the limit."""
         self.most_guests = settings.max_connections
-        self.reserved: deque[Counted] = deque()
+        self.reserved: deque[CountedConnection] = deque()
         """Connections beyond the limit that have not asked anything yet, oldest first."""
-        self._idle: list[tuple[float, Counted]] = []
+        self._idle: list[tuple[float, CountedConnection]] = []
         """Connections that were idle when we last looked, the longest idle last."""
 
     # Bytes
@@ -86,7 +86,7 @@ class Quota:
 
     # Connections
 
-    def enter(self, connection: Counted) -> bool:
+    def enter(self, connection: CountedConnection) -> bool:
         """Count a connection; False when it is one too many. The one that has been idle longest makes room if it can.
 
         One too many may still ask for public routes, until more such connections come.
@@ -104,12 +104,12 @@ class Quota:
             self.reserved.popleft().turn_away()
         return False
 
-    def leave(self, connection: Counted) -> None:
+    def leave(self, connection: CountedConnection) -> None:
         self.connections.discard(connection)
         if self.reserved and connection in self.reserved:
             self.reserved.remove(connection)
 
-    def _longest_idle(self) -> Counted | None:
+    def _longest_idle(self) -> CountedConnection | None:
         longest = self._next_idle()
         if longest is None:
             idle = [(connection.idle_since, connection) for connection in self.connections]
@@ -117,7 +117,7 @@ class Quota:
             longest = self._next_idle()
         return longest
 
-    def _next_idle(self) -> Counted | None:
+    def _next_idle(self) -> CountedConnection | None:
         while self._idle:
             since, connection = self._idle.pop()
             if connection in self.connections and connection.idle_since == since:
