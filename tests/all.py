@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import compileall
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -27,6 +28,8 @@ def quiet_files() -> list[str]:
 
 
 def main(tier: str, arguments: Sequence[str]) -> int:
+    # A shell that starts us in the background has us ignore interrupts, and so would every process that a test interrupts.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     # Where the environment forbids to keep what is compiled, each of a thousand servers would compile the source anew.
     compileall.compile_dir("src", quiet=2)
     chosen = ("--tier", tier)

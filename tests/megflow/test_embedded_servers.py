@@ -30,8 +30,8 @@ PROGRAM = """
 import json, sys
 from megflow import Graph
 graph = Graph(config_path=sys.argv[1], plugin_path=sys.argv[2], module_path=sys.argv[2])
-print(json.dumps(graph.ports()), flush=True)
 try:
+    print(json.dumps(graph.ports()), flush=True)
     graph.wait()
 except KeyboardInterrupt:
     print("interrupted", flush=True)
