@@ -28,7 +28,7 @@ def quiet_files() -> list[str]:
 
 
 def main(tier: str, arguments: Sequence[str]) -> int:
-    # A shell that starts us in the background has us ignore interrupts, and so would every process that a test interrupts.
+    # A shell that starts us in the background has us ignore interrupts, and with us all that a test interrupts.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     # Where the environment forbids to keep what is compiled, each of a thousand servers would compile the source anew.
     compileall.compile_dir("src", quiet=2)
