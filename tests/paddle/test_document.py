@@ -188,7 +188,7 @@ def test_the_whole_driver_with_its_report(folder: Path, tmp_path: Path) -> None:
             answer = server.predict(content=content)
             assert answer.status_code == 200
             assert list(answer.json()) == ["class_id", "prob"]
-        server.wait_log("postprocess_time")
+        server.wait_log("(?s)Perf info.*postprocess_time.*Perf info.*postprocess_time")
         assert server.log.count("Perf info") == 2
         assert len(server.workers()) == 1
     assert textwrap.dedent(section("2.6")[0]).startswith("def run"), "the steps are the document's"
