@@ -12,7 +12,7 @@ from openapi_spec_validator import validate
 
 from panglot.engine.call import Fault
 from panglot.web import app
-from panglot.web.contract import CONTROL, PUBLIC, Contract, InferRoute, Page, Words
+from panglot.web.contract import CONTROL, PUBLIC, Contract, ErrorAnswer, InferRoute, Page
 from panglot.web.documents.bodies import answer_content, portable, request_content
 from panglot.web.documents.openapi import document, operation_names
 from panglot.web.documents.schemas import Definitions
@@ -217,13 +217,13 @@ def test_operations_have_names_of_their_own(described: dict[str, Any]) -> None:
 
 
 def test_a_platform_has_its_own_routes_and_words() -> None:
-    def words(fault: Fault, request_id: str) -> Words:
-        return Words(429 if fault.code == "queue_full" else fault.status, b"text/plain", b"no")
+    def write_error(fault: Fault, request_id: str) -> ErrorAnswer:
+        return ErrorAnswer(429 if fault.code == "queue_full" else fault.status, b"text/plain", b"no")
 
     front = still_front()
     routes = (InferRoute("/", "/"), InferRoute("/models/", "/models/", prefix=True))
     pages = (Page("/health", PUBLIC, app.live), Page("/metrics", PUBLIC, app.metrics))
-    still_model(front).contract = Contract(routes, words, pages)
+    still_model(front).contract = Contract(routes, write_error, pages)
     found = document(front, [("", still_model(front))])
     validate(found)
     assert set(found["paths"]["/"]) == {"get", "post"}

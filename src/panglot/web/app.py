@@ -17,7 +17,7 @@ from panglot.engine.call import Fault
 from panglot.metrics.counters import Gauge, Metrics, merged
 from panglot.terminal.text import visible
 from panglot.web.access.rules import FOR_BROWSERS
-from panglot.web.contract import ADMIN, CONTROL, METRICS, PUBLIC, ErrorWords, Page, neutral_error, v2_error
+from panglot.web.contract import ADMIN, CONTROL, METRICS, PUBLIC, ErrorWriter, Page, neutral_error, v2_error
 from panglot.web.front import ASGI, Front
 from panglot.web.models import Model
 from panglot.web.pages import routes as pages
@@ -287,7 +287,7 @@ class App:
         return candidates
 
     def _error(self, path: str, fault: Fault, request_id: str, allow: str = "") -> Response:
-        status, content_type, body = self._words(path)(fault, request_id)
+        status, content_type, body = self._error_writer(path)(fault, request_id)
         response = Response(body, status, {"content-type": content_type.decode()} if content_type else None)
         if allow:
             response.headers["allow"] = allow
@@ -295,8 +295,8 @@ class App:
             response.headers["retry-after"] = str(fault.retry_after)
         return response
 
-    def _words(self, path: str) -> ErrorWords:
-        """What words an error on this path: the platform on its own and on unknown paths, we on the neutral routes."""
+    def _error_writer(self, path: str) -> ErrorWriter:
+        """The writer of errors on a path: the platform's on its own and on unknown paths, ours on neutral routes."""
         if path == "/v2" or path.startswith("/v2/"):
             return v2_error
         neutral = any(placed.page in ROUTES for placed, _ in self._find(path))

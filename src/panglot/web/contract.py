@@ -1,4 +1,4 @@
-"""What a platform's clients rely on: its paths, and how it words failures."""
+"""What a platform's clients rely on: its paths, and how it answers failures."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ PUBLIC, INFER, ADMIN, METRICS, CONTROL = "public", "infer", "admin", "metrics", 
 """Who may call a route: anyone; whoever may use the model; whoever runs the server."""
 
 
-class Words(NamedTuple):
-    """A fault as a platform words it. The status may differ from the fault's own."""
+class ErrorAnswer(NamedTuple):
+    """The answer for a fault as a platform writes it. The status may differ from the fault's own."""
 
     status: int
     content_type: bytes
     body: bytes
 
 
-ErrorWords = Callable[[Fault, str], Words]
+ErrorWriter = Callable[[Fault, str], ErrorAnswer]
 """Makes the answer for a fault and a request id. docs/reference/http.md lists the codes of faults."""
 
 
@@ -58,8 +58,8 @@ class InferRoute:
     """Whether it takes no body."""
     endless: bool = False
     """Whether its stream ends only when the server stops."""
-    error: ErrorWords | None = None
-    """How this route words a fault, where it is not as its contract does."""
+    error: ErrorWriter | None = None
+    """How this route answers a fault, where its contract does it otherwise."""
     request: Mapping[str, Any] | None = None
     """The schema of its body, where that is JSON in a form of the platform's own."""
     response: Mapping[str, Any] | None = None
@@ -81,15 +81,15 @@ class Page:
     method: str = "GET"
 
 
-def neutral_error(fault: Fault, request_id: str) -> Words:
+def neutral_error(fault: Fault, request_id: str) -> ErrorAnswer:
     error = {"code": fault.code, "message": fault.message, "request_id": request_id}
     if fault.details:
         error = {**error, **fault.details, **error}
-    return Words(fault.status, b"application/json", _json({"error": error}))
+    return ErrorAnswer(fault.status, b"application/json", _json({"error": error}))
 
 
-def v2_error(fault: Fault, request_id: str) -> Words:
-    return Words(fault.status, b"application/json", _json({"error": fault.message}))
+def v2_error(fault: Fault, request_id: str) -> ErrorAnswer:
+    return ErrorAnswer(fault.status, b"application/json", _json({"error": fault.message}))
 
 
 def _json(value: Any) -> bytes:
@@ -117,14 +117,14 @@ class Listener:
 
 @dataclass(frozen=True)
 class Contract:
-    """The native routes of a dialect, and how its platform words an error."""
+    """The native routes of a dialect, and how its platform answers an error."""
 
     routes: tuple[InferRoute, ...]
-    error: ErrorWords
+    error: ErrorWriter
     pages: tuple[Page, ...] = ()
     """Pages of the platform; they win over neutral routes of the same path."""
-    unknown: ErrorWords = neutral_error
-    """How 404 and 405 are worded outside the neutral routes."""
+    unknown: ErrorWriter = neutral_error
+    """How 404 and 405 are answered outside the neutral routes."""
     metrics: Callable[[Any], str] | None = None
     """The platform's own series for /metrics, given the model."""
     counters: Mapping[str, str] = field(default_factory=dict)

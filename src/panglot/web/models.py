@@ -15,7 +15,7 @@ from panglot.metrics.counters import Metrics
 from panglot.packages.model_folder import age
 from panglot.packages.package import Package
 from panglot.settings import Settings
-from panglot.web.contract import Contract, InferRoute, Words, neutral_error
+from panglot.web.contract import Contract, ErrorAnswer, InferRoute, neutral_error
 from panglot.web.limits.quota import ByteQuota
 
 log = logging.getLogger("panglot")
@@ -62,13 +62,13 @@ class Model:
         """The same model as a further listener serves it, by a contract of its own."""
         return dataclasses.replace(self, contract=contract)
 
-    def words(self, route: InferRoute, fault: Fault, request_id: bytes) -> Words:
-        """A fault in the words of the route's platform; in ours, should making those raise."""
-        words = route.error or self.contract.error
+    def error_answer(self, route: InferRoute, fault: Fault, request_id: bytes) -> ErrorAnswer:
+        """The answer for a fault as the route's platform writes it; in Panglot's form, should that writer raise."""
+        write_error = route.error or self.contract.error
         try:
-            return words(fault, request_id.decode("latin-1"))
+            return write_error(fault, request_id.decode("latin-1"))
         except Exception:
-            log.exception("the platform's words for '%s' failed", fault.code)
+            log.exception("the platform's answer for the fault '%s' could not be written", fault.code)
             return neutral_error(fault, request_id.decode("latin-1"))
 
 

@@ -17,7 +17,7 @@ from panglot.errors import StartError
 from panglot.metrics.counters import heading, wording
 from panglot.packages.package import Package
 from panglot.settings import Settings
-from panglot.web.contract import ADMIN, Contract, InferRoute, Listener, Page, View, Words
+from panglot.web.contract import ADMIN, Contract, ErrorAnswer, InferRoute, Listener, Page, View
 from panglot.web.models import Model
 
 TEXT = b"text/plain; charset=utf-8"
@@ -75,9 +75,9 @@ def _contract(server: dict[str, Any]) -> Contract:
     )
 
 
-def error(fault: Fault, request_id: str) -> Words:
+def error(fault: Fault, request_id: str) -> ErrorAnswer:
     """A short text."""
-    return Words(fault.status, TEXT, fault.message.encode("utf-8", "backslashreplace"))
+    return ErrorAnswer(fault.status, TEXT, fault.message.encode("utf-8", "backslashreplace"))
 
 
 # Looking inside

@@ -1,4 +1,4 @@
-"""ModelArts: POST / and GET /health of its model server, and the words of the gateway in front of it."""
+"""ModelArts: POST / and GET /health of its model server, and the errors of the gateway in front of it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from panglot.engine import engine as states
 from panglot.engine.call import Fault
 from panglot.packages.package import Package
 from panglot.settings import Settings
-from panglot.web.contract import PUBLIC, Contract, ErrorWords, InferRoute, Page, Words, neutral_error
+from panglot.web.contract import PUBLIC, Contract, ErrorAnswer, ErrorWriter, InferRoute, Page, neutral_error
 from panglot.web.models import Model
 
 JSON, HTML = b"application/json", b"text/html"
@@ -34,7 +34,7 @@ BROKEN_BACKEND = ("ModelArts.4503", "The service cannot be reached now")
 def contract(package: Package, settings: Settings) -> Contract:
     return Contract(
         routes=(InferRoute("/", "/"),),
-        error=_error_words(bool(package.options.get("raw"))),
+        error=_error_writer(bool(package.options.get("raw"))),
         pages=(Page("/health", PUBLIC, health),),
         unknown=unknown,
     )
@@ -47,11 +47,11 @@ def health(model: Model, request: Request) -> Response:
     return Response('{"status": "NOT READY"}', 503, {"retry-after": "2"}, "text/html")
 
 
-def _error_words(raw: bool) -> ErrorWords:
+def _error_writer(raw: bool) -> ErrorWriter:
     failed, unusable = (_PY_0105, _PY_0101) if raw else (_MR_0105, _MR_0101)
 
-    def error(fault: Fault, request_id: str) -> Words:
-        """The gateway's words for what never reaches the script, and the model server's for the rest."""
+    def error(fault: Fault, request_id: str) -> ErrorAnswer:
+        """The gateway's answer for what never reaches the script, and the model server's for the rest."""
         if fault.status in GATEWAY:
             return _json(fault.status, _gateway(*GATEWAY[fault.status]))
         if fault.status == 503:
@@ -75,17 +75,17 @@ def _gateway(code: str, message: str) -> dict[str, Any]:
     return {"error_code": code, "error_msg": message}
 
 
-def _json(status: int, value: dict[str, Any]) -> Words:
-    return Words(status, JSON, json.dumps(value).encode())
+def _json(status: int, value: dict[str, Any]) -> ErrorAnswer:
+    return ErrorAnswer(status, JSON, json.dumps(value).encode())
 
 
-def page(fault: Fault) -> Words:
+def page(fault: Fault) -> ErrorAnswer:
     """The page of the web framework the platform was written in."""
     phrase = HTTPStatus(fault.status).phrase if fault.status in set(HTTPStatus) else "Error"
     text = f"<!doctype html>\n<title>{fault.status} {phrase}</title>\n<h1>{phrase}</h1>\n"
-    return Words(fault.status, HTML, f"{text}<p>{html.escape(fault.message)}</p>\n".encode())
+    return ErrorAnswer(fault.status, HTML, f"{text}<p>{html.escape(fault.message)}</p>\n".encode())
 
 
-def unknown(fault: Fault, request_id: str) -> Words:
+def unknown(fault: Fault, request_id: str) -> ErrorAnswer:
     """Paths and methods that do not exist; everything else outside of POST / is Panglot's own."""
     return page(fault) if fault.status in (404, 405) else neutral_error(fault, request_id)

@@ -9,7 +9,7 @@ import re
 from panglot.engine.call import Fault
 from panglot.packages.package import Package
 from panglot.settings import Settings
-from panglot.web.contract import Contract, InferRoute, Words, neutral_error
+from panglot.web.contract import Contract, ErrorAnswer, InferRoute, neutral_error
 
 NUMBERS = {"timeout": 6000, "bad_request": 5000, "body_too_large": 5000, "poisonous": 5000}
 """Paddle Serving's error numbers by fault; 10000 for all others."""
@@ -50,7 +50,7 @@ def _serving(path: str) -> InferRoute:
     return InferRoute(path, "/{name}/prediction", error=serving_error, request=REQUEST, response=RESPONSE)
 
 
-def serving_error(fault: Fault, request_id: str) -> Words:
+def serving_error(fault: Fault, request_id: str) -> ErrorAnswer:
     """Word a fault as Paddle Serving does: numbered, and 200 where its pipelines answer 200."""
     answer = {
         "err_no": NUMBERS.get(fault.code, 10000),
@@ -60,4 +60,4 @@ def serving_error(fault: Fault, request_id: str) -> Words:
         "tensors": [],
     }
     status = 200 if fault.code in AS_200 else fault.status
-    return Words(status, b"application/json", json.dumps(answer, ensure_ascii=False).encode("utf-8", "replace"))
+    return ErrorAnswer(status, b"application/json", json.dumps(answer, ensure_ascii=False).encode("utf-8", "replace"))

@@ -9,7 +9,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse
 
 from panglot.engine.call import Fault
-from panglot.web.contract import INFER, InferRoute, Page, Words
+from panglot.web.contract import INFER, ErrorAnswer, InferRoute, Page
 
 CHAT = ("/v1/chat/completions", "/v1/completions")
 EMBED = ("/v1/embeddings",)
@@ -19,7 +19,7 @@ def routes(options: Any) -> list[InferRoute]:
     """The routes of a script's `chat` and `embed`."""
     paths = [*(CHAT if options.get("chat") else ()), *(EMBED if options.get("embed") else ())]
     whole = bool(options.get("asks"))
-    return [InferRoute(path, path, lane=path, whole_head=whole, error=words) for path in paths]
+    return [InferRoute(path, path, lane=path, whole_head=whole, error=write_error) for path in paths]
 
 
 def pages(options: Any) -> tuple[Page, ...]:
@@ -39,7 +39,7 @@ def show_model(model: Any, request: Request) -> JSONResponse:
     if name == model.package.name:
         return JSONResponse(_about(model))
     message = f"the model '{name[:80]}' does not exist; this server has '{model.package.name}'"
-    status, _, body = words(Fault(404, "model_not_found", message, details={"param": "model"}), "")
+    status, _, body = write_error(Fault(404, "model_not_found", message, details={"param": "model"}), "")
     return JSONResponse(json.loads(body), status)
 
 
@@ -48,9 +48,9 @@ def _about(model: Any) -> dict[str, Any]:
     return {"id": model.package.name, "object": "model", "created": created, "owned_by": "panglot"}
 
 
-def words(fault: Fault, request_id: str) -> Words:
+def write_error(fault: Fault, request_id: str) -> ErrorAnswer:
     """A fault in OpenAI's form. The request id is in the header, as theirs is."""
     kind = "invalid_request_error" if fault.status < 500 else "server_error"
     details = dict(fault.details or {})
     error = {"message": fault.message, "type": kind, "param": details.pop("param", None), "code": fault.code, **details}
-    return Words(fault.status, b"application/json", json.dumps({"error": error}).encode())
+    return ErrorAnswer(fault.status, b"application/json", json.dumps({"error": error}).encode())

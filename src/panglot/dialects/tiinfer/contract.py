@@ -13,7 +13,7 @@ from panglot.engine.call import Fault
 from panglot.metrics.counters import Histogram, heading, wording
 from panglot.packages.package import Package
 from panglot.settings import Settings
-from panglot.web.contract import PUBLIC, Contract, InferRoute, Page, Words
+from panglot.web.contract import PUBLIC, Contract, ErrorAnswer, InferRoute, Page
 from panglot.web.models import Model
 from panglot_worker.line.wire import STAGES
 
@@ -46,9 +46,9 @@ def contract(package: Package, settings: Settings) -> Contract:
     )
 
 
-def error(fault: Fault, request_id: str) -> Words:
+def error(fault: Fault, request_id: str) -> ErrorAnswer:
     status, text = FAULTS.get(fault.code, (fault.status, fault.message))
-    return Words(status, TEXT, text.encode("utf-8", "backslashreplace"))
+    return ErrorAnswer(status, TEXT, text.encode("utf-8", "backslashreplace"))
 
 
 # Pages

@@ -122,17 +122,17 @@ def respond(front: Front, method: str, body: bytes) -> bytes | Coroutine[Any, An
     answer = METHODS[method].answer
     if inspect.iscoroutinefunction(answer):
         return _later(front, answer, body)
-    with _in_words_of_rpc():
+    with _errors_of_rpc():
         return answer(front, body)
 
 
 async def _later(front: Front, answer: Callable[[Front, bytes], Any], body: bytes) -> bytes:
-    with _in_words_of_rpc():
+    with _errors_of_rpc():
         return bytes(await answer(front, body))
 
 
 @contextlib.contextmanager
-def _in_words_of_rpc() -> Iterator[None]:
+def _errors_of_rpc() -> Iterator[None]:
     try:
         yield
     except metadata.Missing as missing:

@@ -390,8 +390,9 @@ class HttpConnection(Reading):
             return
         self.front.metrics.requests["other", fault.status] += 1
         request_id = self.head.request_id(self.front, self.front.paths.id_header)
-        words = (v2_error if self.head.url.startswith(b"/v2") else neutral_error)(fault, request_id.decode("latin-1"))
-        self.answer_last(answer_bytes(self.front, words, fault, request_id))
+        write_error = v2_error if self.head.url.startswith(b"/v2") else neutral_error
+        answer = write_error(fault, request_id.decode("latin-1"))
+        self.answer_last(answer_bytes(self.front, answer, fault, request_id))
 
 
 def too_many_connections() -> Fault:

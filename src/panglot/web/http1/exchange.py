@@ -8,7 +8,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from panglot.engine.call import RUNNING, Call, Fault, SharedBuffer
-from panglot.web.contract import Words
+from panglot.web.contract import ErrorAnswer
 from panglot.web.front import Front
 from panglot.web.http1.answer_head import BadHead, beginning, header_text, timing
 from panglot.web.limits.spool import SpooledBody
@@ -102,7 +102,7 @@ class Exchange(Call):
     # Answers
 
     def reply(self, reply: wire.Reply) -> None:
-        """Write the script's answer, its failure in the platform's words, or one chunk of a stream."""
+        """Write the script's answer, its failure as the platform writes it, or one chunk of a stream."""
         if self.connection.transport is None:
             return
         try:
@@ -138,7 +138,7 @@ class Exchange(Call):
             self.blunder()
 
     def _refuse(self, fault: Fault) -> None:
-        status, content_type, body = self.model.words(self.route, fault, self.request_id)
+        status, content_type, body = self.model.error_answer(self.route, fault, self.request_id)
         extra = b"retry-after: %d\r\n" % fault.retry_after if fault.retry_after else b""
         self._send(status, content_type, body, wire.NO_TIMES, extra)
 
@@ -170,8 +170,8 @@ class Exchange(Call):
 
     def whole_answer(self, fault: Fault) -> bytes:
         """The answer to a request that never became a call; the connection closes after it."""
-        words = self.model.words(self.route, fault, self.request_id)
-        return answer_bytes(self.front, words, fault, self.request_id, self.lines)
+        answer = self.model.error_answer(self.route, fault, self.request_id)
+        return answer_bytes(self.front, answer, fault, self.request_id, self.lines)
 
     def _script_failed(self, reply: wire.Reply) -> None:
         problem = json.loads(bytes(reply.body))
@@ -182,7 +182,7 @@ class Exchange(Call):
                 last = problem["traceback"].strip().rpartition("\n")[2]
                 extra = b"x-panglot-error: " + header_text(last) + b"\r\n"
         fault = Fault(reply.status, problem["code"], problem["message"], details=problem.get("details"))
-        status, content_type, body = self.model.words(self.route, fault, self.request_id)
+        status, content_type, body = self.model.error_answer(self.route, fault, self.request_id)
         self._send(status, content_type, body, reply.times, extra)
 
     def _note(self, problem: dict[str, Any]) -> None:
@@ -309,9 +309,11 @@ class Exchange(Call):
         self._done(status, wire.NO_TIMES, int((monotonic() - self.began) * 1e6))
 
 
-def answer_bytes(front: Front, words: Words, fault: Fault, request_id: bytes, header_lines: bytes = b"") -> bytes:
-    """A whole answer in these words to a request that never became a call; the connection closes after it."""
-    status, content_type, body = words
+def answer_bytes(
+    front: Front, answer: ErrorAnswer, fault: Fault, request_id: bytes, header_lines: bytes = b""
+) -> bytes:
+    """The whole answer to a request that never became a call; the connection closes after it."""
+    status, content_type, body = answer
     retry = b"retry-after: %d\r\n" % fault.retry_after if fault.retry_after else b""
     challenge = b"www-authenticate: Bearer\r\n" if fault.status == 401 else b""
     lines = (

@@ -11,7 +11,7 @@ from starlette.responses import Response
 from panglot.engine.call import Fault
 from panglot.packages.package import Package
 from panglot.settings import Settings
-from panglot.web.contract import PUBLIC, Contract, InferRoute, Page, Words
+from panglot.web.contract import PUBLIC, Contract, ErrorAnswer, InferRoute, Page
 
 NUMBERS = {"timeout": 30, "queue_full": 31, "not_found": 40}
 
@@ -25,9 +25,9 @@ def contract(package: Package, settings: Settings) -> Contract:
     )
 
 
-def error(fault: Fault, request_id: str) -> Words:
+def error(fault: Fault, request_id: str) -> ErrorAnswer:
     body = {"acme_error": {"number": NUMBERS.get(fault.code, 99), "text": fault.message}}
-    return Words(fault.status, b"application/json", json.dumps(body).encode())
+    return ErrorAnswer(fault.status, b"application/json", json.dumps(body).encode())
 
 
 def alive(front: Any, request: Request) -> Response:
