@@ -148,7 +148,7 @@ def _option(option: click.Parameter, context: click.Context) -> Sequence[str]:
 
 def routes() -> str:
     """The routes of every server, and those of each platform, seen in an example."""
-    ours = sorted((page.path, page.method, page.access) for page in ROUTES)
+    ours = sorted((page.path, method, page.access) for page in ROUTES for method in page.methods)
     who = [f"- **{access}**: {words}." for access, words in WORDS["who"].items()]
     neutral = table(
         ("route", "who may call it", "what it is"),
@@ -166,11 +166,11 @@ def _routes_of(example: Path) -> Iterator[Sequence[str]]:
     contract = dialects.contract(package, resolved.settings)
     for place in (contract, *(listener.contract for listener in contract.listeners)):
         for route in place.routes:
-            more = f"/{{{route.parameter}}}{route.suffix}" if route.prefix else ""
-            path = route.path.rstrip("/") + more if more else route.path
-            yield f"`{route.method} {path}`", route.access, "the script"
+            for method in route.methods:
+                yield f"`{method} {route.path}`", route.access, "the script"
         for answered in place.pages:
-            yield f"`{answered.method} {answered.path}`", answered.access, "the server"
+            for method in answered.methods:
+                yield f"`{method} {answered.path}`", answered.access, "the server"
 
 
 # Errors, metrics, events

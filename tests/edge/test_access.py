@@ -68,20 +68,18 @@ def routes(package: str) -> list[tuple[str, str, str]]:
     """Method, path and declared access of everything a package's server answers to."""
     found = discover(PACKAGES / package)
     contract = dialects.contract(found, Settings())
-    infer = [
-        (route.method, route.path + ("x" + route.suffix if route.prefix else ""), route.access)
-        for route in contract.routes
-    ]
+    infer = [(method, route.sample(found.name), route.access) for route in contract.routes for method in route.methods]
     model = f"/v2/models/{quote(found.name)}"
     infer += [("POST", f"{model}/infer", INFER), ("POST", f"{model}/versions/1/infer", INFER)]
-    first = {(page.method, page.path): page for page in (*ROUTES, *contract.pages) if page.path != ENDLESS}
+    every = [page for page in (*ROUTES, *contract.pages) if page.path != ENDLESS]
+    first = {(method, page.path): page for page in every for method in page.methods}
     places = {path: path.replace("/v2/models/{model}", model).replace("{version}", "1") for _, path in first}
     places = {path: place.replace("/models/{model}", f"/models/{found.name}") for path, place in places.items()}
     pages = [(method, NAMES.get(path, places[path]), page.access) for (method, path), page in first.items()]
     assert all("{" not in path for _, path, _ in pages), "give NAMES an example"
-    own = [route for route in contract.routes if not route.prefix and route.path != "/"]
-    under = [(route.method, f"/models/{found.name}{route.path}", route.access) for route in own]
-    under += [(page.method, f"/models/{found.name}{page.path}", page.access) for page in contract.pages]
+    own = [route for route in contract.routes if not route.is_free and route.path != "/"]
+    own += contract.pages
+    under = [(method, f"/models/{found.name}{entry.path}", entry.access) for entry in own for method in entry.methods]
     return infer + under + pages
 
 

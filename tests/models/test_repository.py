@@ -269,7 +269,7 @@ def places() -> Iterator[tuple[str, str, str]]:
         for word, example in EXAMPLES.items():
             path = path.replace(word, example)
         if path != "/status/events":
-            yield page.method, path, page.access
+            yield from ((method, path, page.access) for method in page.methods)
     for start in ("", "/models/echo", "/models/echo/versions/1", "/models/mine", "/models/mine/versions/1"):
         yield "POST", f"{start}/predict", INFER
     for start in ("/v2/models/echo", "/v2/models/echo/versions/1", "/v2/models/mine"):

@@ -221,7 +221,7 @@ def test_a_platform_has_its_own_routes_and_words() -> None:
         return ErrorAnswer(429 if fault.code == "queue_full" else fault.status, b"text/plain", b"no")
 
     front = still_front()
-    routes = (InferRoute("/", "/"), InferRoute("/models/", "/models/", prefix=True))
+    routes = (InferRoute("/", "/"), InferRoute("/models/{name}", "/models/{name}"))
     pages = (Page("/health", PUBLIC, app.live), Page("/metrics", PUBLIC, app.metrics))
     still_model(front).contract = Contract(routes, write_error, pages)
     found = document(front, [("", still_model(front))])

@@ -78,7 +78,7 @@ def _model_facts(plan: ServingPlan, model: ModelPlan) -> dict[str, Any]:
         "workers": (model.settings.workers or SINGLE).plain,
         "folder": str(model.package.folder),
         "why": list(model.package.reasons),
-        "routes": [f"{route.method} {start}{route.path}" for route in contract.routes],
+        "routes": [f"{method} {start}{route.path}" for route in contract.routes for method in route.methods],
         "problems": list(model.package.problems),
     }
 
@@ -101,15 +101,15 @@ def gather(package: Package, resolved: Resolved) -> dict[str, Any]:
         "docs": str(dialect.docs) if dialect.docs else None,
         "entry": package.entry,
         "why": list(package.reasons),
-        "routes": [f"{route.method} {route.path}" for route in contract.routes]
-        + [f"GET {page.path} ({page.access})" for page in contract.pages],
+        "routes": [f"{method} {route.path}" for route in contract.routes for method in route.methods]
+        + [f"{method} {page.path} ({page.access})" for page in contract.pages for method in page.methods],
         "pools": [f"{plan.name} x {plan.workers or SINGLE}: {', '.join(plan.stages)}" for plan in row if plan.name],
         "config": str(package.config) if package.config else None,
         "facts": {name: list(lines) for name, lines in package.facts.items()},
         "install": [shlex.join(["pip", "install", *words]) for words in commands(package)],
         "fixed_paths": [f"{path.file}:{path.line}: {path.text}" for path in package.fixed_paths],
         "problems": list(package.problems),
-        "try": _curl_line(package, resolved, contract.routes[0].path) if contract.routes else "",
+        "try": _curl_line(package, resolved, contract.routes[0].sample(package.name)) if contract.routes else "",
         "serves_with": effective(resolved.settings),
         "settings": {
             name: {"value": values[name], "source": resolved.sources[name], "scope": about.metadata["scope"]}

@@ -224,7 +224,7 @@ def line_for(model: Model, token: bool, base: str, start: str = "") -> str:
 def about(model: Model, start: str = "") -> About:
     """What is known of a model for asking it."""
     route = model.contract.routes[0]
-    path = start + route.path + ("any" if route.prefix else "")
+    path = start + route.sample(model.name, model.version)
     return inputs.about_package(model.package, path, model.description.get("api", {}))
 
 

@@ -194,7 +194,8 @@ class Serving:
         shown = ", ".join(names) if len(names) <= 5 else f"{len(names)} models"
         log.info("listening on %s, loading %s", self.url, shown)
         for model, url in zip(self.further, self.web.urls[1:], strict=True):
-            log.info("listening on %s too, for %s", url, model.contract.routes[0].target)
+            what = model.contract.routes[0].target if model.contract.routes else model.package.dialect
+            log.info("listening on %s too, for %s", url, what)
         began = time.monotonic()
         loading = asyncio.ensure_future(self.model_host.load_all())
         stopped = asyncio.ensure_future(self.stopped.wait())

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-import re
 import time
-from collections.abc import Awaitable, Sequence
+from collections.abc import Awaitable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import orjson
@@ -19,9 +18,10 @@ from panglot.terminal.text import visible
 from panglot.web.access.rules import FOR_BROWSERS
 from panglot.web.contract import ADMIN, CONTROL, METRICS, PUBLIC, ErrorWriter, Page, neutral_error, v2_error
 from panglot.web.front import ASGI, Front
-from panglot.web.models import Model
+from panglot.web.models import Model, Models, NamedModels
 from panglot.web.pages import routes as pages
-from panglot.web.paths import Destination
+from panglot.web.paths import Destination, model_named, unknown_model
+from panglot.web.templates import PathTemplate, is_template, template
 from panglot.web.v2 import metadata, repository
 from panglot.web.v2 import pages as v2_pages
 
@@ -120,15 +120,24 @@ class PlacedPage(NamedTuple):
 
     page: Page
     subject: Front | Model
+    named: NamedModels[Model] | None = None
+    """Of a page that several models share: the one that a request names."""
 
-    @property
-    def pattern(self) -> re.Pattern[str]:
-        """The paths of the page, which has segments that stand for any."""
-        return re.compile(re.sub(r"\\{(\w+)\\}", r"(?P<\1>[^/]+)", re.escape(self.page.path)))
+    def about(self, parameters: dict[str, str], query: bytes) -> PlacedPage | None:
+        """The page about the model that a request names; None where there is no such model."""
+        if self.named is None:
+            return self
+        model = self.named.find(*self.named_in(parameters, query))
+        return self._replace(subject=model) if model is not None else None
+
+    def named_in(self, parameters: dict[str, str], query: bytes) -> tuple[str, str]:
+        """The name and version of the model that a request names."""
+        values = {name: value.encode("utf-8", "replace") for name, value in parameters.items()}
+        return model_named(self.page.model, values, query)
 
 
 Found = list[tuple[PlacedPage, dict[str, str]]]
-"""The pages at one path, one for each method, each with what its path captures."""
+"""The pages at one path, each with what its path captures."""
 
 
 class App:
@@ -139,24 +148,35 @@ class App:
         self.neutral: dict[str, Page] = {}
         self.exact: dict[str, dict[str, PlacedPage]] = {}
         """Pages by path and method."""
-        self.patterns: list[tuple[re.Pattern[str], PlacedPage]] = []
+        self.patterns: list[tuple[PathTemplate, PlacedPage]] = []
         self._place()
         front.models.watch(self._place)
 
     def _place(self) -> None:
         """Find the place of every page; those of the platforms win over ours, at the root over those of models."""
         ours = (*ROUTES, *pages.of_dialect(self.front))
-        self.neutral = {page.path: page for page in ours if page.method == "GET"}
+        self.neutral = {page.path: page for page in ours if "GET" in page.methods}
         placed = [PlacedPage(page, self.front) for page in ours]
-        for start, model in reversed(self.front.paths.starts):
-            placed += [PlacedPage(_behind(start, page), model) for page in model.contract.pages]
+        platforms = [
+            PlacedPage(_behind(start, page), model, _alone(model) if page.model else None)
+            for start, model in reversed(self.front.paths.starts)
+            for page in model.contract.pages
+            if start or page.model is None
+        ]
+        platforms += _shared(self.front.models)
         self.exact = {}
-        for entry in placed:
-            if "{" not in entry.page.path:
-                self.exact.setdefault(entry.page.path, {})[entry.page.method] = entry
-        self.patterns = [(entry.pattern, entry) for entry in placed if "{" in entry.page.path]
+        for entry in (*placed, *platforms):
+            if not is_template(entry.page.path):
+                for method in entry.page.methods:
+                    self.exact.setdefault(entry.page.path, {})[method] = entry
+        free = [entry for entry in (*reversed(platforms), *placed) if is_template(entry.page.path)]
+        patterns = [(template(entry.page.path), entry) for entry in free]
+        self.patterns = sorted(patterns, key=lambda pattern: pattern[0].fixed, reverse=True)
         gets = (entries["GET"].page for entries in self.exact.values() if "GET" in entries)
         self.front.public = frozenset(page.path.encode() for page in gets if page.access == PUBLIC)
+        self.front.paths.pages = tuple(
+            (template(entry.page.path), entry.page.methods) for entry in (*placed, *platforms)
+        )
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         if scope["type"] != "http":
@@ -174,30 +194,38 @@ class App:
         """The response to a request that is not for the script, and where and as what it is counted."""
         request_id = scope["request_id"].decode("latin-1")
         path, method, headers = scope["path"], scope["method"], dict(scope["headers"])
+        query = scope["query_string"]
         candidates = self._find(path)
-        called = self.front.paths.at(path.encode("utf-8", "replace"))
+        called = self.front.paths.at(path.encode("utf-8", "replace"), query)
         if method == "OPTIONS" and self.front.origins and called:
-            return called[0].model.metrics, called[0].route.name, self._preflight(headers.get(b"origin", b""), called)
+            first = next(iter(called.values()))
+            return first.model.metrics, first.route.name, self._preflight(headers.get(b"origin", b""), called)
+        missing = self.front.paths.missing(method.encode(), path.encode("utf-8", "replace"), query)
+        if missing is not None:
+            written = self._written(missing.model.contract.unknown, missing.fault, request_id)
+            return self.front.metrics, "other", written
         if not candidates:
             return self._no_page(path, request_id, called)
         wanted = "GET" if method == "HEAD" else method
-        (page, subject), parameters = next(
-            (candidate for candidate in candidates if candidate[0].page.method == wanted), candidates[0]
+        placed, parameters = next(
+            (candidate for candidate in candidates if wanted in candidate[0].page.methods), candidates[0]
         )
-        if page.path.startswith(OF_MODEL) and self.front.models.get(parameters["model"]) is None:
+        page, subject = placed.page, placed.subject
+        if page.path.startswith(OF_MODEL) and subject is self.front and not self.front.models.get(parameters["model"]):
             return self._no_page(path, request_id, called)
-        if page.method != wanted:
+        if wanted not in page.methods:
             # What a page of ours is in the way of, where the model that would answer is not there.
             absent = self._absent(path) if "model" in parameters or path == "/" else None
             if absent is not None:
                 return self.front.metrics, "other", self._error(path, absent, request_id)
-            methods = [
-                *(candidate[0].page.method for candidate in candidates),
-                *(destination.route.method for destination in called),
-            ]
-            allow = ", ".join(dict.fromkeys(methods))
+            allow = _allowed([*(method for entry, _ in candidates for method in entry.page.methods), *called])
             fault = Fault(405, "method_not_allowed", f"{page.path} takes {allow}")
             return subject.metrics, page.path, self._error(path, fault, request_id, allow)
+        about = placed.about(parameters, query)
+        if about is None and isinstance(subject, Model):
+            fault = unknown_model(self.front.models, *placed.named_in(parameters, query))
+            return subject.metrics, page.path, self._written(subject.contract.unknown, fault, request_id)
+        subject = about.subject if about is not None else subject
         if page.unless and page.unless.encode() in headers.get(b"accept", b""):
             page = self.neutral.get(page.path, self.neutral[OF_MODEL])
             parameters, subject = {"model": subject.name} if isinstance(subject, Model) else {}, self.front
@@ -212,7 +240,7 @@ class App:
 
     def _unauthorized(self, path: str, page: Page, accept: bytes, request_id: str) -> Response:
         """401; to a browser that opens a page, with a form that asks for the token."""
-        can_log_in = self.front.access.token and page.access in FOR_BROWSERS and page.method == "GET"
+        can_log_in = self.front.access.token and page.access in FOR_BROWSERS and "GET" in page.methods
         if can_log_in and b"text/html" in accept:
             return pages.login_page(self.front)
         fault = Fault(401, "unauthorized", "this server needs a token: Authorization: Bearer ...")
@@ -220,12 +248,12 @@ class App:
         response.headers["www-authenticate"] = "Bearer"
         return response
 
-    def _no_page(self, path: str, request_id: str, called: list[Destination]) -> tuple[Metrics, str, Response]:
+    def _no_page(self, path: str, request_id: str, called: dict[str, Destination]) -> tuple[Metrics, str, Response]:
         """405 where a script answers this path by another method, else 404."""
         if called:
-            model, route = called[0].model, called[0].route
-            fault = Fault(405, "method_not_allowed", f"{path} takes {route.method}")
-            return model.metrics, route.name, self._error(path, fault, request_id, route.method)
+            first, allow = next(iter(called.values())), _allowed(called)
+            fault = Fault(405, "method_not_allowed", f"{path} takes {allow}")
+            return first.model.metrics, first.route.name, self._error(path, fault, request_id, allow)
         absent = self._absent(path) or metadata.nowhere(self.front.models, path)
         fault = absent or Fault(404, "not_found", self._missing(path))
         return self.front.metrics, "other", self._error(path, fault, request_id)
@@ -254,8 +282,11 @@ class App:
         start, model = self._area(path)
         if model is None:
             return f"there is no such path; this server answers POST /models/NAME/... for {', '.join(models.names)}"
-        paths = [start + route.path for route in model.contract.routes if route.method == "POST" and not route.prefix]
-        known = ", ".join(paths[:MOST_PATHS]) or start + model.contract.routes[0].path
+        posts = [route for route in model.contract.routes if "POST" in route.methods]
+        paths = [start + route.path for route in posts if not route.is_free] or [start + route.path for route in posts]
+        if not paths:
+            return f"there is no such path; see {start}/openapi.json"
+        known = ", ".join(paths[:MOST_PATHS])
         return f"there is no such path; this server answers POST {known}{' ...' if len(paths) > MOST_PATHS else ''}"
 
     def _area(self, path: str) -> tuple[str, Model | None]:
@@ -264,12 +295,12 @@ class App:
         model = self.front.models.get(parts[2]) if len(parts) > 2 and parts[1] == "models" else None
         return (f"/models/{parts[2]}", model) if model is not None else ("", self.front.models.default)
 
-    def _preflight(self, origin: bytes, called: list[Destination]) -> Response:
+    def _preflight(self, origin: bytes, called: dict[str, Destination]) -> Response:
         """Tell a browser whether a page of this origin may call these routes."""
         headers = {name.decode(): value.decode("latin-1") for name, value in self.front.origins.grant(origin).items()}
         if self.front.origins.allow(origin):
             headers |= {
-                "access-control-allow-methods": ", ".join(destination.route.method for destination in called),
+                "access-control-allow-methods": ", ".join(called),
                 "access-control-allow-headers": ALLOWED_HEADERS,
                 "access-control-max-age": "600",
             }
@@ -282,12 +313,17 @@ class App:
             path = path.lower()
         candidates: Found = [(placed, {}) for placed in self.exact.get(path, {}).values()]
         if not candidates:
-            matches = ((pattern.fullmatch(path), placed) for pattern, placed in self.patterns)
-            candidates = [(placed, match.groupdict()) for match, placed in matches if match is not None]
+            raw = path.encode("utf-8", "replace")
+            matches = ((pattern.match(raw), placed) for pattern, placed in self.patterns)
+            candidates = [(placed, _texts(values)) for values, placed in matches if values is not None]
         return candidates
 
     def _error(self, path: str, fault: Fault, request_id: str, allow: str = "") -> Response:
-        status, content_type, body = self._error_writer(path)(fault, request_id)
+        return self._written(self._error_writer(path), fault, request_id, allow)
+
+    @staticmethod
+    def _written(write: ErrorWriter, fault: Fault, request_id: str, allow: str = "") -> Response:
+        status, content_type, body = write(fault, request_id)
         response = Response(body, status, {"content-type": content_type.decode()} if content_type else None)
         if allow:
             response.headers["allow"] = allow
@@ -297,12 +333,43 @@ class App:
 
     def _error_writer(self, path: str) -> ErrorWriter:
         """The writer of errors on a path: the platform's on its own and on unknown paths, ours on neutral routes."""
+        script = next(iter(self.front.paths.at(path.encode("utf-8", "replace")).values()), None)
+        if script is not None and script.tensors is None:
+            return script.model.contract.unknown
         if path == "/v2" or path.startswith("/v2/"):
             return v2_error
         neutral = any(placed.page in ROUTES for placed, _ in self._find(path))
-        script = self.front.paths.find(b"POST", path.encode("utf-8", "replace"))
         model = self._area(path)[1]
-        return neutral_error if model is None or (neutral and script is None) else model.contract.unknown
+        return neutral_error if model is None or neutral else model.contract.unknown
+
+
+def _texts(values: Mapping[str, bytes]) -> dict[str, str]:
+    return {name: value.decode("utf-8", "replace") for name, value in values.items()}
+
+
+def _allowed(methods: Iterable[str]) -> str:
+    """The methods of a path as the header Allow lists them."""
+    return ", ".join(dict.fromkeys(methods))
+
+
+def _alone(model: Model) -> NamedModels[Model]:
+    """What a page behind a model's own path is about, whose requests name that model once more."""
+    named: NamedModels[Model] = NamedModels()
+    named.add(model, model, True, True)
+    return named
+
+
+def _shared(models: Models) -> list[PlacedPage]:
+    """The pages at the root whose requests name their model, with all models that have them; the default's win."""
+    shared: dict[tuple[str, tuple[str, ...]], PlacedPage] = {}
+    default = models.default
+    for model in (*filter(None, [default]), *models):
+        for page in model.contract.pages:
+            if page.model is not None:
+                entry = shared.setdefault((page.path, page.methods), PlacedPage(page, model, NamedModels()))
+                if entry.named is not None:
+                    entry.named.add(model, model, models.get(model.name) is model, model is default)
+    return list(reversed(shared.values()))
 
 
 def _behind(start: bytes, page: Page) -> Page:

@@ -7,11 +7,13 @@ from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
+from urllib.parse import quote
 
 from starlette.requests import Request
 from starlette.responses import Response
 
 from panglot.engine.call import Fault
+from panglot.web.templates import is_template, template
 
 PUBLIC, INFER, ADMIN, METRICS, CONTROL = "public", "infer", "admin", "metrics", "control"
 """Who may call a route: anyone; whoever may use the model; whoever runs the server."""
@@ -30,24 +32,49 @@ ErrorWriter = Callable[[Fault, str], ErrorAnswer]
 
 
 @dataclass(frozen=True)
+class ModelName:
+    """Where a request names its model. The route is then shared by all models of the server that declare it.
+
+    The front looks in the free segment, in the query, and in the JSON body, as far as each is declared, and takes the
+    first name it finds. A name that no model with this route has is answered 404 by `Contract.unknown`, with the code
+    `no_model` or `no_version` and the name in the fault's details. A request without a name is for the default model,
+    or for the only one.
+    """
+
+    segment: str = ""
+    """A free segment of the path that is the model's name."""
+    version: str = ""
+    """A free segment that is the model's version."""
+    query: str = ""
+    """A parameter of the query that is the model's name."""
+    field: str = ""
+    """A top-level field of a JSON body that is the model's name."""
+
+
+@dataclass(frozen=True)
 class InferRoute:
-    """A POST, or GET, that reaches the script. With `prefix`, one more path segment follows, which the worker reads."""
+    """A route that reaches the script.
+
+    `{name}` in its path stands for a free segment, or for a part of one; `{name...}` at the end for the rest of the
+    path with its slashes (`panglot.web.templates`). The worker finds their values in `Request.head.path_values`, and
+    the method in `Request.head.method`. A path without free segments is found before all paths with some; of these
+    the one with more fixed text before its first free segment, then with more in all, then the first declared.
+    """
 
     path: str
     name: str
+    """What it is counted as in the metrics."""
     access: str = INFER
-    prefix: bool = False
-    suffix: str = ""
-    """What follows that segment."""
+    methods: tuple[str, ...] = ("POST",)
+    """The methods it takes. Where it declares OPTIONS, `--cors-origin` still answers the questions of browsers."""
     target: str = ""
-    """What the worker is told instead of the path."""
-    parameter: str = "name"
-    """What that further segment is called in /openapi.json."""
+    """What the worker is told as the route instead of the path."""
+    model: ModelName | None = None
+    """Where requests name the model, if they do; else the route leads to the model it is a route of."""
     takes: tuple[str, ...] = ()
     """The media types of its body, where that is one file whatever the script says."""
     gives: str = ""
     """The media type of its answers, likewise."""
-    method: str = "POST"
     whole_head: bool = False
     """Whether the worker is told all headers, and the client's address."""
     lane: str = ""
@@ -65,12 +92,30 @@ class InferRoute:
     response: Mapping[str, Any] | None = None
     """The schema of its answers, likewise."""
 
+    @property
+    def worker_route(self) -> str:
+        """What the worker is told as the route."""
+        return self.target or self.path
+
+    @property
+    def is_free(self) -> bool:
+        """Whether its path has free segments."""
+        return is_template(self.path)
+
+    def sample(self, model: str, version: str = "1") -> str:
+        """A path of this route, for the model of this name."""
+        values = {}
+        if self.model is not None:
+            values = {self.model.segment: quote(model), self.model.version: quote(version)}
+        return template(self.path).fill(**values)
+
 
 @dataclass(frozen=True)
 class Page:
-    """A GET, or POST, answered by the front itself: from the model and the request, a response.
+    """A route that the front answers itself: from the model and the request, a response.
 
-    The pages that every server has are given the front in place of a model. A segment `{name}` stands for any.
+    The pages that every server has are given the front in place of a model. Paths have free segments as those of an
+    InferRoute have; `request.path_params` holds their values.
     """
 
     path: str
@@ -78,7 +123,10 @@ class Page:
     answer: Callable[[Any, Request], Response | Awaitable[Response]]
     unless: str = ""
     """A media type. A request that accepts it gets the neutral page of this path instead, by that page's access."""
-    method: str = "GET"
+    methods: tuple[str, ...] = ("GET",)
+    """The methods it takes. HEAD is answered wherever GET is."""
+    model: ModelName | None = None
+    """Where requests name the model that the page is about, as on an InferRoute; fields of a body are not read."""
 
 
 def neutral_error(fault: Fault, request_id: str) -> ErrorAnswer:
@@ -129,6 +177,10 @@ class Contract:
     """The platform's own series for /metrics, given the model."""
     counters: Mapping[str, str] = field(default_factory=dict)
     """What the dialect's workers count, by name, with what it means."""
+    model_name: str = ""
+    """A further name by which the platform's clients name this model on routes with a ModelName."""
+    model_version: str = ""
+    """A further version, likewise."""
     fold_case: bool = False
     """Whether paths are matched in lower case."""
     id_header: bytes = b""

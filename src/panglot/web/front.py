@@ -42,7 +42,7 @@ class Front:
         self.metrics = metrics
         self.access = access
         self.quota = quota
-        self.paths = Paths(models)
+        self.paths = Paths(models, bool(settings.cors_origin))
         models.watch(self._map)
         self.app: ASGI | None = None
         self.assets = Assets()
@@ -73,7 +73,7 @@ class Front:
         return b"%s-%x" % (self._prefix, next(self._count))
 
     def _map(self) -> None:
-        self.paths = Paths(self.models)
+        self.paths = Paths(self.models, bool(self.settings.cors_origin))
 
     def gauges(self) -> list[tuple[str, str, dict[str, str], float]]:
         about = "bytes of request bodies, and of answers that clients are slow to read"

@@ -7,7 +7,7 @@ import logging
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Generic, Protocol, TypeVar
 
 from panglot.engine.call import Fault
 from panglot.engine.engine import Engine
@@ -19,6 +19,7 @@ from panglot.web.contract import Contract, ErrorAnswer, InferRoute, neutral_erro
 from panglot.web.limits.quota import ByteQuota
 
 log = logging.getLogger("panglot")
+Target = TypeVar("Target")
 UNLOADED = "unloaded"
 """Why a model is not served that nothing is wrong with."""
 
@@ -159,3 +160,36 @@ class Models:
 def only(model: Model) -> Models:
     """The models of a server that has one, which is its default."""
     return Models(model, default=model.name)
+
+
+class NamedModels(Generic[Target]):
+    """What a route that several models share leads to, by the name and version that a request gives."""
+
+    def __init__(self) -> None:
+        self._targets: dict[tuple[str, str], Target] = {}
+        self._default: Target | None = None
+        self._names: set[str] = set()
+        self.first: Target
+        """The target of the first model that has the route; there after the first `add`."""
+
+    def add(self, target: Target, model: Model, newest: bool, default: bool) -> None:
+        """Add a model: by its own name and version, and by those that its platform's clients know.
+
+        `newest`: it answers to its name alone. `default`: it answers where no model is named.
+        """
+        if not self._names:
+            self.first = target
+        self._names.add(model.name)
+        for name in dict.fromkeys(filter(None, (model.name, model.contract.model_name))):
+            for version in dict.fromkeys(filter(None, (model.version, model.contract.model_version))):
+                self._targets.setdefault((name, version), target)
+            if newest:
+                self._targets.setdefault((name, ""), target)
+        if default:
+            self._default = target
+
+    def find(self, name: str, version: str = "") -> Target | None:
+        """The target of a name and version. Without a name: of the default, or of the only model."""
+        if name:
+            return self._targets.get((name, version))
+        return self.first if self._default is None and len(self._names) == 1 else self._default

@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
+from urllib.parse import parse_qsl, urlencode
 
-from panglot.web.contract import InferRoute
-from panglot.web.models import Model, Models
+from panglot.engine.call import Fault
+from panglot.terminal.text import visible
+from panglot.web.contract import InferRoute, ModelName
+from panglot.web.models import Model, Models, NamedModels
+from panglot.web.templates import PathTemplate, template
 from panglot.web.v2 import routes
 from panglot.web.v2.routes import TensorTarget
+
+RESERVED = (b"/v2/health", b"/v2/models", b"/v2/repository", b"/metrics")
+"""The beginnings of paths that no free segment stands for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,33 +32,76 @@ class Destination:
     """How many bytes of the path the worker is not told: those that lead to the model."""
     tensors: TensorTarget | None = None
     """Of requests with tensors: what their worker is told."""
+    further: bytes = b""
+    """The last fields of the head that the worker is told, where the method is not POST or a segment is free."""
 
 
-class Pattern(NamedTuple):
-    """Paths with one segment that is not fixed."""
+class Missing(NamedTuple):
+    """Why a path leads nowhere although a route has it: the request names a model that is not there."""
 
-    method: bytes
-    start: bytes
-    end: bytes
-    destination: Destination
+    model: Model
+    """The first model with this route, whose platform answers."""
+    fault: Fault
 
-    def fits(self, method: bytes, path: bytes) -> bool:
-        if method != self.method or not path.startswith(self.start) or not path.endswith(self.end):
-            return False
-        rest = path[len(self.start) : len(path) - len(self.end)]
-        return bool(rest) and b"/" not in rest
+
+class Pattern:
+    """The paths of one route, at one beginning, that are found by more than a look into a dict.
+
+    Several models may share the route; the request then says which of them is meant.
+    """
+
+    def __init__(self, start: bytes, route: InferRoute, template: PathTemplate) -> None:
+        self.start = start
+        self.template = template
+        self.methods = frozenset(method.encode() for method in route.methods)
+        self.is_wide = template.fixed[0] <= 1
+        """Whether its first segment is free."""
+        self.name = route.model
+        self.models: NamedModels[Destination] = NamedModels()
+
+    def match(self, method: bytes, path: bytes) -> dict[str, bytes] | None:
+        """The free segments of a request that is for this route; None where it is not."""
+        if method not in self.methods or not path.startswith(self.start):
+            return None
+        return self.template.match(path[len(self.start) :])
+
+
+def model_named(name: ModelName | None, values: Mapping[str, bytes], query: bytes) -> tuple[str, str]:
+    """The name and version of the model that a request names by its path and query; empty: it names none."""
+    if name is None:
+        return "", ""
+    given = values.get(name.segment, b"").decode("utf-8", "replace")
+    if not given and name.query and query:
+        given = dict(parse_qsl(query.decode("latin-1"))).get(name.query, "")
+    return given, values.get(name.version, b"").decode("utf-8", "replace")
+
+
+def further_fields(method: bytes, values: Mapping[str, bytes]) -> bytes:
+    """The fields `method` and `segments` of `panglot_worker.line.wire.Head`."""
+    return b"%b\0%b" % (method, urlencode(values).encode())
 
 
 class Paths:
-    """The routes of all models of a listener. Made anew whenever a model comes or goes; a request looks up one dict."""
+    """The routes of all models of a listener. Made anew whenever a model comes or goes.
 
-    def __init__(self, models: Models) -> None:
+    A request for a path without free segments looks up one dict. Others try the patterns of one model, and those of
+    the root.
+    """
+
+    def __init__(self, models: Models, preflights: bool = False) -> None:
         self.posts: dict[bytes, Destination] = {}
-        self._others: dict[tuple[bytes, bytes], Destination] = {}
-        self._patterns: list[Pattern] = []
+        self._others: dict[bytes, dict[bytes, Destination]] = {}
+        """By method, the destinations of paths."""
+        self._patterns: dict[bytes, list[Pattern]] = {}
+        """By the beginning of their paths."""
         self._folded: list[bytes] = []
         """The beginnings of paths whose rest is matched in lower case."""
         raw: list[bytes] = []
+        self._preflights = preflights
+        """Whether OPTIONS is answered by the front, which tells browsers what they may call."""
+        self.pages: tuple[tuple[PathTemplate, tuple[str, ...]], ...] = ()
+        """The pages of the listener with their methods: no route with a free first segment hides one. From the app."""
+        self._models = models
         self.starts = tuple(_starts(models))
         """The models of the listener, each with the paths that its routes begin behind."""
         for start, model in self.starts:
@@ -61,6 +111,10 @@ class Paths:
                 self._folded.append(start)
             if model.contract.raw_paths:
                 raw.append(start)
+        for model in models:
+            for route in model.contract.routes:
+                if route.model is not None:
+                    self._share(b"", model, route)
         for model, route, target in routes.routes(models):
             self.posts[route.path.encode()] = Destination(model, route, target.route, tensors=target)
         self.rpc = routes.rpc_targets(models)
@@ -71,20 +125,50 @@ class Paths:
         """The beginnings of paths that are matched, and handed to the script, without being decoded."""
 
     def _add(self, start: bytes, model: Model, route: InferRoute) -> None:
-        path, method = start + route.path.encode(), route.method.encode()
-        destination = Destination(model, route, (route.target or route.path).encode(), len(start))
         if start and route.path == "/":
             self._add(start, model, dataclasses.replace(route, path="", target=route.target or "/"))
-        if route.prefix:
-            self._patterns.append(Pattern(method, path, route.suffix.encode(), destination))
-        elif method == b"POST":
-            self.posts.setdefault(path, destination)
-        else:
-            self._others.setdefault((method, path), destination)
+        if route.is_free or route.model is not None:
+            self._share(start, model, route)
+            return
+        path = start + route.path.encode()
+        for method in self._methods(route):
+            destination = Destination(model, route, route.worker_route.encode(), len(start))
+            if method == b"POST":
+                self.posts.setdefault(path, destination)
+            else:
+                destination = dataclasses.replace(destination, further=further_fields(method, {}))
+                self._others.setdefault(method, {}).setdefault(path, destination)
 
-    def find(self, method: bytes, path: bytes) -> Destination | None:
+    def _methods(self, route: InferRoute) -> Iterator[bytes]:
+        for method in route.methods:
+            if method != "OPTIONS" or not self._preflights:
+                yield method.encode()
+
+    def _share(self, start: bytes, model: Model, route: InferRoute) -> None:
+        """Add a model to the pattern of one of its routes."""
+        methods = tuple(method.decode() for method in self._methods(route))
+        route = route if methods == route.methods else dataclasses.replace(route, methods=methods)
+        wanted = template(route.path, model.contract.fold_case)
+        patterns = self._patterns.setdefault(start, [])
+        for pattern in patterns:
+            same = pattern.template is wanted and pattern.name == route.model
+            if same and pattern.methods == frozenset(map(str.encode, methods)):
+                break
+        else:
+            pattern = Pattern(start, route, wanted)
+            patterns.append(pattern)
+            patterns.sort(key=lambda pattern: pattern.template.fixed, reverse=True)
+        newest, default = self._models.get(model.name) is model, self._models.default is model
+        destination = Destination(model, route, route.worker_route.encode(), len(start))
+        pattern.models.add(destination, model, newest, default or bool(start) or route.model is None)
+
+    def find(self, method: bytes, path: bytes, query: bytes = b"") -> Destination | None:
         """The route of a model that a request is for, if it is for one."""
-        destination = self.posts.get(path) if method == b"POST" else self._others.get((method, path))
+        if method == b"POST":
+            destination = self.posts.get(path)
+        else:
+            others = self._others.get(method)
+            destination = others.get(path) if others is not None else None
         if destination is not None:
             return destination
         for start in self._folded:
@@ -92,11 +176,72 @@ class Paths:
                 destination = self.posts.get(start + path[len(start) :].lower())
                 if destination is not None:
                     return destination
-        return next((pattern.destination for pattern in self._patterns if pattern.fits(method, path)), None)
+        if not self._patterns or path.startswith(RESERVED):
+            return None
+        fit = self._fit(method, path)
+        if fit is None:
+            return None
+        pattern, values = fit
+        found = pattern.models.find(*model_named(pattern.name, values, query))
+        return found and dataclasses.replace(found, further=further_fields(method, values))
 
-    def at(self, path: bytes) -> list[Destination]:
-        """What answers at a path, by whatever method."""
-        return [destination for method in (b"POST", b"GET") if (destination := self.find(method, path)) is not None]
+    def _fit(self, method: bytes, path: bytes) -> tuple[Pattern, dict[str, bytes]] | None:
+        """The pattern that a request fits, and its free segments: those of a model's own paths before the root's."""
+        for pattern in self._near(path):
+            values = pattern.match(method, path)
+            if values is not None:
+                return None if pattern.is_wide and self._is_page(method, path) else (pattern, values)
+        return None
+
+    def _is_page(self, method: bytes, path: bytes) -> bool:
+        wanted = method.decode("latin-1")
+        return any(wanted in methods and page.match(path) is not None for page, methods in self.pages)
+
+    def _near(self, path: bytes) -> Iterator[Pattern]:
+        """The patterns that a path may fit: those of the model whose paths begin so, then those of the root."""
+        if path.startswith(b"/models/"):
+            parts = path.split(b"/", 5)
+            for count in (5, 3):
+                if len(parts) >= count:
+                    yield from self._patterns.get(b"/".join(parts[:count]), ())
+        yield from self._patterns.get(b"", ())
+
+    def at(self, path: bytes, query: bytes = b"") -> dict[str, Destination]:
+        """What answers at a path, by method."""
+        methods = {b"POST": None, **dict.fromkeys(self._others)}
+        for pattern in self._near(path):
+            methods |= dict.fromkeys(pattern.methods)
+        found = {method.decode(): self.find(method, path, query) for method in methods}
+        return {method: destination for method, destination in found.items() if destination is not None}
+
+    def missing(self, method: bytes, path: bytes, query: bytes = b"") -> Missing | None:
+        """Why a request has no answer, where it is for a route that names a model which is not there."""
+        fit = self._fit(method, path) if self._patterns and not path.startswith(RESERVED) else None
+        if fit is None:
+            return None
+        pattern, values = fit
+        named = model_named(pattern.name, values, query)
+        if pattern.models.find(*named) is not None:
+            return None
+        return Missing(pattern.models.first.model, unknown_model(self._models, *named))
+
+
+def unknown_model(models: Models, name: str, version: str) -> Fault:
+    """Why a request that names a model by a native route is not answered by it."""
+    shown = visible(name)[:128]
+    details = {"model": shown, **({"version": visible(version)[:128]} if version else {})}
+    if not name:
+        return Fault(404, "no_model", f"this server has several models: name one of {_names(models)}")
+    if name in models.loading() and models.get(name) is None:
+        return Fault(503, "loading", f"model '{shown}' is still loading; try again later", 2)
+    if models.get(name) is not None and version and models.get(name, version) is None:
+        message = f"model '{shown}' has no version '{details['version']}'; it has {', '.join(models.versions(name))}"
+        return Fault(404, "no_version", message, details=details)
+    return Fault(404, "no_model", f"there is no model '{shown}' here; there is {_names(models)}", details=details)
+
+
+def _names(models: Models) -> str:
+    return ", ".join(models.names) or "none"
 
 
 def _starts(models: Models) -> Iterator[tuple[bytes, Model]]:

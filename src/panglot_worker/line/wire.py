@@ -22,6 +22,7 @@ from __future__ import annotations
 import json
 import struct
 from typing import Any, Callable, Dict, Iterable, List, NamedTuple, Optional, Sequence, Tuple, Union, cast
+from urllib.parse import parse_qsl
 
 from panglot_worker.clipping import LONGEST_MESSAGE, LONGEST_TRACEBACK, clipped
 
@@ -171,6 +172,9 @@ class Head(NamedTuple):
     """The address of whoever is connected; with the headers, only for scripts that ask for them."""
     headers: bytes = b""
     """All headers: lines of `name:value`, the names in lower case."""
+    method: bytes = b"POST"
+    segments: bytes = b""
+    """The free segments of the path by name, written like a query; see `path_values`."""
     form: bytes = b""
     """Of requests with tensors: how they came, see `panglot_worker.v2`. The fields below are theirs alone."""
     model: bytes = b""
@@ -189,6 +193,11 @@ class Head(NamedTuple):
             return cls(*raw.split(b"\0"))
         except TypeError:
             raise WireError("a head has %d fields too many" % (raw.count(b"\0") + 1 - len(cls._fields))) from None
+
+    @property
+    def path_values(self) -> Dict[str, str]:
+        """What the free segments of the route's path are, by name."""
+        return dict(parse_qsl(self.segments.decode("ascii"), keep_blank_values=True))
 
 
 NATIVE_FIELDS = Head._fields.index("form")

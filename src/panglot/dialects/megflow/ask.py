@@ -16,13 +16,11 @@ def ask(about: About, given: Given) -> Ask:
     """Make the request that sends one input to a graph: bytes as they are, pictures with their media type."""
     if about.path.endswith("/bytes"):
         return Ask(about.path, Json(given.value) if given.file is None else Whole(given.file, OCTETS))
-    if about.path == "/start/":
+    if about.path.endswith("/start/any"):
         raise StartError("a graph for videos is told what to play", fix="POST /start/VIDEO, then GET /events/0")
-    path = (
-        about.path if not about.path.endswith("/") else about.path + (quote(given.file.stem) if given.file else "any")
-    )
     if given.file is None:
         raise StartError("the graph takes pictures, not JSON", fix="name a file that is a picture")
+    path = about.path.removesuffix("any") + quote(given.file.stem)
     kind = media_type(given.file)
     return Ask(path, Whole(given.file, kind if kind.startswith("image/") else "image/*"))
 

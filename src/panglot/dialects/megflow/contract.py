@@ -57,10 +57,7 @@ def _contract(server: dict[str, Any]) -> Contract:
         routes = (InferRoute("/analyze/bytes", "/analyze/bytes", target=node, takes=(OCTETS,), gives=OCTETS),)
     else:
         gives = "application/json" if server.get("response") == "json" else "image/jpeg"
-        picture = InferRoute(
-            "/analyze/", "/analyze/{extra_data}", prefix=True, target=node, parameter="extra_data", takes=PICTURES,
-            gives=gives,
-        )  # fmt: skip
+        picture = InferRoute("/analyze/{extra_data}", "/analyze/{extra_data}", target=node, takes=PICTURES, gives=gives)
         routes = (picture,)
     return Contract(
         routes=routes,

@@ -14,12 +14,12 @@ TEXT, JSON = "text/plain", "application/json"
 def routes(node: str) -> tuple[InferRoute, ...]:
     """All of them reach the node; those of a stream name it by its number."""
     answer = (
-        ("/start/", "url", "POST", TEXT, None),
-        ("/stop/", "id", "POST", TEXT, None),
-        ("/list", "", "GET", JSON, {"type": "array", "items": {"type": "object"}}),
-        ("/get_msgs/", "id", "GET", JSON, {"type": "array", "items": {"type": "string"}}),
-        ("/events/", "id", "GET", "text/event-stream", None),
-        ("/preview/", "picture", "GET", "image/jpeg", None),
+        ("/start/{url}", "POST", TEXT, None),
+        ("/stop/{id}", "POST", TEXT, None),
+        ("/list", "GET", JSON, {"type": "array", "items": {"type": "object"}}),
+        ("/get_msgs/{id}", "GET", JSON, {"type": "array", "items": {"type": "string"}}),
+        ("/events/{id}", "GET", "text/event-stream", None),
+        ("/preview/{picture}", "GET", "image/jpeg", None),
     )
     upload = InferRoute(
         "/analyze_video", "/analyze_video", target=node, takes=("video/*", "application/octet-stream"),
@@ -27,11 +27,10 @@ def routes(node: str) -> tuple[InferRoute, ...]:
     )  # fmt: skip
     streams = tuple(
         InferRoute(
-            path, f"{path}{{{name}}}" if name else path, prefix=bool(name), target=node, parameter=name or "name",
-            gives=gives, response=schema, method=method, bare=True, endless=path in ("/events/", "/preview/"),
-            access=ADMIN if path == "/preview/" else INFER,
+            path, path, target=node, gives=gives, response=schema, methods=(method,), bare=True,
+            endless=path.startswith(("/events/", "/preview/")), access=ADMIN if "/preview/" in path else INFER,
         )
-        for path, name, method, gives, schema in answer
+        for path, method, gives, schema in answer
     )  # fmt: skip
     return (*streams, upload)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import re
 
@@ -42,7 +41,7 @@ def contract(package: Package, settings: Settings) -> Contract:
     named = [re.sub(r"[^A-Za-z0-9._~-]", "-", name) for name in package.options.get("operations", ())]
     routes = [_serving(f"/{name}/prediction") for name in dict.fromkeys(named)]
     if not routes:
-        routes = [dataclasses.replace(_serving("/"), prefix=True, suffix="/prediction")]
+        routes = [_serving("/{name}/prediction")]
     return Contract(routes=(InferRoute("/predict", "/predict"), *routes), error=neutral_error)
 
 

@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
+from urllib.parse import urlencode
 
 from panglot import dialects
 from panglot.engine.call import Call, Fault
@@ -20,6 +21,7 @@ from panglot.metrics.counters import Metrics
 from panglot.packages.package import Package
 from panglot.serving.links import Links
 from panglot.settings import Settings
+from panglot.web.templates import template
 from panglot_worker.line import wire
 
 WORKER_STOP = 2.0
@@ -79,7 +81,7 @@ class Offline:
         self.contract = dialects.contract(package, settings)
         if not self.contract.routes:
             raise StartError("there is nothing to ask: the package answers no requests", file=str(package.script))
-        self.path = self.contract.routes[0].path
+        self.path = self.contract.routes[0].sample(package.name)
         self.asked = 0
 
     @property
@@ -93,8 +95,9 @@ class Offline:
         self.asked += 1
         call = Waiting(f"run-{self.asked}".encode())
         path, _, query = asked.path.partition("?")
-        head = wire.Head(call.request_id, self._route(path), content_type.encode(), accept.encode(), path.encode())
-        call.head = head._replace(query=query.encode()).pack()
+        route, segments = self._route(path)
+        head = wire.Head(call.request_id, route, content_type.encode(), accept.encode(), path.encode(), query.encode())
+        call.head = head._replace(method=asked.method.encode(), segments=segments).pack()
         call.pieces, call.size = [body], len(body)
         call.arrived = self.engine.clock()
         call.deadline = call.arrived + self.settings.timeout
@@ -111,12 +114,13 @@ class Offline:
         taken = int((time.perf_counter() - began) * 1e6)
         return dataclasses.replace(self._explained(answer, call), total_us=taken)
 
-    def _route(self, path: str) -> bytes:
-        for route in self.contract.routes:
-            inside = route.prefix and path.startswith(route.path) and path.endswith(route.suffix)
-            if path == route.path or inside:
-                return (route.target or route.path).encode()
-        return self.path.encode()
+    def _route(self, path: str) -> tuple[bytes, bytes]:
+        """What the worker is told as the route of a path, and the free segments of the path."""
+        for route in sorted(self.contract.routes, key=lambda route: route.is_free):
+            values = template(route.path, self.contract.fold_case).match(path.encode())
+            if values is not None:
+                return route.worker_route.encode(), urlencode(values).encode()
+        return self.contract.routes[0].worker_route.encode(), b""
 
     def _explained(self, answer: OfflineReply, call: Call) -> OfflineReply:
         """The reply with the error and traceback that the engine kept, where the answer has none."""

@@ -19,6 +19,7 @@ from panglot.web.documents.bodies import BINARY, JSON, answer_content, file_cont
 from panglot.web.documents.schemas import Definitions, Object
 from panglot.web.front import Front
 from panglot.web.models import Model
+from panglot.web.templates import template
 from panglot.web.v2 import openapi
 
 TEXT, HTML = "text/plain", "text/html"
@@ -78,6 +79,8 @@ NEUTRAL = (
 )
 
 
+BODILESS = ("GET", "DELETE", "OPTIONS", "HEAD")
+"""Methods whose requests OpenAPI gives no body."""
 ASKING = ("example", "request_types", "request_schema", "autolog", "bytes")
 """What tools need to know of a script to send it requests and to report on it: see `panglot.inputs`."""
 
@@ -108,7 +111,7 @@ def document(front: Front, served: Sequence[tuple[str, Model]], base: str = "") 
         "components": _components(front, model, definitions.schemas),
         "x-panglot": {
             "dialect": model.package.dialect,
-            "path": next((route.path for route in model.contract.routes), ""),
+            "path": next((route.sample(model.name, model.version) for route in model.contract.routes), ""),
             "api": {name: api[name] for name in ASKING if name in api},
             **({"models": [{"name": each.name, "version": each.version} for each in front.models]} if several else {}),
         },
@@ -119,19 +122,22 @@ def _paths(front: Front, served: Sequence[tuple[str, Model]], definitions: Defin
     """The scripts' routes, the platforms' own pages, and the neutral routes these leave."""
     routes = [(start, model, route) for start, model in served for route in model.contract.routes]
     pages = [(start, model, page) for start, model in served for page in model.contract.pages]
-    stems = [*(f"{start}{route.path}{route.suffix}" for start, _, route in routes)]
-    names = iter(operation_names([*stems, *(start + page.path for start, _, page in pages)]))
+    stems = [start + route.path for start, _, route in routes for _ in route.methods]
+    stems += [start + page.path for start, _, page in pages for _ in page.methods]
+    names = iter(operation_names(stems))
     paths: Object = {}
     for start, model, route in routes:
-        path = start + (f"{route.path}{{{route.parameter}}}{route.suffix}" if route.prefix else route.path)
         api: Object = model.description.get("api") or {}
         own = api.get("routes", {}).get(route.path, api)
-        operation = _infer(front, model, route, definitions.resolved(own), next(names))
-        paths.setdefault(path, {})[route.method.lower()] = operation
-        if own is not api and own.get("summary"):
-            operation["summary"] = _markdown(own["summary"])
+        for method in route.methods:
+            operation = _infer(front, model, route, definitions.resolved(own), next(names), method)
+            paths.setdefault(template(start + route.path).plain, {})[method.lower()] = operation
+            if own is not api and own.get("summary"):
+                operation["summary"] = _markdown(own["summary"])
     for start, model, page in pages:
-        paths.setdefault(start + page.path, {})["get"] = _native_page(front, model, page, next(names))
+        for method in page.methods:
+            operation = _native_page(front, model, page, next(names))
+            paths.setdefault(template(start + page.path).plain, {})[method.lower()] = operation
     for model in dict.fromkeys(model for _, model in served):
         for path, methods in openapi.paths(model, functools.partial(_security, front)).items():
             for operation in methods.values():
@@ -142,12 +148,14 @@ def _paths(front: Front, served: Sequence[tuple[str, Model]], definitions: Defin
     for neutral in NEUTRAL:
         paths.setdefault(neutral.path, {}).setdefault("get", _get(front, neutral))
     for path in paths:
-        if "{name}" in path:
-            paths[path]["parameters"] = [_reference("parameters", "Name")]
-        elif "{" in path:
-            name = path.partition("{")[2].partition("}")[0]
-            paths[path]["parameters"] = [_parameters(model)["Name"] | {"name": name}]
+        free = template(path).names
+        if free:
+            paths[path]["parameters"] = [_free_segment(name, model) for name in free]
     return paths
+
+
+def _free_segment(name: str, model: Model) -> Object:
+    return _reference("parameters", "Name") if name == "name" else _parameters(model)["Name"] | {"name": name}
 
 
 def operation_names(paths: Iterable[str]) -> list[str]:
@@ -167,7 +175,7 @@ def operation_names(paths: Iterable[str]) -> list[str]:
 # Operations
 
 
-def _infer(front: Front, model: Model, route: InferRoute, api: Object, name: str) -> Object:
+def _infer(front: Front, model: Model, route: InferRoute, api: Object, name: str, method: str) -> Object:
     about = "The script's result."
     if api.get("streams"):
         about = "The results one after the other: server-sent events, or lines of JSON if `Accept` asks for them."
@@ -183,7 +191,7 @@ def _infer(front: Front, model: Model, route: InferRoute, api: Object, name: str
         "tags": ["inference"],
         "summary": "Run the model on one request",
         "parameters": [_reference("parameters", "RequestId"), _reference("parameters", "Timeout")],
-        **_body(route, api),
+        **(_body(route, api) if method not in BODILESS else {}),
         # First, and not hidden by the faults that a platform answers with 200.
         "responses": {"200": answer, **chosen} | _native_faults(front, model, route) | {"200": answer},
         **_security(front, route.access),

@@ -123,7 +123,7 @@ class HttpConnection(Reading):
             return  # It is a session that admits it, which ends.
         raw = raw_head(data, max(head.content_length, 0))
         path, query = head.target(front.paths.raw)
-        destination = front.paths.find(entry.route.method.encode(), path)
+        destination = front.paths.find(self.parser.get_method(), path, query)
         if raw and destination is not None and destination.route is entry.route:
             self.heads_kept += 1
             told = self._told(destination, path, query)
@@ -200,7 +200,7 @@ class HttpConnection(Reading):
         keep_alive = minor == 1 and parser.should_keep_alive() and self.count < self.limits.max_requests_per_connection
         method = parser.get_method()
         path, query = head.target(self.front.paths.raw)
-        destination = self.front.paths.find(method, path)
+        destination = self.front.paths.find(method, path, query)
         if head.foreign:
             head.check_foreign(self.front, may_visit=destination is None and method in (b"GET", b"HEAD"))
         self.phase = BODY
@@ -234,7 +234,10 @@ class HttpConnection(Reading):
         if destination.tensors is not None:
             return head.for_tensors(destination.tensors, *(more or ()))
         told = head.for_worker(destination.told, path[destination.cut :] or b"/", query)
-        return b"\0".join((told, *(() if head.last_event_id else (b"",)), *more)) if more else told
+        if more is None and not destination.further:
+            return told
+        fields = (told, *(() if head.last_event_id else (b"",)), *(more or (b"", b"")))
+        return b"\0".join((*fields, destination.further) if destination.further else fields)
 
     def _check_version(self) -> int:
         """The minor version of a request that is not HTTP/1.1, which is 0. Refuses every other version."""
@@ -251,7 +254,7 @@ class HttpConnection(Reading):
             message = "X-Timeout-Ms is no number of milliseconds such as 1500"
             self._stop(Fault(400, "bad_timeout", message), "timeout")
         if self.front.access.refuses(route.access, self.head.authorization) and not (
-            self.front.sessions.admits(route.method, self.head.headers)
+            self.front.sessions.admits(self.parser.get_method().decode(), self.head.headers)
         ):
             self._stop(Fault(401, "unauthorized", "this server needs a token: Authorization: Bearer ..."), "token")
         length = self.head.content_length

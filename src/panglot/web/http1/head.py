@@ -183,7 +183,21 @@ class RequestHead:
         """The same for a request with tensors: it comes as if on the model's own route."""
         first = dict(reversed(self.headers))
         length, accepted = first.get(b"inference-header-content-length", b""), first.get(b"accept-encoding", b"")
-        own = (b"", target.route, b"", self.accept, target.path, b"", b"", self.trace, b"", client, headers)
+        own = (
+            b"",
+            target.route,
+            b"",
+            self.accept,
+            target.path,
+            b"",
+            b"",
+            self.trace,
+            b"",
+            client,
+            headers,
+            b"POST",
+            b"",
+        )
         return b"\0".join((*own, REST, target.model, target.version, length, self.encoding, accepted))
 
     def the_rest(self, client: tuple[str, int] | None, credentials: Credentials) -> tuple[bytes, bytes]:

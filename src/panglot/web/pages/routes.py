@@ -198,9 +198,9 @@ ROUTES = (
     Page("/status.json", ADMIN, status_data),
     Page("/status/events", ADMIN, status_events),
     Page("/status/{name}", ADMIN, request_data),
-    Page("/reload", ADMIN, reload_model, method="POST"),
+    Page("/reload", ADMIN, reload_model, methods=("POST",)),
     Page("/pages/{name}", PUBLIC, asset),
     Page("/login", PUBLIC, is_known),
-    Page("/login", ADMIN, log_in, method="POST"),
-    Page("/logout", PUBLIC, log_out, method="POST"),
+    Page("/login", ADMIN, log_in, methods=("POST",)),
+    Page("/logout", PUBLIC, log_out, methods=("POST",)),
 )

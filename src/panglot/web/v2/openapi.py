@@ -60,7 +60,7 @@ def paths(model: Model, secured: Secured) -> Object:
     operations: Object = {path: {"get": _page("GET", path, access, secured)} for path, access in HEALTH}
     for page in PAGES:
         operations[_placed(page.path, model)] = {
-            page.method.lower(): _page(page.method, page.path, page.access, secured)
+            method.lower(): _page(method, page.path, page.access, secured) for method in page.methods
         }
     for start in (MODEL, VERSION):
         operation = _infer("infer_tensors" if start == MODEL else "infer_tensors_by_version", secured)

@@ -77,7 +77,7 @@ def _pages() -> tuple[Page, ...]:
             Page(f"{start}/config", INFER, of_model(lambda front, model: metadata.config(model))),
             Page(f"{start}/stats", ADMIN, of_model(lambda front, model: {"model_stats": [statistics(model)]})),
         ]
-    return (*pages, Page("/v2/repository/index", ADMIN, index, method="POST"))
+    return (*pages, Page("/v2/repository/index", ADMIN, index, methods=("POST",)))
 
 
 PAGES = _pages()

@@ -77,6 +77,6 @@ def check_parameters(names: list[str]) -> None:
 
 
 PAGES = (
-    Page("/v2/repository/models/{model}/load", CONTROL, _page(load), method="POST"),
-    Page("/v2/repository/models/{model}/unload", CONTROL, _page(unload), method="POST"),
+    Page("/v2/repository/models/{model}/load", CONTROL, _page(load), methods=("POST",)),
+    Page("/v2/repository/models/{model}/unload", CONTROL, _page(unload), methods=("POST",)),
 )

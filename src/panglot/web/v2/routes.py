@@ -30,20 +30,19 @@ class TensorTarget(NamedTuple):
 
 def native_route(model: Model) -> InferRoute | None:
     """The route of a model that requests with tensors are taken for: the first that takes a body in memory."""
-    routes = (route for route in model.contract.routes if route.method == "POST" and not route.spooled)
+    routes = (route for route in model.contract.routes if "POST" in route.methods and not route.spooled)
     return next((route for route in routes if not route.bare), None)
 
 
 def target(model: Model, native: InferRoute) -> TensorTarget:
-    path = native.path + ("any" + native.suffix if native.prefix else "")
-    told = native.target or native.path
+    path, told = native.sample(model.name, model.version), native.worker_route
     return TensorTarget(model.name.encode("utf-8", "replace"), model.version.encode(), told.encode(), path.encode())
 
 
 def infer_route(native: InferRoute, path: str) -> InferRoute:
     """The route for tensors beside a model's own: its requests may share batches with those."""
     return dataclasses.replace(
-        native, path=path, name=NAME, prefix=False, suffix="", target="", takes=(), gives="", error=v2_error,
+        native, path=path, name=NAME, methods=("POST",), model=None, target="", takes=(), gives="", error=v2_error,
         request=None, response=None,
     )  # fmt: skip
 

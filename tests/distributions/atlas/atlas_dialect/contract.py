@@ -1,0 +1,61 @@
+"""Routes of every kind."""
+
+from __future__ import annotations
+
+import json
+
+from starlette.requests import Request
+from starlette.responses import JSONResponse
+
+from panglot.engine.call import Fault
+from panglot.packages.package import Package
+from panglot.settings import Settings
+from panglot.web.contract import INFER, Contract, ErrorAnswer, InferRoute, ModelName, Page
+from panglot.web.models import Model
+
+SEGMENT = ModelName(segment="model", version="version")
+
+
+def route(path: str, *methods: str, model: ModelName | None = None, target: str = "") -> InferRoute:
+    return InferRoute(path, path, methods=methods or ("POST",), model=model, target=target)
+
+
+def contract(package: Package, settings: Settings) -> Contract:
+    return Contract(
+        routes=(
+            route("/ask"),
+            route("/anyhow", "GET", "POST", "PUT", "DELETE", "PATCH", "OPTIONS"),
+            route("/jobs/{id}", "GET", "DELETE"),
+            route("/jobs/{id}", "PUT", target="replace"),
+            route("/jobs/{id}/cancel"),
+            route("/jobs/{id}/parts/{part}", "GET"),
+            route("/files/{rest...}", "GET", "POST"),
+            route("/v2/{endpoint}/run"),
+            route("/predictions/{model}", "POST", "GET", model=SEGMENT),
+            route("/predictions/{model}/{version}", model=SEGMENT),
+            route("/predictions/{model}/{version}/{rest...}", model=SEGMENT),
+            route("/v1/models/{model}:predict", model=SEGMENT),
+            route("/invocations", model=ModelName(query="model_name")),
+            route("/{rest...}", "GET"),
+        ),
+        error=error,
+        unknown=error,
+        pages=(
+            Page("/v1/models/{model}", INFER, about, model=SEGMENT),
+            Page("/records/{number}/{rest...}", INFER, record, methods=("GET", "DELETE")),
+        ),
+        model_version="1.0",
+    )
+
+
+def error(fault: Fault, request_id: str) -> ErrorAnswer:
+    body = {"atlas": fault.code, "text": fault.message, "details": fault.details or {}}
+    return ErrorAnswer(fault.status, b"application/json", json.dumps(body).encode())
+
+
+def about(model: Model, request: Request) -> JSONResponse:
+    return JSONResponse({"name": model.name, "version": model.version, "state": model.engine.state})
+
+
+def record(model: Model, request: Request) -> JSONResponse:
+    return JSONResponse({"model": model.name, "method": request.method, "values": request.path_params})
