@@ -25,6 +25,7 @@ FRONT = sorted((SOURCE / "panglot").rglob("*.py"))
 WORKER = [path for path in sorted((SOURCE / "panglot_worker").rglob("*.py")) if "platform" not in parts(path)]
 SHARED = (
     "panglot_worker.clipping",
+    "panglot_worker.line.description",
     "panglot_worker.line.encryption",
     "panglot_worker.life.installing",
     "panglot_worker.life.loader",

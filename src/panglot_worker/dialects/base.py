@@ -10,6 +10,7 @@ from panglot_worker.bodies import codec
 from panglot_worker.bodies.magic import media_type
 from panglot_worker.errors import BAD_RESULT, SCRIPT_ERROR, ClientError, message_of
 from panglot_worker.line import wire
+from panglot_worker.line.description import Description
 from panglot_worker.line.port import Port
 from panglot_worker.tensors.infer import Infer
 from panglot_worker.tensors.tensors import Tensor, TensorSpec
@@ -272,8 +273,8 @@ class Dialect:
         """
         raise NotImplementedError
 
-    def describe(self) -> Dict[str, Any]:
-        """The description of the API for READY, asked once, after `load`."""
+    def describe(self) -> Description:
+        """The description of the API for READY, once, after `load`. Other keys fail the load."""
         raise NotImplementedError
 
     def warm_up(self, stages: Stages) -> Stages:

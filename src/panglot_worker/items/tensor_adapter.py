@@ -14,6 +14,7 @@ from panglot_worker.bodies.multipart import Limits
 from panglot_worker.dialects.base import Answer, Dialect, Parts, Problem, Request, Stages, TensorStages
 from panglot_worker.errors import ClientError
 from panglot_worker.line import wire
+from panglot_worker.line.description import TensorDescription
 from panglot_worker.tensors import messages, outputs, rest
 from panglot_worker.tensors.answer_cache import AnswerCache
 from panglot_worker.tensors.infer import REST, STREAM, Infer, Wishes, chosen
@@ -51,7 +52,7 @@ class TensorAdapter:
         self.answer_cache = AnswerCache(self.nan, self.limits)
         self._encode = stages.encode if stages is not None else None
 
-    def describe(self) -> Dict[str, Any]:
+    def describe(self) -> TensorDescription:
         """What the front tells clients about the tensors."""
         taking = self.taking
         inputs, given = (taking.inputs, taking.outputs) if taking is not None else (INPUTS, OUTPUTS)

@@ -24,6 +24,7 @@ from panglot_worker.errors import ScriptError
 from panglot_worker.items.tensor_adapter import TensorAdapter
 from panglot_worker.life import loader, whole_lines
 from panglot_worker.line import wire
+from panglot_worker.line.description import Description, problems
 from panglot_worker.line.port import FrontGone, Port, PortSocket
 from panglot_worker.line.sharing import SharedMemory
 from panglot_worker.scripts import loading
@@ -160,13 +161,13 @@ def load(package: Package, port: Port, own_process: bool) -> Optional[LoadedScri
         dialect = dialects.find(package)(package)
         dialect.port = port
         stages = dialect.load(progress)
-        description = dialect.describe()
+        description = described(dialect)
         if own_process:
             reset_signals()
         if package.does("inference") and stages is not None:
             stages = warm_up(dialect, stages, port, progress)
         dialect.tensor_adapter = tensor_adapter = TensorAdapter(dialect, stages)
-        description = {**description, "tensors": tensor_adapter.describe()}
+        description["tensors"] = tensor_adapter.describe()
         loaded = arranged(dialect, tensor_adapter.around(stages) if stages is not None else None)
     except AsksForRow as wish:
         port.tell(wire.EVENT, {"type": "row", "pools": wish.pools})
@@ -179,6 +180,19 @@ def load(package: Package, port: Port, own_process: bool) -> Optional[LoadedScri
     gc.freeze()
     port.tell(wire.READY, ready(loaded, description, time.monotonic() - started))
     return loaded
+
+
+def described(dialect: Dialect) -> Description:
+    """What the dialect says about the API of its script. Raises ScriptError where that is not what the front reads."""
+    description = dialect.describe()
+    wrong = list(problems(description))
+    if wrong:
+        raise ScriptError(
+            "the dialect '%s' does not describe its API as it must: %s" % (dialect.package.dialect, "; ".join(wrong)),
+            fix="`describe` returns a `panglot_worker.line.description.Description`",
+        )
+    # A copy: what a dialect returns may be its own, and is completed here.
+    return description.copy()
 
 
 def arranged(dialect: Dialect, stages: Optional[Stages]) -> LoadedScript:
@@ -238,7 +252,7 @@ def warm_up(dialect: Dialect, stages: Stages, port: Port, progress: Callable[[st
         return stages
 
 
-def ready(loaded: LoadedScript, description: Dict[str, Any], seconds: float) -> Dict[str, Any]:
+def ready(loaded: LoadedScript, description: Description, seconds: float) -> Dict[str, Any]:
     """What the front is told once the script can take items."""
     dialect = loaded.dialect
     infers = dialect.package.does("inference")

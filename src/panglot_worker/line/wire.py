@@ -91,7 +91,7 @@ _COUNT = (int, type(None))
 SHAPES: Dict[Any, Dict[str, Any]] = {
     READY: {
         "batched": bool, "slots": int, "seconds": (int, float), "max_batch": _COUNT, "workers": _COUNT,
-        "lanes": (dict, type(None)),
+        "lanes": (dict, type(None)), "api": dict,
     },
     "failure": {"item": int},
     "row": {"pools": list},

@@ -11,6 +11,7 @@ from panglot_worker.dialects.bare.pictures import PictureInput, picture_input
 from panglot_worker.dialects.bare.requests import InputReader
 from panglot_worker.dialects.bare.tensors import LABELS, TensorTaker
 from panglot_worker.dialects.base import Answer, Dialect, Package, Request, Stages, TensorStages
+from panglot_worker.line.description import Description
 from panglot_worker.runtimes import open_model, proving
 from panglot_worker.runtimes.base import Arrays, DeclaredInput, ModelFile, ModelRuntime
 from panglot_worker.runtimes.rows import Feed, run_rows, run_together
@@ -56,7 +57,7 @@ class Bare(Dialect):
         names = dict(options.get("outputs", ()))
         return ModelFile(self.package.script, device, threads, inputs, options.get("parameters", ""), names)
 
-    def describe(self) -> Dict[str, Any]:
+    def describe(self) -> Description:
         return describing.describe(self.model, self.reader.pictures, self.package.folder)
 
     def warm_up(self, stages: Stages) -> Stages:

@@ -9,6 +9,7 @@ from typing import Any, Dict, List, Optional
 
 from panglot_worker.dialects.bare.pictures import PictureInput
 from panglot_worker.files.package_files import UnreadableFile, json_value
+from panglot_worker.line.description import Description, Example
 from panglot_worker.runtimes import probing
 from panglot_worker.runtimes.base import FREE, NUMPY, ModelRuntime, ModelTensor, shown
 
@@ -19,7 +20,7 @@ LARGEST = 1 << 20
 BINARY = {"type": "string", "format": "binary"}
 
 
-def describe(model: ModelRuntime, pictures: Dict[str, PictureInput], folder: str) -> Dict[str, Any]:
+def describe(model: ModelRuntime, pictures: Dict[str, PictureInput], folder: str) -> Description:
     """The description of the API, with shapes."""
     # First: making one up runs the model, which only then knows the labels of some outputs.
     example = _example(model, pictures, folder)
@@ -88,7 +89,7 @@ def _bytes(model: ModelRuntime) -> int:
 # Examples
 
 
-def _example(model: ModelRuntime, pictures: Dict[str, PictureInput], folder: str) -> Optional[Dict[str, Any]]:
+def _example(model: ModelRuntime, pictures: Dict[str, PictureInput], folder: str) -> Optional[Example]:
     """What the package has to show, else what can be made up, if that is short."""
     given = given_example(folder)
     if given is not None:

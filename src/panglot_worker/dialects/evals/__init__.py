@@ -23,6 +23,7 @@ from panglot_worker.dialects.evals.requests import BATCH, GROUP, SINGLE, Task
 from panglot_worker.errors import ClientError, message_of
 from panglot_worker.items import splitting
 from panglot_worker.line import wire
+from panglot_worker.line.description import Description
 from panglot_worker.scripts import current
 from panglot_worker.scripts.loading import script_traceback
 
@@ -100,8 +101,8 @@ class Evals(Dialect):
         limits = Limits(int(options["model_file_bytes"]), float(options["silence"]), settings.get("url_allow", ()))
         return Downloads(os.path.join(os.path.dirname(self.package.run_folder), "fetched"), options, limits, progress)
 
-    def describe(self) -> Dict[str, Any]:
-        api: Dict[str, Any] = self.package.options.get("api", {})
+    def describe(self) -> Description:
+        api: Description = self.package.options.get("api", {})
         return {**api, "entry": "net_inference", "summary": (self.script.module.__doc__ or "").strip()}
 
     def _device(self) -> str:

@@ -6,7 +6,7 @@ The names plugins import are in `platform/always/megflow`; the grammar of graph 
 from __future__ import annotations
 
 import os
-from typing import Any, Callable, Dict, Set, Tuple
+from typing import Callable, Set, Tuple
 
 from panglot_worker.bodies.magic import OCTETS, media_type
 from panglot_worker.dialects.base import Dialect, Package
@@ -18,6 +18,7 @@ from panglot_worker.errors import ScriptError, described
 from panglot_worker.graphs import configuration
 from panglot_worker.graphs.errors import GraphError
 from panglot_worker.line import wire
+from panglot_worker.line.description import Description, Example
 from panglot_worker.line.port import Port
 from panglot_worker.scripts.loading import script_traceback
 from panglot_worker.video import interpreter
@@ -75,7 +76,7 @@ class Megflow(Dialect):
     def _skipped(self, node: str, what: str) -> None:
         self.warn("node '%s' left out %s" % (node, what))
 
-    def describe(self) -> Dict[str, Any]:
+    def describe(self) -> Description:
         """The description of the API: the graph, and an example of what its server nodes take."""
         types = {entry["type"] for entry in self.package.options["servers"]}
         return {
@@ -85,7 +86,7 @@ class Megflow(Dialect):
             "summary": "",
         }
 
-    def _example(self, types: Set[str]) -> Dict[str, Any]:
+    def _example(self, types: Set[str]) -> Example:
         """A picture beside the plugins or a video that may be named, for the line that shows how to ask."""
         if "VideoServer" in types:
             root = self.package.settings.get("uri_root", "")

@@ -6,7 +6,7 @@ import importlib
 import os
 import sys
 import time
-from typing import Any, Callable, Dict, List, Optional, Tuple, Union
+from typing import Any, Callable, List, Optional, Tuple, Union
 
 from panglot_worker.bodies import codec
 from panglot_worker.bodies.magic import media_type
@@ -15,6 +15,7 @@ from panglot_worker.dialects.base import Answer, Dialect, Package, Problem, Requ
 from panglot_worker.dialects.modelarts import answers, requests, service, signature
 from panglot_worker.errors import ClientError, described
 from panglot_worker.life.threads import ThreadWatch
+from panglot_worker.line.description import Description
 from panglot_worker.scripts.ending import finalise
 from panglot_worker.scripts.loading import script_traceback
 
@@ -74,10 +75,10 @@ class Modelarts(Dialect):
             encode=self.encode,
         )
 
-    def describe(self) -> Dict[str, Any]:
+    def describe(self) -> Description:
         kind = type(self.service)
         options = self.package.options
-        api: Dict[str, Any] = options.get("api", {})
+        api: Description = options.get("api", {})
         if not ("example" in api or "request_schema" in api) and self.package.does("inference"):
             api = {**api, **signature.described(self.service, options.get("picture_type", ""))}
         return {**api, "entry": kind.__name__ + ".inference", "summary": service.summary(kind)}

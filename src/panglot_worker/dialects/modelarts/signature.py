@@ -8,6 +8,7 @@ from functools import reduce
 from typing import Any, Dict, List, Optional
 
 from panglot_worker.dialects.modelarts.service import has_own
+from panglot_worker.line.description import Description
 
 MOST_NUMBERS = 1024
 """An example with more numbers than this helps nobody."""
@@ -20,7 +21,7 @@ ZEROS = {"f": 0.0, "i": 0, "u": 0, "b": False}
 WORDS = {"f": "number", "i": "integer", "u": "integer", "b": "boolean"}
 
 
-def described(service: Any, picture_type: str) -> Dict[str, Any]:
+def described(service: Any, picture_type: str) -> Description:
     """Schema and example of a request, in the words of a worker's description; {} when the signature does not tell.
 
     A script without a `_preprocess` of its own takes the model's inputs as JSON. One that has its own is shown a form
@@ -70,9 +71,9 @@ def _may_be_picture(about: Any) -> bool:
     return None in sizes[1:] or _product(sizes[1:]) >= PICTURE
 
 
-def _as_json(inputs: Dict[str, Any]) -> Dict[str, Any]:
+def _as_json(inputs: Dict[str, Any]) -> Description:
     properties = {name: _schema(about) for name, about in inputs.items()}
-    api: Dict[str, Any] = {
+    api: Description = {
         "request_types": ["application/json"],
         "request_schema": {"type": "object", "properties": properties, "required": list(inputs)},
     }

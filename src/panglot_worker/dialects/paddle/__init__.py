@@ -20,6 +20,7 @@ from panglot_worker.dialects.paddle.private_files import PrivateFiles
 from panglot_worker.dialects.paddle.redirect import InWorker, Redirection
 from panglot_worker.dialects.paddle.requests import Reader, Upload, Value, Wanted
 from panglot_worker.errors import ClientError, ScriptError
+from panglot_worker.line.description import Description
 from panglot_worker.runtimes.paddle_files import Explained
 from panglot_worker.scripts import current
 from panglot_worker.scripts.loading import import_script
@@ -82,7 +83,7 @@ class Paddle(Dialect):
             encode=self.encode,
         )
 
-    def describe(self) -> Dict[str, Any]:
+    def describe(self) -> Description:
         described = describing.describe(
             self.package, self.kind, self.wanted, self.names, self.source.samples(self.wanted)
         )

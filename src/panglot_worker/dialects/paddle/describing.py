@@ -9,11 +9,12 @@ from typing import Any, Dict, List, Optional
 from panglot_worker.bodies.schema import documentation
 from panglot_worker.dialects.base import Package
 from panglot_worker.dialects.paddle.requests import Wanted
+from panglot_worker.line.description import Description, Example
 
 
 def describe(
     package: Package, kind: Any, wanted: List[Wanted], names: List[str], samples: Optional[Dict[str, str]]
-) -> Dict[str, Any]:
+) -> Description:
     """What the worker tells the front about this script's requests and answers, for documents and examples."""
     return {
         "entry": package.options.get("entry", "InferenceEngine"),
@@ -44,7 +45,7 @@ def _object(properties: Dict[str, Any]) -> Dict[str, Any]:
     return {"type": "object", "properties": properties, "required": list(properties)}
 
 
-def _example(package: Package, wanted: List[Wanted], samples: Optional[Dict[str, str]]) -> Optional[Dict[str, Any]]:
+def _example(package: Package, wanted: List[Wanted], samples: Optional[Dict[str, str]]) -> Optional[Example]:
     given = samples or {}
     if not wanted:
         return None

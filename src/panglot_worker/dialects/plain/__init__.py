@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import os
-from typing import TYPE_CHECKING, Any, Callable, Dict, List, Optional
+from typing import TYPE_CHECKING, Any, Callable, Dict, List, Optional, cast
 
 from panglot_worker.bodies import codec, schema
 from panglot_worker.bodies.response import Response
@@ -14,6 +14,7 @@ from panglot_worker.dialects.plain.endpoints import Bodies, EncodedPart, Endpoin
 from panglot_worker.errors import ScriptError
 from panglot_worker.items.tensor_rows import with_rows
 from panglot_worker.line import wire
+from panglot_worker.line.description import Description
 from panglot_worker.scripts import current
 from panglot_worker.scripts.loading import import_script
 
@@ -138,16 +139,19 @@ class Plain(Dialect):
             asyncio.set_event_loop(self._event_loop)
         return self._event_loop
 
-    def describe(self) -> Dict[str, Any]:
+    def describe(self) -> Description:
         """The description of the API: that of the first endpoint, and of all by path where there are several."""
         described = {
             endpoint.path: endpoint.describe(self.bodies, self.example_of(endpoint)) for endpoint in self.endpoints
         }
         if any(value is Response for value in vars(self.module).values()):
-            described = {path: {**about, "any_status": True} for path, about in described.items()}
+            for about in described.values():
+                about["any_status"] = True
         first = next(iter(described.values()))
-        whole = {**first, "summary": self._summary(self.endpoints[0].function)}
-        return {**whole, "routes": described} if len(described) > 1 else whole
+        whole = cast(Description, {**first, "summary": self._summary(self.endpoints[0].function)})
+        if len(described) > 1:
+            whole["routes"] = described
+        return whole
 
     def _summary(self, entry: Any) -> str:
         """What the author wrote about it: the class, the function, or the script."""

@@ -17,6 +17,7 @@ from panglot_worker.hints.functions import Typed, typed
 from panglot_worker.hints.misfit import InvalidInput, Misfit
 from panglot_worker.hints.spelling import place
 from panglot_worker.items.results import only_result, with_one
+from panglot_worker.line.description import Example, RouteDescription
 from panglot_worker.scripts import current
 
 Function = Callable[..., Any]
@@ -158,11 +159,9 @@ class Endpoint:
         """A stage made of a function, which gets its arguments by name where it is the first and has hints."""
         return self.signature.calling(made) if self.signature is not None and of is self.first else made
 
-    def describe(self, bodies: Bodies, example: Any) -> Dict[str, Any]:
+    def describe(self, bodies: Bodies, example: Any) -> RouteDescription:
         """The description of its API, from type hints, docstrings and an example."""
-        typed = {"files_in_json": True} if self.signature is not None else {}
-        return {
-            **typed,
+        described: RouteDescription = {
             "entry": getattr(self.function, "__qualname__", self.name),
             "stages": [name for name in ("preprocess", "postprocess") if getattr(self, name) is not None],
             "request_schema": {} if self.signature is None else self.signature.arguments.schema(),
@@ -171,6 +170,9 @@ class Endpoint:
             "example": shown(self._guess() if example is None else example, bodies),
             "streams": self.streams,
         }
+        if self.signature is not None:
+            described["files_in_json"] = True
+        return described
 
     def _guess(self) -> Any:
         """An example by the hints; None without."""
@@ -182,7 +184,7 @@ class Endpoint:
         return described.get("items", {}) if of_items else described
 
 
-def shown(value: Any, bodies: Bodies) -> Optional[Dict[str, Any]]:
+def shown(value: Any, bodies: Bodies) -> Optional[Example]:
     """An example in a shape that travels as JSON; uploads by name and type only."""
     if value is None:
         return None

@@ -11,7 +11,7 @@ import os
 import sys
 import urllib.request  # noqa: F401  scripts say `import urllib` alone and use urllib.request
 from types import ModuleType
-from typing import Any, Callable, Dict, Union
+from typing import Any, Callable, Union
 
 from panglot_worker.bodies import codec
 from panglot_worker.compat import keras
@@ -21,6 +21,7 @@ from panglot_worker.dialects.tiinfer.examples import published_example
 from panglot_worker.dialects.tiinfer.model import Service
 from panglot_worker.dialects.tiinfer.pipeline import Pipeline
 from panglot_worker.errors import ScriptError
+from panglot_worker.line.description import Description
 from panglot_worker.scripts.loading import import_script
 
 LOG_FORMAT = "%(levelname)-7s %(module)s:%(lineno)d    %(message)s"
@@ -68,7 +69,7 @@ class Tiinfer(Dialect):
         with legacy.explaining(self.package.script):
             return self.source.load(progress)
 
-    def describe(self) -> Dict[str, Any]:
+    def describe(self) -> Description:
         return {
             **self.source.description(),
             "example": published_example(self.package.folder),

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
-from typing import Any, Dict, Optional
+from typing import Optional
 
 from panglot_worker.files.package_files import json_in, json_value
+from panglot_worker.line.description import Example
 
 
-def published_example(folder: str) -> Optional[Dict[str, Any]]:
+def published_example(folder: str) -> Optional[Example]:
     """The first `request_example` of the file, for the documentation; None when there is none that is JSON."""
     path = os.path.join(folder, "config.json")
     try:

@@ -12,6 +12,7 @@ from panglot_worker.bodies import schema
 from panglot_worker.dialects.base import Answer, Problem, Stages
 from panglot_worker.errors import ScriptError
 from panglot_worker.items.results import with_one
+from panglot_worker.line.description import Description
 
 if TYPE_CHECKING:
     from panglot_worker.dialects.tiinfer import Tiinfer
@@ -131,12 +132,12 @@ class Service:
             decodes_ahead=True,
         )
 
-    def description(self) -> Dict[str, Any]:
+    def description(self) -> Description:
         """The hints of the platform's own methods say nothing, so there is no schema."""
         return {
             "entry": self.kind.__name__,
             "stages": [name for name in ("preprocess", "postprocess") if getattr(self.stages, name) is not None],
-            "summary": schema.documentation(self.model) if self.kind.__doc__ else "",
+            "summary": (schema.documentation(self.model) or "") if self.kind.__doc__ else "",
             "streams": False,
         }
 

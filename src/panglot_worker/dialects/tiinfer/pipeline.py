@@ -12,6 +12,7 @@ from panglot_worker.errors import EncodeError, ScriptError
 from panglot_worker.items.results import one_each, with_one
 from panglot_worker.items.splitting import one_by_one
 from panglot_worker.line import wire
+from panglot_worker.line.description import Description
 from panglot_worker.scripts import current
 
 if TYPE_CHECKING:
@@ -139,7 +140,7 @@ class Pipeline:
     def _overrides(self, worker: Any, method: str) -> bool:
         return getattr(type(worker), method) is not getattr(self.mosec.Worker, method)
 
-    def description(self) -> Dict[str, Any]:
+    def description(self) -> Description:
         names = [worker.stage for worker in self.workers]
         return {"entry": " > ".join(names), "stages": names, "summary": "", "streams": self.streaming}
 

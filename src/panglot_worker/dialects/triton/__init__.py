@@ -17,6 +17,7 @@ from panglot_worker.dialects.triton.configured import Configuration
 from panglot_worker.dialects.triton.decoupled import OwnThread, responses, sent_alone
 from panglot_worker.errors import ClientError, ScriptError, message_of
 from panglot_worker.items.results import one_each
+from panglot_worker.line.description import Description
 from panglot_worker.scripts.loading import import_script
 from panglot_worker.tensors.infer import Infer
 from panglot_worker.tensors.tensors import Tensor
@@ -109,7 +110,7 @@ class Triton(Dialect):
             decodes_ahead=True,
         )
 
-    def describe(self) -> Dict[str, Any]:
+    def describe(self) -> Description:
         return describing.describe(self.package, self.configuration, type(self.model))
 
     def _called(self, call: Callable[[], Any]) -> Any:

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any, Dict, List
+from typing import Any, Dict, List, Optional
 
 from panglot_worker.bodies.schema import documentation
 from panglot_worker.dialects.base import Package
 from panglot_worker.dialects.triton.configured import FREE, Configuration, ConfiguredTensor
+from panglot_worker.line.description import Description, Example
 
 MOST = 64
 """Numbers of an example that is shown."""
 
 
-def describe(package: Package, about: Configuration, kind: Any) -> Dict[str, Any]:
+def describe(package: Package, about: Configuration, kind: Any) -> Description:
     """What clients send and get, by the configuration."""
     return {
         "entry": "%s.execute" % kind.__name__,
@@ -47,7 +48,7 @@ def _schema(about: Configuration, tensor: ConfiguredTensor) -> Dict[str, Any]:
     return {**schema, "description": "%s %s" % (tensor.datatype, shape)}
 
 
-def _example(about: Configuration) -> Any:
+def _example(about: Configuration) -> Optional[Example]:
     """One row of ones, or of words, where that is short."""
     value = {}
     for tensor in about.inputs:

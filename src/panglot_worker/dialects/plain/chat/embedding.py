@@ -15,6 +15,7 @@ from panglot_worker.dialects.plain.chat.reading import Texts
 from panglot_worker.dialects.plain.endpoints import Bodies, Endpoint, Function, alone, is_async
 from panglot_worker.errors import EncodeError
 from panglot_worker.items.results import one_each
+from panglot_worker.line.description import RouteDescription
 
 EMBEDDINGS = "/v1/embeddings"
 
@@ -85,7 +86,7 @@ class EmbedEndpoint(Endpoint):
         counts = {"prompt_tokens": tokens, "total_tokens": tokens}
         return {"object": "list", "data": data, "model": asked.model, "usage": counts}
 
-    def describe(self, bodies: Bodies, example: Any) -> Dict[str, Any]:
+    def describe(self, bodies: Bodies, example: Any) -> RouteDescription:
         """What `/docs` shows: the form is OpenAI's."""
         said = super().describe(bodies, {"model": self.model, "input": ["Hello"]})
         texts = {"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}, "minItems": 1}]}

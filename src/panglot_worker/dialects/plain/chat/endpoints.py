@@ -14,6 +14,7 @@ from panglot_worker.dialects.plain.chat.forms import END, ChatForm, Form, failed
 from panglot_worker.dialects.plain.chat.reading import Asked, text_of
 from panglot_worker.dialects.plain.endpoints import Bodies, EncodedPart, Endpoint, Function
 from panglot_worker.errors import SCRIPT_ERROR, ClientError
+from panglot_worker.line.description import RouteDescription
 
 CHAT, COMPLETIONS = "/v1/chat/completions", "/v1/completions"
 
@@ -158,7 +159,7 @@ class ChatEndpoint(Endpoint):
     def usage(self, asked: Asked, composers: List[Composer]) -> Dict[str, int]:
         return counted([text_of(messages) for messages in asked.chats], composers, self.count)
 
-    def describe(self, bodies: Bodies, example: Any) -> Dict[str, Any]:
+    def describe(self, bodies: Bodies, example: Any) -> RouteDescription:
         """What `/docs` shows: the form is OpenAI's."""
         asks = {"messages": [{"role": "user", "content": "Hello"}]} if self.form is ChatForm else {"prompt": "Hello"}
         said = super().describe(bodies, {"model": self.model, **asks})

@@ -1,0 +1,138 @@
+"""What a worker says about the API of its script in READY: the one definition both sides import.
+
+`Dialect.describe` returns a `Description`. The front shows it in `/openapi.json`, on the playground and in the lines
+of curl, and answers the questions of the Open Inference Protocol with it. Every key is optional.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Dict, Iterator, List, Mapping, Optional, Tuple, TypedDict
+
+JSON_KIND, FILE_KIND, FORM_KIND, VIDEO_KIND = "json", "file", "form", "video"
+
+
+class Example(TypedDict, total=False):
+    """A request that the script takes; of uploads only name and type."""
+
+    kind: str
+    """`json`, `file` (the whole body is one file), `form`, or `video` (a file, or the name of one)."""
+    value: Any
+    """Of `json`: the value."""
+    type: Optional[str]
+    """Of `file`: its media type."""
+    name: str
+    """Of `file` and `video`: a file of the package that can be sent; empty where there is none."""
+    files: Dict[str, str]
+    """Of `form`: the media type of every upload, by field."""
+    names: Dict[str, str]
+    """Of `form`: a file of the package that can be sent, by field."""
+    fields: List[str]
+    """Of `form`: the fields that are texts."""
+    values: Dict[str, str]
+    """Of `form`: the texts, as far as they are known."""
+    may_be_named: bool
+    """Of `video`: whether clients may send the name of a file instead of the file."""
+
+
+class TensorDescription(TypedDict):
+    """The tensors of a script, for the Open Inference Protocol. The worker adds it; a dialect does not."""
+
+    inputs: List[Dict[str, Any]]
+    outputs: List[Dict[str, Any]]
+    platform: str
+    rows: bool
+    """Whether the first size of every tensor counts rows."""
+
+
+class RouteDescription(TypedDict, total=False):
+    """What one route takes and gives."""
+
+    entry: str
+    """The function or class that answers, as its author calls it."""
+    stages: List[str]
+    """The stages the script has beside the inference."""
+    summary: str
+    """What the author wrote about it."""
+    request_schema: Dict[str, Any]
+    """A JSON schema of the request; uploads have `format: binary`. Empty: anything."""
+    request_types: List[str]
+    """The media types of a request, where the schema does not imply them."""
+    files_in_json: bool
+    """Whether the uploads of the schema may come inside of JSON too, as base64."""
+    response_schema: Dict[str, Any]
+    """A JSON schema of the answer. Empty: anything."""
+    example: Optional[Example]
+    streams: bool
+    """Whether the answer comes in parts."""
+    any_status: bool
+    """Whether the script may choose the status of its answer."""
+
+
+class Description(RouteDescription, total=False):
+    """What a script takes and gives: its first route, and what concerns all of them."""
+
+    routes: Dict[str, RouteDescription]
+    """The routes by path, where there are several."""
+    tensors: TensorDescription
+    bytes: int
+    """How many bytes a body of zeros has that the script takes; 0: it takes no such body."""
+    autolog: Dict[str, Any]
+    """What `panglot bench` writes into a report in the form of the tool auto_log."""
+    platform: Dict[str, Any]
+    """What the dialect's own front half reads, such as a document in the form of its platform."""
+
+
+ROUTE_KEYS: Dict[str, Tuple[type, ...]] = {
+    "entry": (str,), "stages": (list,), "summary": (str,), "request_schema": (dict,), "request_types": (list,),
+    "files_in_json": (bool,), "response_schema": (dict,), "example": (dict, type(None)), "streams": (bool,),
+    "any_status": (bool,),
+}  # fmt: skip
+KEYS: Dict[str, Tuple[type, ...]] = {
+    **ROUTE_KEYS, "routes": (dict,), "tensors": (dict,), "bytes": (int,), "autolog": (dict,), "platform": (dict,),
+}  # fmt: skip
+EXAMPLE_KEYS: Dict[str, Tuple[type, ...]] = {
+    "kind": (str,), "value": (object,), "type": (str, type(None)), "name": (str,), "files": (dict,), "names": (dict,),
+    "fields": (list,), "values": (dict,), "may_be_named": (bool,),
+}  # fmt: skip
+NEEDED = {JSON_KIND: ("value",), FILE_KIND: ("type",), FORM_KIND: ("files", "fields"), VIDEO_KIND: ("name",)}
+"""The keys that an example of a kind must have."""
+
+
+def problems(description: Any) -> Iterator[str]:
+    """What is wrong with a description, each in a sentence."""
+    if not isinstance(description, dict):
+        yield "it is %s, not a dict" % type(description).__name__
+        return
+    yield from _misfits(description, KEYS, "")
+    yield from _wrong_example(description.get("example"), "")
+    routes = description.get("routes")
+    for path, route in routes.items() if isinstance(routes, dict) else ():
+        where = "routes[%r]." % path
+        if isinstance(route, dict):
+            yield from _misfits(route, ROUTE_KEYS, where)
+            yield from _wrong_example(route.get("example"), where)
+        else:
+            yield "%s is %s, not a dict" % (where[:-1], type(route).__name__)
+
+
+def _misfits(given: Mapping[Any, Any], keys: Mapping[str, Tuple[type, ...]], where: str) -> Iterator[str]:
+    for name, value in given.items():
+        kinds = keys.get(name)
+        if kinds is None:
+            yield "nobody reads %s%s; the keys are %s" % (where, name, ", ".join(keys))
+        elif not isinstance(value, kinds):
+            wanted = " or ".join(kind.__name__.replace("NoneType", "None") for kind in kinds)
+            yield "%s%s is %s, not %s" % (where, name, type(value).__name__, wanted)
+
+
+def _wrong_example(example: Any, where: str) -> Iterator[str]:
+    if not isinstance(example, dict):
+        return
+    yield from _misfits(example, EXAMPLE_KEYS, where + "example.")
+    kind = example.get("kind")
+    if kind not in NEEDED:
+        yield "%sexample.kind is %r, not one of %s" % (where, kind, ", ".join(NEEDED))
+        return
+    for name in NEEDED[kind]:
+        if name not in example:
+            yield "%sexample has no %s, which one of kind %s needs" % (where, name, kind)
