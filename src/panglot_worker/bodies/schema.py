@@ -7,7 +7,7 @@ import enum
 import inspect
 import sys
 import typing
-from typing import Any, Callable, Dict, Optional, Tuple
+from typing import Any, Callable, Dict, Mapping, Optional, Sequence, Tuple
 
 from panglot_worker.bodies.codec import File
 
@@ -111,3 +111,20 @@ def documentation(thing: Any) -> Optional[str]:
     """The first paragraph of the docstring of a function, class or module."""
     text = inspect.getdoc(thing) if sys.flags.optimize < 2 else None
     return text.split("\n\n")[0].replace("\n", " ") if text else None
+
+
+def of_object(properties: Mapping[str, Any], required: Optional[Sequence[str]] = None) -> Dict[str, Any]:
+    """An object with these fields; all of them are required where nothing else is said."""
+    needed = list(properties) if required is None else list(required)
+    return {"type": "object", "properties": dict(properties), "required": needed}
+
+
+def of_tensor(datatype: str, shape: Sequence[int]) -> Dict[str, Any]:
+    """Arrays in arrays, as deep as the shape says; a size below 0 is free. `datatype` is one of the protocol's."""
+    kind = {"BOOL": "boolean", "BYTES": "string"}.get(datatype, "integer" if "INT" in datatype else "number")
+    schema: Dict[str, Any] = {"type": kind}
+    for size in reversed(shape):
+        schema = {"type": "array", "items": schema}
+        if size >= 0:
+            schema.update(minItems=size, maxItems=size)
+    return schema

@@ -2,11 +2,25 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import os
-from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Protocol, Sequence, Tuple, Union
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Callable,
+    Dict,
+    List,
+    Mapping,
+    NamedTuple,
+    Optional,
+    Protocol,
+    Sequence,
+    Tuple,
+    Union,
+)
 
-from panglot_worker.bodies import codec
+from panglot_worker.bodies import codec, streams
 from panglot_worker.bodies.magic import media_type
 from panglot_worker.errors import BAD_RESULT, SCRIPT_ERROR, ClientError, message_of
 from panglot_worker.line import wire
@@ -14,6 +28,9 @@ from panglot_worker.line.description import Description
 from panglot_worker.line.port import Port
 from panglot_worker.tensors.infer import Infer
 from panglot_worker.tensors.tensors import Tensor, TensorSpec
+
+if TYPE_CHECKING:
+    import asyncio
 
 LONGEST_DETAILS = 1 << 16
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -246,8 +263,14 @@ class Dialect:
     tensor_adapter: Optional[TensorAdapting] = None
     """What lets requests with tensors in, there after `load`."""
 
+    nan_by_default = "null"
+    """What NaN in an answer becomes where no setting says it; see `jsontext.dumps`."""
+
     def __init__(self, package: Package) -> None:
         self.package = package
+        self.limits = codec.Limits(**package.settings.get("limits", {}))
+        self.nan = str(package.settings.get("nan", self.nan_by_default))
+        self._event_loop: Optional["asyncio.AbstractEventLoop"] = None
 
     @property
     def may_ask_for_row(self) -> bool:
@@ -289,13 +312,48 @@ class Dialect:
         """The content type and the body that a client of the platform sends for such content: a picture, JSON, text."""
         return media_type(content), content
 
+    # Bodies: what most dialects want
+
+    def read(self, request: Request) -> Any:
+        """The value of a body by its Content-Type, see `codec.decode`. Raises ClientError."""
+        kept = request.files if request.lies else None
+        return codec.decode(request.content_type, request.body, self.limits, kept)
+
+    def answer(self, value: Any, request: Request, status: int = 200, headers: Sequence[str] = ()) -> Answer:
+        """A result as the header Accept would have it, see `codec.encode`. Raises EncodeError."""
+        accept = request.head.accept.decode("latin-1")
+        content_type, body, warning = codec.encode(value, accept, self.limits, self.nan)
+        return Answer(content_type, body, status, (*headers, *warned(warning)))
+
+    def json_answer(self, value: Any, status: int = 200, headers: Sequence[str] = ()) -> Answer:
+        """A result as compact JSON. Raises EncodeError."""
+        body, warning = codec.encode_json(value, self.limits, self.nan)
+        return Answer(codec.JSON, body, status, (*headers, *warned(warning)))
+
     def stream_type(self, request: Request) -> str:
-        """The content type of an answer that arrives in parts."""
-        raise NotImplementedError
+        """The content type of an answer that arrives in parts: server-sent events, or lines of JSON by Accept."""
+        return streams.chosen_type(request.head.accept)
 
     def encode_part(self, output: Any, content_type: str) -> bytes:
-        """One part of an answer that arrives in parts, as bytes of that content type."""
-        raise NotImplementedError
+        """One part of an answer that arrives in parts, as bytes of that content type: JSON."""
+        return streams.written(codec.encode(output, "", self.limits, self.nan).body, content_type)
+
+    # Functions that are awaited
+
+    def event_loop(self) -> "asyncio.AbstractEventLoop":
+        """The one event loop of this worker, made when it is first needed."""
+        if self._event_loop is None:
+            import asyncio
+
+            self._event_loop = asyncio.new_event_loop()
+            asyncio.set_event_loop(self._event_loop)
+        return self._event_loop
+
+    def settled(self, value: Any) -> Any:
+        """What a function of the script gave, awaited where that is needed."""
+        return self.event_loop().run_until_complete(value) if inspect.isawaitable(value) else value
+
+    # Failures
 
     def failure(self, error: BaseException, stage: str, request: Request) -> Union[Answer, Problem]:
         """How an exception of a stage is answered. A dialect without a rule of its own has that of plain scripts."""
@@ -318,6 +376,11 @@ class Dialect:
 
     def close(self) -> None:
         """Let the script clean up: the worker is about to end."""
+
+
+def warned(warning: str) -> Tuple[str, ...]:
+    """The header line that says what was changed in a result, if anything was."""
+    return ("x-panglot-warning: " + warning,) if warning else ()
 
 
 def sendable(details: Dict[Any, Any]) -> Optional[Dict[str, Any]]:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 from typing import Any, Callable, Dict, List, NamedTuple, Optional, Union
 
-from panglot_worker.bodies.multipart import Limits
 from panglot_worker.dialects.base import Answer, Dialect, Parts, Problem, Request, Stages, TensorStages
 from panglot_worker.errors import ClientError
 from panglot_worker.line import wire
@@ -42,10 +41,8 @@ class TensorAdapter:
     """Lets requests with tensors in and out of the stages of one dialect."""
 
     def __init__(self, dialect: Dialect, stages: Optional[Stages]) -> None:
-        settings = dialect.package.settings
         self.dialect = dialect
-        self.limits = Limits(**settings.get("limits", {}))
-        self.nan: str = settings.get("nan", "null")
+        self.limits, self.nan = dialect.limits, dialect.nan
         self.taking: Optional[TensorStages] = dialect.tensors()
         self.text_cache = TextCache(self.limits)
         self.reader = rest.RestReader(self.limits, self.taking.inputs if self.taking is not None else INPUTS)

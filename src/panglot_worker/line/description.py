@@ -11,7 +11,7 @@ from typing import Any, Dict, Iterator, List, Mapping, Optional, Tuple, TypedDic
 JSON_KIND, FILE_KIND, FORM_KIND, VIDEO_KIND = "json", "file", "form", "video"
 
 
-class Example(TypedDict, total=False):
+class ExampleRequest(TypedDict, total=False):
     """A request that the script takes; of uploads only name and type."""
 
     kind: str
@@ -61,7 +61,7 @@ class RouteDescription(TypedDict, total=False):
     """Whether the uploads of the schema may come inside of JSON too, as base64."""
     response_schema: Dict[str, Any]
     """A JSON schema of the answer. Empty: anything."""
-    example: Optional[Example]
+    example: Optional[ExampleRequest]
     streams: bool
     """Whether the answer comes in parts."""
     any_status: bool

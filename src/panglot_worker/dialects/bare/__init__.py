@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from typing import Any, Callable, Dict, List, Optional, Sequence
 
-from panglot_worker.bodies import codec
 from panglot_worker.dialects.bare import describing
 from panglot_worker.dialects.bare.pictures import PictureInput, picture_input
 from panglot_worker.dialects.bare.requests import InputReader
@@ -24,9 +23,6 @@ class Bare(Dialect):
 
     def __init__(self, package: Package) -> None:
         super().__init__(package)
-        settings = package.settings
-        self.limits = codec.Limits(**settings.get("limits", {}))
-        self.nan: str = settings.get("nan", "null")
         self.model: ModelRuntime
         self.reader: InputReader
         self.sliced = 0
@@ -111,9 +107,7 @@ class Bare(Dialect):
     def encode(self, output: Arrays, request: Request) -> Answer:
         """The outputs as a JSON object by name, with the labels of those that have some."""
         labels = {name + LABELS: self.model.labels(name) for name in self.model.labelled.intersection(output)}
-        output = {**output, **labels}
-        content_type, body, warning = codec.encode(output, request.head.accept.decode("latin-1"), self.limits, self.nan)
-        return Answer(content_type, body, 200, ("x-panglot-warning: " + warning,) if warning else ())
+        return self.answer({**output, **labels}, request)
 
 
 DIALECT = Bare

@@ -7,9 +7,10 @@ import mimetypes
 import os
 from typing import Any, Dict, List, Optional
 
+from panglot_worker.bodies.schema import of_object, of_tensor
 from panglot_worker.dialects.bare.pictures import PictureInput
 from panglot_worker.files.package_files import UnreadableFile, json_value
-from panglot_worker.line.description import Description, Example
+from panglot_worker.line.description import Description, ExampleRequest
 from panglot_worker.runtimes import probing
 from panglot_worker.runtimes.base import FREE, NUMPY, ModelRuntime, ModelTensor, shown
 
@@ -29,7 +30,7 @@ def describe(model: ModelRuntime, pictures: Dict[str, PictureInput], folder: str
         "stages": [],
         "summary": _summary(model),
         "request_schema": _request(model, pictures),
-        "response_schema": _object({spec.name: _schema(spec) for spec in model.outputs}),
+        "response_schema": of_object({spec.name: _schema(spec) for spec in model.outputs}),
         "example": example,
         "streams": False,
         "bytes": _bytes(model),
@@ -49,7 +50,7 @@ def _output(model: ModelRuntime, spec: ModelTensor) -> str:
 
 
 def _request(model: ModelRuntime, pictures: Dict[str, PictureInput]) -> Dict[str, Any]:
-    named = _object({spec.name: _schema(spec) for spec in model.inputs})
+    named = of_object({spec.name: _schema(spec) for spec in model.inputs})
     if len(model.inputs) != 1:
         return named
     only = model.inputs[0]
@@ -57,21 +58,11 @@ def _request(model: ModelRuntime, pictures: Dict[str, PictureInput]) -> Dict[str
     return {"anyOf": [named, _schema(only), *whole]}
 
 
-def _object(properties: Dict[str, Any]) -> Dict[str, Any]:
-    return {"type": "object", "properties": properties, "required": list(properties)}
-
-
 def _schema(spec: ModelTensor) -> Dict[str, Any]:
     """Nested arrays, as deep as the shape says."""
-    kind = {"BOOL": "boolean", "BYTES": "string"}.get(spec.datatype, "integer" if "INT" in spec.datatype else "number")
-    schema: Dict[str, Any] = {"type": kind}
     if spec.shape is None or spec.sequence:
         return {"description": "%s of %s" % ("arrays" if spec.sequence else "an array of any shape", spec.datatype)}
-    for size in reversed(spec.shape):
-        schema = {"type": "array", "items": schema}
-        if size != FREE:
-            schema.update(minItems=size, maxItems=size)
-    return {**schema, "description": "%s %s" % (spec.datatype, shown(spec.shape))}
+    return {**of_tensor(spec.datatype, spec.shape), "description": "%s %s" % (spec.datatype, shown(spec.shape))}
 
 
 def _bytes(model: ModelRuntime) -> int:
@@ -89,7 +80,7 @@ def _bytes(model: ModelRuntime) -> int:
 # Examples
 
 
-def _example(model: ModelRuntime, pictures: Dict[str, PictureInput], folder: str) -> Optional[Example]:
+def _example(model: ModelRuntime, pictures: Dict[str, PictureInput], folder: str) -> Optional[ExampleRequest]:
     """What the package has to show, else what can be made up, if that is short."""
     given = given_example(folder)
     if given is not None:

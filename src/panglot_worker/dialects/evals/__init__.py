@@ -10,7 +10,6 @@ import json
 import os
 from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple, Union
 
-from panglot_worker.bodies import codec
 from panglot_worker.bodies.magic import media_type
 from panglot_worker.dialects.base import Answer, Dialect, Package, Problem, Request, Stages
 from panglot_worker.dialects.evals import answers, requests, script, uris
@@ -38,20 +37,18 @@ class Outcome(NamedTuple):
 
 class Evals(Dialect):
     streams = False
+    nan_by_default = "error"
 
     def __init__(self, package: Package) -> None:
         super().__init__(package)
         settings, options = package.settings, package.options
-        self.limits = codec.Limits(**settings.get("limits", {}))
         self.batch_size = int(options.get("batch_size") or 1)
         self.split_batch = bool(options.get("split_batch", True))
         self.strict_codes = bool(options.get("platform_codes"))
         self.rerun = bool(settings.get("rerun", True))
         root, most = str(options.get("uri_root", "")), int(options.get("max_file", 64 << 20))
         self.sources = uris.Sources(root, most, bool(settings.get("sent")))
-        self.encoder = answers.Encoder(
-            self.limits, str(settings.get("nan", "error")), bool(settings.get("strict_results", True))
-        )
+        self.encoder = answers.Encoder(self.limits, self.nan, bool(settings.get("strict_results", True)))
         self.script: script.Script
         self.files: Optional[PictureFiles] = None
         """Of scripts that look at `uri`: where their pictures lie."""

@@ -8,7 +8,7 @@ from typing import Any, Dict, List, Sequence
 
 from panglot_worker.bodies import codec, jsontext
 from panglot_worker.bodies.multipart import Limits
-from panglot_worker.dialects.base import Answer
+from panglot_worker.dialects.base import Answer, warned
 from panglot_worker.dialects.evals.failures import WrongShape
 from panglot_worker.line import wire
 
@@ -106,7 +106,7 @@ class Encoder:
     def _json(self, value: Any) -> Answer:
         limits = self.limits
         body, warning = jsontext.dumps(value, self._convert, self.nan, limits.output_depth, limits.output_bytes)
-        return Answer(JSON, body, 200, ("x-panglot-warning: " + warning,) if warning else ())
+        return Answer(JSON, body, 200, warned(warning))
 
     def _convert(self, value: Any) -> Any:
         if isinstance(value, (bytes, bytearray)):

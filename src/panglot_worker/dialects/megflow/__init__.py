@@ -18,7 +18,7 @@ from panglot_worker.errors import ScriptError, described
 from panglot_worker.graphs import configuration
 from panglot_worker.graphs.errors import GraphError
 from panglot_worker.line import wire
-from panglot_worker.line.description import Description, Example
+from panglot_worker.line.description import Description, ExampleRequest
 from panglot_worker.line.port import Port
 from panglot_worker.scripts.loading import script_traceback
 from panglot_worker.video import interpreter
@@ -86,7 +86,7 @@ class Megflow(Dialect):
             "summary": "",
         }
 
-    def _example(self, types: Set[str]) -> Example:
+    def _example(self, types: Set[str]) -> ExampleRequest:
         """A picture beside the plugins or a video that may be named, for the line that shows how to ask."""
         if "VideoServer" in types:
             root = self.package.settings.get("uri_root", "")

@@ -8,10 +8,10 @@ import sys
 import time
 from typing import Any, Callable, List, Optional, Tuple, Union
 
-from panglot_worker.bodies import codec
 from panglot_worker.bodies.magic import media_type
+from panglot_worker.bodies.standard_json import StandardJson
 from panglot_worker.compat import devices, keras, tensorflow1
-from panglot_worker.dialects.base import Answer, Dialect, Package, Problem, Request, Stages
+from panglot_worker.dialects.base import Answer, Dialect, Package, Problem, Request, Stages, warned
 from panglot_worker.dialects.modelarts import answers, requests, service, signature
 from panglot_worker.errors import ClientError, described
 from panglot_worker.life.threads import ThreadWatch
@@ -32,7 +32,6 @@ class Modelarts(Dialect):
         super().__init__(package)
         settings = package.settings
         self.dev = bool(settings.get("dev"))
-        self.limits = codec.Limits(**settings.get("limits", {}))
         self.service: Any = None
         self.staged = False
         self.raw = False
@@ -97,9 +96,7 @@ class Modelarts(Dialect):
         if service.derives(kind, "mms.model_service.mxnet_model_service", "MXNetBaseService"):
             path = self.package.options["model_path"]
             self.input_names = service.input_names(service.manifest(path, ""), path)
-        self.encoder = answers.Encoder(
-            self.limits, settings.get("nan", "null"), bool(settings.get("strict_results")), ascii=self.raw
-        )
+        self.encoder = StandardJson(self.limits, self.nan, bool(settings.get("strict_results")), ascii=self.raw)
         without_model = getattr(self.service, "model", self) is None and not service.has_own(self.service, "_inference")
         if self.staged and without_model and self.package.does("inference"):
             self._say("self.model is None, and there is no _inference of the script's own: requests will fail")
@@ -150,7 +147,7 @@ class Modelarts(Dialect):
         if self.raw:
             output = {**request.context, "data": {"resp_data": output}}
         body, warning = self.encoder.encode(output)
-        return Answer(answers.JSON, body, 200, ("x-panglot-warning: " + warning,) if warning else ())
+        return Answer(answers.JSON, body, 200, warned(warning))
 
     # Failures
 

@@ -46,8 +46,6 @@ class Paddle(Dialect):
     def __init__(self, package: Package) -> None:
         super().__init__(package)
         options, settings = package.options, package.settings
-        self.limits = codec.Limits(**settings.get("limits", {}))
-        self.nan: str = settings.get("nan", "null")
         self.wanted = [Wanted(**field) for field in options.get("inputs", ())]
         self.names: List[str] = list(options.get("names", ()))
         self.bgr = bool(options.get("bgr"))

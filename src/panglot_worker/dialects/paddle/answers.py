@@ -8,7 +8,7 @@ import json
 from typing import Any, List, Optional, Sequence, Tuple
 
 from panglot_worker.bodies import accepting, codec
-from panglot_worker.dialects.base import Answer
+from panglot_worker.dialects.base import Answer, warned
 
 JSON = "application/json"
 OK, BAD_INPUT, TIMEOUT, UNKNOWN = 0, 5000, 6000, 10000
@@ -36,12 +36,7 @@ def encode(value: Any, accept: str, limits: codec.Limits, nan: str, bgr: bool) -
         if picture is not None:
             return Answer("image/" + form.lower(), written(picture, form))
     content_type, body, warning = codec.encode(_without_pictures(value), JSON, limits, nan)
-    return Answer(content_type, body, 200, _warned(warning))
-
-
-def _warned(warning: str) -> Sequence[str]:
-    """The header that says what was changed in a result, if anything was."""
-    return ("x-panglot-warning: " + warning,) if warning else ()
+    return Answer(content_type, body, 200, warned(warning))
 
 
 # Pictures
@@ -122,7 +117,7 @@ def serving(value: Any, limits: codec.Limits, nan: str) -> Answer:
     encoded = codec.encode([_without_pictures(value) for value in values], JSON, limits, nan)
     texts = [plain if isinstance(plain, str) else str(plain) for plain in json.loads(encoded.body)]
     answer = serving_answer(OK, "", keys, texts)
-    return answer._replace(headers=_warned(encoded.warning))
+    return answer._replace(headers=warned(encoded.warning))
 
 
 def _pairs(value: Any) -> Tuple[List[str], List[Any]]:

@@ -6,10 +6,10 @@ import mimetypes
 import os
 from typing import Any, Dict, List, Optional
 
-from panglot_worker.bodies.schema import documentation
+from panglot_worker.bodies.schema import documentation, of_object
 from panglot_worker.dialects.base import Package
 from panglot_worker.dialects.paddle.requests import Wanted
-from panglot_worker.line.description import Description, Example
+from panglot_worker.line.description import Description, ExampleRequest
 
 
 def describe(
@@ -30,9 +30,9 @@ def describe(
 def _request(wanted: List[Wanted]) -> Dict[str, Any]:
     """A file as the body, a form, or JSON."""
     if not wanted or all(field.kind == "text" for field in wanted):
-        return _object({field.name: {"type": "string"} for field in wanted})
+        return of_object({field.name: {"type": "string"} for field in wanted})
     options = [
-        _object(
+        of_object(
             {field.name: {"type": "string", **({} if field.kind == "text" else {"format": form})} for field in wanted}
         )
         for form in ("binary", "byte")
@@ -41,11 +41,7 @@ def _request(wanted: List[Wanted]) -> Dict[str, Any]:
     return {"anyOf": [*whole, *options]}
 
 
-def _object(properties: Dict[str, Any]) -> Dict[str, Any]:
-    return {"type": "object", "properties": properties, "required": list(properties)}
-
-
-def _example(package: Package, wanted: List[Wanted], samples: Optional[Dict[str, str]]) -> Optional[Example]:
+def _example(package: Package, wanted: List[Wanted], samples: Optional[Dict[str, str]]) -> Optional[ExampleRequest]:
     given = samples or {}
     if not wanted:
         return None

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import inspect
 import os
-from typing import TYPE_CHECKING, Any, Callable, Dict, List, Optional, cast
+from typing import Any, Callable, Dict, List, Optional, cast
 
-from panglot_worker.bodies import codec, schema
+from panglot_worker.bodies import schema, streams
 from panglot_worker.bodies.response import Response
 from panglot_worker.dialects.base import Dialect, Package, Request, Stages, TensorStages
 from panglot_worker.dialects.plain import finding, tensors
@@ -18,11 +18,6 @@ from panglot_worker.line.description import Description
 from panglot_worker.scripts import current
 from panglot_worker.scripts.loading import import_script
 
-if TYPE_CHECKING:
-    import asyncio
-
-EVENT_STREAM = "text/event-stream"
-JSON_LINES = "application/x-ndjson"
 HOOKS = ("load", "preprocess", "predict", "predict_batch", "predict_frame", "postprocess", "example", "close")
 
 
@@ -31,15 +26,13 @@ class Plain(Dialect):
 
     def __init__(self, package: Package) -> None:
         super().__init__(package)
-        limits = codec.Limits(**package.settings.get("limits", {}))
-        self.bodies = Bodies(limits, package.settings.get("nan", "null"))
+        self.bodies = Bodies(self.limits, self.nan)
         self.hooks: Dict[str, Callable[..., Any]] = {}
         self.endpoints: List[Endpoint] = []
         self.asynchronous = False
         self.module: Any = None
         self.owner: Any = None
         """What has the hooks: the script's `Model`, or the script itself."""
-        self._event_loop: Optional["asyncio.AbstractEventLoop"] = None
 
     def load(self, progress: Callable[[str], None]) -> Stages:
         """Import the script, construct its `Model` if it has one, and run its `load()`. Raises ScriptError."""
@@ -55,7 +48,7 @@ class Plain(Dialect):
             self.endpoints += self._openai_endpoints()
         if "load" in self.hooks and self.package.does("inference"):
             progress("running load()")
-            self._finish(self.hooks["load"]())
+            self.settled(self.hooks["load"]())
         stages = self._stages()
         self._check_pool()
         if self.package.options.get("frames") and "predict_frame" in self.hooks:
@@ -99,7 +92,7 @@ class Plain(Dialect):
         self.asynchronous = any(endpoint.asynchronous for endpoint in self.endpoints)
         if self.asynchronous:
             self.slots = int(self.package.settings.get("slots", 16))
-            self.server = "panglot_worker.dialects.plain.concurrent:serve"
+            self.server = "panglot_worker.items.concurrent:serve"
         asks = bool(self.package.options.get("asks"))
         most = int(self.package.settings.get("max_batch", 32))
         made = {own.path.encode(): own.stages(self.bodies, self._called, asks) for own in self.endpoints}
@@ -125,19 +118,7 @@ class Plain(Dialect):
         return self._awaiting(function) if is_async(function) and not self.asynchronous else function
 
     def _awaiting(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        return lambda *values, **named: self._finish(function(*values, **named))
-
-    def _finish(self, value: Any) -> Any:
-        return self.event_loop().run_until_complete(value) if inspect.isawaitable(value) else value
-
-    def event_loop(self) -> "asyncio.AbstractEventLoop":
-        """The one loop of this worker, made when first needed."""
-        if self._event_loop is None:
-            import asyncio
-
-            self._event_loop = asyncio.new_event_loop()
-            asyncio.set_event_loop(self._event_loop)
-        return self._event_loop
+        return lambda *values, **named: self.settled(function(*values, **named))
 
     def describe(self) -> Description:
         """The description of the API: that of the first endpoint, and of all by path where there are several."""
@@ -159,7 +140,7 @@ class Plain(Dialect):
         return next((text for text in written if text), "")
 
     def example_of(self, endpoint: Endpoint) -> Any:
-        return self._finish(endpoint.make_example()) if endpoint.make_example is not None else None
+        return self.settled(endpoint.make_example()) if endpoint.make_example is not None else None
 
     def warm_up(self, stages: Stages) -> Stages:
         """Run the script's example through all stages; of an answer in parts only the first is asked for."""
@@ -173,36 +154,29 @@ class Plain(Dialect):
         current.running[:] = (request,)
         try:
             if stages.preprocess is not None:
-                value = self._finish(stages.preprocess(value))
+                value = self.settled(stages.preprocess(value))
             output = stages.infer(value)
             if inspect.isgenerator(output):
                 next(output, None)
                 output.close()
             elif not inspect.isasyncgen(output):
-                output = self._finish(output)
+                output = self.settled(output)
                 if stages.postprocess is not None:
-                    output = self._finish(stages.postprocess(output))
+                    output = self.settled(stages.postprocess(output))
                 self.bodies.encode(output, request)
         finally:
             current.running.clear()
 
     def stream_type(self, request: Request) -> str:
-        accept = request.head.accept.decode("latin-1")
-        if request.head.route.startswith(b"/v1/"):
-            return EVENT_STREAM
-        return JSON_LINES if "ndjson" in accept or "jsonl" in accept or "json-lines" in accept else EVENT_STREAM
+        """Clients of OpenAI's routes want events, whatever their Accept says."""
+        return streams.EVENTS if request.head.route.startswith(b"/v1/") else super().stream_type(request)
 
     def encode_part(self, output: Any, content_type: str) -> bytes:
-        if isinstance(output, EncodedPart):
-            return output
-        body = codec.encode(output, "", *self.bodies).body
-        if content_type == JSON_LINES:
-            return body + b"\n"
-        return b"data: " + body.replace(b"\n", b"\ndata: ") + b"\n\n"
+        return output if isinstance(output, EncodedPart) else super().encode_part(output, content_type)
 
     def close(self) -> None:
         if "close" in self.hooks:
-            self._finish(self.hooks["close"]())
+            self.settled(self.hooks["close"]())
 
 
 def example_request(path: str) -> Request:

@@ -10,14 +10,14 @@ from typing import Any, Callable, Dict, Mapping, NamedTuple, Optional
 from panglot_worker.bodies import codec, schema
 from panglot_worker.bodies.codec import File
 from panglot_worker.bodies.response import BODILESS, Response, disposition, is_json
-from panglot_worker.dialects.base import Answer, Request, Stages
+from panglot_worker.dialects.base import Answer, Request, Stages, warned
 from panglot_worker.errors import ScriptError
 from panglot_worker.hints.arguments import Arguments
 from panglot_worker.hints.functions import Typed, typed
 from panglot_worker.hints.misfit import InvalidInput, Misfit
 from panglot_worker.hints.spelling import place
 from panglot_worker.items.results import only_result, with_one
-from panglot_worker.line.description import Example, RouteDescription
+from panglot_worker.line.description import ExampleRequest, RouteDescription
 from panglot_worker.scripts import current
 
 Function = Callable[..., Any]
@@ -48,12 +48,12 @@ class Bodies(NamedTuple):
         """The answer for what the script returned. Raises EncodeError."""
         if type(output) in codec.ALWAYS_JSON:
             body, warning = codec.encode_json(output, self.limits, self.nan)
-            return Answer(codec.JSON, body, 200, ("x-panglot-warning: " + warning,) if warning else ())
+            return Answer(codec.JSON, body, 200, warned(warning))
         if isinstance(output, (Response, File)):
             response = output if isinstance(output, Response) else Response(output)
             return self._encode_response(response, request)
         content_type, body, warning = codec.encode(output, request.head.accept.decode("latin-1"), self.limits, self.nan)
-        return Answer(content_type, body, 200, ("x-panglot-warning: " + warning,) if warning else ())
+        return Answer(content_type, body, 200, warned(warning))
 
     def _encode_response(self, response: Response, request: Request) -> Answer:
         """The answer of a Response; a text with a content type of its own is sent as it is, if that is not JSON."""
@@ -66,9 +66,7 @@ class Bodies(NamedTuple):
         chosen, body, warning = codec.encode(value, request.head.accept.decode("latin-1"), self.limits, self.nan)
         if isinstance(value, File) and value.name and "content-disposition" not in response:
             lines.append(disposition(value.name))
-        if warning:
-            lines.append("x-panglot-warning: " + warning)
-        return Answer(content_type or chosen, body, response.status, lines)
+        return Answer(content_type or chosen, body, response.status, (*lines, *warned(warning)))
 
 
 class EncodedPart(bytes):
@@ -184,7 +182,7 @@ class Endpoint:
         return described.get("items", {}) if of_items else described
 
 
-def shown(value: Any, bodies: Bodies) -> Optional[Example]:
+def shown(value: Any, bodies: Bodies) -> Optional[ExampleRequest]:
     """An example in a shape that travels as JSON; uploads by name and type only."""
     if value is None:
         return None

@@ -13,9 +13,8 @@ import urllib.request  # noqa: F401  scripts say `import urllib` alone and use u
 from types import ModuleType
 from typing import Any, Callable, Union
 
-from panglot_worker.bodies import codec
 from panglot_worker.compat import keras
-from panglot_worker.dialects.base import Answer, AsksForRow, Dialect, Package, Problem, Request, Stages
+from panglot_worker.dialects.base import Answer, AsksForRow, Dialect, Package, Problem, Request, Stages, warned
 from panglot_worker.dialects.tiinfer import text
 from panglot_worker.dialects.tiinfer.examples import published_example
 from panglot_worker.dialects.tiinfer.model import Service
@@ -36,8 +35,6 @@ class Tiinfer(Dialect):
 
     def __init__(self, package: Package) -> None:
         super().__init__(package)
-        self.limits = codec.Limits(**package.settings.get("limits", {}))
-        self.nan: str = package.settings.get("nan", "null")
         self.strict = bool(package.settings.get("strict_results", True))
         self.source: Union[Service, Pipeline]
 
@@ -94,7 +91,7 @@ class Tiinfer(Dialect):
                 if key in output:
                     self.count('panglot_answer_errors_total{key="%s"}' % key)
         body, warning = text.encode(output, self.limits, self.nan, self.strict)
-        return Answer(text.JSON, body, 200, ("x-panglot-warning: " + warning,) if warning else ())
+        return Answer(text.JSON, body, 200, warned(warning))
 
     def failure(self, error: BaseException, stage: str, request: Request) -> Union[Answer, Problem]:
         if isinstance(error, text.NoData):

@@ -6,10 +6,10 @@ import os
 from typing import Optional
 
 from panglot_worker.files.package_files import json_in, json_value
-from panglot_worker.line.description import Example
+from panglot_worker.line.description import ExampleRequest
 
 
-def published_example(folder: str) -> Optional[Example]:
+def published_example(folder: str) -> Optional[ExampleRequest]:
     """The first `request_example` of the file, for the documentation; None when there is none that is JSON."""
     path = os.path.join(folder, "config.json")
     try:

@@ -9,7 +9,6 @@ import json
 import os
 from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Sequence, Union
 
-from panglot_worker.bodies import codec
 from panglot_worker.dialects.base import Answer, Dialect, Package, Problem, Request, Stages, TensorStages
 from panglot_worker.dialects.triton import answers, configured, describing, reserved
 from panglot_worker.dialects.triton.answers import ModelRefusal
@@ -24,7 +23,6 @@ from panglot_worker.tensors.tensors import Tensor
 
 UTILS = "triton_python_backend_utils"
 CLASS = "TritonPythonModel"
-EVENT_STREAM, JSON_LINES = "text/event-stream", "application/x-ndjson"
 
 
 class Asked(NamedTuple):
@@ -39,8 +37,6 @@ class Triton(Dialect):
 
     def __init__(self, package: Package) -> None:
         super().__init__(package)
-        self.limits = codec.Limits(**package.settings.get("limits", {}))
-        self.nan: str = package.settings.get("nan", "null")
         self.utils: Any = None
         self.model: Any = None
         self.config: Dict[str, Any] = copy.deepcopy(package.options.get("config", {}))
@@ -122,7 +118,7 @@ class Triton(Dialect):
 
     def decode(self, request: Request) -> Asked:
         """Plain JSON: an object with an array for each input. Raises ClientError."""
-        sent = codec.decode(request.head.content_type.decode("latin-1"), request.body, self.limits)
+        sent = self.read(request)
         if not isinstance(sent, dict):
             names = ", ".join(tensor.name for tensor in self.configuration.inputs)
             raise ClientError("send a JSON object with %s" % names)
@@ -176,15 +172,10 @@ class Triton(Dialect):
 
     def encode(self, response: Any, request: Request) -> Answer:
         """The outputs as a JSON object by name."""
-        content_type, body, warning = codec.encode(answers.as_json(response), "", self.limits, self.nan)
-        return Answer(content_type, body, 200, ("x-panglot-warning: " + warning,) if warning else ())
-
-    def stream_type(self, request: Request) -> str:
-        return JSON_LINES if b"ndjson" in request.head.accept or b"jsonl" in request.head.accept else EVENT_STREAM
+        return self.json_answer(answers.as_json(response))
 
     def encode_part(self, output: Any, content_type: str) -> bytes:
-        body = codec.encode(answers.as_json(output), "", self.limits, self.nan).body
-        return body + b"\n" if content_type == JSON_LINES else b"data: " + body + b"\n\n"
+        return super().encode_part(answers.as_json(output), content_type)
 
     # Tensors
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any, Dict, List, Optional
 
-from panglot_worker.bodies.schema import documentation
+from panglot_worker.bodies.schema import documentation, of_object, of_tensor
 from panglot_worker.dialects.base import Package
 from panglot_worker.dialects.triton.configured import FREE, Configuration, ConfiguredTensor
-from panglot_worker.line.description import Description, Example
+from panglot_worker.line.description import Description, ExampleRequest
 
 MOST = 64
 """Numbers of an example that is shown."""
@@ -28,27 +28,15 @@ def describe(package: Package, about: Configuration, kind: Any) -> Description:
 
 def _object(about: Configuration, tensors: List[ConfiguredTensor]) -> Dict[str, Any]:
     required = [tensor.name for tensor in tensors if not tensor.optional]
-    return {
-        "type": "object",
-        "properties": {tensor.name: _schema(about, tensor) for tensor in tensors},
-        "required": required,
-    }
+    return of_object({tensor.name: _schema(about, tensor) for tensor in tensors}, required)
 
 
 def _schema(about: Configuration, tensor: ConfiguredTensor) -> Dict[str, Any]:
-    kind = {"BOOL": "boolean", "BYTES": "string"}.get(
-        tensor.datatype, "integer" if "INT" in tensor.datatype else "number"
-    )
-    schema: Dict[str, Any] = {"type": kind}
     shape = list(about.spec(tensor).shape)
-    for size in reversed(shape):
-        schema = {"type": "array", "items": schema}
-        if size != FREE:
-            schema.update(minItems=size, maxItems=size)
-    return {**schema, "description": "%s %s" % (tensor.datatype, shape)}
+    return {**of_tensor(tensor.datatype, shape), "description": "%s %s" % (tensor.datatype, shape)}
 
 
-def _example(about: Configuration) -> Optional[Example]:
+def _example(about: Configuration) -> Optional[ExampleRequest]:
     """One row of ones, or of words, where that is short."""
     value = {}
     for tensor in about.inputs:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import importlib
 import os
-from typing import Any, Callable, Dict
+from typing import Any, Callable
 
 from panglot_worker.dialects.acme.bodies import question_of
 
-from panglot_worker.bodies import codec
 from panglot_worker.dialects.base import Answer, Dialect, Request, Stages
 from panglot_worker.errors import ScriptError
+from panglot_worker.line.description import Description
 from panglot_worker.scripts.loading import import_script
 
 
@@ -25,17 +25,14 @@ class Acme(Dialect):
             raise ScriptError("no function is marked with @acme.answers", self.package.script, fix="mark one")
         return Stages(decode=self.decode, infer=marked[-1], encode=self.encode)
 
-    def describe(self) -> Dict[str, Any]:
+    def describe(self) -> Description:
         return {"entry": "answer", "stages": [], "summary": "", "example": {"kind": "json", "value": {"question": "?"}}}
 
     def decode(self, request: Request) -> Any:
         return question_of(bytes(request.body))
 
     def encode(self, output: Any, request: Request) -> Answer:
-        settings = self.package.settings
-        body = {"answer": output, "signed": settings["signature"]}
-        content_type, text, warning = codec.encode(body, "", codec.Limits(**settings["limits"]), settings["nan"])
-        return Answer(content_type, text, 200, ("x-panglot-warning: " + warning,) if warning else ())
+        return self.json_answer({"answer": output, "signed": self.package.settings["signature"]})
 
 
 DIALECT = Acme

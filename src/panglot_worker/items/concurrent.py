@@ -1,4 +1,4 @@
-"""Serving a dialect that keeps several items in flight: `async def predict`."""
+"""Serving a dialect that keeps several items in flight, whose functions are awaited: `async def predict`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ import time
 from typing import Any, AsyncIterator, Dict, Iterator, Set
 
 from panglot_worker.dialects.base import Dialect, Request, Stages
-from panglot_worker.dialects.plain import Plain
 from panglot_worker.items.replying import cancelled, durations, finished
 from panglot_worker.items.running import Runner, encoding_of_parts
 from panglot_worker.line import wire
@@ -171,6 +170,6 @@ async def settled(value: Any) -> Any:
     return await value if inspect.isawaitable(value) else value
 
 
-def serve(dialect: Plain, stages: Stages, port: Port, rerun: bool) -> str:
+def serve(dialect: Dialect, stages: Stages, port: Port, rerun: bool) -> str:
     """Run items until the front says stop, or the script has spoilt the process. Returns why it ended."""
     return dialect.event_loop().run_until_complete(Concurrent(dialect, stages, port, rerun).serve())
