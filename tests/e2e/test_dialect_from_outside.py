@@ -41,6 +41,7 @@ def python(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def run(python: Path, *arguments: str, code: int = 0) -> subprocess.CompletedProcess[str]:
     environment = {key: value for key, value in os.environ.items() if not key.startswith(("PANGLOT_", "PYTHONPATH"))}
+    environment["XDG_CACHE_HOME"] = str(python.parents[2] / "cache")
     command = [str(python), "-m", "panglot", *arguments]
     done = subprocess.run(command, capture_output=True, text=True, env=environment, cwd="/", check=False)
     assert done.returncode == code, done.stdout + done.stderr
@@ -64,6 +65,12 @@ def test_it_is_recognised_explained_and_documented(python: Path, package: Path) 
     assert told["about"].startswith("Scripts for ACME's question desk")
     assert Path(told["docs"]).read_text().startswith("# acme")
     assert "/acme/ask" in told["try"]
+
+
+def test_its_archives_are_unpacked_for_its_detector(python: Path, package: Path, tmp_path: Path) -> None:
+    archive = Path(shutil.make_archive(str(tmp_path / "desk"), "zip", package)).rename(tmp_path / "front.desk")
+    told = json.loads(run(python, "inspect", str(archive), "--json").stdout)
+    assert (told["dialect"], told["package"], told["archive"]) == ("acme", "front", str(archive))
 
 
 def test_it_is_served_with_its_own_contract(python: Path, package: Path) -> None:

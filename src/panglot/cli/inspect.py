@@ -95,6 +95,7 @@ def gather(package: Package, resolved: Resolved) -> dict[str, Any]:
     return {
         "package": package.name,
         "folder": str(package.folder),
+        "archive": str(package.archive) if package.archive else None,
         "script": str(package.script),
         "dialect": package.dialect,
         "about": dialect.about,

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 GROUP = "panglot.dialects"
 HERE = Path(__file__).parent
+ARCHIVES = (".zip", ".tar", ".tar.gz", ".tgz")
+"""Endings of files that are unpacked. A dialect may add others, by `ARCHIVES` of its detector."""
 
 
 @functools.cache
@@ -72,6 +74,9 @@ def discover(path: Path, dialect: str = "", given: Mapping[str, Any] | None = No
     if not (path.is_file() or path.is_dir()):
         raise StartError("this is neither a file nor a folder", file=str(path), fix="name a package")
     where = path.resolve()
+    ending = _archive_ending(where)
+    if ending:
+        return _in_archive(where, ending, dialect, given)
     if forced is not None:
         return _insist(forced, where, given or {})
     last = fallback()
@@ -83,6 +88,26 @@ def discover(path: Path, dialect: str = "", given: Mapping[str, Any] | None = No
         what = " or ".join(f"{package.dialect} ({package.reasons[0]})" for package in recognised)
         raise StartError(f"this could be {what}", file=str(path), fix=f"say which: --dialect {recognised[0].dialect}")
     return recognised[0] if recognised else _insist(last, where, given or {})
+
+
+def _archive_ending(path: Path) -> str:
+    """The ending that says that a path is an archive, such as `.tar.gz`; empty: it is none."""
+    if path.suffix == ".py" or not path.is_file():
+        return ""
+    own = (ending for dialect in known().values() for ending in getattr(dialect.load("detect"), "ARCHIVES", ()))
+    endings = (ending for ending in (*ARCHIVES, *own) if path.name.lower().endswith(ending))
+    return max(endings, key=len, default="")
+
+
+def _in_archive(path: Path, ending: str, dialect: str, given: Mapping[str, Any] | None) -> Package:
+    """Recognise the package in an archive. Detectors see the folder it is unpacked in. Raises StartError."""
+    from panglot.packages import archive_cache
+
+    folder = archive_cache.unpacked(path)
+    package = discover(folder, dialect, given)
+    # The folder is named by a digest, which nobody wants for the name of a model.
+    name = path.name[: -len(ending)] or path.name if package.name == folder.name else package.name
+    return dataclasses.replace(package, name=name, archive=path)
 
 
 def _recognised(dialects: list[Dialect], path: Path, given: Mapping[str, Any]) -> list[Package]:

@@ -3,7 +3,8 @@
 A dialect is a folder of modules. Two are required, the rest are optional:
 
     detect.py      LOOKS_FOR, detect(path) or detect(path, given), arrange(package, settings); FALLBACK: asked last;
-                   YIELDS: asked only for what no other recognises, such as files that are weights beside a script
+                   YIELDS: asked only for what no other recognises, such as files that are weights beside a script;
+                   ARCHIVES: endings of archives beside .zip and .tar.gz; `detect` gets the folder they are unpacked in
     contract.py    contract(package, settings)
     ask.py         ask(about, given)
     settings.py    Settings, a subclass of panglot.settings.Settings; TABLES

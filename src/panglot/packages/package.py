@@ -61,6 +61,8 @@ class Package:
     """The folder that has all of the package, where that is more than `folder`, in which the script runs."""
     above: Path | None = None
     """A folder above `root` that names of modules or files begin at; of what is in it, `root` alone is needed."""
+    archive: Path | None = None
+    """The archive that `folder` was unpacked from."""
     elsewhere: tuple[Path, ...] = ()
     """What the worker is told of that lies on this machine outside of `root`."""
 

@@ -63,9 +63,10 @@ def environment(wish: Wish, python: str, cache: str, say: Say) -> str:
     return os.path.join(folder, "venv", "bin", "python")
 
 
-def cache_folder() -> str:
+def cache_folder(kind: str = "environments") -> str:
+    """Where files of a kind are stored that can be made again."""
     base = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
-    return os.path.join(base, "panglot", "environments")
+    return os.path.join(base, "panglot", kind)
 
 
 def ask(python: str) -> Tuple[str, List[str]]:

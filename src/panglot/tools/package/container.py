@@ -103,6 +103,8 @@ class Written:
 
 def write(package: Package, settings: Settings, choices: Choices) -> Written:
     """Write the files, replacing only what an earlier run wrote. Raises StartError before anything is written."""
+    if package.archive is not None:
+        raise StartError("this is an archive", file=str(package.archive), fix="unpack it, and name the folder")
     folder = Path(choices.output).resolve() if choices.output else package.root / DEPLOY
     # A build sees nothing but the package's folder.
     own = (folder if folder.is_relative_to(package.root) else package.root / DEPLOY) / wheel.NAME

@@ -8,6 +8,7 @@ from panglot.packages.package import Package, config_beside
 from panglot.packages.source import imported, parse
 
 SCRIPT = "acme_service.py"
+ARCHIVES = (".desk",)
 LOOKS_FOR = f"{SCRIPT} that imports acme"
 
 
