@@ -11,6 +11,7 @@ import socket
 import subprocess
 import sys
 import threading
+import time
 from typing import Any, Callable, Dict, Mapping
 
 from panglot_worker.life import loader
@@ -20,6 +21,8 @@ OURS = ("RAY_", "PANGLOT_", "SPT_NOENV")
 OF_THE_NODE = ("LD_LIBRARY_PATH", "DEVICE_ID")
 ROUNDS = 10
 """How often we look again for processes that were started while the others were being killed."""
+LONGEST_START, PAUSE = 0.5, 0.002
+"""Seconds within which a process that begins a program shows its environment, and between two looks at it."""
 PIECE = 65536
 
 
@@ -97,13 +100,7 @@ class Child:
     def end(self) -> None:
         """Kill the process and whatever it has started, wherever that hides."""
         self.signal(signal.SIGKILL)
-        for _ in range(ROUNDS):
-            left = [pid for pid in processes() if pid != self.process.pid and is_marked(pid, self.mark)]
-            for pid in left:
-                with contextlib.suppress(ProcessLookupError, PermissionError):
-                    os.kill(pid, signal.SIGKILL)
-            if not left:
-                break
+        kill_marked(self.mark, self.process.pid)
         if self._life >= 0:
             os.close(self._life)
             self._life = -1
@@ -140,9 +137,46 @@ def processes() -> Any:
     return (int(name) for name in os.listdir("/proc") if name.isdigit())
 
 
+def kill_marked(mark: str, worker: int) -> None:
+    """Kill all processes that carry the mark of a worker, but for the worker itself."""
+    for _ in range(ROUNDS):
+        left = [pid for pid in processes() if pid != worker and is_marked(pid, mark)]
+        for pid in left:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.kill(pid, signal.SIGKILL)
+        if not left:
+            return
+
+
 def is_marked(pid: int, mark: str) -> bool:
+    """Whether a process carries the mark of a worker in its environment."""
     try:
-        with open("/proc/%d/environ" % pid, "rb") as file:
-            return ("%s=%s" % (MARK, mark)).encode() in file.read().split(b"\0")
+        return ("%s=%s" % (MARK, mark)).encode() in environment_of(pid).split(b"\0")
     except OSError:
         return False
+
+
+def environment_of(pid: int) -> bytes:
+    """The environment of a process; of one that begins a program, that of the program. Raises OSError.
+
+    A process that a worker has just started has no environment for a moment: the kernel has released that of the
+    worker, and has not set up the new one. Taken for a stranger then, the process would outlive the worker.
+    """
+    deadline = time.monotonic() + LONGEST_START
+    found, settled = read(pid, "environ"), False
+    while not found and not settled and has_memory(pid) and time.monotonic() < deadline:
+        # The kernel sets up the command line first: a process with one has its environment at the next look, or none.
+        settled = bool(read(pid, "cmdline"))
+        time.sleep(PAUSE)
+        found = read(pid, "environ")
+    return found
+
+
+def has_memory(pid: int) -> bool:
+    """Not so for zombies and threads of the kernel. Raises OSError when the process has gone."""
+    return not read(pid, "statm").startswith(b"0 ")
+
+
+def read(pid: int, name: str) -> bytes:
+    with open("/proc/%d/%s" % (pid, name), "rb") as file:
+        return file.read()

@@ -28,6 +28,8 @@ ROUNDS = 10
 """How often we look again for processes that were started while the others were being killed."""
 PATIENCE = 50
 """How often we try to remove a group, 10 ms apart."""
+LONGEST_START, PAUSE = 0.5, 0.002
+"""Seconds within which a process that begins a program shows its environment, and between two looks at it."""
 
 
 class Family:
@@ -134,7 +136,7 @@ def _marked(mark: bytes) -> Iterator[int]:
     children: dict[int, list[int]] = {}
     for pid, parent in _parents():
         children.setdefault(parent, []).append(pid)
-    waiting = [pid for pid in children.get(os.getpid(), []) if mark in _environment(pid)]
+    waiting = [pid for pid in children.get(os.getpid(), []) if mark in environment_of(pid)]
     while waiting:
         pid = waiting.pop()
         yield pid
@@ -151,8 +153,29 @@ def _parents() -> Iterator[tuple[int, int]]:
                 yield int(name), int(state.split()[1])
 
 
-def _environment(pid: int) -> list[bytes]:
+def environment_of(pid: int) -> list[bytes]:
+    """The environment of a process; of one that begins a program, that of the program. Empty when it has gone.
+
+    A process that a worker has just started has no environment for a moment: the kernel has released that of the
+    worker, and has not set up the new one. Taken for a stranger then, the process would outlive the worker.
+    """
+    deadline = time.monotonic() + LONGEST_START
     try:
-        return Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
+        found, settled = _read(pid, "environ"), False
+        while not found and not settled and _has_memory(pid) and time.monotonic() < deadline:
+            # The kernel sets up the command line first: a process with one has its environment at the next look.
+            settled = bool(_read(pid, "cmdline"))
+            time.sleep(PAUSE)
+            found = _read(pid, "environ")
     except OSError:
         return []
+    return found.split(b"\0")
+
+
+def _has_memory(pid: int) -> bool:
+    """Not so for zombies. Raises OSError when the process has gone."""
+    return not _read(pid, "statm").startswith(b"0 ")
+
+
+def _read(pid: int, name: str) -> bytes:
+    return Path(f"/proc/{pid}/{name}").read_bytes()
