@@ -24,8 +24,11 @@ from panglot_worker.line import encryption
 
 log = logging.getLogger("panglot.ray")
 DRIVER = loader.code("panglot_worker.node.driver", "main")
-CONNECT = 100.0
-"""Seconds that the driver may take to connect to the cluster."""
+CONNECT = (30.0, 30.0, 100.0)
+"""Seconds that a driver may take to connect to the cluster, one attempt after the other.
+
+Ray's client hangs for good where the process that the cluster starts for it fails, so one long attempt is not enough.
+"""
 FIRST_PAUSE, LONGEST_PAUSE = 0.5, 5.0
 """Seconds before a driver that ended is started again."""
 LINE = 1 << 20
@@ -62,6 +65,8 @@ class Cluster:
         self._words: deque[str] = deque(maxlen=WORDS)
         """The last that the driver has written, for when it ends."""
         self._complained = False
+        self._unanswered = 0
+        """Attempts to connect that the cluster has not answered, one after the other."""
         self._tasks: set[asyncio.Task[None]] = set()
 
     @property
@@ -127,14 +132,23 @@ class Cluster:
                 else:
                     self._fail(StartError(f"the driver of Ray ended at once: {' '.join(self._words)[-500:]}", fix=HEAD))
             except TimeoutError:
-                problem = f"--ray {self.address}: the cluster did not answer within {CONNECT:g} s"
-                self._fail(StartError(problem, fix=HEAD))
+                self._on_silence()
             except OSError as error:
                 self._fail(StartError(f"--ray-python {self.python} cannot be started: {error.strerror or error}"))
             await self._end_driver()
             self.outage = "the Ray cluster cannot be reached"
             await asyncio.sleep(pause)
             pause = min(2 * pause, LONGEST_PAUSE)
+
+    def _on_silence(self) -> None:
+        """Count an attempt to connect that was not answered; after the last one, that is an error."""
+        waited = CONNECT[: self._unanswered + 1]
+        self._unanswered += 1
+        if self._unanswered < len(CONNECT):
+            log.warning("--ray %s: no answer within %g s; the driver is started again", self.address, waited[-1])
+            return
+        self._unanswered = 0
+        self._fail(StartError(f"--ray {self.address}: the cluster did not answer within {sum(waited):g} s", fix=HEAD))
 
     async def _start_driver(self) -> None:
         """Start the process, and say how to connect. Raises OSError."""
@@ -177,7 +191,7 @@ class Cluster:
         driver, connected = self._process, False
         assert driver is not None
         assert driver.stdout is not None
-        while line := await asyncio.wait_for(driver.stdout.readline(), None if connected else CONNECT):
+        while line := await asyncio.wait_for(driver.stdout.readline(), None if connected else CONNECT[self._unanswered]):
             said = json.loads(line)
             if said["is"] == "connected":
                 connected = True
@@ -190,7 +204,7 @@ class Cluster:
 
     def _on_connected(self, said: dict[str, Any]) -> None:
         """Note that the cluster is there, and ask for all places that nobody has found yet."""
-        self.outage, self._complained = "", False
+        self.outage, self._complained, self._unanswered = "", False, 0
         self.version, self.nodes, self.has_token = said["ray"], len(said["nodes"]), bool(said["token"])
         log.info("connected to Ray %s at %s, %d node(s)", said["ray"], self.address, len(said["nodes"]))
         if self._connected is not None and not self._connected.done():
