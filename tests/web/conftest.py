@@ -20,6 +20,7 @@ def atlas(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Path]:
     install(ATLAS, folder / "outside")
 
     def make(name: str) -> Path:
+        """The folder of a package."""
         package = folder / name
         package.mkdir()
         (package / "atlas.py").write_text("def answer(told):\n    return told\n")

@@ -233,7 +233,9 @@ class App:
             return subject.metrics, page.path, self._error(path, repository.OFF, request_id)
         # Whoever has logged in has shown the token of clients, which is not the one that loads models.
         admitted = page.access != CONTROL and self.front.sessions.admits(method, scope["headers"])
-        if self.front.access.refuses(page.access, headers.get(b"authorization", b"")) and not admitted:
+        forms = subject.contract.token_forms if isinstance(subject, Model) else ()
+        given = headers.get(b"authorization", b"")
+        if self.front.access.refuses_all(page.access, given, forms, scope["headers"]) and not admitted:
             return subject.metrics, page.path, self._unauthorized(path, page, headers.get(b"accept", b""), request_id)
         answer = page.answer(subject, Request({**scope, "path_params": parameters}, receive))
         return subject.metrics, page.path, await answer if isinstance(answer, Awaitable) else answer
@@ -299,9 +301,11 @@ class App:
         """Tell a browser whether a page of this origin may call these routes."""
         headers = {name.decode(): value.decode("latin-1") for name, value in self.front.origins.grant(origin).items()}
         if self.front.origins.allow(origin):
+            contracts = (destination.model.contract for destination in called.values())
+            carriers = {name.decode() for contract in contracts for name in contract.token_headers}
             headers |= {
                 "access-control-allow-methods": ", ".join(called),
-                "access-control-allow-headers": ALLOWED_HEADERS,
+                "access-control-allow-headers": ", ".join((ALLOWED_HEADERS, *sorted(carriers))),
                 "access-control-max-age": "600",
             }
         return Response(status_code=204, headers=headers)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import json
-from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -146,6 +147,27 @@ def _json(value: Any) -> bytes:
 
 
 @dataclass(frozen=True)
+class TokenForm:
+    """A form in which the platform's clients carry the token, besides `Authorization: Bearer TOKEN`."""
+
+    scheme: str = ""
+    """The word before the token, such as `Api-Key`, in any case; empty: the whole value is the token."""
+    header: str = "authorization"
+    """The header, in lower case. Where clients need a token, no script is told a header that carries it."""
+
+    def token(self, headers: Iterable[tuple[bytes, bytes]]) -> bytes:
+        """The token that a request carries in this form; empty where there is none."""
+        wanted, before = self.header.encode(), self.scheme.lower().encode()
+        for name, value in headers:
+            if name == wanted:
+                word, _, rest = value.partition(b" ")
+                given = value.strip() if not before else rest.strip() if word.lower() == before else b""
+                if given:
+                    return given
+        return b""
+
+
+@dataclass(frozen=True)
 class View:
     """A page with a script of its own, in `folder` where it is not ours. Links have `path` relative to the root."""
 
@@ -181,6 +203,8 @@ class Contract:
     """A further name by which the platform's clients name this model on routes with a ModelName."""
     model_version: str = ""
     """A further version, likewise."""
+    token_forms: tuple[TokenForm, ...] = ()
+    """Further forms in which clients may carry the token on its routes and pages."""
     fold_case: bool = False
     """Whether paths are matched in lower case."""
     id_header: bytes = b""
@@ -197,3 +221,8 @@ class Contract:
     """What these pages show, as JSON, given the model; it comes to them once a second."""
     runs_with_server: Callable[[Any, Any], Coroutine[Any, Any, None]] | None = None
     """What runs for as long as the server does, given the model and the rules of access."""
+
+    @functools.cached_property
+    def token_headers(self) -> frozenset[bytes]:
+        """The headers that may carry the token, besides Authorization."""
+        return frozenset(form.header.encode() for form in self.token_forms) - {b"authorization"}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import re
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 
 SESSION = re.compile(rb"panglot_[0-9a-f]{8}")
 """Names of cookies of a login. Browsers send that of another server on this host along: cookies know no ports."""
@@ -25,15 +25,17 @@ class Credentials:
         # Bounded on both sides: a short token must not take away whatever has its letters somewhere.
         self._own = re.compile(rb"(?<![^\s,;:=\"'])(?:" + words + rb")(?![^\s,;\"'])") if known else None
 
-    def without(self, headers: Iterable[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]]:
-        """The headers that a script may see."""
+    def without(
+        self, headers: Iterable[tuple[bytes, bytes]], carriers: Container[bytes] = ()
+    ) -> list[tuple[bytes, bytes]]:
+        """The headers that a script may see. `carriers` are those that carry the token besides Authorization."""
         kept = []
         for name, value in headers:
             if name == b"cookie":
                 value = _without_session(value)
                 if not value:
                     continue
-            elif name == b"authorization" and self._demanded:
+            elif self._demanded and (name == b"authorization" or name in carriers):
                 continue
             if self._own is None or not self._carries(self._own, value):
                 kept.append((name, value))

@@ -7,7 +7,7 @@ import hmac
 import os
 import re
 import ssl
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,7 +15,7 @@ from panglot.errors import StartError
 from panglot.settings import Settings
 from panglot.settings.loopback import is_loopback as is_loopback
 from panglot.web.access.credentials import Credentials, password
-from panglot.web.contract import ADMIN, CONTROL, METRICS, PUBLIC
+from panglot.web.contract import ADMIN, CONTROL, METRICS, PUBLIC, TokenForm
 
 PORT = re.compile(rb":[0-9]{1,5}$")
 FOR_BROWSERS = (ADMIN, METRICS)
@@ -59,13 +59,25 @@ class Access:
             given = password(given)
         elif kind != b"bearer":
             given = b""
-        if access == CONTROL:
-            return not (self.control_token and hmac.compare_digest(given, self.control_token))
-        if access == METRICS and self.metrics_token and hmac.compare_digest(given, self.metrics_token):
+        return not self._opens(access, given)
+
+    def refuses_all(
+        self, access: str, authorization: bytes, forms: Iterable[TokenForm], headers: Iterable[tuple[bytes, bytes]]
+    ) -> bool:
+        """Whether a request lacks the token of its route, where its platform's clients carry it in further forms."""
+        if not self.refuses(access, authorization):
             return False
+        return not any(self._opens(access, form.token(headers)) for form in forms)
+
+    def _opens(self, access: str, given: bytes) -> bool:
+        """Whether a token opens a route of this access, which asks for one."""
+        if access == CONTROL:
+            return bool(self.control_token) and hmac.compare_digest(given, self.control_token)
+        if access == METRICS and self.metrics_token and hmac.compare_digest(given, self.metrics_token):
+            return True
         if not self.token:
-            return bool(self.metrics_token)
-        return not hmac.compare_digest(given, self.token)
+            return not self.metrics_token
+        return hmac.compare_digest(given, self.token)
 
     def knows(self, host: bytes) -> bool:
         return not self.hosts or host in self.hosts or _name(host) in self.hosts

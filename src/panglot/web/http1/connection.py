@@ -119,7 +119,7 @@ class HttpConnection(Reading):
         plain = not head.transfer_encoding and not head.foreign and not head.expects_continue and not self.reserved
         if not isinstance(entry, Exchange) or not entry.keep_alive or entry.upload is not None or not plain:
             return
-        if front.access.refuses(entry.route.access, head.authorization):
+        if self._lacks_token(entry):
             return  # It is a session that admits it, which ends.
         raw = raw_head(data, max(head.content_length, 0))
         path, query = head.target(front.paths.raw)
@@ -230,7 +230,10 @@ class HttpConnection(Reading):
     def _told(self, destination: Destination, path: bytes, query: bytes) -> bytes:
         """What the worker is told of the request being read, besides its id and its body."""
         head = self.head
-        more = head.the_rest(self.client, self.front.access.credentials) if destination.route.whole_head else None
+        more = None
+        if destination.route.whole_head:
+            carriers = destination.model.contract.token_headers
+            more = head.the_rest(self.client, self.front.access.credentials, carriers)
         if destination.tensors is not None:
             return head.for_tensors(destination.tensors, *(more or ()))
         told = head.for_worker(destination.told, path[destination.cut :] or b"/", query)
@@ -253,7 +256,7 @@ class HttpConnection(Reading):
         if self.head.given_timeout and not MILLISECONDS.fullmatch(self.head.given_timeout):
             message = "X-Timeout-Ms is no number of milliseconds such as 1500"
             self._stop(Fault(400, "bad_timeout", message), "timeout")
-        if self.front.access.refuses(route.access, self.head.authorization) and not (
+        if self._lacks_token(exchange) and not (
             self.front.sessions.admits(self.parser.get_method().decode(), self.head.headers)
         ):
             self._stop(Fault(401, "unauthorized", "this server needs a token: Authorization: Bearer ..."), "token")
@@ -270,6 +273,13 @@ class HttpConnection(Reading):
         elif length < 0 or length >= SPLIT_FROM:
             self._find_room(exchange, length)
         self.send_continue()
+
+    def _lacks_token(self, exchange: Exchange) -> bool:
+        """Whether the request being read carries no token that its route asks for."""
+        access, route, forms = self.front.access, exchange.route, exchange.model.contract.token_forms
+        if forms:
+            return access.refuses_all(route.access, self.head.authorization, forms, self.head.headers)
+        return access.refuses(route.access, self.head.authorization)
 
     def _find_room(self, exchange: Exchange, length: int) -> None:
         """Have the body read into shared memory if it is known to be large, else in large pieces."""

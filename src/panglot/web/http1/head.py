@@ -200,13 +200,16 @@ class RequestHead:
         )
         return b"\0".join((*own, REST, target.model, target.version, length, self.encoding, accepted))
 
-    def the_rest(self, client: tuple[str, int] | None, credentials: Credentials) -> tuple[bytes, bytes]:
+    def the_rest(
+        self, client: tuple[str, int] | None, credentials: Credentials, carriers: frozenset[bytes]
+    ) -> tuple[bytes, bytes]:
         """What the worker is told besides, where the script asks for it: the client's address, and the headers.
 
         Tokens and cookies of this server are not among them. Every line ends, so that none is not nothing.
         """
         address = client[0].encode("latin-1", "replace") if client else b""
-        return address, b"".join(b"%b:%b\n" % header for header in credentials.without(self.headers)) or b"\n"
+        headers = credentials.without(self.headers, carriers)
+        return address, b"".join(b"%b:%b\n" % header for header in headers) or b"\n"
 
 
 def _length(head: RequestHead, value: bytes) -> None:

@@ -10,7 +10,7 @@ from starlette.responses import JSONResponse
 from panglot.engine.call import Fault
 from panglot.packages.package import Package
 from panglot.settings import Settings
-from panglot.web.contract import INFER, Contract, ErrorAnswer, InferRoute, ModelName, Page
+from panglot.web.contract import INFER, Contract, ErrorAnswer, InferRoute, ModelName, Page, TokenForm
 from panglot.web.models import Model
 
 SEGMENT = ModelName(segment="model", version="version")
@@ -24,6 +24,7 @@ def contract(package: Package, settings: Settings) -> Contract:
     return Contract(
         routes=(
             route("/ask"),
+            InferRoute("/headers", "/headers", whole_head=True),
             route("/anyhow", "GET", "POST", "PUT", "DELETE", "PATCH", "OPTIONS"),
             route("/jobs/{id}", "GET", "DELETE"),
             route("/jobs/{id}", "PUT", target="replace"),
@@ -45,6 +46,7 @@ def contract(package: Package, settings: Settings) -> Contract:
             Page("/records/{number}/{rest...}", INFER, record, methods=("GET", "DELETE")),
         ),
         model_version="1.0",
+        token_forms=(TokenForm("Api-Key"), TokenForm("Token"), TokenForm(), TokenForm(header="x-api-key")),
     )
 
 
