@@ -18,7 +18,7 @@ ROOT = HERE.parents[1]
 KEPT = ROOT / ".fuzz"
 TARGETS = (
     "json_text", "multipart_form", "wire_frames", "graph_file", "settings_file", "http_head", "http_socket",
-    "http2_frames", "tensor_request", "tensor_message", "model_input",
+    "http2_frames", "tensor_request", "tensor_message", "model_input", "json_fields",
 )  # fmt: skip
 LONGEST = 4096
 HANG = 20

@@ -8,7 +8,9 @@ import pytest
 from openapi_spec_validator import validate
 
 from panglot.web.templates import PathTemplate
-from support.server import Server
+from support.raw import post
+from support.server import Server, serving, wait_until
+from support.wire import Wire
 
 
 def told(server: Server, method: str, path: str) -> dict[str, Any]:
@@ -123,6 +125,51 @@ def test_a_model_that_is_not_there_is_answered_in_the_manner_of_the_platform(
     assert (answer.json()["atlas"], answer.json()["details"]) == (code, details)
 
 
+SIZES = (0, 30_000, 200_000, 3_000_000)
+"""Bodies that are parsed whole, that land in shared memory, that a thread reads."""
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_a_body_names_its_model(server: Server, size: int) -> None:
+    text = "x" * size
+    for body, model in (
+        ({"model": "second", "text": text}, "second"),
+        ({"text": text, "more": [{"model": "first"}], "model": "second"}, "second"),
+        ({"model": "first", "text": text}, "first"),
+        ({"text": text}, "first"),
+    ):
+        answer = server.client.post("/chat", json=body)
+        assert answer.json()["model"] == model
+        assert answer.json()["size"] == len(answer.request.content)
+    held = server.metric("panglot_held_bytes")
+    assert held == 0
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_a_body_that_names_no_model_of_the_server_is_answered_404(server: Server, size: int) -> None:
+    for name in ("third", "plain", "é"):
+        answer = server.client.post("/chat", json={"text": "x" * size, "model": name})
+        assert (answer.status_code, answer.json()["atlas"]) == (404, "no_model")
+    assert server.client.put("/chat", json={"model": "second"}).json()["method"] == "PUT"
+
+
+def test_a_body_that_is_no_json_is_for_the_default_model(server: Server) -> None:
+    for body in (b"", b"{", b"[1]", b'{"model": 3', b"\xff" * 100_000, b'{"a": ' + b"[" * 100_000):
+        assert server.client.post("/chat", content=body).json()["model"] == "first"
+
+
+def test_the_name_in_a_path_counts_before_that_in_a_body(server: Server) -> None:
+    assert server.client.post("/models/second/chat", json={"model": "first"}).json()["model"] == "second"
+
+
+def test_a_client_that_disconnects_while_its_body_is_read_leaves_nothing_behind(server: Server) -> None:
+    body = b'{"text": "' + b"x" * 8_000_000 + b'", "model": "second"}'
+    for _ in range(5):
+        with Wire(server) as client:
+            client.send(post(body, path="/chat"))
+    wait_until(lambda: server.metric("panglot_held_bytes") == 0)
+
+
 def test_pages_have_free_segments_and_name_models_too(server: Server) -> None:
     assert server.client.get("/v1/models/second").json() == {"name": "second", "version": "1", "state": "ready"}
     assert server.client.get("/models/second/v1/models/second").json()["name"] == "second"
@@ -144,8 +191,6 @@ def test_the_routes_are_documented(server: Server) -> None:
 
 
 def test_browsers_are_told_all_methods(atlas: Any) -> None:
-    from support.server import serving
-
     package = atlas("asked-by-browsers")
     env = {"PYTHONPATH": str(package.parent / "outside")}
     with serving(package, "--cors-origin", "https://a.example", env=env) as running:

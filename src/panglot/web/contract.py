@@ -49,7 +49,9 @@ class ModelName:
     query: str = ""
     """A parameter of the query that is the model's name."""
     field: str = ""
-    """A top-level field of a JSON body that is the model's name."""
+    """A top-level field of a JSON body that is the model's name. It is read at the root alone: a path behind the
+    model's own has named it already. The path has no free segment. A name
+    that no model has is answered by the route's own writer of errors."""
 
 
 @dataclass(frozen=True)
@@ -97,6 +99,11 @@ class InferRoute:
     def worker_route(self) -> str:
         """What the worker is told as the route."""
         return self.target or self.path
+
+    @property
+    def fields(self) -> tuple[str, ...]:
+        """The top-level fields of a JSON body that the front reads. A route without any costs nothing."""
+        return (self.model.field,) if self.model is not None and self.model.field else ()
 
     @property
     def is_free(self) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from urllib.parse import parse_qsl, urlencode
 
 from panglot.engine.call import Fault
@@ -96,6 +96,8 @@ class Paths:
         """By the beginning of their paths."""
         self._folded: list[bytes] = []
         """The beginnings of paths whose rest is matched in lower case."""
+        self._fields: dict[str, NamedModels[Destination]] = {}
+        """By path: the models that share a route at the root whose requests name their model in the body."""
         raw: list[bytes] = []
         self._preflights = preflights
         """Whether OPTIONS is answered by the front, which tells browsers what they may call."""
@@ -114,7 +116,7 @@ class Paths:
         for model in models:
             for route in model.contract.routes:
                 if route.model is not None:
-                    self._share(b"", model, route)
+                    self._add(b"", model, route)
         for model, route, target in routes.routes(models):
             self.posts[route.path.encode()] = Destination(model, route, target.route, tensors=target)
         self.rpc = routes.rpc_targets(models)
@@ -127,17 +129,23 @@ class Paths:
     def _add(self, start: bytes, model: Model, route: InferRoute) -> None:
         if start and route.path == "/":
             self._add(start, model, dataclasses.replace(route, path="", target=route.target or "/"))
-        if route.is_free or route.model is not None:
+        if route.fields and start:
+            # The path has named the model already.
+            route = dataclasses.replace(route, model=None)
+        if route.is_free or (route.model is not None and not route.fields):
             self._share(start, model, route)
             return
         path = start + route.path.encode()
+        destination = Destination(model, route, route.worker_route.encode(), len(start))
+        if route.fields:
+            shared = self._fields.setdefault(route.path, NamedModels())
+            shared.add(destination, model, self._models.get(model.name) is model, self._models.default is model)
         for method in self._methods(route):
-            destination = Destination(model, route, route.worker_route.encode(), len(start))
             if method == b"POST":
                 self.posts.setdefault(path, destination)
             else:
-                destination = dataclasses.replace(destination, further=further_fields(method, {}))
-                self._others.setdefault(method, {}).setdefault(path, destination)
+                further = dataclasses.replace(destination, further=further_fields(method, {}))
+                self._others.setdefault(method, {}).setdefault(path, further)
 
     def _methods(self, route: InferRoute) -> Iterator[bytes]:
         for method in route.methods:
@@ -192,6 +200,13 @@ class Paths:
             if values is not None:
                 return None if pattern.is_wide and self._is_page(method, path) else (pattern, values)
         return None
+
+    def named(self, route: InferRoute, fields: Mapping[str, Any]) -> Destination | Fault:
+        """Where a request goes whose body names its model, by what the front has read of the body."""
+        name = fields.get(route.fields[0], "")
+        shared = self._fields.get(route.path)
+        found = shared.find(name) if shared is not None and isinstance(name, str) else None
+        return found or unknown_model(self._models, name if isinstance(name, str) else "", "")
 
     def _is_page(self, method: bytes, path: bytes) -> bool:
         wanted = method.decode("latin-1")

@@ -15,6 +15,7 @@ from panglot.engine.call import Fault
 from panglot.web.front import Front
 from panglot.web.http1.exchange import Exchange
 from panglot.web.http1.half_closed import BegunTransport
+from panglot.web.http1.naming import find_model
 from panglot.web.limits import peer
 
 IDLE, HEADERS, BODY, ANSWERING, CLOSING = "idle", "headers", "body", "answering", "closing"
@@ -87,10 +88,21 @@ class Answering(HttpToolsProtocol):
         self.current = entry
         if not isinstance(entry, Exchange):
             self._start_asgi_task(entry, self.app)
+        elif entry.route.model is not None and entry.route.fields:
+            find_model(self.front, entry, lambda fault: self._submit_named(entry, fault))
         elif entry.upload is None:
             self._submit(entry)
         else:
             entry.upload.finish(lambda: self._submit_upload(entry))
+
+    def _submit_named(self, entry: Exchange, fault: Fault | None) -> None:
+        """Submit a request whose body has been read for its model's name, or answer that there is no such model."""
+        if self.transport is None or self.current is not entry:
+            return
+        if fault is not None:
+            entry.fail(fault)
+        else:
+            self._submit(entry)
 
     def _submit(self, entry: Exchange) -> None:
         try:

@@ -20,10 +20,10 @@ from panglot.engine.call import Fault
 from panglot.web.contract import neutral_error, v2_error
 from panglot.web.front import Front
 from panglot.web.http1.answering import ANSWERING, BODY, CLOSING, HEADERS, IDLE, monotonic
-from panglot.web.http1.exchange import BLUNDER, Exchange, answer_bytes
+from panglot.web.http1.exchange import BLUNDER, NO_ROOM, Exchange, answer_bytes
 from panglot.web.http1.head import MILLISECONDS, RequestHead, RequestRefused
 from panglot.web.http1.head_cache import CachedHead, raw_head
-from panglot.web.http1.reading import NO_ROOM, SPLIT_FROM, Reading
+from panglot.web.http1.reading import SPLIT_FROM, Reading
 from panglot.web.limits.spool import SpooledBody
 from panglot.web.models import Model
 from panglot.web.paths import Destination

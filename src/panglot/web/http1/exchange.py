@@ -29,6 +29,7 @@ MANY_PIECES, SMALL_PIECE = 256, 4096
 TLS_PIECE = 1 << 17
 
 BAD_HEAD = Fault(500, "bad_result", "the script's result cannot be sent; the server's log says why")
+NO_ROOM = Fault(503, "memory", "the server holds too many request bodies; try again later", 1)
 BLUNDER = Fault(500, "internal_error", "the server itself failed on this request; its log says why")
 
 log = logging.getLogger("panglot.web")

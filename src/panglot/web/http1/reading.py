@@ -18,7 +18,7 @@ from uvicorn.server import ServerState
 from panglot.engine.call import Fault
 from panglot.web.front import Front
 from panglot.web.http1.answering import BODY, CLOSING, IDLE, Answering, Entry, monotonic
-from panglot.web.http1.exchange import BLUNDER, Exchange
+from panglot.web.http1.exchange import BLUNDER, NO_ROOM, Exchange
 from panglot.web.http1.head import RequestHead, RequestRefused
 from panglot.web.http1.head_cache import CachedHead
 from panglot.web.limits.quota import ByteQuota
@@ -28,8 +28,6 @@ SPLIT_FROM = 4096
 """Bytes of one read from which on a head is parsed without what follows it."""
 
 log = logging.getLogger("panglot.web")
-
-NO_ROOM = Fault(503, "memory", "the server holds too many request bodies; try again later", 1)
 
 
 class Reading(Answering):

@@ -37,6 +37,7 @@ def contract(package: Package, settings: Settings) -> Contract:
             route("/predictions/{model}/{version}/{rest...}", model=SEGMENT),
             route("/v1/models/{model}:predict", model=SEGMENT),
             route("/invocations", model=ModelName(query="model_name")),
+            route("/chat", "POST", "PUT", model=ModelName(field="model")),
             route("/{rest...}", "GET"),
         ),
         error=error,

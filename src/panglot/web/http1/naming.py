@@ -1,0 +1,71 @@
+"""Requests whose body names their model: it is read when it has come whole, before the call is submitted."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+
+from panglot.engine.call import Fault
+from panglot.web.front import Front
+from panglot.web.http1.exchange import NO_ROOM, Exchange
+from panglot.web.json_fields import SMALL, read_fields
+from panglot.web.paths import Destination
+from panglot_worker.line import wire
+
+
+def find_model(front: Front, exchange: Exchange, then: Callable[[Fault | None], None]) -> None:
+    """Have an exchange be for the model that its body names, and call `then`, with a fault where there is none.
+
+    A large body is read on a thread. Its buffer is retained until the thread is done, since the client may disconnect
+    meanwhile and the exchange releases the buffer.
+    """
+    names, depth = exchange.route.fields, exchange.model.settings.max_json_depth
+    pieces = exchange.body()
+    if exchange.size <= SMALL:
+        then(_direct(front, exchange, read_fields(_joined(pieces), names, depth)))
+        return
+    buffer = exchange.buffer
+    if buffer is not None:
+        buffer.retain()
+    loop = asyncio.get_running_loop()
+    reading = loop.run_in_executor(None, lambda: read_fields(_joined(pieces), names, depth))
+
+    def go_on(done: asyncio.Future[dict[str, object]]) -> None:
+        if buffer is not None:
+            buffer.release()
+        then(None if exchange.connection.current is not exchange else _direct(front, exchange, done.result()))
+
+    reading.add_done_callback(go_on)
+
+
+def _joined(pieces: Sequence[wire.Buffer]) -> wire.Buffer:
+    return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+
+
+def _direct(front: Front, exchange: Exchange, fields: dict[str, object]) -> Fault | None:
+    """Give an exchange the destination that its fields say. The fault, where there is none or it has no memory left."""
+    destination = front.paths.named(exchange.route, fields)
+    if isinstance(destination, Fault):
+        return destination
+    return None if destination.model is exchange.model else _move(exchange, destination)
+
+
+def _move(exchange: Exchange, destination: Destination) -> Fault | None:
+    """Have another model answer: with its own quota, timeout and shared memory, and what its worker is told."""
+    former, model = exchange.model, destination.model
+    exchange.copy_out()
+    exchange.quota.held -= exchange.size
+    size, exchange.size = exchange.size, 0
+    exchange.model, exchange.quota, exchange.route = model, model.quota, destination.route
+    exchange.lane = destination.route.lane
+    if not exchange.grow(size):
+        return NO_ROOM
+    buffer = model.engine.buffer(size) if size >= model.settings.share_from > 0 else None
+    if buffer is not None:
+        exchange.copy_in(buffer)
+    request_id, _, rest = exchange.head.split(b"\0", 2)
+    exchange.head = b"\0".join((request_id, destination.told, rest))
+    whole = exchange.deadline >= exchange.arrived + former.settings.timeout
+    latest = exchange.arrived + model.settings.timeout
+    exchange.deadline = latest if whole else min(exchange.deadline, latest)
+    return None
