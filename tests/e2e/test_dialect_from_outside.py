@@ -110,7 +110,7 @@ def test_its_settings_are_its_own(python: Path, package: Path) -> None:
     [
         ("detect.py", "LOOKS_FOR = ''\ndef detect(): ...\n", "detect.py line 2: detect() must take 1 or 2 argument(s)"),
         ("contract.py", "x = 1\n", "contract.py must define contract"),
-        ("ask.py", "def ask(\n", "ask.py line 1"),
+        ("request.py", "def make_request(\n", "request.py line 1"),
         ("worker/__init__.py", None, "worker/__init__.py is missing"),
     ],
 )

@@ -246,7 +246,7 @@ def test_inspect_and_the_ways_to_ask(tmp_path: Path) -> None:
     for words in ("evals", "POST /v1/batch", "GET /health (public)", "digits.npz", "labels.csv", "defines create_net"):
         assert words in done.stdout
     from panglot.errors import StartError
-    from panglot.inputs import ask as asked
+    from panglot.inputs import make_request as asked
     from panglot.inputs.base import About, Given
 
     about = About("evals", "/v1/eval")

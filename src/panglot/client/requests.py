@@ -15,7 +15,7 @@ from panglot.client.attempts import Outgoing
 from panglot.client.errors import CallError
 from panglot.errors import StartError
 from panglot.inputs.addresses import server_address
-from panglot.inputs.base import About, Ask, Content, Given
+from panglot.inputs.base import About, ClientRequest, Content, Given
 
 NOTHING = object()
 """Stands for an input that was not given."""
@@ -59,7 +59,7 @@ NOT_FOUND = 404
 def outgoing(about: About, given: Any, values: dict[str, Any]) -> Outgoing:
     """The request that sends an input. Raises ValueError for one that the package cannot take."""
     try:
-        asked = given if isinstance(given, Ask) else inputs.ask(about, as_given(given, values))
+        asked = given if isinstance(given, ClientRequest) else inputs.make_request(about, as_given(given, values))
     except StartError as error:
         raise ValueError(str(error)) from None
     content_type, body = asked.encoded()

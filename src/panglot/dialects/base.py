@@ -6,7 +6,7 @@ A dialect is a folder of modules. Two are required, the rest are optional:
                    YIELDS: asked only for what no other recognises, such as files that are weights beside a script;
                    ARCHIVES: endings of archives beside .zip and .tar.gz; `detect` gets the folder they are unpacked in
     contract.py    contract(package, settings)
-    ask.py         ask(about, given)
+    request.py     make_request(about, given); example(about, folder)
     settings.py    Settings, a subclass of panglot.settings.Settings; TABLES
     command.py     COMMAND, a click command: `panglot NAME`
     templates.py   TEMPLATES, by name; the first is the default of `panglot new`
@@ -44,7 +44,7 @@ class ModuleShape(NamedTuple):
 MODULES = {
     "detect": ModuleShape({"detect": (1, 2)}, ("LOOKS_FOR",), required=True),
     "contract": ModuleShape({"contract": (2, 2)}, required=True),
-    "ask": ModuleShape({"ask": (2, 2)}),
+    "request": ModuleShape({"make_request": (2, 2)}),
     "settings": ModuleShape({}, ("Settings",)),
     "command": ModuleShape({}, ("COMMAND",)),
     "templates": ModuleShape({}, ("TEMPLATES",)),

@@ -1,27 +1,27 @@
 """How each dialect wants an input: a file or a JSON value becomes one HTTP request.
 
-Used by `panglot run`, `check` and `bench`, and for the curl line of `panglot inspect`. A dialect's `ask.py` has
+Used by `panglot run`, `check` and `bench`, and for the curl line of `panglot inspect`. A dialect's `request.py` has
 
-    def ask(about: About, given: Given) -> Ask
+    def make_request(about: About, given: Given) -> ClientRequest
 
 It raises StartError for an input that the package cannot take. `base.py` has the three classes, and the kinds of
-bodies an Ask may have: `Json` (with `Base64` for a file inside it), `Form` and `Whole`. Bodies name files and read
-them late, so that the same Ask is a request and a line of curl.
+bodies a ClientRequest may have: `Json` (with `Base64` for a file inside it), `Form` and `Whole`. Bodies name files and
+read them late, so that the same ClientRequest is a request and a line of curl.
 """
 
 from __future__ import annotations
 
 from panglot import dialects
-from panglot.inputs.base import About, Ask, Given
+from panglot.inputs.base import About, ClientRequest, Given
 from panglot.packages.package import Package
 
 
-def ask(about: About, given: Given) -> Ask:
-    """The request that sends an input. Where the dialect is unknown, or has no `ask`, the fallback dialect makes it."""
+def make_request(about: About, given: Given) -> ClientRequest:
+    """The request that sends an input. Where the dialect is unknown, or makes none, the fallback dialect makes it."""
     dialect = dialects.known().get(about.dialect)
-    if dialect is None or not dialect.has("ask"):
+    if dialect is None or not dialect.has("request"):
         dialect = dialects.fallback()
-    made: Ask = dialect.load("ask").ask(about, given)
+    made: ClientRequest = dialect.load("request").make_request(about, given)
     return made
 
 

@@ -144,7 +144,7 @@ Body = Json | Whole | Form | Nothing | Zeros
 
 
 @dataclass(frozen=True)
-class Ask:
+class ClientRequest:
     """One HTTP request. `path` may carry a query; `headers` are besides the content's own."""
 
     path: str

@@ -8,7 +8,7 @@ import json
 import shlex
 from typing import Any
 
-from panglot.inputs.base import JSON, Ask, Base64, Body, File, Form, Nothing, Whole, Zeros, media_type
+from panglot.inputs.base import JSON, Base64, Body, ClientRequest, File, Form, Nothing, Whole, Zeros, media_type
 from panglot.settings.loopback import UNIX
 
 LONGEST = 160
@@ -16,7 +16,7 @@ LONGEST = 160
 TOKEN = ' -H "Authorization: Bearer $PANGLOT_TOKEN"'
 
 
-def curl(base: str, asked: Ask, token: bool = False) -> str:
+def curl(base: str, asked: ClientRequest, token: bool = False) -> str:
     """The line that sends `asked` to the server at `base`; with `token`, the one in the caller's PANGLOT_TOKEN."""
     method = "" if asked.method == "POST" and not isinstance(asked.body, Nothing) else f" -X {asked.method}"
     method = " -N" + method if asked.streams else method

@@ -10,7 +10,7 @@ from typing import Any
 
 from panglot import dialects, inputs
 from panglot.errors import StartError
-from panglot.inputs.base import JSON, About, Ask, Form, Json, Whole
+from panglot.inputs.base import JSON, About, ClientRequest, Form, Json, Whole
 from panglot.inputs.curl import LONGEST, curl, json_text
 from panglot.inputs.made_up import NoValue, value_of
 from panglot.inputs.samples import likely_name, of_type, picture, request_file, request_value
@@ -34,12 +34,12 @@ def how_to(about: About) -> str:
     return str(own) if own is not None else HOW_TO
 
 
-def known_example(about: About, folder: Path | None, longest: float = LONGEST) -> Ask | None:
+def known_example(about: About, folder: Path | None, longest: float = LONGEST) -> ClientRequest | None:
     """A request that can be sent as it is: its files are there, and its JSON is short enough for a command line."""
     return next((asked for asked in _candidates(about, folder or NOWHERE) if _can_be_sent(asked, longest)), None)
 
 
-def _candidates(about: About, folder: Path) -> Iterator[Ask]:
+def _candidates(about: About, folder: Path) -> Iterator[ClientRequest]:
     """Requests that might do: the worker's example, request.json, a picture, and what type hints allow to make up."""
     shown = example(about, folder)
     yield shown
@@ -47,19 +47,19 @@ def _candidates(about: About, folder: Path) -> Iterator[Ask]:
     if named is not None:
         file = Path(os.path.relpath(named))
         yield from _asked(about, request_value(folder))
-        yield Ask(about.path, Whole(file, JSON))
+        yield ClientRequest(about.path, Whole(file, JSON))
     yield from _asked(about, picture(folder))
     with contextlib.suppress(NoValue):
-        yield Ask(about.path, Json(value_of(about.api.get("request_schema") or {})))
+        yield ClientRequest(about.path, Json(value_of(about.api.get("request_schema") or {})))
 
 
-def _asked(about: About, given: Any) -> Iterator[Ask]:
+def _asked(about: About, given: Any) -> Iterator[ClientRequest]:
     if given is not None:
         with contextlib.suppress(StartError):
-            yield inputs.ask(about, given)
+            yield inputs.make_request(about, given)
 
 
-def _can_be_sent(asked: Ask, longest: float) -> bool:
+def _can_be_sent(asked: ClientRequest, longest: float) -> bool:
     body = asked.body
     if isinstance(body, Json):
         return body.value is not ... and len(json_text(body.value)) < longest
@@ -70,19 +70,19 @@ def _can_be_sent(asked: Ask, longest: float) -> bool:
     return not isinstance(body, Whole) or Path(str(body.file)).is_file()
 
 
-def example(about: About, folder: Path) -> Ask:
+def example(about: About, folder: Path) -> ClientRequest:
     """The request that a ready worker shows as its example; what nobody knows of it is `...`, or a likely name."""
     own = _of_dialect(about, "example")
-    made: Ask | None = own(about, folder) if own is not None else None
+    made: ClientRequest | None = own(about, folder) if own is not None else None
     return made if made is not None else _shown(about, folder)
 
 
 def _of_dialect(about: About, name: str) -> Any:
     dialect = dialects.known().get(about.dialect)
-    return getattr(dialect.load("ask"), name, None) if dialect is not None and dialect.has("ask") else None
+    return getattr(dialect.load("request"), name, None) if dialect is not None and dialect.has("request") else None
 
 
-def _shown(about: About, folder: Path) -> Ask:
+def _shown(about: About, folder: Path) -> ClientRequest:
     shown: Mapping[str, Any] = about.api.get("example") or {}
     kind = shown.get("kind")
     if kind == "form":
@@ -91,10 +91,12 @@ def _shown(about: About, folder: Path) -> Ask:
             name: _file(folder, type, names.get(name, ""), name) for name, type in shown["files"].items()
         }
         values = shown.get("values", {})
-        return Ask(about.path, Form(files, {name: values.get(name, "...") for name in shown["fields"]}))
+        return ClientRequest(about.path, Form(files, {name: values.get(name, "...") for name in shown["fields"]}))
     if kind == "file":
-        return Ask(about.path, Whole(_file(folder, shown["type"], shown.get("name", ""), "file"), shown["type"]))
-    return Ask(about.path, Json(shown["value"] if kind == "json" else ...))
+        return ClientRequest(
+            about.path, Whole(_file(folder, shown["type"], shown.get("name", ""), "file"), shown["type"])
+        )
+    return ClientRequest(about.path, Json(shown["value"] if kind == "json" else ...))
 
 
 def _file(folder: Path, content_type: str, preferred: str, field: str) -> Path:

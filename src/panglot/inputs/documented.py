@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from panglot.inputs.base import FORM, JSON, Ask, Form, Json, Whole, media_type
+from panglot.inputs.base import FORM, JSON, ClientRequest, Form, Json, Whole, media_type
 from panglot.inputs.samples import of_type
 
 
@@ -14,7 +14,7 @@ from panglot.inputs.samples import of_type
 class Example:
     """A request, and what to call it. `guessed`: files were chosen by type, not named by the script's author."""
 
-    ask: Ask
+    ask: ClientRequest
     about: str
     guessed: bool = False
 
@@ -33,7 +33,7 @@ def example_of(document: dict[str, Any], folder: Path) -> Example | None:
 
 def _json(path: str, content: dict[str, Any]) -> Example | None:
     media = content.get(JSON, {})
-    return Example(Ask(path, Json(media["example"])), "the script's example") if "example" in media else None
+    return Example(ClientRequest(path, Json(media["example"])), "the script's example") if "example" in media else None
 
 
 def _form(path: str, content: dict[str, Any], folder: Path) -> Example | None:
@@ -49,7 +49,7 @@ def _form(path: str, content: dict[str, Any], folder: Path) -> Example | None:
             return None
         files[name] = file
     names = " and ".join(sorted({file.name for file in files.values() if isinstance(file, Path)}))
-    return Example(Ask(path, Form(files)), names, guessed=True)
+    return Example(ClientRequest(path, Form(files)), names, guessed=True)
 
 
 def _file(path: str, content: dict[str, Any], folder: Path) -> Example | None:
@@ -57,5 +57,5 @@ def _file(path: str, content: dict[str, Any], folder: Path) -> Example | None:
         if media.get("schema", {}).get("format") == "binary":
             file = of_type(folder, content_type)
             if file is not None:
-                return Example(Ask(path, Whole(file, media_type(file))), file.name, guessed=True)
+                return Example(ClientRequest(path, Whole(file, media_type(file))), file.name, guessed=True)
     return None

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, TypeGuard
 
 from panglot import inputs
 from panglot.errors import StartError
-from panglot.inputs.base import JSON, About, Ask, Base64, Body, File, Form, Json, Whole, media_type
+from panglot.inputs.base import JSON, About, Base64, Body, ClientRequest, File, Form, Json, Whole, media_type
 from panglot.inputs.curl_line import example, known_example
 from panglot.inputs.samples import LARGEST_JSON, sample
 from panglot.packages.package import Package
@@ -34,16 +34,16 @@ def examples(package: Package, about: About) -> Examples:
     return Examples(tries, files)
 
 
-def _asks(package: Package, about: About) -> Iterator[Ask]:
+def _asks(package: Package, about: About) -> Iterator[ClientRequest]:
     known = known_example(about, package.folder)
     if known is not None:
         yield known
     yield example(about, package.folder)
     with contextlib.suppress(StartError):
-        yield inputs.ask(about, sample(package, about))
+        yield inputs.make_request(about, sample(package, about))
 
 
-def _described(asked: Ask, folder: Path, files: dict[str, Path]) -> dict[str, Any] | None:
+def _described(asked: ClientRequest, folder: Path, files: dict[str, Path]) -> dict[str, Any] | None:
     """The request as JSON; None where nobody knows what to send."""
     body: dict[str, Any]
     if isinstance(asked.body, Json) or _is_json(asked.body):

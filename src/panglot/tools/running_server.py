@@ -13,7 +13,7 @@ from typing import Any
 
 from panglot.errors import StartError
 from panglot.inputs.addresses import ServerAddress, server_address
-from panglot.inputs.base import About, Ask
+from panglot.inputs.base import About, ClientRequest
 from panglot.terminal.text import brief
 from panglot.tools.run.offline import OfflineReply
 
@@ -51,7 +51,7 @@ class AskedServer:
         dialect = self.dialect or str(known.get("dialect", ""))
         return About(dialect, path, {}, known.get("api") or {}, self.field)
 
-    def ask(self, asked: Ask, accept: str) -> OfflineReply:
+    def ask(self, asked: ClientRequest, accept: str) -> OfflineReply:
         """Send one request. Failures of the script are replies; raises StartError when there is no answer."""
         content_type, body = asked.encoded()
         headers = {"Content-Type": content_type, "Accept": accept, **asked.headers}

@@ -36,7 +36,7 @@ class Destination:
     """The last fields of the head that the worker is told, where the method is not POST or a segment is free."""
 
 
-class Missing(NamedTuple):
+class UnknownModel(NamedTuple):
     """Why a path leads nowhere although a route has it: the request names a model that is not there."""
 
     model: Model
@@ -229,7 +229,7 @@ class Paths:
         found = {method.decode(): self.find(method, path, query) for method in methods}
         return {method: destination for method, destination in found.items() if destination is not None}
 
-    def missing(self, method: bytes, path: bytes, query: bytes = b"") -> Missing | None:
+    def missing(self, method: bytes, path: bytes, query: bytes = b"") -> UnknownModel | None:
         """Why a request has no answer, where it is for a route that names a model which is not there."""
         fit = self._fit(method, path) if self._patterns and not path.startswith(RESERVED) else None
         if fit is None:
@@ -238,7 +238,7 @@ class Paths:
         named = model_named(pattern.name, values, query)
         if pattern.models.find(*named) is not None:
             return None
-        return Missing(pattern.models.first.model, unknown_model(self._models, *named))
+        return UnknownModel(pattern.models.first.model, unknown_model(self._models, *named))
 
 
 def unknown_model(models: Models, name: str, version: str) -> Fault:

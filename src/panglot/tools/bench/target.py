@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from panglot.errors import StartError
-from panglot.inputs.base import About, Ask, Given
+from panglot.inputs.base import About, ClientRequest, Given
 from panglot.tools.doctor import selftest
 from panglot.tools.listening import listener, socket_listener
 from panglot.tools.run.inputs import Input, OwnExample, UnreadableInput, own_example, request_for
@@ -87,7 +87,7 @@ class BenchTarget:
         self.requests.append(self._bytes(asked))
         self.answers.append(reply.body)
 
-    def _bytes(self, asked: Ask) -> bytes:
+    def _bytes(self, asked: ClientRequest) -> bytes:
         content_type, body = asked.encoded()
         headers = {
             "Host": self.client.address.authority,

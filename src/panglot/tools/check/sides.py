@@ -68,7 +68,7 @@ class Local:
         self.about = inputs.about_package(running.package, running.path, running.api, field)
 
     async def answer(self, given: Given) -> Answer:
-        return _answer(await self.running.ask(inputs.ask(self.about, given), ACCEPT))
+        return _answer(await self.running.ask(inputs.make_request(self.about, given), ACCEPT))
 
 
 class Remote:
@@ -81,7 +81,7 @@ class Remote:
         self.dialect = self.about.dialect
 
     async def answer(self, given: Given) -> Answer:
-        return _answer(await asyncio.to_thread(self.client.ask, inputs.ask(self.about, given), ACCEPT))
+        return _answer(await asyncio.to_thread(self.client.ask, inputs.make_request(self.about, given), ACCEPT))
 
 
 class Command:

@@ -13,7 +13,7 @@ from typing import Any, TextIO
 
 from panglot import inputs as asking
 from panglot.errors import StartError
-from panglot.inputs.base import About, Ask, Given
+from panglot.inputs.base import About, ClientRequest, Given
 from panglot.inputs.curl_line import how_to, known_example
 from panglot.settings import suggestion
 
@@ -34,7 +34,7 @@ class UnreadableInput:
 class OwnExample:
     """The example of a package or a server, in the place of inputs that nobody gave."""
 
-    ask: Ask
+    ask: ClientRequest
     name: str = "its example"
 
 
@@ -50,9 +50,9 @@ def own_example(about: About, folder: Path | None) -> OwnExample:
     return OwnExample(asked)
 
 
-def request_for(about: About, entry: Given | OwnExample) -> Ask:
+def request_for(about: About, entry: Given | OwnExample) -> ClientRequest:
     """The request that sends an input. Raises StartError."""
-    return entry.ask if isinstance(entry, OwnExample) else asking.ask(about, entry)
+    return entry.ask if isinstance(entry, OwnExample) else asking.make_request(about, entry)
 
 
 def gather(words: Sequence[str], stdin: TextIO | None = None) -> list[Input]:

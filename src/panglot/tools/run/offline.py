@@ -16,7 +16,7 @@ from panglot import dialects
 from panglot.engine.call import Call, Fault
 from panglot.engine.engine import LocalEngine, Trouble
 from panglot.errors import StartError
-from panglot.inputs.base import Ask
+from panglot.inputs.base import ClientRequest
 from panglot.metrics.counters import Metrics
 from panglot.packages.package import Package
 from panglot.serving.links import Links
@@ -89,7 +89,7 @@ class Offline:
         api: dict[str, Any] = self.engine.description.get("api") or {}
         return api
 
-    async def ask(self, asked: Ask, accept: str = RESULTS) -> OfflineReply:
+    async def ask(self, asked: ClientRequest, accept: str = RESULTS) -> OfflineReply:
         """Run one request through the package. Failures are replies; raises OSError when an input cannot be read."""
         content_type, body = asked.encoded()
         self.asked += 1

@@ -4,22 +4,22 @@ from __future__ import annotations
 
 from typing import Any
 
-from panglot.inputs.base import About, Ask, Base64, Given, Json
+from panglot.inputs.base import About, Base64, ClientRequest, Given, Json
 
 FIELD = "images"
 
 
-def ask(about: About, given: Given) -> Ask:
+def make_request(about: About, given: Given) -> ClientRequest:
     """A JSON value as it is; a file where the example that the package publishes has files, else in `images`."""
     if given.file is None:
-        return Ask(about.path, Json(given.value))
+        return ClientRequest(about.path, Json(given.value))
     shown = (about.api.get("example") or {}).get("value")
     shown = shown if isinstance(shown, dict) else {}
     name = about.field or _field(shown)
     file = Base64(given.file)
     # The published example says whether one file stands alone or in a list.
     alone = isinstance(shown.get(name), str)
-    return Ask(about.path, Json({name: file if alone else [file]}))
+    return ClientRequest(about.path, Json({name: file if alone else [file]}))
 
 
 def _field(shown: dict[str, Any]) -> str:

@@ -7,31 +7,31 @@ from pathlib import Path
 from urllib.parse import quote
 
 from panglot.errors import StartError
-from panglot.inputs.base import OCTETS, About, Ask, Given, Json, Nothing, Whole, media_type
+from panglot.inputs.base import OCTETS, About, ClientRequest, Given, Json, Nothing, Whole, media_type
 
 HOW_TO = "put a picture in the folder of the graph"
 
 
-def ask(about: About, given: Given) -> Ask:
+def make_request(about: About, given: Given) -> ClientRequest:
     """Make the request that sends one input to a graph: bytes as they are, pictures with their media type."""
     if about.path.endswith("/bytes"):
-        return Ask(about.path, Json(given.value) if given.file is None else Whole(given.file, OCTETS))
+        return ClientRequest(about.path, Json(given.value) if given.file is None else Whole(given.file, OCTETS))
     if about.path.endswith("/start/any"):
         raise StartError("a graph for videos is told what to play", fix="POST /start/VIDEO, then GET /events/0")
     if given.file is None:
         raise StartError("the graph takes pictures, not JSON", fix="name a file that is a picture")
     path = about.path.removesuffix("any") + quote(given.file.stem)
     kind = media_type(given.file)
-    return Ask(path, Whole(given.file, kind if kind.startswith("image/") else "image/*"))
+    return ClientRequest(path, Whole(given.file, kind if kind.startswith("image/") else "image/*"))
 
 
-def example(about: About, folder: Path) -> Ask | None:
+def example(about: About, folder: Path) -> ClientRequest | None:
     """How to play a video: one that the server may open is named; where it may open none, it is sent."""
     shown = about.api.get("example") or {}
     if shown.get("kind") != "video":
         return None
     name = str(shown["name"])
     if shown["may_be_named"]:
-        return Ask("/start/" + quote(name or "video.mp4", safe=""), Nothing())
+        return ClientRequest("/start/" + quote(name or "video.mp4", safe=""), Nothing())
     file = Path(os.path.relpath(folder / name)) if name else Path("video.mp4")
-    return Ask("/analyze_video", Whole(file), streams=True)
+    return ClientRequest("/analyze_video", Whole(file), streams=True)

@@ -5,22 +5,22 @@ from __future__ import annotations
 from typing import Any
 
 from panglot.errors import StartError
-from panglot.inputs.base import FORM, About, Ask, Base64, Form, Given, Json, form_of
+from panglot.inputs.base import FORM, About, Base64, ClientRequest, Form, Given, Json, form_of
 
 FIELD = "images"
 """The file field of the platform's own samples, for packages whose config.json names none."""
 
 
-def ask(about: About, given: Given) -> Ask:
+def make_request(about: About, given: Given) -> ClientRequest:
     """The request for an input: a file goes into a form, or in base64 into JSON where the package takes that alone.
 
     Raises StartError for a file where that JSON has no field for it.
     """
     takes_forms = FORM in about.api.get("request_types", [FORM])
     if given.file is None:
-        return Ask(about.path, (form_of(given.value) if takes_forms else None) or Json(given.value))
+        return ClientRequest(about.path, (form_of(given.value) if takes_forms else None) or Json(given.value))
     if takes_forms:
-        return Ask(about.path, Form({about.field or _upload(about.api): given.file}))
+        return ClientRequest(about.path, Form({about.field or _upload(about.api): given.file}))
     name = about.field or _text(about.api)
     if not name:
         raise StartError(
@@ -28,7 +28,7 @@ def ask(about: About, given: Given) -> Ask:
             file=str(given.file),
             fix="give JSON, or name the field with --field",
         )
-    return Ask(about.path, Json({name: Base64(given.file)}))
+    return ClientRequest(about.path, Json({name: Base64(given.file)}))
 
 
 def _upload(api: Any) -> str:

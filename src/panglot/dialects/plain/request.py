@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from panglot.inputs.base import About, Ask, Form, Given, Json, Whole, form_of
+from panglot.inputs.base import About, ClientRequest, Form, Given, Json, Whole, form_of
 
 HOW_TO = "define example() in the script, or put a request.json beside it"
 
 
-def ask(about: About, given: Given) -> Ask:
+def make_request(about: About, given: Given) -> ClientRequest:
     """The request for an input: JSON, a form with the file in it, or the file as the body."""
     if given.file is None:
-        return Ask(about.path, form_of(given.value) or Json(given.value))
+        return ClientRequest(about.path, form_of(given.value) or Json(given.value))
     example = about.api.get("example") or {}
     uploads = list(example.get("files", {})) if example.get("kind") == "form" else []
     name = about.field or (uploads[0] if uploads else "")
-    return Ask(about.path, Form({name: given.file}) if name else Whole(given.file))
+    return ClientRequest(about.path, Form({name: given.file}) if name else Whole(given.file))

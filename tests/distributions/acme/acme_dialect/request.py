@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from panglot.inputs.base import About, Ask, Given, Json
+from panglot.inputs.base import About, ClientRequest, Given, Json
 
 
-def ask(about: About, given: Given) -> Ask:
+def make_request(about: About, given: Given) -> ClientRequest:
     value = given.value if given.file is None else {"question": given.file.read_text()}
-    return Ask(about.path, Json(value))
+    return ClientRequest(about.path, Json(value))

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from panglot.errors import StartError
-from panglot.inputs.base import About, Ask, Form, Given, Json, Whole, form_of
+from panglot.inputs.base import About, ClientRequest, Form, Given, Json, Whole, form_of
 
 
-def ask(about: About, given: Given) -> Ask:
+def make_request(about: About, given: Given) -> ClientRequest:
     """Make the request that sends one input to a Paddle script: JSON, a form with its field, or the whole file."""
     if given.file is None:
-        return Ask(about.path, form_of(given.value) or Json(given.value))
+        return ClientRequest(about.path, form_of(given.value) or Json(given.value))
     if about.field:
-        return Ask(about.path, Form({about.field: given.file}))
+        return ClientRequest(about.path, Form({about.field: given.file}))
     names = [str(field["name"]) for field in about.options.get("inputs", ())]
     if len(names) > 1:
         raise StartError(
@@ -19,4 +19,4 @@ def ask(about: About, given: Given) -> Ask:
             file=str(given.file),
             fix="give a JSON file that holds each of them in base64",
         )
-    return Ask(about.path, Whole(given.file))
+    return ClientRequest(about.path, Whole(given.file))

@@ -5,20 +5,20 @@ from __future__ import annotations
 from typing import Any
 
 from panglot.errors import StartError
-from panglot.inputs.base import About, Ask, Base64, File, Given, Json
+from panglot.inputs.base import About, Base64, ClientRequest, File, Given, Json
 
 BATCH = "/v1/batch"
 PREFIX = "data:application/octet-stream;base64,"
 
 
-def ask(about: About, given: Given) -> Ask:
+def make_request(about: About, given: Given) -> ClientRequest:
     """Raises StartError for JSON that is no request of the platform."""
     if given.file is not None:
-        return Ask(about.path, Json({"data": {"uri": Base64(given.file, PREFIX)}}))
+        return ClientRequest(about.path, Json({"data": {"uri": Base64(given.file, PREFIX)}}))
     if given.value is ... or _is_request(given.value):
-        return Ask(about.path, Json(_with_uri(given.value)))
+        return ClientRequest(about.path, Json(_with_uri(given.value)))
     if isinstance(given.value, list) and all(_is_request(entry) for entry in given.value):
-        return Ask(BATCH, Json([_with_uri(entry) for entry in given.value]))
+        return ClientRequest(BATCH, Json([_with_uri(entry) for entry in given.value]))
     raise StartError(
         f"{given.name}: this is no request of evals",
         fix='write {"data": {"uri": "..."}, "params": {}}, or give the file that is to be looked at',

@@ -6,22 +6,22 @@ import os
 from pathlib import Path
 
 from panglot.errors import StartError
-from panglot.inputs.base import JSON, About, Ask, Given, Json, Whole
+from panglot.inputs.base import JSON, About, ClientRequest, Given, Json, Whole
 
 REQUEST = "request.json"
 
 
-def ask(about: About, given: Given) -> Ask:
+def make_request(about: About, given: Given) -> ClientRequest:
     if given.file is not None:
         fix = "give a .json file with an array for each input"
         raise StartError(f"{given.name}: models of Triton take JSON", fix=fix)
-    return Ask(about.path, Json(given.value))
+    return ClientRequest(about.path, Json(given.value))
 
 
-def example(about: About, folder: Path) -> Ask | None:
+def example(about: About, folder: Path) -> ClientRequest | None:
     """The request.json beside config.pbtxt or the script, where there is one."""
     for place in (Path(str(about.options.get("root", folder))), folder):
         if (place / REQUEST).is_file():
-            return Ask(about.path, Whole(Path(os.path.relpath(place / REQUEST)), JSON))
+            return ClientRequest(about.path, Whole(Path(os.path.relpath(place / REQUEST)), JSON))
     shown = about.api.get("example") or {}
-    return Ask(about.path, Json(shown["value"])) if "value" in shown else None
+    return ClientRequest(about.path, Json(shown["value"])) if "value" in shown else None

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from panglot.errors import StartError
-from panglot.inputs import ask
+from panglot.inputs import make_request
 from panglot.inputs.base import About, Base64, Form, Given, Json
 from panglot.inputs.curl import curl
 from support.server import ROOT, panglot, serving
@@ -22,30 +22,30 @@ DIALECTS = {"digits": "digit", "tiinfer": "digits", "modelarts": "digits", "eval
 def test_a_file_goes_where_the_dialect_wants_it() -> None:
     picture = Given("seven.png", file=SEVEN)
     encoded = base64.b64encode(SEVEN.read_bytes()).decode()
-    content_type, body = ask(About("tiinfer", "/inference"), picture).encoded()
+    content_type, body = make_request(About("tiinfer", "/inference"), picture).encoded()
     assert (content_type, json.loads(body)) == ("application/json", {"images": [encoded]})
-    assert ask(About("modelarts", "/"), picture).body == Form({"images": SEVEN})
-    assert ask(About("plain", "/predict"), picture).encoded() == ("image/png", SEVEN.read_bytes())
+    assert make_request(About("modelarts", "/"), picture).body == Form({"images": SEVEN})
+    assert make_request(About("plain", "/predict"), picture).encoded() == ("image/png", SEVEN.read_bytes())
     form = {"example": {"kind": "form", "files": {"photo": "image/png"}, "fields": []}}
-    assert ask(About("plain", "/predict", api=form), picture).body == Form({"photo": SEVEN})
-    assert ask(About("plain", "/predict", field="mine"), picture).body == Form({"mine": SEVEN})
-    assert ask(About("nobody knows", "/x"), picture).encoded()[0] == "image/png"
+    assert make_request(About("plain", "/predict", api=form), picture).body == Form({"photo": SEVEN})
+    assert make_request(About("plain", "/predict", field="mine"), picture).body == Form({"mine": SEVEN})
+    assert make_request(About("nobody knows", "/x"), picture).encoded()[0] == "image/png"
 
 
 def test_the_package_says_which_field(tmp_path: Path) -> None:
     picture = Given("seven.png", file=SEVEN)
     shown = {"example": {"kind": "json", "value": {"photo": "aGk=", "top": 3}}}
-    assert ask(About("tiinfer", "/inference", api=shown), picture).body == Json({"photo": Base64(SEVEN)})
+    assert make_request(About("tiinfer", "/inference", api=shown), picture).body == Json({"photo": Base64(SEVEN)})
     api = {"request_types": ["application/json"], "request_schema": {"properties": {"picture": {"type": "string"}}}}
-    assert ask(About("modelarts", "/", api=api), picture).body == Json({"picture": Base64(SEVEN)})
+    assert make_request(About("modelarts", "/", api=api), picture).body == Json({"picture": Base64(SEVEN)})
     with pytest.raises(StartError, match="--field"):
-        ask(About("modelarts", "/", api={"request_types": ["application/json"]}), picture)
+        make_request(About("modelarts", "/", api={"request_types": ["application/json"]}), picture)
 
 
 @pytest.mark.parametrize("dialect", ["plain", "tiinfer", "modelarts"])
 def test_json_is_sent_as_it_is(dialect: str) -> None:
     value = {"a": [1, None, "ü"]}
-    content_type, body = ask(About(dialect, "/"), Given("x", value=value)).encoded()
+    content_type, body = make_request(About(dialect, "/"), Given("x", value=value)).encoded()
     assert (content_type, json.loads(body)) == ("application/json", value)
 
 
@@ -55,7 +55,7 @@ def test_the_line_of_curl_sends_the_same_bytes(tmp_path: Path, value: object) ->
     fake = tmp_path / "curl"
     fake.write_text('#!/bin/bash\nwhile [ "$1" ]; do case "$1" in -d) printf %s "$2";; @-) cat;; esac; shift; done\n')
     fake.chmod(0o755)
-    line = curl("http://127.0.0.1:1", ask(About("tiinfer", "/inference"), Given("x", value=value)))
+    line = curl("http://127.0.0.1:1", make_request(About("tiinfer", "/inference"), Given("x", value=value)))
     done = subprocess.run(
         ["bash", "-c", line], env={"PATH": f"{tmp_path}:/usr/bin:/bin"}, capture_output=True, check=True
     )
