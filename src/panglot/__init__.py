@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from panglot_worker.scripts.names import File as File
     from panglot_worker.scripts.names import RequestInfo as RequestInfo
     from panglot_worker.scripts.names import Response as Response
+    from panglot_worker.scripts.names import progress as progress
     from panglot_worker.scripts.names import request as request
     from panglot_worker.scripts.names import requests as requests
     from panglot_worker.scripts.names import route as route
@@ -24,7 +25,7 @@ def __getattr__(name: str) -> object:
     """The client's names and those that scripts import, when first used: the client needs the extra `client`."""
     if name in ("AsyncClient", "CallError", "Client"):
         module = importlib.import_module("panglot.client")
-    elif name in ("ClientError", "File", "RequestInfo", "Response", "request", "requests", "route"):
+    elif name in ("ClientError", "File", "RequestInfo", "Response", "progress", "request", "requests", "route"):
         module = importlib.import_module("panglot_worker.scripts.names")
     else:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -37,6 +37,15 @@ class Step(NamedTuple):
     times: tuple[int, int, int, int, int]
 
 
+class Progress(NamedTuple):
+    """How far a call is, as its script last told."""
+
+    fraction: float | None
+    """A part of 1; None: the script does not say."""
+    text: Any = ""
+    """What it says besides: a text, or any other value that JSON can hold."""
+
+
 class Call:
     """A request on its way. Whoever submits it subclasses this and is told the answer by `reply` or `fail`.
 
@@ -138,6 +147,12 @@ class Call:
         if self.buffer is not None:
             self.buffer.release()
             self.buffer = None
+
+    def report(self, progress: Progress) -> None:
+        """Take how far the script is. The last report counts; nobody keeps it here."""
+
+    def printed(self, source: str, text: str) -> None:
+        """Take what the script has printed since the last time, to `stdout` or `stderr`, where that is captured."""
 
     def reply(self, reply: wire.Reply) -> None:
         """Take the script's answer, or one chunk of it."""

@@ -11,7 +11,6 @@ from typing import (
     Callable,
     Dict,
     List,
-    Mapping,
     NamedTuple,
     Optional,
     Protocol,
@@ -22,15 +21,20 @@ from typing import (
 
 from panglot_worker.bodies import codec, streams
 from panglot_worker.bodies.magic import media_type
+from panglot_worker.dialects.request import Request
+from panglot_worker.dialects.stages import BETWEEN, Answer, Parts, Problem, Stages, TensorStages, warned
 from panglot_worker.errors import BAD_RESULT, SCRIPT_ERROR, ClientError, message_of
 from panglot_worker.line import wire
 from panglot_worker.line.description import Description
 from panglot_worker.line.port import Port
-from panglot_worker.tensors.infer import Infer
-from panglot_worker.tensors.tensors import Tensor, TensorSpec
 
 if TYPE_CHECKING:
     import asyncio
+
+__all__ = [
+    "BETWEEN", "Answer", "AsksForRow", "Dialect", "Package", "Parts", "Problem", "Request", "Serving", "Stages",
+    "TensorAdapting", "TensorStages", "is_clients_fault", "sendable", "warned",
+]  # fmt: skip
 
 LONGEST_DETAILS = 1 << 16
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -71,98 +75,6 @@ class Package(NamedTuple):
         return os.path.join(self.dialect_folder or os.path.join(HERE, self.dialect), "platform", kind)
 
 
-class Request:
-    """An item on its way through the stages."""
-
-    __slots__ = (
-        "_head",
-        "body",
-        "buffer",
-        "context",
-        "decoded",
-        "files",
-        "id",
-        "lies",
-        "raw_head",
-        "record",
-        "rows",
-        "seconds_left",
-        "since",
-    )  # fmt: skip
-    record: Any
-    """What `recording` keeps of the stages for whoever asked; the attribute is not there otherwise."""
-    since: float
-    """The moment that `seconds_left` counts from, where the dialect notes it."""
-
-    def __init__(self, item: wire.Item) -> None:
-        self.id, self.seconds_left, self.raw_head, self.body, self.lies, self.buffer = item
-        self.files: Any = [] if self.lies else ()
-        """Weak references to what a dialect has made of a body in shared memory without copying it; see `let_go`."""
-        self._head: Optional[wire.Head] = None
-        self.rows = 1
-        """How many rows a dialect whose requests share runs by rows has seen in it."""
-        self.context: Any = None
-        """What a dialect notes while it decodes, for `encode`; it travels along when those are processes apart."""
-        self.decoded: Optional[Tuple[Any, float]] = None
-        """What `decode` gave, and the seconds it took, where that was done before its turn (`intake`)."""
-
-    def let_go(self) -> None:
-        """Leave the shared memory the body lies in. What the script keeps beyond its call gets a copy first."""
-        self.body = b""
-        if self.files:
-            self.keep_files()
-
-    def keep_files(self) -> None:
-        """Copy what a dialect has made of a body in shared memory and something still refers to."""
-        for reference in self.files:
-            file = reference()
-            if file is not None:
-                file.keep()
-
-    @property
-    def head(self) -> wire.Head:
-        if self._head is None:
-            self._head = wire.Head.unpack(self.raw_head)
-        return self._head
-
-    @property
-    def content_type(self) -> str:
-        """The Content-Type, of which nearly every decode wants to know nothing but that."""
-        raw = self.raw_head.split(b"\0", 3)[2] if self._head is None else self._head.content_type
-        return raw.decode("latin-1")
-
-    @property
-    def has_tensors(self) -> bool:
-        """Whether it came with tensors, by the Open Inference Protocol."""
-        return self.raw_head.count(b"\0") >= wire.NATIVE_FIELDS
-
-    def become(self, head: wire.Head, body: wire.Buffer) -> None:
-        """Be what a client of the platform would have sent instead."""
-        self._head, self.body = head, body
-
-
-class Answer(NamedTuple):
-    """An encoded answer; `headers` are further lines such as `warning: …`."""
-
-    content_type: str
-    body: wire.Buffer
-    status: int = 200
-    headers: Sequence[str] = ()
-    flags: int = 0
-    """Flags of its reply, such as `wire.PASS`."""
-
-
-class Problem(NamedTuple):
-    """A failure the front words in the platform's manner. `traceback` goes to the log, never to a client."""
-
-    status: int
-    code: str
-    message: str
-    traceback: str = ""
-    details: Optional[Dict[str, Any]] = None
-    """What is told besides, where the platform's manner has room for it: only what JSON can hold."""
-
-
 class AsksForRow(Exception):
     """A script's own wish, found while it was imported: these pools in a row instead of one process for all.
 
@@ -172,61 +84,6 @@ class AsksForRow(Exception):
     def __init__(self, pools: List[Dict[str, Any]]) -> None:
         super().__init__("the script asks for %d pools" % len(pools))
         self.pools = pools
-
-
-class Stages(NamedTuple):
-    """What a loaded script does with an item. Frozen: whoever wants a stage changed makes a copy with `_replace`.
-
-    Every stage gets one item, so that an item's failure is its own. One that is None does not exist: it costs nothing
-    and is not timed.
-    """
-
-    decode: Callable[[Request], Any]
-    infer: Callable[[Any], Any]
-    encode: Callable[[Any, Request], Answer]
-    preprocess: Optional[Callable[[Any], Any]] = None
-    postprocess: Optional[Callable[[Any], Any]] = None
-    infer_batch: Optional[Callable[[List[Any]], Sequence[Any]]] = None
-    """Of scripts that take several items in one call: one result for each. `infer` then does the same with one."""
-    max_batch: Optional[int] = None
-    """The most items of such a call, where the script itself says it."""
-    by_route: Mapping[bytes, Any] = {}
-    """Of scripts with several routes: the stages of each, by `Head.route`. A batch never holds items of two."""
-    decodes_ahead: bool = False
-    """Whether `decode` is code of ours alone, so that it may run on another thread while the script runs a batch."""
-
-
-class TensorStages(NamedTuple):
-    """How a loaded script takes tensors itself: what stands in for `decode` and `encode` of its Stages.
-
-    The stages between are the same. Everything else, `panglot_worker.items.tensor_adapter` does.
-    """
-
-    decode: Callable[[Infer, Request], Any]
-    """The value for the next stage, of inputs that are whole tensors. Raises ClientError for those it does not take."""
-    encode: Callable[[Any, Request], List[Tensor]]
-    """The outputs, of what the last stage gave; the adapter leaves out those that were not asked for."""
-    inputs: Sequence[TensorSpec] = ()
-    outputs: Sequence[TensorSpec] = ()
-    """What the script takes and gives, as far as that is known before it runs."""
-    platform: str = "panglot_python"
-    rows: bool = False
-    """Whether the first size of every tensor counts rows, which share runs with those of other requests."""
-    takes_bodies: bool = True
-    """Whether a single element of BYTES is the native body, for the `decode` of Stages."""
-    parameters: Optional[Callable[[Any], Dict[str, Any]]] = None
-    """What is told beside the outputs, of what the last stage gave: truth values, numbers and texts by name."""
-    is_last: Callable[[Any], bool] = lambda part: False
-    """Whether a part of an answer is known to be its last; else nobody knows before the script ends."""
-
-
-class Parts(NamedTuple):
-    """How an answer in parts is written."""
-
-    content_type: str
-    encode: Callable[[Any], bytes]
-    end: Callable[[], wire.Buffer] = bytes
-    """What is sent when there are no more."""
 
 
 class TensorAdapting(Protocol):
@@ -242,6 +99,16 @@ class TensorAdapting(Protocol):
         """A failure in the words of the protocol, given those of the platform."""
 
 
+class Serving(Protocol):
+    """What runs the items of a dialect: `panglot_worker.items.running.Runner`, or a server of the dialect's own."""
+
+    def end(self, why: str) -> None:
+        """Take no more items once those that run have their answers."""
+
+    def resize(self, slots: int) -> None:
+        """Run at most so many items at once from now on."""
+
+
 class Dialect:
     """A convention scripts are written in. Every method, and every stage, runs on the worker's main thread.
 
@@ -250,7 +117,7 @@ class Dialect:
 
     slots = 1
     """How many items may be in the worker at once."""
-    server = "panglot_worker.items.running:serve"
+    server = "panglot_worker.items.serving:serve"
     """What serves it: a function of dialect, stages, port and `rerun`."""
     workers: Optional[int] = None
     """How many workers the script itself asks for."""
@@ -258,8 +125,20 @@ class Dialect:
     """The most items the script itself takes in one call; the setting may say less."""
     streams = True
     """Whether a generator that `infer` returns is an answer in parts."""
+    status_blames_client = True
+    """Whether an answer of 400 to 499 says that the client is to blame. Where a platform answers a failure of the
+    script so, only a ClientError does, and everything else is told in the log."""
+    captured_output = 0
+    """How many characters of what a call prints `Request.printed` holds, the last ones; 0: nothing is captured. Only
+    where one call runs at a time, without batches."""
     port: Port
     """The line to the front, there before `load`."""
+    stages: Optional[Stages] = None
+    """What `load` returned, there after it."""
+    is_replaced = False
+    """Whether `replace_worker` was called."""
+    serving: Optional[Serving] = None
+    """What runs the items, there once it does."""
     tensor_adapter: Optional[TensorAdapting] = None
     """What lets requests with tensors in, there after `load`."""
 
@@ -288,6 +167,37 @@ class Dialect:
     def count(self, series: str, delta: float = 1) -> None:
         """Add to a counter of `/metrics`: one of the contract's, or of `panglot.metrics.counters`, with its labels."""
         self.port.tell(wire.METRIC, {series: delta})
+
+    # What a dialect may do while it serves
+
+    def report_progress(self, request: Request, fraction: Optional[float] = None, text: Any = "") -> None:
+        """Tell the front how far a call is: a part of 1, and a text or another value that JSON can hold."""
+        event = {"type": "progress", "item": request.id, "fraction": fraction, "text": text}
+        self.port.tell(wire.EVENT, event)
+
+    def replace_worker(self, why: str) -> None:
+        """End this worker once the call in progress has its answer. Another replaces it; it counts as no failure."""
+        if self.serving is not None:
+            self.is_replaced = True
+            self.serving.end(why)
+
+    def change_slots(self, slots: int) -> None:
+        """Run so many items at once from now on, at least one. For dialects served by `items.concurrent`."""
+        slots = max(1, slots)
+        if slots != self.slots:
+            self.slots = slots
+            if self.serving is not None:
+                self.serving.resize(slots)
+            self.port.tell(wire.EVENT, {"type": "slots", "slots": slots})
+
+    def runs_script(self, stage: str, request: Request) -> bool:
+        """Whether a stage of a request runs code of the script."""
+        stages = self.stages
+        if stages is not None and stages.by_route:
+            stages = stages.by_route.get(request.head.route, stages)
+        return stage in (stages.script_code if stages is not None else BETWEEN)
+
+    # Loading
 
     def load(self, progress: Callable[[str], None]) -> Optional[Stages]:
         """Import and construct the script, and return its stages; whatever it raises fails the load.
@@ -362,7 +272,7 @@ class Dialect:
             if isinstance(error, ClientError):
                 return Problem(status, error.code, message_of(error), details=sendable(error.details))
             return Problem(status, "bad_request", message_of(error) or type(error).__name__)
-        if stage == "encode":
+        if stage == "encode" and not self.runs_script(stage, request):
             return Problem(500, "bad_result", BAD_RESULT)
         return Problem(500, "script_error", SCRIPT_ERROR)
 
@@ -372,15 +282,10 @@ class Dialect:
 
     def blames_client(self, error: BaseException, answer: Union[Answer, Problem]) -> bool:
         """Whether a failure is the client's fault, so that the log need not tell it."""
-        return 400 <= answer.status <= 499 or is_clients_fault(error)
+        return (self.status_blames_client and 400 <= answer.status <= 499) or is_clients_fault(error)
 
     def close(self) -> None:
         """Let the script clean up: the worker is about to end."""
-
-
-def warned(warning: str) -> Tuple[str, ...]:
-    """The header line that says what was changed in a result, if anything was."""
-    return ("x-panglot-warning: " + warning,) if warning else ()
 
 
 def sendable(details: Dict[Any, Any]) -> Optional[Dict[str, Any]]:

@@ -3,17 +3,62 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import functools
 import inspect
 import time
-from typing import Any, AsyncIterator, Dict, Iterator, Set
+from collections import deque
+from typing import Any, AsyncIterator, Deque, Dict, Iterator, Set
 
 from panglot_worker.dialects.base import Dialect, Request, Stages
+from panglot_worker.items.capturing import capture_of
 from panglot_worker.items.replying import cancelled, durations, finished
-from panglot_worker.items.running import Runner, encoding_of_parts
+from panglot_worker.items.serving import runner_of
 from panglot_worker.line import wire
 from panglot_worker.line.port import FrontGone, Port
 from panglot_worker.scripts import current
+
+
+class Slots:
+    """As many tasks at once as there are slots, the others in the order they came. The number may change."""
+
+    def __init__(self, most: int) -> None:
+        self.most = most
+        self._taken = 0
+        self._waiting: Deque["asyncio.Future[None]"] = deque()
+
+    async def __aenter__(self) -> None:
+        if self._taken < self.most and not self._waiting:
+            self._taken += 1
+            return
+        turn = asyncio.get_running_loop().create_future()
+        self._waiting.append(turn)
+        try:
+            await turn
+        except asyncio.CancelledError:
+            if turn.cancelled():
+                with contextlib.suppress(ValueError):  # A resize may have passed over it already.
+                    self._waiting.remove(turn)
+            else:
+                # The slot was given to this task just before it was cancelled.
+                await self.__aexit__()
+            raise
+
+    async def __aexit__(self, *raised: Any) -> None:
+        self._taken -= 1
+        self._wake()
+
+    def resize(self, most: int) -> None:
+        """Have so many slots; tasks that are beyond it finish in peace."""
+        self.most = most
+        self._wake()
+
+    def _wake(self) -> None:
+        while self._taken < self.most and self._waiting:
+            turn = self._waiting.popleft()
+            if not turn.done():
+                self._taken += 1
+                turn.set_result(None)
 
 
 class Concurrent:
@@ -24,18 +69,23 @@ class Concurrent:
         self.stages = stages
         self.by_route = stages.by_route
         self.port = port
-        self.runner = Runner(dialect, stages, port, rerun)
+        self.capture = capture_of(dialect, stages, port)
+        if self.capture is not None:
+            self.stages = stages = self.capture.around(stages)
+            self.by_route = stages.by_route
+        self.runner = runner_of(dialect, stages._replace(by_route={}), port, rerun, None, self.capture)
         self.tasks: Dict[int, "asyncio.Task[None]"] = {}
         self.unwanted: Set[int] = set()
         self.stopping = False
         self.ended: "asyncio.Future[str]"
-        self.room: asyncio.Semaphore
+        self.slots: Slots
 
     async def serve(self) -> str:
         """Run items until the front says stop and none is left. Returns why it ended."""
         loop = asyncio.get_running_loop()
         self.ended = loop.create_future()
-        self.room = asyncio.Semaphore(self.dialect.slots)
+        self.slots = Slots(self.dialect.slots)
+        self.dialect.serving = self
         loop.add_reader(self.port.fileno(), self._readable)
         self._readable()
         try:
@@ -80,6 +130,13 @@ class Concurrent:
         if self.stopping and not self.tasks and not self.ended.done():
             self.ended.set_result("")
 
+    def end(self, why: str) -> None:
+        """Have this process end once all it holds is answered: the front sends no more, and then STOP."""
+        self.port.tell(wire.EVENT, {"type": "replace", "reason": why})
+
+    def resize(self, slots: int) -> None:
+        self.slots.resize(slots)
+
     def _cancel(self) -> None:
         while self.port.cancelled:
             item_id = self.port.cancelled.pop()
@@ -89,10 +146,14 @@ class Concurrent:
                 task.cancel()
 
     async def _run(self, request: Request) -> None:
-        async with self.room:
+        async with self.slots:
             current.in_task.set((request,))
             try:
-                await self._run_stages(request)
+                if self.capture is not None and self.slots.most == 1:
+                    with self.capture.of(request):
+                        await self._run_stages(request)
+                else:
+                    await self._run_stages(request)
             finally:
                 request.let_go()
 
@@ -143,7 +204,7 @@ class Concurrent:
         return self.by_route.get(request.head.route, self.stages) if self.by_route else self.stages
 
     async def _stream(self, request: Request, parts: Any, postprocess: Any) -> None:
-        writing = encoding_of_parts(self.dialect, request)
+        writing = self.runner.parts_of(request)
         encode_part, head = writing.encode, writing.content_type.encode("latin-1")
         async for part in parts:
             if postprocess is not None:

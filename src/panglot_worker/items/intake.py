@@ -28,10 +28,10 @@ class Intake:
 
     def __init__(self, port: Port, stages: Stages) -> None:
         self.port = port
-        routes = {route: own.decode for route, own in stages.by_route.items() if own.decodes_ahead}
+        routes = {route: own.decode for route, own in stages.by_route.items() if may_decode_ahead(own)}
         self._by_route = routes if stages.by_route else None
         self._decode = stages.decode
-        self.useful = bool(routes) if stages.by_route else stages.decodes_ahead
+        self.useful = bool(routes) if stages.by_route else may_decode_ahead(stages)
         self._taken: Optional[Tuple[Frame, List[Request]]] = None
         self._error: Optional[BaseException] = None
         self._thread: Optional[threading.Thread] = None
@@ -103,6 +103,10 @@ class Intake:
 
     def _decoder(self, request: Request) -> Optional[Callable[[Request], Any]]:
         return self._decode if self._by_route is None else self._by_route.get(request.head.route)
+
+
+def may_decode_ahead(stages: Stages) -> bool:
+    return stages.decodes_ahead and "decode" not in stages.script_code
 
 
 def is_batch(frame: Frame) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from typing import Any, Dict
+from typing import Any, Dict, FrozenSet
 
 from panglot_worker.dialects.base import Answer, Dialect, Request, Stages
 from panglot_worker.errors import ScriptError
@@ -37,7 +37,12 @@ class PoolInRow:
             encode=whole.encode if self.pool["last"] else self._hand_on,
             max_batch=whole.max_batch,
             by_route={route: self.of(stages) for route, stages in whole.by_route.items()},
+            script_code=whole.script_code - self._ours(),
         )
+
+    def _ours(self) -> FrozenSet[str]:
+        """The stages at the borders between pools: there the script's own code does not run."""
+        return frozenset(["decode"] * (not self.pool["first"]) + ["encode"] * (not self.pool["last"]))
 
     def _receive(self, request: Request) -> Any:
         body, key = request.body, self.dialect.port.row_key

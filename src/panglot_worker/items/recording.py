@@ -79,6 +79,7 @@ def watched(stages: Stages, package: Package) -> Stages:
         encode=(_ended if last else _carried)(stages.encode),
         max_batch=stages.max_batch,
         by_route={route: watched(own, package) for route, own in stages.by_route.items()},
+        script_code=stages.script_code,
     )
 
 

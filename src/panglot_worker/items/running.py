@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import itertools
-import os
 import time
 import traceback
 from typing import Any, Callable, Iterator, List, Optional, Sequence, Tuple, Union
@@ -35,6 +33,9 @@ class Runner:
     ) -> None:
         self.dialect = dialect
         self.decode, self.infer, self.encode, self.preprocess, self.postprocess, self.infer_batch = stages[:6]
+        if "decode" in stages.script_code:
+            self.decode = knowing_request(self.decode)
+        self._decode_is_ours = "decode" not in stages.script_code
         self.port = port
         self.rerun = rerun
         self.broken = ""
@@ -271,7 +272,7 @@ class Runner:
 
     def _stream(self, request: Request, parts: Iterator[Any], marks: List[float]) -> None:
         """Send what a generator yields, part by part, until it ends, fails or nobody listens."""
-        writing = encoding_of_parts(self.dialect, request)
+        writing = self.parts_of(request)
         encode_part, head = writing.encode, writing.content_type.encode("latin-1")
         sent = 0
         try:
@@ -294,13 +295,26 @@ class Runner:
         self.sickness.alike = 0
         self.port.reply(wire.Reply(request.id, 200, 0, durations([*marks, now()]), head, writing.end()))
 
+    def parts_of(self, request: Request) -> Parts:
+        """How an answer in parts is written. Raises ClientError where there may be none."""
+        return encoding_of_parts(self.dialect, request)
+
+    # Ending
+
+    def end(self, why: str) -> None:
+        """Have this process end once the call in progress has its answer."""
+        self.broken = why
+
+    def resize(self, slots: int) -> None:
+        """Do nothing: one batch at a time is all there is here."""
+
     # Failures
 
     def failed_reply(self, request: Request, error: BaseException, stage: str, times: wire.Times) -> wire.Reply:
         """The reply to an item whose stage raised; notes whether this process can go on after it."""
         self._note_broken(error)
         problem, text = self._worded(error, stage, request)
-        if text and stage != "decode":
+        if text and not (stage == "decode" and self._decode_is_ours):
             self._note_sick(error)
         # A script's frames would keep the item's data until cycles are collected.
         traceback.clear_frames(error.__traceback__)
@@ -339,59 +353,11 @@ def encoding_of_parts(dialect: Dialect, request: Request) -> Parts:
     return Parts(content_type, lambda part: dialect.encode_part(part, content_type))
 
 
-class RoutedRunner(Runner):
-    """Runs the frames of a worker whose script has several routes, each by a runner of its own."""
+def knowing_request(decode: Callable[[Request], Any]) -> Callable[[Request], Any]:
+    """A `decode` with code of the script in it, which may ask for the request it works on."""
 
-    def __init__(self, dialect: Dialect, stages: Stages, port: Port, rerun: bool, intake: Intake) -> None:
-        super().__init__(dialect, stages, port, rerun)
-        self.runners = {route: Runner(dialect, own, port, rerun, intake) for route, own in stages.by_route.items()}
+    def decode_with_request(request: Request) -> Any:
+        current.running[:] = (request,)
+        return decode(request)
 
-    def run(self, requests: List[Request], flags: int) -> None:
-        """Run the items of one frame, those of one route that lie side by side together."""
-        groups = [(route, list(alike)) for route, alike in itertools.groupby(requests, route_of)]
-        for route, alike in groups:
-            runner = self.runners.get(route)
-            if runner is None:
-                super().run(alike, flags)
-            else:
-                runner.run(alike, flags)
-                self.broken = runner.broken
-            if self.broken:
-                return
-
-
-def route_of(request: Request) -> bytes:
-    return request.raw_head.split(b"\0", 2)[1]
-
-
-def runner_of(dialect: Dialect, stages: Stages, port: Port, rerun: bool, intake: Intake) -> Runner:
-    return (RoutedRunner if stages.by_route else Runner)(dialect, stages, port, rerun, intake)
-
-
-def keep_files() -> None:
-    """Copy what lies in shared memory before this process forks: a child may look at it when the call is over."""
-    for request in current.running:
-        request.keep_files()
-
-
-def serve(dialect: Dialect, stages: Stages, port: Port, rerun: bool) -> str:
-    """Run frames until the front says stop, or the script has spoilt the process. Returns why it ended."""
-    intake = Intake(port, stages)
-    runner = runner_of(dialect, stages, port, rerun, intake)
-    os.register_at_fork(before=keep_files)
-    while True:
-        frame = intake.next()
-        kind, flags, _, _ = frame
-        if kind == wire.RUN:
-            runner.run(intake.requests(frame), flags)
-            del frame  # So that a large body is not kept until the next frame comes.
-            current.running.clear()
-            port.tell_free()
-            if runner.broken:
-                return runner.broken
-            if not port.pending:
-                port.cancelled.clear()
-        elif kind == wire.STOP:
-            return ""
-        else:
-            raise wire.WireError("unexpected frame %s" % wire.NAMES.get(kind, kind))
+    return decode_with_request

@@ -27,7 +27,7 @@ from panglot_worker.line import wire
 from panglot_worker.line.description import Description, problems
 from panglot_worker.line.port import FrontGone, Port, PortSocket
 from panglot_worker.line.sharing import SharedMemory
-from panglot_worker.scripts import loading
+from panglot_worker.scripts import loading, reporting
 
 F_SETSIG = 10
 PR_SET_PDEATHSIG = 1
@@ -132,7 +132,7 @@ def work(port: Port, own_process: bool = True) -> int:
     dialect, stages, serve = loaded
     reason = serve(dialect, stages, port, bool(package.settings.get("rerun", True)))
     if reason:
-        port.tell(wire.EVENT, {"type": "retire", "reason": reason})
+        port.tell(wire.EVENT, {"type": "retire", "reason": reason, "planned": dialect.is_replaced})
     with contextlib.suppress(Exception):
         dialect.close()
     return 0
@@ -160,7 +160,8 @@ def load(package: Package, port: Port, own_process: bool) -> Optional[LoadedScri
         leave_network(package, own_process)
         dialect = dialects.find(package)(package)
         dialect.port = port
-        stages = dialect.load(progress)
+        reporting.reporters[:] = (dialect.report_progress,)
+        dialect.stages = stages = dialect.load(progress)
         description = described(dialect)
         if own_process:
             reset_signals()

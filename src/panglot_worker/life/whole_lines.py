@@ -13,7 +13,7 @@ import os
 import sys
 import threading
 import weakref
-from typing import Any, Dict, List
+from typing import Any, Callable, Dict, List, Optional
 
 MOST = 65536
 """Characters of a line that are kept until it is complete."""
@@ -71,6 +71,8 @@ class WholeLines(io.TextIOWrapper):
         super().__init__(stream.buffer, stream.encoding, stream.errors, "\n", line_buffering=True)
         vars(self)["mode"] = stream.mode
         self.output = output
+        self.listener: Optional[Callable[[str], None]] = None
+        """Who hears all that is written, complete or not; see `panglot_worker.items.capturing`."""
         self._original = stream
         """Kept alive, since it would close the buffer when it goes."""
         self._own = threading.local()
@@ -90,6 +92,8 @@ class WholeLines(io.TextIOWrapper):
         """Write the lines that are complete, and keep the rest until its line is."""
         if not isinstance(text, str):
             raise TypeError("write() argument must be str, not %s" % type(text).__name__)
+        if self.listener is not None:
+            self.listener(text)
         line = self._line()
         end = text.rfind("\n") + 1
         if end:

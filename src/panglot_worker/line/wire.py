@@ -100,6 +100,10 @@ SHAPES: Dict[Any, Dict[str, Any]] = {
     "warning": {"message": str},
     "note": {"message": str},
     "sick": {"message": str, "certain": bool},
+    "replace": {"reason": str},
+    "slots": {"slots": int},
+    "progress": {"item": int, "fraction": (int, float, type(None))},
+    "printed": {"item": int, "source": str, "text": str},
 }  # fmt: skip
 """What the front relies on in a control frame of a worker, by kind; an EVENT by its type."""
 

@@ -7,7 +7,7 @@ import math
 from collections.abc import Iterable
 from typing import Any
 
-from panglot.engine.call import DONE, QUEUED, RUNNING, Call, Fault, Step
+from panglot.engine.call import DONE, QUEUED, RUNNING, Call, Fault, Progress, Step
 from panglot.engine.context import EngineContext
 from panglot.engine.memory.buffers import SharedBuffer
 from panglot.engine.memory.lending import PoolMemory
@@ -23,6 +23,10 @@ from panglot.engine.workers.worker import HUNG, LOST, RETIRED, SICK, Worker
 from panglot_worker.line import wire
 
 log = logging.getLogger("panglot.engine")
+
+
+OF_CALLS = ("progress", "printed")
+"""Types of events that concern one call."""
 
 
 class Pool(Dispatcher):
@@ -213,7 +217,16 @@ class Pool(Dispatcher):
 
     def on_event(self, worker: Worker, event: dict[str, Any]) -> None:
         """Act on an event: a failure, a wish for a row of pools, a sick device; `events.note` does the rest."""
-        if event.get("type") == "failure":
+        kind = event.get("type")
+        if kind in OF_CALLS:
+            self._tell_call(worker.in_flight.get(event["item"]), event)
+        elif kind == "slots":
+            worker.change_slots(event["slots"])
+            self.schedule_pump()
+        elif kind == "replace":
+            # The worker reads on until STOP: whatever it was sent before is answered by it.
+            worker.stop(event["reason"])
+        elif event.get("type") == "failure":
             call = worker.in_flight.get(int(event.get("item", 0)))
             request_id = call.request_id.decode("latin-1") if call else ""
             message, traceback = str(event.get("message", "")), str(event.get("traceback", ""))
@@ -230,6 +243,15 @@ class Pool(Dispatcher):
             if event.get("type") == "retire" and worker.slots == 1 and worker.in_flight:
                 # It has answered all that it ran: these came while it said so, and it will not read them.
                 self.take_back(worker, begun=0)
+
+    def _tell_call(self, call: Call | None, event: dict[str, Any]) -> None:
+        """Pass on what the script says while it works on a call; its client may have gone, or have its answer."""
+        if call is None or call.state != RUNNING:
+            return
+        if event["type"] == "progress":
+            call.report(Progress(event["fraction"], event.get("text", "")))
+        else:
+            call.printed(event["source"], event["text"])
 
     def on_free(self, worker: Worker, items: Iterable[int]) -> None:
         for item_id in items:

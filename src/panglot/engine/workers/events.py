@@ -26,7 +26,7 @@ def note(worker: Worker, event: dict[str, Any], metrics: Metrics, about: dict[st
         worker.retire(str(event["message"]))
     elif kind == "retire" and not worker.sick:
         worker.retire(str(event.get("reason", "")))
-        tell(logging.WARNING, f"{worker} is replaced: {worker.why}")
+        tell(logging.INFO if event.get("planned") else logging.WARNING, f"{worker} is replaced: {worker.why}")
     elif kind == "batch_split":
         metrics.reruns["batch_failed"] += int(event["items"])
         message = "a batch of {items} failed ({message}) and was run item by item: {failed} failed alone"

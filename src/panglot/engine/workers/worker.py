@@ -69,8 +69,8 @@ class Worker:
         self.results: Arena | None = None
         """The buffers it may be lent for its results."""
         self.busy_since = 0.0
-        self.batched, self.slots = False, 1
-        """Whether the script takes batches; how many calls the script runs at the same time."""
+        self.batched, self.slots, self.open_slots = False, 1, 1
+        """Whether the script takes batches; how many calls it may run at the same time, and how many of these now."""
         self.max_batch = 1
         self.lanes: dict[str, int | None] = {}
         """The most calls in one batch by lane, where a script has several and says it."""
@@ -203,9 +203,16 @@ class Worker:
 
     def _ready(self, value: dict[str, Any]) -> None:
         self.batched, self.slots = bool(value["batched"]), int(value["slots"])
+        self.open_slots = self.slots
         self.lanes, self.loaded = value.get("lanes") or {}, True
         self.state, self.step, self.since = READY, "", self.clock()
         self.owner.on_ready(self, value)
+
+    def change_slots(self, slots: int) -> None:
+        """Give it as many calls at once as it says. It keeps the ways of a worker that runs several, with one too:
+        otherwise the calls it holds when the number falls would count as calls that it has not begun."""
+        self.open_slots = max(1, slots)
+        self.slots = max(2, self.slots, slots)
 
     def on_paused(self, paused: bool) -> None:
         self.paused = paused
@@ -265,7 +272,7 @@ class Worker:
         if first is not None and first.alone:
             return 0
         if self.slots > 1:
-            return self.slots - held
+            return self.open_slots - held
         if self.batched:
             return 0 if held else self.max_batch
         if first is not None and (first.chunks or now - self.busy_since > STUCK):
@@ -281,12 +288,12 @@ class Worker:
     @property
     def at_once(self) -> int:
         """How many calls it takes together."""
-        return self.slots if self.slots > 1 else self.max_batch if self.batched else 1
+        return self.open_slots if self.slots > 1 else self.max_batch if self.batched else 1
 
     @property
     def taken(self) -> float:
         """Which part of it is busy, from 0 to 1."""
-        return min(1.0, len(self.in_flight) / self.slots)
+        return min(1.0, len(self.in_flight) / self.open_slots)
 
     @property
     def runs_several(self) -> bool:

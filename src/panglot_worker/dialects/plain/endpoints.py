@@ -10,7 +10,7 @@ from typing import Any, Callable, Dict, Mapping, NamedTuple, Optional
 from panglot_worker.bodies import codec, schema
 from panglot_worker.bodies.codec import File
 from panglot_worker.bodies.response import BODILESS, Response, disposition, is_json
-from panglot_worker.dialects.base import Answer, Request, Stages, warned
+from panglot_worker.dialects.base import BETWEEN, Answer, Request, Stages, warned
 from panglot_worker.errors import ScriptError
 from panglot_worker.hints.arguments import Arguments
 from panglot_worker.hints.functions import Typed, typed
@@ -150,7 +150,8 @@ class Endpoint:
             postprocess=called(self.postprocess) if self.postprocess is not None else None,
             encode=bodies.encode,
             max_batch=self.max_batch,
-            decodes_ahead=self.signature is None or not self.signature.calls_script,
+            decodes_ahead=True,
+            script_code=BETWEEN | {"decode"} if self.signature is not None and self.signature.calls_script else BETWEEN,
         )
 
     def _by_hints(self, made: Function, of: Function) -> Function:

@@ -6,7 +6,7 @@ import importlib
 import os
 from typing import TYPE_CHECKING, Any, Callable, Dict, List, Sequence, Union
 
-from panglot_worker.dialects.base import Answer, Problem, Request, Stages
+from panglot_worker.dialects.base import BETWEEN, Answer, Problem, Request, Stages
 from panglot_worker.dialects.tiinfer import text
 from panglot_worker.errors import EncodeError, ScriptError
 from panglot_worker.items.results import one_each, with_one
@@ -116,6 +116,7 @@ class Pipeline:
         if batched:
             self.dialect.max_batch = largest
         own_decode = self._overrides(self.workers[0], "deserialize")
+        own_encode = self._overrides(self.workers[-1], "serialize")
         return Stages(
             decode=self._decode if own_decode else self.dialect.decode,
             preprocess=self._received if self.pool else None,
@@ -123,7 +124,8 @@ class Pipeline:
             infer_batch=self._batch if batched else None,
             postprocess=self._handed_on if self.pool else None,
             encode=self._encode,
-            decodes_ahead=not own_decode,
+            decodes_ahead=True,
+            script_code=BETWEEN.union(name for name, own in (("decode", own_decode), ("encode", own_encode)) if own),
         )
 
     def _choose_own(self) -> None:

@@ -31,12 +31,13 @@ from panglot_worker.scripts.names import (  # noqa: E402
     File,
     RequestInfo,
     Response,
+    progress,
     request,
     requests,
     route,
 )
 
-__all__ = ["ClientError", "File", "RequestInfo", "Response", "request", "requests", "route"]
+__all__ = ["ClientError", "File", "RequestInfo", "Response", "progress", "request", "requests", "route"]
 
 
 def __getattr__(name: str) -> object:

@@ -1,0 +1,101 @@
+"""A request on its way through the stages, as dialects see it."""
+
+from __future__ import annotations
+
+from typing import Any, List, Optional, Protocol, Tuple
+
+from panglot_worker.line import wire
+
+
+class Output(Protocol):
+    """What a script prints in one call: `panglot_worker.items.capturing.Capture`."""
+
+    @property
+    def text(self) -> str:
+        """All of it so far."""
+
+    @property
+    def parts(self) -> List[Tuple[str, str]]:
+        """All of it so far: the name of a stream, `stdout` or `stderr`, and a text."""
+
+
+class Request:
+    """An item on its way through the stages."""
+
+    __slots__ = (
+        "_head",
+        "body",
+        "buffer",
+        "capture",
+        "context",
+        "decoded",
+        "files",
+        "id",
+        "lies",
+        "raw_head",
+        "record",
+        "reported",
+        "rows",
+        "seconds_left",
+        "since",
+    )  # fmt: skip
+    capture: "Output"
+    """What captures the output of its call; the attribute is not there where nothing does."""
+    record: Any
+    """What `recording` keeps of the stages for whoever asked; the attribute is not there otherwise."""
+    reported: float
+    """When the script last told how far it is; see `scripts.reporting`."""
+    since: float
+    """The moment that `seconds_left` counts from, where the dialect notes it."""
+
+    def __init__(self, item: wire.Item) -> None:
+        self.id, self.seconds_left, self.raw_head, self.body, self.lies, self.buffer = item
+        self.files: Any = [] if self.lies else ()
+        """Weak references to what a dialect has made of a body in shared memory without copying it; see `let_go`."""
+        self._head: Optional[wire.Head] = None
+        self.rows = 1
+        """How many rows a dialect whose requests share runs by rows has seen in it."""
+        self.context: Any = None
+        """What a dialect notes while it decodes, for `encode`; it travels along when those are processes apart."""
+        self.decoded: Optional[Tuple[Any, float]] = None
+        """What `decode` gave, and the seconds it took, where that was done before its turn (`intake`)."""
+
+    def let_go(self) -> None:
+        """Leave the shared memory the body lies in. What the script keeps beyond its call gets a copy first."""
+        self.body = b""
+        if self.files:
+            self.keep_files()
+
+    def keep_files(self) -> None:
+        """Copy what a dialect has made of a body in shared memory and something still refers to."""
+        for reference in self.files:
+            file = reference()
+            if file is not None:
+                file.keep()
+
+    @property
+    def head(self) -> wire.Head:
+        if self._head is None:
+            self._head = wire.Head.unpack(self.raw_head)
+        return self._head
+
+    @property
+    def content_type(self) -> str:
+        """The Content-Type, of which nearly every decode wants to know nothing but that."""
+        raw = self.raw_head.split(b"\0", 3)[2] if self._head is None else self._head.content_type
+        return raw.decode("latin-1")
+
+    @property
+    def has_tensors(self) -> bool:
+        """Whether it came with tensors, by the Open Inference Protocol."""
+        return self.raw_head.count(b"\0") >= wire.NATIVE_FIELDS
+
+    @property
+    def printed(self) -> str:
+        """What the script has printed so far in its call, where the dialect wants it: see `captured_output`."""
+        capture: Optional[Output] = getattr(self, "capture", None)
+        return capture.text if capture is not None else ""
+
+    def become(self, head: wire.Head, body: wire.Buffer) -> None:
+        """Be what a client of the platform would have sent instead."""
+        self._head, self.body = head, body

@@ -1,0 +1,102 @@
+"""What a dialect makes of a script: its stages, and the answers they give."""
+
+from __future__ import annotations
+
+from typing import Any, Callable, Dict, FrozenSet, List, Mapping, NamedTuple, Optional, Sequence, Tuple
+
+from panglot_worker.dialects.request import Request
+from panglot_worker.line import wire
+from panglot_worker.tensors.infer import Infer
+from panglot_worker.tensors.tensors import Tensor, TensorSpec
+
+
+class Answer(NamedTuple):
+    """An encoded answer; `headers` are further lines such as `warning: …`."""
+
+    content_type: str
+    body: wire.Buffer
+    status: int = 200
+    headers: Sequence[str] = ()
+    flags: int = 0
+    """Flags of its reply, such as `wire.PASS`."""
+
+
+class Problem(NamedTuple):
+    """A failure the front words in the platform's manner. `traceback` goes to the log, never to a client."""
+
+    status: int
+    code: str
+    message: str
+    traceback: str = ""
+    details: Optional[Dict[str, Any]] = None
+    """What is told besides, where the platform's manner has room for it: only what JSON can hold."""
+
+
+def warned(warning: str) -> Tuple[str, ...]:
+    """The header line that says what was changed in a result, if anything was."""
+    return ("x-panglot-warning: " + warning,) if warning else ()
+
+
+BETWEEN = frozenset(("preprocess", "inference", "postprocess"))
+"""The stages between `decode` and `encode`, which are always the script's."""
+
+
+class Stages(NamedTuple):
+    """What a loaded script does with an item. Frozen: whoever wants a stage changed makes a copy with `_replace`.
+
+    Every stage gets one item, so that an item's failure is its own. One that is None does not exist: it costs nothing
+    and is not timed.
+    """
+
+    decode: Callable[[Request], Any]
+    infer: Callable[[Any], Any]
+    encode: Callable[[Any, Request], Answer]
+    preprocess: Optional[Callable[[Any], Any]] = None
+    postprocess: Optional[Callable[[Any], Any]] = None
+    infer_batch: Optional[Callable[[List[Any]], Sequence[Any]]] = None
+    """Of scripts that take several items in one call: one result for each. `infer` then does the same with one."""
+    max_batch: Optional[int] = None
+    """The most items of such a call, where the script itself says it."""
+    by_route: Mapping[bytes, Any] = {}
+    """Of scripts with several routes: the stages of each, by `Head.route`. A batch never holds items of two."""
+    decodes_ahead: bool = False
+    """Whether `decode` may run on another thread while the script runs a batch. Only code of ours may."""
+    script_code: FrozenSet[str] = BETWEEN
+    """The stages that run code of the script, by their names in `wire.STAGES`.
+
+    A script may have its own way to read a body or to write an answer: then `decode` or `encode` belong here too. Where
+    it fails there, the script is to blame: 500, a traceback in the log, and the worker may be sick.
+    """
+
+
+class TensorStages(NamedTuple):
+    """How a loaded script takes tensors itself: what stands in for `decode` and `encode` of its Stages.
+
+    The stages between are the same. Everything else, `panglot_worker.items.tensor_adapter` does.
+    """
+
+    decode: Callable[[Infer, Request], Any]
+    """The value for the next stage, of inputs that are whole tensors. Raises ClientError for those it does not take."""
+    encode: Callable[[Any, Request], List[Tensor]]
+    """The outputs, of what the last stage gave; the adapter leaves out those that were not asked for."""
+    inputs: Sequence[TensorSpec] = ()
+    outputs: Sequence[TensorSpec] = ()
+    """What the script takes and gives, as far as that is known before it runs."""
+    platform: str = "panglot_python"
+    rows: bool = False
+    """Whether the first size of every tensor counts rows, which share runs with those of other requests."""
+    takes_bodies: bool = True
+    """Whether a single element of BYTES is the native body, for the `decode` of Stages."""
+    parameters: Optional[Callable[[Any], Dict[str, Any]]] = None
+    """What is told beside the outputs, of what the last stage gave: truth values, numbers and texts by name."""
+    is_last: Callable[[Any], bool] = lambda part: False
+    """Whether a part of an answer is known to be its last; else nobody knows before the script ends."""
+
+
+class Parts(NamedTuple):
+    """How an answer in parts is written."""
+
+    content_type: str
+    encode: Callable[[Any], bytes]
+    end: Callable[[], wire.Buffer] = bytes
+    """What is sent when there are no more."""

@@ -1,0 +1,137 @@
+"""What a script prints during one call, for platforms that answer with it or show it while the call runs.
+
+Only what goes through `sys.stdout` and `sys.stderr` is captured, as `print`, `logging` and progress bars do; what a
+library in C writes by itself is in the log alone. Everything captured is in the log too. With several calls at once
+nobody could say whose words are whose, so that nothing is captured then.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+import threading
+import time
+from collections import deque
+from typing import Any, Callable, Deque, Iterable, Iterator, List, Optional, Tuple
+
+from panglot_worker.dialects.base import Answer, Dialect, Request, Stages
+from panglot_worker.life.whole_lines import WholeLines
+from panglot_worker.line import wire
+from panglot_worker.line.port import Port
+
+CUT = "[...]\n"
+"""Stands for what was left out at the beginning."""
+EVERY = 0.5
+"""Seconds between two reports to the front while a call runs."""
+
+
+class Capture:
+    """The output of the call in progress, at most so many of its last characters. Threads of the script add to it."""
+
+    def __init__(self, port: Port, most: int) -> None:
+        self.port = port
+        self.most = most
+        self._lock = threading.Lock()
+        self._item = 0
+        """The item of the call in progress; 0: none is."""
+        self._parts: Deque[Tuple[str, str]] = deque()
+        self._size = 0
+        self._is_cut = False
+        self._unsent: List[Tuple[str, str]] = []
+        self._sent_at = 0.0
+
+    @contextlib.contextmanager
+    def of(self, request: Request) -> Iterator[None]:
+        """Capture what is printed meanwhile, for this request; nothing where another call is in progress."""
+        if self._item:
+            yield
+            return
+        self._item, self._size, self._is_cut, self._sent_at = request.id, 0, False, time.monotonic()
+        self._parts.clear()
+        request.capture = self
+        streams = {name: getattr(sys, "__%s__" % name) for name in ("stdout", "stderr")}
+        whole = {name: stream for name, stream in streams.items() if isinstance(stream, WholeLines)}
+        for name, stream in whole.items():
+            stream.listener = self._listener(name)
+        try:
+            yield
+        finally:
+            for stream in whole.values():
+                stream.listener = None
+            with self._lock:
+                self._item = 0
+                self._unsent.clear()
+
+    def _listener(self, name: str) -> Callable[[str], None]:
+        return lambda text: self._take(name, text)
+
+    def _take(self, name: str, text: str) -> None:
+        with self._lock:
+            self._parts.append((name, text))
+            self._unsent.append((name, text))
+            self._size += len(text)
+            while self._size > self.most:
+                self._shorten()
+        if time.monotonic() - self._sent_at > EVERY:
+            self.flush()
+
+    def _shorten(self) -> None:
+        """Drop what is too much at the beginning."""
+        name, first = self._parts.popleft()
+        excess = self._size - self.most
+        self._size -= min(excess, len(first))
+        self._is_cut = True
+        if excess < len(first):
+            self._parts.appendleft((name, first[excess:]))
+
+    def flush(self) -> None:
+        """Report to the front what has been printed since the last report."""
+        with self._lock:
+            unsent, self._unsent = self._unsent, []
+            item, self._sent_at = self._item, time.monotonic()
+        texts = [(name, text[-self.most :]) for name, text in joined(unsent)]
+        for name, text in texts if item else ():
+            self.port.tell(wire.EVENT, {"type": "printed", "item": item, "source": name, "text": text})
+
+    @property
+    def parts(self) -> List[Tuple[str, str]]:
+        """What has been printed so far: the name of the stream, `stdout` or `stderr`, and the text."""
+        with self._lock:
+            return joined(self._parts)
+
+    @property
+    def text(self) -> str:
+        """What has been printed so far, on both streams, in its order."""
+        with self._lock:
+            return (CUT if self._is_cut else "") + "".join(text for _, text in self._parts)
+
+    def around(self, stages: Stages) -> Stages:
+        """The stages, with the front told all that was printed before it gets the answer."""
+        return stages._replace(
+            encode=self._flushing(stages.encode),
+            by_route={route: self.around(own) for route, own in stages.by_route.items()},
+        )
+
+    def _flushing(self, encode: Callable[[Any, Request], Answer]) -> Callable[[Any, Request], Answer]:
+        def encode_and_flush(output: Any, request: Request) -> Answer:
+            answer = encode(output, request)
+            self.flush()
+            return answer
+
+        return encode_and_flush
+
+
+def joined(parts: Iterable[Tuple[str, str]]) -> List[Tuple[str, str]]:
+    """Texts of one stream that follow each other, as one."""
+    runs: List[Tuple[str, List[str]]] = []
+    for name, text in parts:
+        if not runs or runs[-1][0] != name:
+            runs.append((name, []))
+        runs[-1][1].append(text)
+    return [(name, "".join(texts)) for name, texts in runs]
+
+
+def capture_of(dialect: Dialect, stages: Stages, port: Port) -> Optional[Capture]:
+    """What captures the output of a dialect's calls; None where it wants none, or its scripts take batches."""
+    batched = [own.infer_batch is not None for own in (stages, *stages.by_route.values())]
+    return Capture(port, dialect.captured_output) if dialect.captured_output and not any(batched) else None

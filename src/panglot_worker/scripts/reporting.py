@@ -1,0 +1,32 @@
+"""How far a call is, told by the script while it runs: `from panglot import progress`."""
+
+from __future__ import annotations
+
+import time
+from typing import Any, Callable, List, Optional
+
+from panglot_worker.dialects.request import Request
+from panglot_worker.scripts import current
+
+OFTEN = 0.05
+"""Seconds within which a second report is not sent: a loop may report every step."""
+Reporter = Callable[[Request, Optional[float], Any], None]
+
+# Of this module, since scripts call a function and have no object of ours: the worker's loop puts it here, once.
+reporters: List[Reporter] = []
+"""What tells the front."""
+
+
+def progress(fraction: Optional[float] = None, text: Any = "") -> None:
+    """Tell whoever watches this call how far it is: a part of 1, a text or another value that JSON can hold, or both.
+
+    The last report counts, and of many that follow each other at once only some are sent. Outside of a call, and where
+    nobody can watch, it does nothing. Raises ValueError for a fraction that is not from 0 to 1.
+    """
+    if fraction is not None and not 0 <= fraction <= 1:
+        raise ValueError("a fraction is from 0 to 1, not %r" % (fraction,))
+    now = time.monotonic()
+    for request in current.current() if reporters else ():
+        if now - getattr(request, "reported", 0.0) >= OFTEN or fraction == 1:
+            request.reported = now
+            reporters[0](request, fraction, text)
