@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import tomllib
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future
 from contextlib import AbstractContextManager, contextmanager
@@ -14,6 +13,7 @@ from typing import Any
 import httpx
 
 from contract.platform import ID, Asked, Order, Platform
+from support.distributions import install
 from support.server import Server, wait_until
 from support.traffic import AT_ONCE, Gate, on_a_thread
 
@@ -112,15 +112,3 @@ def unpack(platform: Platform, folder: Path) -> None:
     shutil.copy(PACKAGES / "acts.py", package)
     if platform.outside is not None:
         install(platform.outside, folder / "outside")
-
-
-def install(distribution: Path, folder: Path) -> None:
-    """Lay out a distribution as pip does, as far as entry points need it."""
-    project = tomllib.loads((distribution / "pyproject.toml").read_text())["project"]
-    shutil.copytree(distribution, folder)
-    info = folder / f"{project['name'].replace('-', '_')}-{project['version']}.dist-info"
-    info.mkdir()
-    (info / "METADATA").write_text(f"Name: {project['name']}\nVersion: {project['version']}\n")
-    groups = project["entry-points"].items()
-    lines = [line for group, names in groups for line in (f"[{group}]", *(f"{n} = {v}" for n, v in names.items()))]
-    (info / "entry_points.txt").write_text("\n".join(lines))

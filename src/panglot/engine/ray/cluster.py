@@ -191,7 +191,9 @@ class Cluster:
         driver, connected = self._process, False
         assert driver is not None
         assert driver.stdout is not None
-        while line := await asyncio.wait_for(driver.stdout.readline(), None if connected else CONNECT[self._unanswered]):
+        while line := await asyncio.wait_for(
+            driver.stdout.readline(), None if connected else CONNECT[self._unanswered]
+        ):
             said = json.loads(line)
             if said["is"] == "connected":
                 connected = True

@@ -1,0 +1,89 @@
+"""Scripts that start their server themselves: run as `python script.py` runs them, until they do.
+
+A platform's shim of the function that starts the server calls `hand_over` with what the script gave it. The file is the
+real `__main__` of this process and stays it: classes defined in it can be pickled, and processes that the script starts
+by `multiprocessing` import it as they would without us. There `hand_over` does nothing, since no run is in progress.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+from importlib.machinery import SourceFileLoader
+from types import ModuleType
+from typing import Any, List, NamedTuple, NoReturn
+
+from panglot_worker.errors import ScriptError
+
+
+class Started(SystemExit):
+    """Ends the run of a script that has started its server. A script's own `except Exception` lets it pass."""
+
+
+class MainScript(NamedTuple):
+    """A script that was run as `__main__`."""
+
+    module: ModuleType
+    handed: Any
+    """What it handed over."""
+
+
+# Of this module, since the shims that scripts import have no object of ours: only `run` puts something here, and takes
+# it away again.
+_handed: List[List[Any]] = []
+"""What was handed over in the run in progress, if one is."""
+
+
+def run(path: str, starting: str) -> MainScript:
+    """Run a file as `__main__` until it hands something over, or ends. `starting` is the call that does it, in words.
+
+    Its folder is the first of the import path; `loading.enter` has set the arguments and the working directory. Raises
+    ScriptError where it ends without handing anything over, and what the script raises until then.
+    """
+    path = os.path.abspath(path)
+    folder = os.path.dirname(path)
+    if sys.path[:1] != [folder]:
+        sys.path.insert(0, folder)
+    loader = SourceFileLoader("__main__", path)
+    code = loader.source_to_code(loader.get_data(path), path)
+    module = ModuleType("__main__")
+    # Without a spec, as Python leaves it: multiprocessing then imports the file in its processes, by this path.
+    vars(module).update(__file__=path, __loader__=loader, __spec__=None, __package__=None, __cached__=None)
+    before = sys.modules.get("__main__")
+    sys.modules["__main__"] = module
+    handed: List[Any] = []
+    _handed.append(handed)
+    try:
+        exec(code, vars(module))  # noqa: S102  running the user's script is what this is for
+    except BaseException as error:
+        # What comes after the start never ran on the platform: there, starting blocks for ever.
+        if not handed:
+            if before is not None:
+                sys.modules["__main__"] = before
+            raise error from None
+    finally:
+        _handed.remove(handed)
+    if not handed:
+        raise ScriptError("it ends without calling %s" % starting, path, fix="call it, with what is to be served")
+    return MainScript(module, handed[0])
+
+
+def hand_over(value: Any, returns: bool = False) -> None:
+    """Hand over what the script wants served, and end its run; where a platform's function returns, let it go on.
+
+    Does nothing where no script is being run: in a process that the script started, or when it serves already.
+    """
+    if not _handed:
+        return
+    _handed[-1].append(value)
+    if not returns:
+        stop()
+
+
+def stop() -> NoReturn:
+    """End the run of the script here."""
+    if threading.current_thread() is threading.main_thread():
+        raise Started(0)
+    # Of what a thread raises, Python shows all but this very type.
+    raise SystemExit
