@@ -74,7 +74,7 @@ class File:
         """The same without a copy, to be read only: for `numpy.frombuffer` and the like."""
         return memoryview(self._body).toreadonly()
 
-    def keep(self) -> None:
+    def retain(self) -> None:
         """Have a copy of what is in it, because the memory it lies in is used again."""
         self._body = self.bytes
 
@@ -102,7 +102,7 @@ class Encoded(NamedTuple):
     warning: str = ""
 
 
-def decode(content_type: str, body: Body, limits: Limits = _DEFAULT, kept: list[Any] | None = None) -> Any:
+def decode(content_type: str, body: Body, limits: Limits = _DEFAULT, views: list[Any] | None = None) -> Any:
     """What the script gets for a request body, by its Content-Type.
 
     - JSON (`application/json`, `*/*+json`): the value, see `jsontext.loads`. Without a Content-Type a body
@@ -112,26 +112,26 @@ def decode(content_type: str, body: Body, limits: Limits = _DEFAULT, kept: list[
       a bracket is JSON, because that is what `curl -d '{"a": 1}'` sends under this type.
     - anything else: a File without a name.
 
-    `kept` is given where the body stays as it is during the call: a File then copies it only when it is asked for its
-    bytes, and is noted there, weakly, so that `Request.let_go` can have it copied before the memory is used again.
+    `views` is given where the body stays as it is during the call: a File then copies it only when it is asked for its
+    bytes, and is noted there, weakly, so that `Request.release` can have it copied before the memory is used again.
 
     Raises ClientError 400 for malformed bodies, 413 beyond a limit, 415 for JSON that is not UTF-8.
     """
     if content_type == JSON:
         return _decode_json(body, limits)
     if content_type in OPAQUE:
-        return _file("", content_type, body, kept)
-    return decode_noting_form(content_type, body, limits, kept)[0]
+        return _file("", content_type, body, views)
+    return decode_noting_form(content_type, body, limits, views)[0]
 
 
 def decode_noting_form(
-    content_type: str, body: Body, limits: Limits = _DEFAULT, kept: list[Any] | None = None
+    content_type: str, body: Body, limits: Limits = _DEFAULT, views: list[Any] | None = None
 ) -> Tuple[Any, bool]:
     """What `decode` gives, and whether it is the fields of a form, whose values are texts and Files."""
     if content_type == JSON:
         return _decode_json(body, limits), False
     if not content_type:
-        return _decode_untyped(body, limits, kept), False
+        return _decode_untyped(body, limits, views), False
     media, parameters = multipart.parse_header(content_type)
     if "/" not in media:
         raise ClientError(f"the Content-Type {media[:80]!r} is not a media type")
@@ -142,12 +142,12 @@ def decode_noting_form(
         return _decode_json(body, limits), False
     if media == "multipart/form-data":
         parts = multipart.parse(content_type, body, limits)
-        return _gather([(part.name, _field(part, kept)) for part in parts]), True
+        return _gather([(part.name, _field(part, views)) for part in parts]), True
     if media == "application/x-www-form-urlencoded":
         if bytes(body[:64]).lstrip(_BLANK)[:1] in (b"{", b"["):
             return _decode_json(body, limits), False
         return query_fields(bytes(body), limits), True
-    return _file("", media, body, kept), False
+    return _file("", media, body, views), False
 
 
 def query_fields(text: bytes, limits: Limits = _DEFAULT) -> dict[str, Any]:
@@ -155,11 +155,11 @@ def query_fields(text: bytes, limits: Limits = _DEFAULT) -> dict[str, Any]:
     return _gather(_urlencoded(text, limits))
 
 
-def _file(name: str, media: str, body: Body, kept: list[Any] | None) -> File:
-    if kept is None:
+def _file(name: str, media: str, body: Body, views: list[Any] | None) -> File:
+    if views is None:
         return File(name, media, bytes(body))
     file = File(name, media, body)
-    kept.append(weakref.ref(file))
+    views.append(weakref.ref(file))
     return file
 
 
@@ -169,7 +169,7 @@ def _decode_json(body: Body, limits: Limits) -> Any:
     return jsontext.loads(body, limits.json_depth)
 
 
-def _decode_untyped(body: Body, limits: Limits, kept: list[Any] | None) -> Any:
+def _decode_untyped(body: Body, limits: Limits, views: list[Any] | None) -> Any:
     start = bytes(body[:64]).lstrip(_BLANK)[:1]
     if start in (b"", b"{", b"["):
         return _decode_json(body, limits)
@@ -178,13 +178,13 @@ def _decode_untyped(body: Body, limits: Limits, kept: list[Any] | None) -> Any:
             return _decode_json(body, limits)
         except ClientError:
             pass  # it only looked like JSON
-    return _file("", OCTETS, body, kept)
+    return _file("", OCTETS, body, views)
 
 
-def _field(part: multipart.FormPart, kept: list[Any] | None) -> str | File:
+def _field(part: multipart.FormPart, views: list[Any] | None) -> str | File:
     if part.filename is not None:
         media = multipart.parse_header(part.content_type)[0] if part.content_type else OCTETS
-        return _file(part.filename, media, part.data, kept)
+        return _file(part.filename, media, part.data, views)
     try:
         return str(part.data, "utf-8")
     except UnicodeDecodeError as error:

@@ -226,8 +226,8 @@ class Dialect:
 
     def read(self, request: Request) -> Any:
         """The value of a body by its Content-Type, see `codec.decode`. Raises ClientError."""
-        kept = request.files if request.lies else None
-        return codec.decode(request.content_type, request.body, self.limits, kept)
+        views = request.files if request.location else None
+        return codec.decode(request.content_type, request.body, self.limits, views)
 
     def answer(self, value: Any, request: Request, status: int = 200, headers: Sequence[str] = ()) -> Answer:
         """A result as the header Accept would have it, see `codec.encode`. Raises EncodeError."""

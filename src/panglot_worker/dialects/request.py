@@ -31,7 +31,7 @@ class Request:
         "decoded",
         "files",
         "id",
-        "lies",
+        "location",
         "raw_head",
         "record",
         "reported",
@@ -42,16 +42,16 @@ class Request:
     capture: "Output"
     """What captures the output of its call; the attribute is not there where nothing does."""
     record: Any
-    """What `recording` keeps of the stages for whoever asked; the attribute is not there otherwise."""
+    """What `recording` notes of the stages; the attribute is not there where nobody wants it."""
     reported: float
     """When the script last told how far it is; see `scripts.reporting`."""
     since: float
     """The moment that `seconds_left` counts from, where the dialect notes it."""
 
     def __init__(self, item: wire.Item) -> None:
-        self.id, self.seconds_left, self.raw_head, self.body, self.lies, self.buffer = item
-        self.files: Any = [] if self.lies else ()
-        """Weak references to what a dialect has made of a body in shared memory without copying it; see `let_go`."""
+        self.id, self.seconds_left, self.raw_head, self.body, self.location, self.buffer = item
+        self.files: Any = [] if self.location else ()
+        """Weak references to Files that are views into a body in shared memory; see `release`."""
         self._head: Optional[wire.Head] = None
         self.rows = 1
         """How many rows a dialect whose requests share runs by rows has seen in it."""
@@ -60,18 +60,18 @@ class Request:
         self.decoded: Optional[Tuple[Any, float]] = None
         """What `decode` gave, and the seconds it took, where that was done before its turn (`intake`)."""
 
-    def let_go(self) -> None:
-        """Leave the shared memory the body lies in. What the script keeps beyond its call gets a copy first."""
+    def release(self) -> None:
+        """Release the shared memory that holds the body. A File that the script still refers to gets a copy first."""
         self.body = b""
         if self.files:
-            self.keep_files()
+            self.retain_files()
 
-    def keep_files(self) -> None:
-        """Copy what a dialect has made of a body in shared memory and something still refers to."""
+    def retain_files(self) -> None:
+        """Copy the contents of all Files that are views into shared memory and that something still refers to."""
         for reference in self.files:
             file = reference()
             if file is not None:
-                file.keep()
+                file.retain()
 
     @property
     def head(self) -> wire.Head:

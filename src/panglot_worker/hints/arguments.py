@@ -41,9 +41,9 @@ class Arguments:
         """The parameter that a body of plain text goes to."""
 
     def of_request(
-        self, content_type: str, body: Body, query: bytes, limits: Limits, kept: Optional[List[Any]] = None
+        self, content_type: str, body: Body, query: bytes, limits: Limits, views: Optional[List[Any]] = None
     ) -> Dict[str, Any]:
-        """The arguments that a request gives, by name; for `kept` see `codec.decode`.
+        """The arguments that a request gives, by name; for `views` see `codec.decode`.
 
         Raises ClientError: 422 with all that does not fit.
         """
@@ -52,7 +52,7 @@ class Arguments:
             asked = codec.query_fields(query, limits) if query else NOTHING
             if not len(body):
                 return self._of_fields({}, asked)
-            value, is_form = codec.decode_noting_form(content_type, body, limits, kept)
+            value, is_form = codec.decode_noting_form(content_type, body, limits, views)
             if is_form:
                 return self._of_fields(value, asked)
             return self.of_value(value, asked)

@@ -155,7 +155,7 @@ class Concurrent:
                 else:
                     await self._run_stages(request)
             finally:
-                request.let_go()
+                request.release()
 
     async def _run_stages(self, request: Request) -> None:
         stages = self.stages_of(request)

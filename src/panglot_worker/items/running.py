@@ -67,8 +67,8 @@ class Runner:
                 self.port.reply(cancelled(request.id))
             else:
                 self.run_one(request)
-                if request.lies:
-                    request.let_go()
+                if request.location:
+                    request.release()
 
     def _wanted(self, requests: List[Request]) -> List[Request]:
         """A batch that has waited here, without those that were called back or that nobody waits for any more."""
@@ -130,9 +130,9 @@ class Runner:
             self.port.reply(self.failed_reply(request, error, stage, durations(marks)))
             return
         self.sickness.alike = 0
-        if request.lies:
+        if request.location:
             value = output = None
-            request.let_go()
+            request.release()
         self.port.reply(finished(request.id, answer, durations(marks), request.rows))
 
     # A batch
@@ -141,8 +141,8 @@ class Runner:
         """Answer all items of a batch: in one frame, unless the call fails and is repeated item by item."""
         replies = self._replies(requests, infer_batch)
         for request in requests:
-            if request.lies:
-                request.let_go()
+            if request.location:
+                request.release()
         if replies:
             self.port.reply(*replies)
 

@@ -98,17 +98,17 @@ def runner_of(
     return runner
 
 
-def keep_files() -> None:
+def retain_files() -> None:
     """Copy what lies in shared memory before this process forks: a child may look at it when the call is over."""
     for request in current.running:
-        request.keep_files()
+        request.retain_files()
 
 
 def serve(dialect: Dialect, stages: Stages, port: Port, rerun: bool) -> str:
     """Run frames until the front says stop, or the script has spoilt the process. Returns why it ended."""
     intake = Intake(port, stages)
     dialect.serving = runner = runner_of(dialect, stages, port, rerun, intake, capture_of(dialect, stages, port))
-    os.register_at_fork(before=keep_files)
+    os.register_at_fork(before=retain_files)
     while True:
         frame = intake.next()
         kind, flags, _, _ = frame

@@ -38,7 +38,7 @@ EVENT = 10
 STOP = 11
 FREE = 12
 TAKE_OVER = 13
-"""The worker before has let go of what it keeps in the memory that outlives it, or is dead."""
+"""The worker before has released the memory that outlives it, or is dead."""
 
 NAMES = {
     HELLO: "HELLO",
@@ -154,10 +154,10 @@ class Item(NamedTuple):
     seconds_left: float
     head: bytes
     body: Buffer
-    lies: int = 0
-    """The place of its body in shared memory; 0: it came with the frame."""
+    location: int = 0
+    """Where its body is in shared memory; 0: it came with the frame."""
     buffer: int = 0
-    """The place its result may be put in; 0: none was lent."""
+    """Where its result may be put in shared memory; 0: no buffer was lent."""
 
 
 class Head(NamedTuple):
@@ -261,10 +261,10 @@ def run_frame(items: Iterable[Outgoing], generation: int, flags: int = 0) -> Lis
     bodies: List[Buffer] = []
     total = 0
     pack = RUN_ROW.pack
-    for item_id, seconds_left, head, pieces, size, lies, buffer in items:
-        rows.append(pack(item_id, seconds_left, len(head), size, lies, buffer))
+    for item_id, seconds_left, head, pieces, size, location, buffer in items:
+        rows.append(pack(item_id, seconds_left, len(head), size, location, buffer))
         heads.append(head)
-        if not lies:
+        if not location:
             bodies.extend(pieces)
             total += size
     return _assemble(RUN, flags, generation, rows, heads, bodies, total)
@@ -321,18 +321,18 @@ def run_items(
     except struct.error as error:
         raise WireError("a RUN frame ends inside its table: %s" % error) from None
     bodies = heads + sum([row[2] for row in rows])
-    for item_id, seconds_left, head_length, body_length, lies, buffer in rows:
+    for item_id, seconds_left, head_length, body_length, location, buffer in rows:
         head = bytes(payload[heads : heads + head_length])
         heads += head_length
         if buffer and lent is not None:
             lent[item_id] = buffer
-        if not lies:
+        if not location:
             items.append(Item(item_id, seconds_left, head, payload[bodies : bodies + body_length], 0, buffer))
             bodies += body_length
         elif look is None:
             raise WireError("a body in shared memory came to a worker that has none")
         else:
-            items.append(Item(item_id, seconds_left, head, look(item_id, lies, body_length), lies, buffer))
+            items.append(Item(item_id, seconds_left, head, look(item_id, location, body_length), location, buffer))
     if len(rows) != count or bodies != len(payload):
         raise WireError("a RUN frame of %d bytes holds items of %d bytes" % (len(payload), bodies))
     return items

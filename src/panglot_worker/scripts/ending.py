@@ -10,7 +10,7 @@ HELD_HERE = 2
 
 
 def finalise(owner: Any, attribute: str) -> None:
-    """Let go of what an attribute holds, so that its `__del__` runs here and now.
+    """Delete the object of an attribute, so that its `__del__` runs here and now.
 
     It is called by name where something else holds the object too, such as a thread of the script's: that reference
     would keep it until the process is gone, and nothing runs then. Raises what `__del__` raises in that case; in the

@@ -50,7 +50,7 @@ class Progress(NamedTuple):
     deaths: int = 0
     """How many of them died in a row without one frame analysed."""
     live: int = 0
-    let_go: int = 0
+    released: int = 0
     """Whether the worker that played it ended on purpose."""
     began: float = 0.0
     at: float = 0.0

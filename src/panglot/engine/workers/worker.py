@@ -235,8 +235,8 @@ class Worker:
             call.queued_us = int((now - call.arrived) * 1e6)
             self.in_flight[call.id] = call
             lent = lend(self, call) if lend is not None else 0
-            lies = self.leases.look(call.id, call.buffer) if call.buffer is not None else 0
-            items.append((call.id, call.deadline - now, call.head, call.pieces, call.size, lies, lent))
+            location = self.leases.look(call.id, call.buffer) if call.buffer is not None else 0
+            items.append((call.id, call.deadline - now, call.head, call.pieces, call.size, location, lent))
         self.link.send(wire.run_frame(items, self.generation, flags))
 
     def take_over(self) -> None:

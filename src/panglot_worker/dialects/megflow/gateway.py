@@ -134,7 +134,7 @@ class Gateway:
                 self._tell_servers("take_over")
             elif kind == wire.STOP:
                 self._stopping = True
-                self._tell_servers("let_go")
+                self._tell_servers("release")
             else:
                 raise wire.WireError("unexpected frame %s" % wire.NAMES.get(kind, kind))
         while self.port.cancelled:
@@ -144,7 +144,7 @@ class Gateway:
     def _requests(self, payload: memoryview, count: int) -> List[Request]:
         """The requests of a frame. Their bodies are copied: nodes work on other threads, for as long as they like."""
         items = self.port.items(payload, count)
-        return [Request(item._replace(body=bytes(item.body)) if item.lies else item) for item in items]
+        return [Request(item._replace(body=bytes(item.body)) if item.location else item) for item in items]
 
     def _tell_servers(self, word: str) -> None:
         """Tell those that play streams that these pass from one worker to the next."""
@@ -152,7 +152,7 @@ class Gateway:
             getattr(server, word)()
 
     def _playing(self) -> List[Any]:
-        return [server for server in self._servers.values() if hasattr(server, "let_go")]
+        return [server for server in self._servers.values() if hasattr(server, "release")]
 
     def has_let_go(self, server: Any) -> None:
         """A server node plays none of its streams any more. From any thread; the front hears of the last."""

@@ -150,11 +150,11 @@ class Stream:
         if self._entry is not None and not self._let_go:
             self._entry.write(self.progress()._replace(results=self.results.count + more))
 
-    def let_go(self) -> None:
+    def release(self) -> None:
         """Note for the last time how far the stream has come: from now on no frame gets an answer here."""
         with self._keeping:
             if self._entry is not None and not self._let_go:
-                self._entry.write(self.progress()._replace(let_go=1))
+                self._entry.write(self.progress()._replace(released=1))
             self._let_go = True
 
     def progress(self) -> Progress:

@@ -117,7 +117,7 @@ class Subscribers:
         for lost in stream.frames_in_graph.take_lost() if self._of(stream) else ():
             self._tell(stream, "lost", lost._asdict())
 
-    def let_go(self, stream: Stream) -> None:
+    def release(self, stream: Stream) -> None:
         """Send the subscribers of a stream away without an end: it goes on in another worker, which they may ask."""
         for item, _ in self._of(stream):
             self._finish(item, at_end=False)

@@ -88,7 +88,7 @@ def orphan(entry: Entry) -> Orphan:
     before = resumed(left)
     gap = {
         "frame": before.first, "lost": before.lost - left.lost, "seconds": round(time.monotonic() - left.at, 3),
-        "reason": REPLACED if left.let_go else DIED,
+        "reason": REPLACED if left.released else DIED,
     }  # fmt: skip
     options = PlaybackOptions(Sampling(int(about["every"]), float(about["fps"])), str(about["drop"]))
     return Orphan(entry, str(about["url"]), options, before, gap)
@@ -100,7 +100,7 @@ def resumed(left: Progress) -> Progress:
     Of a file the frames that were in the graph go in again, but not a second time after a second death: one of them may
     be why. Those of a live source are gone.
     """
-    deaths = 0 if left.let_go else left.deaths + 1
+    deaths = 0 if left.released else left.deaths + 1
     first = max(left.decoded, left.entered) if left.live else left.entered if deaths > 1 else left.first
     return left._replace(
         first=first,
@@ -111,7 +111,7 @@ def resumed(left: Progress) -> Progress:
         reconnects=left.reconnects + 1,
         restarts=left.restarts + 1,
         deaths=deaths,
-        let_go=0,
+        released=0,
     )
 
 

@@ -73,7 +73,7 @@ class VideoServer(ServerNode):
         """Go on with the streams of the worker before this one, which has let go of them."""
         self.survival.my_turn.set()
 
-    def let_go(self) -> None:
+    def release(self) -> None:
         """Leave the streams to another worker, once those that were asked for before have begun."""
         if not self.survival.my_turn.is_set():
             self.survival.leave()
@@ -271,8 +271,8 @@ class VideoServer(ServerNode):
         self.survival.leave()
         for stream in streams:
             if stream.is_noted:
-                stream.let_go()
-                self.subscribers.let_go(stream)
+                stream.release()
+                self.subscribers.release(stream)
             stream.stop()
         self.gateway.has_let_go(self)
 

@@ -31,16 +31,16 @@ class Bodies(NamedTuple):
     nan: str
 
     def decode(self, request: Request) -> Any:
-        kept = request.files if request.lies else None
-        return codec.decode(request.content_type, request.body, self.limits, kept)
+        views = request.files if request.location else None
+        return codec.decode(request.content_type, request.body, self.limits, views)
 
     def by_hints(self, arguments: Arguments) -> Callable[[Request], Any]:
         """How the requests of a function with hints are read."""
         read, limits = arguments.of_request, self.limits
 
         def decode(request: Request) -> Any:
-            kept = request.files if request.lies else None
-            return read(request.content_type, request.body, request.head.query, limits, kept)
+            views = request.files if request.location else None
+            return read(request.content_type, request.body, request.head.query, limits, views)
 
         return decode
 
