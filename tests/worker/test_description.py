@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from panglot_worker.line.description import KEYS, ROUTE_KEYS, Description, RouteDescription, problems
+from support.distributions import DISTRIBUTIONS, install
 
 
 def test_the_checked_keys_are_those_of_the_declared_type() -> None:
@@ -44,28 +45,35 @@ def test_a_right_description_has_no_problem() -> None:
     assert not list(problems(description))
 
 
-def test_a_dialect_with_a_wrong_description_does_not_start(tmp_path: Path) -> None:
-    """A dialect of another distribution that names a key nobody reads: one line, exit code 3."""
-    acme = Path(__file__).resolve().parents[1] / "distributions" / "acme"
-    package = tmp_path / "acme_dialect"
-    for source in (acme / "acme_dialect").rglob("*"):
-        if source.is_file() and "__pycache__" not in source.parts:
-            target = package / source.relative_to(acme / "acme_dialect")
-            target.parent.mkdir(parents=True, exist_ok=True)
-            target.write_bytes(source.read_bytes())
-    half = package / "worker" / "__init__.py"
-    half.write_text(half.read_text().replace('"entry": "answer"', '"entrance": "answer"'))
-    info = tmp_path / "acme_dialect-1.0.dist-info"
-    info.mkdir()
-    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: acme-dialect\nVersion: 1.0\n")
-    (info / "entry_points.txt").write_text("[panglot.dialects]\nacme = acme_dialect\n")
+@pytest.mark.parametrize(
+    ("right", "wrong", "message"),
+    [
+        (
+            '"entry": "answer"', '"entrance": "answer"',
+            "the dialect 'acme' does not describe its API as it must: nobody reads entrance",
+        ),
+        ("DIALECT = Acme", "", "the dialect 'acme' cannot be used: it must define DIALECT"),
+        ("def describe", "def described", "its class Acme must define describe"),
+        ("return Stages(", "return dict(", "Acme.load must return Stages, not dict"),
+        (
+            "encode=self.encode)", "encode=self.encode, script_code=frozenset(['read']))",
+            "Acme.load names the stage 'read'; there are decode, preprocess",
+        ),
+    ],
+    ids=["other keys", "no class", "no method", "no stages", "no stage"],
+)  # fmt: skip
+def test_a_dialect_of_the_wrong_shape_does_not_start(tmp_path: Path, right: str, wrong: str, message: str) -> None:
+    """One line, and exit code 3."""
+    install(DISTRIBUTIONS / "acme", tmp_path / "outside")
+    half = tmp_path / "outside" / "acme_dialect" / "worker" / "__init__.py"
+    assert right in half.read_text()
+    half.write_text(half.read_text().replace(right, wrong))
     script = tmp_path / "served" / "acme_service.py"
     script.parent.mkdir()
     script.write_text("import acme\n\n\n@acme.answers\ndef answer(question):\n    return question\n")
-    environment = {"PYTHONPATH": str(tmp_path), "PATH": "/usr/bin:/bin"}
     ended = subprocess.run(
         [sys.executable, "-m", "panglot", "serve", str(script.parent), "--dialect", "acme", "--port", "0"],
-        env=environment, capture_output=True, text=True, timeout=60, check=False,
+        env={"PYTHONPATH": str(tmp_path / "outside")}, capture_output=True, text=True, timeout=60, check=False,
     )  # fmt: skip
     assert ended.returncode == 3, ended.stderr
-    assert "the dialect 'acme' does not describe its API as it must: nobody reads entrance" in ended.stderr
+    assert message in ended.stderr

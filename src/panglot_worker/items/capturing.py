@@ -32,8 +32,9 @@ class Capture:
         self.port = port
         self.most = most
         self._lock = threading.Lock()
+        self._listens = False
         self._item = 0
-        """The item of the call in progress; 0: none is."""
+        """The item of the call in progress; 0: the script is being loaded, and nobody is told."""
         self._parts: Deque[Tuple[str, str]] = deque()
         self._size = 0
         self._is_cut = False
@@ -43,12 +44,19 @@ class Capture:
     @contextlib.contextmanager
     def of(self, request: Request) -> Iterator[None]:
         """Capture what is printed meanwhile, for this request; nothing where another call is in progress."""
-        if self._item:
+        if self._listens:
             yield
             return
-        self._item, self._size, self._is_cut, self._sent_at = request.id, 0, False, time.monotonic()
-        self._parts.clear()
         request.capture = self
+        with self.listening(request.id):
+            yield
+
+    @contextlib.contextmanager
+    def listening(self, item: int = 0) -> Iterator[None]:
+        """Capture what is printed meanwhile, in place of what was before. Without an item: while a script loads."""
+        self._listens, self._item = True, item
+        self._size, self._is_cut, self._sent_at = 0, False, time.monotonic()
+        self._parts.clear()
         streams = {name: getattr(sys, "__%s__" % name) for name in ("stdout", "stderr")}
         whole = {name: stream for name, stream in streams.items() if isinstance(stream, WholeLines)}
         for name, stream in whole.items():
@@ -59,7 +67,7 @@ class Capture:
             for stream in whole.values():
                 stream.listener = None
             with self._lock:
-                self._item = 0
+                self._listens = False
                 self._unsent.clear()
 
     def _listener(self, name: str) -> Callable[[str], None]:

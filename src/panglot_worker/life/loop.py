@@ -162,6 +162,7 @@ def load(package: Package, port: Port, own_process: bool) -> Optional[LoadedScri
         dialect.port = port
         reporting.reporters[:] = (dialect.report_progress,)
         dialect.stages = stages = dialect.load(progress)
+        dialects.check_stages(dialect)
         description = described(dialect)
         if own_process:
             reset_signals()
