@@ -1,6 +1,6 @@
 """ResNet-50 on a GPU over HTTP, beside the same net in a bare loop on the same machine.
 
-Prints pictures per second of the bare loop (no HTTP, no decoding), of one process, and of pools in a row; the share of
+Prints pictures per second of the bare loop (no HTTP, no decoding), of one process, and of a pipeline; the share of
 the time the GPU was idle; and which processes have the GPU open, which must be the ones that infer and no other.
 """
 

@@ -1,4 +1,4 @@
-"""What pools in a row bring and cost: throughput of one process against a row, and the price of handing over.
+"""What a pipeline brings and costs: throughput of one process against several pools, and the price of handing over.
 
 Prints figures and asserts nothing. Ratios come from interleaved rounds of one run.
 """

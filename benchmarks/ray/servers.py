@@ -43,12 +43,12 @@ class Started:
     cluster: RayCluster | None = None
 
     def meter(self) -> TreesMeter:
-        """Counts CPU time from now on: of the server's processes and, on nodes, of keepers and workers."""
-        return TreesMeter([self.process.pid, *(keepers(self.cluster) if self.cluster is not None else ())])
+        """Counts CPU time from now on: of the server's processes and, on nodes, of agents and workers."""
+        return TreesMeter([self.process.pid, *(agents(self.cluster) if self.cluster is not None else ())])
 
 
 class TreesMeter:
-    """CPU seconds of several process trees. Ray's own processes beside a keeper are not in any of them."""
+    """CPU seconds of several process trees. Ray's own processes beside an agent are not in any of them."""
 
     def __init__(self, roots: list[int]) -> None:
         self._meters = [CpuMeter(root) for root in roots]
@@ -57,8 +57,8 @@ class TreesMeter:
         return sum(meter.read().seconds for meter in self._meters)
 
 
-def keepers(cluster: RayCluster) -> list[int]:
-    return [pid for pid in cluster.processes() if "Keeper" in command_of(pid)]
+def agents(cluster: RayCluster) -> list[int]:
+    return [pid for pid in cluster.processes() if "Agent" in command_of(pid)]
 
 
 def workers(cluster: RayCluster, number: int | None = None) -> list[int]:

@@ -21,6 +21,7 @@ from panglot import dialects  # noqa: E402
 from panglot.cli.commands import COMMANDS, panglot  # noqa: E402
 from panglot.cli.options import METAVARS, Grouped  # noqa: E402
 from panglot.logs.lines import EXTRA  # noqa: E402
+from panglot.metrics.counters import FORMER_NAMES  # noqa: E402
 from panglot.serving import planning  # noqa: E402
 from panglot.settings import Settings, flag, table_of  # noqa: E402
 from panglot.settings.table import SERVER  # noqa: E402
@@ -93,7 +94,12 @@ def _setting(name: str, about: Field[Any]) -> Sequence[str]:
     default = "by the machine" if about.default is MISSING and column["kind"] != "pools" else ""
     if about.default is not MISSING:
         default = show(about.default, column["kind"])
-    return f"`{name}`", f"`{flag(name)}`", default or "-", _range(column), column["help"]
+    return f"`{name}`", f"`{flag(name)}`", default or "-", _range(column), column["help"] + _old_name(column)
+
+
+def _old_name(column: Mapping[str, Any]) -> str:
+    """What the table says of a setting that was renamed."""
+    return f"; formerly `{column['formerly']}`, a name that works in this release" if column["formerly"] else ""
 
 
 def _range(column: Mapping[str, Any]) -> str:
@@ -207,6 +213,9 @@ def metrics() -> str:
         part = series.file.split("/")
         heading = f"Packages of {part[2]}" if part[1] == "dialects" else "Every server"
         groups.setdefault(heading, []).append((f"`{series.name}`", series.kind, series.about))
+        if series.name in FORMER_NAMES:
+            about = f"the same as `{series.name}`, under its former name; it goes with the next release"
+            groups[heading].append((f"`{FORMER_NAMES[series.name]}`", series.kind, about))
     parts = [
         [f"## {heading}", "", *table(("series", "kind", "what it counts"), rows)]
         for heading, rows in sorted(groups.items())

@@ -153,14 +153,14 @@ def test_many_large_bodies() -> None:
         await crowd.leave(guests)
         return Counter(statuses), most
 
-    with serving("function", "--max-held", str(budget)) as server, unharmed(server, 7, {"got": 7}) as before:
+    with serving("function", "--request-memory", str(budget)) as server, unharmed(server, 7, {"got": 7}) as before:
         counts, most = asyncio.run(story(server))
         assert counts.keys() == {200, 503}
         # An eighth of the budget is for small bodies.
         assert counts[200] >= budget * 7 // 8 // size
         assert counts[503] > uploads // 2
         assert most - before.memory < budget + (256 << 20)
-        assert server.metric("panglot_held_bytes") == 0
+        assert server.metric("panglot_request_memory_bytes") == 0
 
 
 def test_a_body_in_tiny_pieces() -> None:

@@ -15,9 +15,9 @@ from support.wire import Wire
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[Server]:
-    with serving("edge_echo", "--max-held", "1MiB", "--max-body", "100kB") as running:
+    with serving("edge_echo", "--request-memory", "1MiB", "--max-body", "100kB") as running:
         yield running
-        wait_until(lambda: running.metric("panglot_held_bytes") == 0)
+        wait_until(lambda: running.metric("panglot_request_memory_bytes") == 0)
 
 
 def answers(client: Wire, *requests: bytes) -> list[object]:

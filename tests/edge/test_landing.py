@@ -30,7 +30,7 @@ def server() -> Iterator[Server]:
 def nothing_is_held(server: Server) -> None:
     """Neither bytes nor shared memory, once nobody needs it."""
     assert server.predict({"check": 1}).json()["wrong"] == []
-    for name in ("panglot_held_bytes", "panglot_requests_in_progress", SHARED, "panglot_shared_memory_bytes"):
+    for name in ("panglot_request_memory_bytes", "panglot_requests_in_progress", SHARED, "panglot_shared_memory_bytes"):
         wait_until(lambda name=name: server.metric(name) == 0, 20, lambda name=name: f"{name}: {server.metric(name)}")
 
 
@@ -156,7 +156,7 @@ def test_memory_is_taken_for_what_has_come_and_not_for_what_is_announced(server:
     clients = [Wire(server) for _ in range(30)]
     for client in clients:
         client.send(head(8 << 20), b"x")
-    wait_until(lambda: server.metric("panglot_held_bytes") == 30)
+    wait_until(lambda: server.metric("panglot_request_memory_bytes") == 30)
     assert server.metric("panglot_shared_memory_bytes") <= 30 * 65536
     for client in clients:
         client.close()
@@ -164,7 +164,7 @@ def test_memory_is_taken_for_what_has_come_and_not_for_what_is_announced(server:
 
 
 def test_the_budget_counts_a_body_once(tmp_path: Path) -> None:
-    flags = ("--max-held", "1MiB", "--max-body", "1MiB", "--small-share", "0.1", "--timeout", "60s")
+    flags = ("--request-memory", "1MiB", "--max-body", "1MiB", "--small-share", "0.1", "--timeout", "60s")
     with serving("landing", *flags) as server, Wire(server) as busy:
         gate = tmp_path / "gate"
         busy.send(ask(json.dumps({"gate": str(gate)}).encode(), "application/json"))
@@ -173,7 +173,7 @@ def test_the_budget_counts_a_body_once(tmp_path: Path) -> None:
         clients = [Wire(server) for _ in range(4)]
         for client in clients[:3]:
             client.send(ask(body))
-        wait_until(lambda: server.metric("panglot_held_bytes") >= 900_000)
+        wait_until(lambda: server.metric("panglot_request_memory_bytes") >= 900_000)
         clients[3].send(ask(body))
         assert clients[3].reply().status == 503
         gate.touch()
@@ -208,11 +208,11 @@ def test_a_system_without_memory_files() -> None:
 
 def test_more_bodies_than_buffers_of_their_size() -> None:
     """Four arena of a mebibyte are taken by uploads that have hardly begun: further bodies travel by the sockets."""
-    with serving("landing", "--max-held", "4MiB", "--max-batch", "4") as server:
+    with serving("landing", "--request-memory", "4MiB", "--max-batch", "4") as server:
         clients = [Wire(server) for _ in range(8)]
         for client in clients:
             client.send(head(1_000_000), bytes(1000))
-        wait_until(lambda: server.metric("panglot_held_bytes") == 8000)
+        wait_until(lambda: server.metric("panglot_request_memory_bytes") == 8000)
         assert server.metric(SHARED) == 4
         body = random.Random(6).randbytes(1_000_000)
         with Wire(server) as client:

@@ -51,7 +51,7 @@ def server(gate: Gate, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ser
     (folder / "model.py").write_text(SCRIPT)
     with serving(str(folder), "--grpc-port", "0", "--max-body", "32MiB", env={"GATE": str(gate)}) as server:
         yield server
-        wait_until(lambda: server.metric(SHARED) == server.metric("panglot_held_bytes") == 0, 20)
+        wait_until(lambda: server.metric(SHARED) == server.metric("panglot_request_memory_bytes") == 0, 20)
 
 
 def chunked(body: bytes, step: int = 30_000) -> bytes:

@@ -39,7 +39,7 @@ def test_a_crowd_that_leaves_the_queue(script: str, tmp_path: Path) -> None:
         plug = occupy(server, gate, 4)
         asyncio.run(come_and_go(server))
         wait_until(lambda: server.metric("panglot_queue_length") == 0)
-        assert server.metric("panglot_held_bytes") < 1000
+        assert server.metric("panglot_request_memory_bytes") < 1000
         assert server.metric("panglot_dropped_total", reason="disconnected") == count
         late = send(server, {"id": 7, "op": "note"})
         gate.open()
@@ -87,7 +87,7 @@ def test_uploads_that_break_off(half: bytes, tmp_path: Path) -> None:
     scratch = tmp_path / "scratch"
     scratch.mkdir()
     whole = {"content": b" " * 899_999 + b"7", "headers": {"content-type": "application/json"}}
-    with serving("function", "--max-held", "1800000", env={"TMPDIR": str(scratch)}) as server:
+    with serving("function", "--request-memory", "1800000", env={"TMPDIR": str(scratch)}) as server:
         assert server.predict(**whole).json() == {"got": 7}
         before, files = measure(server), sorted(scratch.rglob("*"))
         for _ in range(times(100, 10_000)):
@@ -96,7 +96,7 @@ def test_uploads_that_break_off(half: bytes, tmp_path: Path) -> None:
         # Those still in the accept queue hold their share for a moment, each in its turn.
         wait_until(lambda: all(server.predict(**whole).status_code == 200 for _ in range(10)))
         wait_until(lambda: measure(server).fds == before.fds)
-        assert server.metric("panglot_held_bytes") == 0
+        assert server.metric("panglot_request_memory_bytes") == 0
         assert sorted(scratch.rglob("*")) == files
         now = measure(server)
         assert now.threads == before.threads
@@ -107,12 +107,12 @@ def test_uploads_that_break_off(half: bytes, tmp_path: Path) -> None:
 def test_a_half_sent_upload_holds_what_came_while_it_lasts() -> None:
     """What was announced and has not come takes no room from others."""
     whole = {"content": b" " * 899_999 + b"7", "headers": {"content-type": "application/json"}}
-    with serving("function", "--max-held", "1500000") as server:
+    with serving("function", "--request-memory", "1500000") as server:
         with Wire(server) as first, Wire(server) as second:
             second.send(UPLOADS["only a head"])
             assert server.predict(**whole).status_code == 200
             first.send(UPLOADS["a length"])
-            wait_until(lambda: server.metric("panglot_held_bytes") > 400_000)
+            wait_until(lambda: server.metric("panglot_request_memory_bytes") > 400_000)
             assert server.predict(**whole).status_code == 503
-        wait_until(lambda: server.metric("panglot_held_bytes") == 0)
+        wait_until(lambda: server.metric("panglot_request_memory_bytes") == 0)
         assert server.predict(**whole).status_code == 200

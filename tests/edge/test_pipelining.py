@@ -21,7 +21,7 @@ EXPECT = "Expect: 100-continue"
 def server() -> Iterator[Server]:
     with serving("edge_echo", *LIMITS) as running:
         yield running
-        wait_until(lambda: running.metric("panglot_held_bytes") == 0)
+        wait_until(lambda: running.metric("panglot_request_memory_bytes") == 0)
         assert running.metric("panglot_requests_in_progress") == 0
 
 
@@ -85,7 +85,7 @@ def test_what_waits_behind_a_slow_request_is_bounded(server: Server, tmp_path: P
         except TimeoutError:
             pass
         assert sent < 500
-        assert server.metric("panglot_held_bytes") < 3_000_000
+        assert server.metric("panglot_request_memory_bytes") < 3_000_000
         gate.touch()
         assert ids(client.replies(1 + sent)) == [0] + [1] * sent
 
@@ -175,13 +175,13 @@ def test_nor_is_a_large_one_that_comes_whole_later(tmp_path: Path) -> None:
         body = b'{"gate": "%s"}' % bytes(gate)
         client.send(post(body) + post(bytes(100_000))[:-50_000])
         server.wait_log("waits")
-        wait_until(lambda: server.metric("panglot_held_bytes") >= len(body) + 50_000)
+        wait_until(lambda: server.metric("panglot_request_memory_bytes") >= len(body) + 50_000)
         gate.touch()
         assert client.reply().status == 200
         client.send(bytes(50_000))
         assert client.wait_closed()
         assert client.data == b""
-        wait_until(lambda: server.metric("panglot_held_bytes") == server.metric("panglot_shared_bodies") == 0)
+        wait_until(lambda: server.metric("panglot_request_memory_bytes") == server.metric("panglot_shared_bodies") == 0)
         assert "Traceback" not in server.log
 
 

@@ -78,14 +78,14 @@ def repeat(server: Server, request: bytes, status: int, count: int) -> None:
 def test_refusals_leave_nothing_behind(server: Server, request_bytes: bytes, status: int) -> None:
     """Refused again and again: the same answer every time, and memory, descriptors and budget are as before."""
     repeat(server, request_bytes, status, times(40, 500))
-    wait_until(lambda: server.metric("panglot_held_bytes") == 0)
+    wait_until(lambda: server.metric("panglot_request_memory_bytes") == 0)
     before, held = measure(server), memory(server)
     repeat(server, request_bytes, status, times(500, 10_000))
     wait_until(lambda: measure(server).fds <= before.fds, 10)
-    assert server.metric("panglot_held_bytes") == 0
+    assert server.metric("panglot_request_memory_bytes") == 0
     assert memory(server) - held < 2 << 20
 
 
 def test_refusals_for_want_of_room() -> None:
-    with serving("function", "--max-held", "50000") as server:
+    with serving("function", "--request-memory", "50000") as server:
         test_refusals_leave_nothing_behind(server, post(b"", "Content-Length: 60000"), 503)

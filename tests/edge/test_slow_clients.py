@@ -52,7 +52,7 @@ def test_slow_bodies_from_many() -> None:
         with others_served(server, 7, {"got": 7}):
             guests = drip_from_many(server, times(100, 500), post(b"", "Content-Length: 100000"), b"1" * 4000)
         assert {bytes(guest.data[:12]) for guest in guests} == {b"HTTP/1.1 408"}
-        assert server.metric("panglot_held_bytes") == 0
+        assert server.metric("panglot_request_memory_bytes") == 0
 
 
 PACES = {
@@ -83,7 +83,7 @@ def test_each_limit_on_the_time_of_a_body(flags: tuple[str, ...], every: float, 
             time.sleep(0.2)
             client.send(GOOD[-1:])
             assert client.reply().status == 200
-        assert server.metric("panglot_held_bytes") == 0
+        assert server.metric("panglot_request_memory_bytes") == 0
 
 
 def test_a_chunked_body_keeps_the_same_time() -> None:
@@ -91,7 +91,7 @@ def test_a_chunked_body_keeps_the_same_time() -> None:
         client.send(post(b"1\r\n7\r\n", "Transfer-Encoding: chunked"))
         assert client.reply().status == 408
         assert client.wait_closed()
-        assert server.metric("panglot_held_bytes") == 0
+        assert server.metric("panglot_request_memory_bytes") == 0
 
 
 def test_a_silent_connection_is_closed() -> None:
@@ -130,10 +130,10 @@ def test_a_slow_reader_is_dropped() -> None:
         before = measure(server)
         with Wire(server, receive_buffer=65536) as client:
             client.send(post(b'{"size": %d}' % size))
-            wait_until(lambda: server.metric("panglot_held_bytes") > 30_000_000)
+            wait_until(lambda: server.metric("panglot_request_memory_bytes") > 30_000_000)
             assert server.predict({"size": 10}).content == b"x" * 10
             wait_until(lambda: server.metric("panglot_connections_refused_total", limit="write_stall") == 1, PATIENT)
-            assert server.metric("panglot_held_bytes") == 0
+            assert server.metric("panglot_request_memory_bytes") == 0
         wait_until(lambda: measure(server).memory - before.memory < 32 << 20, 10)
         assert server.metric("panglot_worker_restarts_total") == 0
 
@@ -144,22 +144,22 @@ def test_answers_do_not_pile_up_for_who_does_not_read() -> None:
         size = 20_000_000
         client.send(*[post(b'{"size": %d}' % size)] * 6, pause=0.05)
         server.wait_log("made")
-        wait_until(lambda: server.metric("panglot_held_bytes") > 1_000_000)
+        wait_until(lambda: server.metric("panglot_request_memory_bytes") > 1_000_000)
         time.sleep(0.5)
         assert server.log.count("made") <= 2
         for _ in range(6):
             assert len(client.reply().body) == size
-        assert server.metric("panglot_held_bytes") == 0
+        assert server.metric("panglot_request_memory_bytes") == 0
 
 
 def test_answers_nobody_reads_count_as_held() -> None:
     """Large answers on their way count to the byte budget, so that slow readers cannot fill the memory."""
-    flags = ("--max-held", "30MiB", "--write-stall", "60s")
+    flags = ("--request-memory", "30MiB", "--write-stall", "60s")
     with serving("edge_big", *flags) as server:
         readers = [Wire(server, receive_buffer=65536) for _ in range(2)]
         for number, reader in enumerate(readers, 1):
             reader.send(post(b'{"size": 25000000}'))
-            wait_until(lambda number=number: server.metric("panglot_held_bytes") > number * 15_000_000)
+            wait_until(lambda number=number: server.metric("panglot_request_memory_bytes") > number * 15_000_000)
         refused = server.predict({"size": 1})
         assert (refused.status_code, refused.json()["error"]["code"]) == (503, "memory")
         assert int(refused.headers["retry-after"]) >= 1

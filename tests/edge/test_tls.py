@@ -83,9 +83,9 @@ def test_a_slow_reader_of_the_last_answer_gets_it_whole(server: Server, trusting
 def test_a_client_that_reads_nothing_is_dropped(server: Server, trusting: ssl.SSLContext) -> None:
     with Wire(server, tls=trusting, receive_buffer=65536) as client:
         client.send(ask(20_000_000))
-        wait_until(lambda: server.metric("panglot_held_bytes") > 1_000_000)
+        wait_until(lambda: server.metric("panglot_request_memory_bytes") > 1_000_000)
         wait_until(lambda: not is_open(server, client), PATIENT)
-        assert server.metric("panglot_held_bytes") == 0
+        assert server.metric("panglot_request_memory_bytes") == 0
 
 
 def test_a_refused_upload_hears_why(server: Server, trusting: ssl.SSLContext) -> None:

@@ -29,9 +29,7 @@ def test_a_process_that_is_only_beginning_is_known(is_marked: Callable[[int, str
 
 
 def test_only_processes_with_the_mark_are_killed() -> None:
-    own, other = (
-        subprocess.Popen(SLEEP, env={child.MARK: mark, "PATH": "/usr/bin:/bin"}) for mark in ("own", "other")
-    )
+    own, other = (subprocess.Popen(SLEEP, env={child.MARK: mark, "PATH": "/usr/bin:/bin"}) for mark in ("own", "other"))
     child.kill_marked("own", 0)
     assert own.wait(10) < 0
     assert other.poll() is None

@@ -161,7 +161,7 @@ def nothing_is_left(server: Server, files: int, descriptors: int) -> None:
 
 def test_a_worker_that_stands_still_is_ended_and_its_memory_is_used_again(tmp_path: Path) -> None:
     """Not before: until it is dead it could look at the body, and write the answer it was lent room for."""
-    flags = ("--run-timeout", "1", "--timeout", "3", "--kill-grace", "0.2", "--no-rerun", "--max-held", "2MiB")
+    flags = ("--run-timeout", "1", "--timeout", "3", "--kill-grace", "0.2", "--no-rerun", "--request-memory", "2MiB")
     body = random.Random(8).randbytes(900_000)
     with serving("landing", *QUICK, *flags) as server, Wire(server, patience=60) as client:
         before = server.workers()[0]

@@ -40,7 +40,7 @@ def begin(server: Server, item: object) -> Wire:
 
 def is_held(server: Server) -> bool:
     """Whether a stream waits for its client: the front keeps more of it than it would of one that flows."""
-    return server.metric("panglot_held_bytes") > 60_000
+    return server.metric("panglot_request_memory_bytes") > 60_000
 
 
 def drip(client: Wire, seconds: float, enough: Callable[[], bool] = lambda: False) -> None:
@@ -146,7 +146,7 @@ def test_as_many_slow_readers_as_workers_do_not_starve_the_others() -> None:
     with serving(PACKAGE, "--workers", "2", *FLAGS) as server:
         wait_until(lambda: len(server.workers()) == 2)
         readers = [begin(server, ENDLESS) for _ in range(2)]
-        wait_until(lambda: server.metric("panglot_held_bytes") > 120_000)
+        wait_until(lambda: server.metric("panglot_request_memory_bytes") > 120_000)
         (answer,) = answers(server, [send(server, {"id": 4})])
         assert (answer.status, answer.json()) == (200, {"id": 4})
         assert server.metric("panglot_connections_refused_total", limit="slow_reader") == 1, "one worker was enough"

@@ -107,7 +107,7 @@ def test_a_client_that_leaves_ends_the_fetch(server: Server, other: Scripted) ->
     assert gate.left.acquire(timeout=20)
     wait_until(lambda: server.metric("panglot_requests_in_progress") == 0)
     assert server.metric("panglot_item_codes_total", code="0") == before
-    wait_until(lambda: server.metric("panglot_held_bytes") == 0)
+    wait_until(lambda: server.metric("panglot_request_memory_bytes") == 0)
 
 
 def test_the_deadline_ends_the_fetch(server: Server, other: Scripted) -> None:
@@ -151,11 +151,11 @@ def test_limits(server: Server, other: Scripted) -> None:
 
 
 def test_what_is_held_is_counted(other: Scripted) -> None:
-    with serving("evals_rows", "--url-allow", other.host, "--max-held", "20000") as small:
+    with serving("evals_rows", "--url-allow", other.host, "--request-memory", "20000") as small:
         answer = ask(small, named(other.url("/large")))
         assert answer.status_code == 503
         assert ask(small, named(other.url("/a"))).status_code == 200
-        assert small.metric("panglot_held_bytes") == 0
+        assert small.metric("panglot_request_memory_bytes") == 0
         assert small.metric("panglot_fetches_total", outcome="no_room") == 1
 
 
@@ -170,9 +170,9 @@ def test_parts_that_wait_for_others_are_held(server: Server, other: Scripted) ->
 
     thread = threading.Thread(target=leave)
     thread.start()
-    wait_until(lambda: server.metric("panglot_held_bytes") > 30_000)
+    wait_until(lambda: server.metric("panglot_request_memory_bytes") > 30_000)
     thread.join()
-    wait_until(lambda: server.metric("panglot_held_bytes") == 0)
+    wait_until(lambda: server.metric("panglot_request_memory_bytes") == 0)
 
 
 def test_a_rerun_does_not_fetch_again(tmp_path: Path, other: Scripted) -> None:

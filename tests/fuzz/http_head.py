@@ -154,7 +154,7 @@ async def talk(front: Front, config: Config, pieces: Iterable[bytes]) -> Talk:
     closed = pipe.half or pipe.closing
     connection.connection_lost(None)
     await asyncio.sleep(0)
-    assert [value for name, _, _, value in front.gauges() if name == "panglot_held_bytes"] == [0]
+    assert [value for name, _, _, value in front.gauges() if name == "panglot_request_memory_bytes"] == [0]
     found = statuses(bytes(pipe.written))
     if closed and found and 400 <= found[-1] < 500:
         found[-1] = 400

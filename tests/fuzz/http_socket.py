@@ -20,7 +20,7 @@ def checking() -> Iterator[Callable[[bytes], None]]:
         yield lambda data: check(server, data, guide)
         assert server.predict(7).json()["id"] == 7
         assert server.metric("panglot_worker_restarts_total") == 0
-        assert server.metric("panglot_held_bytes") == 0
+        assert server.metric("panglot_request_memory_bytes") == 0
         assert "Traceback" not in server.log
 
 

@@ -40,7 +40,7 @@ WORDS = [
     b'[evals]\nbatch_size = 4\nmodel_files = { a = "b" }\n',
     b"[pools]\npreprocess = 2\n",
     b'workers = "1:8"\n',
-    b'[ray]\naddress = "auto"\nplace = { cpu = 1 }\nkeeper_ports = "1-2"\n',
+    b'[ray]\naddress = "auto"\nworker_resources = { cpu = 1 }\nagent_ports = "1-2"\n',
 ]
 
 

@@ -45,7 +45,7 @@ def server() -> Iterator[Server]:
         yield running
         with Client(running) as client:
             assert client.is_well()
-        wait_until(lambda: running.metric("panglot_held_bytes") == 0)
+        wait_until(lambda: running.metric("panglot_request_memory_bytes") == 0)
         assert "Traceback" not in running.log
 
 
@@ -207,7 +207,7 @@ def test_an_answer_whose_window_stays_shut_is_given_up(server: Server) -> None:
     with Client(server, window=0) as client:
         stream = large_call(client)
         assert client.reset_of(stream) == CANCEL
-        wait_until(lambda: server.metric("panglot_held_bytes") == 0)
+        wait_until(lambda: server.metric("panglot_request_memory_bytes") == 0)
         client.ping()
 
 
@@ -225,7 +225,7 @@ def test_a_client_that_reads_nothing_is_dropped(server: Server) -> None:
         except OSError:
             pass
         assert front.memory_info().rss - before < 400 * MB
-        wait_until(lambda: server.metric("panglot_held_bytes") == 0)
+        wait_until(lambda: server.metric("panglot_request_memory_bytes") == 0)
         with Client(server) as other:
             assert other.is_well()
 

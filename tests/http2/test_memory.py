@@ -19,7 +19,7 @@ MB = 1 << 20
 QUEUE = 80
 LARGE = infer(values=(1.0,) * 50_000)
 """A message that is read into shared memory, and arrives in several frames."""
-GAUGES = ("panglot_shared_bodies", "panglot_held_bytes", "panglot_requests_in_progress")
+GAUGES = ("panglot_shared_bodies", "panglot_request_memory_bytes", "panglot_requests_in_progress")
 
 
 @pytest.fixture(scope="module")
@@ -170,7 +170,7 @@ def test_many_empty_messages_are_not_many_objects(client: Client, server: Server
     for start in range(0, len(sent), MB):
         client.data(stream, sent[start : start + MB])
     client.ping()
-    assert len(sent) <= server.metric("panglot_held_bytes") < 2 * len(sent)
+    assert len(sent) <= server.metric("panglot_request_memory_bytes") < 2 * len(sent)
 
 
 def test_answers_that_are_never_read(server: Server, client: Client) -> None:

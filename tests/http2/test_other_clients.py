@@ -74,7 +74,7 @@ class Other:
 def server() -> Iterator[Server]:
     with serving("tensors", "--grpc-port", "0") as running:
         yield running
-        wait_until(lambda: running.metric("panglot_held_bytes") == 0)
+        wait_until(lambda: running.metric("panglot_request_memory_bytes") == 0)
 
 
 def test_calls_of_every_size(server: Server) -> None:

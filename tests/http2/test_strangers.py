@@ -33,7 +33,7 @@ WATCH, CHECK = HEALTH + "Watch", HEALTH + "Check"
 PUBLIC = (WATCH, CHECK, LIVE)
 SERVING = b"\x08\x01"
 CONNECTIONS = 6
-GAUGES = ("panglot_shared_bodies", "panglot_held_bytes", "panglot_requests_in_progress")
+GAUGES = ("panglot_shared_bodies", "panglot_request_memory_bytes", "panglot_requests_in_progress")
 MB = 1 << 20
 
 
@@ -143,15 +143,15 @@ def test_calls_without_a_token_are_few_on_one_connection(client: Client) -> None
 
 def test_what_strangers_hold_is_counted_and_little(server: Server, client: Client) -> None:
     """The calls that began first give way; callers with a token are served all the while."""
-    assert server.metric("panglot_held_bytes") == 0
+    assert server.metric("panglot_request_memory_bytes") == 0
     with contextlib.ExitStack() as stack:
         clients = [stack.enter_context(Client(server)) for _ in range(6)]
         for other in clients:
             for _ in range(MOST_OPEN):
                 other.data(other.open(CHECK), message(bytes(65_000))[:40_000])
             other.ping()
-            assert 0 < server.metric("panglot_held_bytes") <= MOST
-        assert server.metric("panglot_held_bytes") > MOST / 2
+            assert 0 < server.metric("panglot_request_memory_bytes") <= MOST
+        assert server.metric("panglot_request_memory_bytes") > MOST / 2
         assert client.call(INFER, infer(values=(1.0,) * 100_000), **MINE)[0][b"grpc-status"] == b"0"
         assert client.is_well()
         oldest = clients[0]

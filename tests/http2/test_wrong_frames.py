@@ -48,7 +48,7 @@ def server() -> Iterator[Server]:
         yield running
         with Client(running) as client:
             assert client.is_well()
-        wait_until(lambda: running.metric("panglot_held_bytes") == 0)
+        wait_until(lambda: running.metric("panglot_request_memory_bytes") == 0)
         assert "Traceback" not in running.log
 
 

@@ -79,7 +79,7 @@ def test_an_upload_under_way_is_finished() -> None:
             b"POST /predict HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n"
         )
         upload.sendall(head % len(body) + body[:4])
-        wait_until(lambda: server.metric("panglot_held_bytes") > 0)
+        wait_until(lambda: server.metric("panglot_request_memory_bytes") > 0)
         server.process.send_signal(signal.SIGTERM)
         server.wait_log("stopping; 1 request")
         upload.sendall(body[4:])
@@ -95,7 +95,7 @@ def test_an_upload_that_never_ends_is_counted() -> None:
         socket.create_connection(("127.0.0.1", server.port)) as upload,
     ):
         upload.sendall(b"POST /predict HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\nxx")
-        wait_until(lambda: server.metric("panglot_held_bytes") > 0)
+        wait_until(lambda: server.metric("panglot_request_memory_bytes") > 0)
         assert server.stop() == 1
         assert "1 accepted request was not answered" in server.log
 

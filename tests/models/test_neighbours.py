@@ -39,7 +39,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     write_model(folder / "quick")
     write_model(folder / "slow", body=SLEEPS)
     write_model(folder / "dying", body="import os\n\ndef predict(x):\n    os._exit(x)\n")
-    flags = ("--await-threads", "--max-held", "8MiB", "--restart-delay", "0.05", "--restart-delay-max", "0.1")
+    flags = ("--await-threads", "--request-memory", "8MiB", "--restart-delay", "0.05", "--restart-delay-max", "0.1")
     with serving(all_of(folder), *flags, "--poison-deaths", "0") as running:
         yield running
 
@@ -96,14 +96,14 @@ def test_a_flood_of_bodies_to_one_leaves_room_for_the_others(server: Server) -> 
     try:
         for sock in sockets:
             sock.sendall(head + b" " * (size - 1))
-        wait_until(lambda: server.metric("panglot_held_bytes") > 3 * size)
-        assert server.metric("panglot_held_bytes") < 5 * size
+        wait_until(lambda: server.metric("panglot_request_memory_bytes") > 3 * size)
+        assert server.metric("panglot_request_memory_bytes") < 5 * size
         large = b'"' + b"x" * (size // 2) + b'"'
         assert server.client.post("/models/quick/predict", content=large).status_code == 200
     finally:
         for sock in sockets:
             sock.close()
-    wait_until(lambda: server.metric("panglot_held_bytes") == 0)
+    wait_until(lambda: server.metric("panglot_request_memory_bytes") == 0)
 
 
 def test_one_that_dies_by_itself_does_not_make_the_server_unready(tmp_path: Path) -> None:

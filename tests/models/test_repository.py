@@ -131,7 +131,7 @@ def test_unloading_answers_what_has_come(server: Server, tmp_path: Path) -> None
             )
         )
         arriving.start()
-        wait_until(lambda: server.metric("panglot_held_bytes") == len("1") + len("[1,"))
+        wait_until(lambda: server.metric("panglot_request_memory_bytes") == len("1") + len("[1,"))
         assert change(server, "slow", "unload").status_code == 200
         assert server.client.post("/models/slow/predict", json=1).status_code == 404
         assert index(server)["slow", ""] == ("UNAVAILABLE", "unloaded")

@@ -68,7 +68,7 @@ def test_metrics_tell_models_apart(server: Server) -> None:
     names = re.findall(r"^# TYPE (\S+)", text, re.MULTILINE)
     assert len(set(names)) == len(names)
     assert all("model=" in line for line in text.splitlines() if line.startswith("panglot_stage_seconds"))
-    assert "panglot_held_bytes 0" in text
+    assert "panglot_request_memory_bytes 0" in text
     assert 'model="ti"' in text
     own = server.client.get("/models/second/metrics").text
     assert "model=" not in own

@@ -34,19 +34,19 @@ def memory(server: Server) -> int:
 
 
 def test_bodies_of_expired_calls_go_at_once(tmp_path: Path) -> None:
-    with serving("edge_echo", "--workers", "1", "--queue-bytes", "4GiB", "--max-held", "4GiB") as server:
+    with serving("edge_echo", "--workers", "1", "--queue-bytes", "4GiB", "--request-memory", "4GiB") as server:
         with busy(server, tmp_path / "gate"):
             before = memory(server)
             for _ in range(POSTS):
                 late = server.predict(content=BODY, headers={"content-type": "application/json", "x-timeout-ms": "1"})
                 assert late.status_code == 504
-            assert server.metric("panglot_held_bytes") < MIB
+            assert server.metric("panglot_request_memory_bytes") < MIB
             assert memory(server) - before < 6 * len(BODY)
-        assert server.metric("panglot_held_bytes") == 0
+        assert server.metric("panglot_request_memory_bytes") == 0
 
 
 def test_bodies_of_cancelled_calls_go_at_once(tmp_path: Path) -> None:
-    flags = ("--workers", "1", "--queue-bytes", "4GiB", "--max-held", "4GiB")
+    flags = ("--workers", "1", "--queue-bytes", "4GiB", "--request-memory", "4GiB")
     with serving("edge_echo", *flags) as server, busy(server, tmp_path / "gate"):
         before = memory(server)
         for number in range(POSTS):
@@ -54,7 +54,7 @@ def test_bodies_of_cancelled_calls_go_at_once(tmp_path: Path) -> None:
                 client.send(post(BODY))
                 wait_until(lambda: server.metric("panglot_queue_length") >= 1)
             wait_until(lambda number=number: server.metric("panglot_dropped_total", reason="disconnected") > number)
-        wait_until(lambda: server.metric("panglot_held_bytes") < MIB)
+        wait_until(lambda: server.metric("panglot_request_memory_bytes") < MIB)
         assert memory(server) - before < 6 * len(BODY)
 
 
@@ -85,6 +85,6 @@ def test_the_gauge_counts_what_is_between_two_pools() -> None:
         for number in range(5):
             answer = server.predict({"id": number, "size": 10, "padding": "x" * MIB})
             assert answer.status_code == 200, answer.text
-            assert server.metric("panglot_held_bytes") == 0
+            assert server.metric("panglot_request_memory_bytes") == 0
             assert server.predict({"id": number, "size": 100_000}).status_code == 200
-            assert server.metric("panglot_held_bytes") == 0
+            assert server.metric("panglot_request_memory_bytes") == 0

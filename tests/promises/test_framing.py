@@ -132,7 +132,7 @@ def test_half_a_request_is_no_request(server: Server) -> None:
         assert client.reply().status == 200
         assert client.wait_closed(5)
         assert not client.data
-    wait_until(lambda: server.metric("panglot_held_bytes") == 0)
+    wait_until(lambda: server.metric("panglot_request_memory_bytes") == 0)
 
 
 def test_who_has_gone_is_noticed(tmp_path: Path) -> None:
@@ -151,7 +151,7 @@ def test_who_has_gone_is_noticed(tmp_path: Path) -> None:
                     assert server.metric("panglot_queue_length") == 1
             wait_until(lambda: server.metric("panglot_queue_length") == 0)
         assert server.metric("panglot_dropped_total", reason="disconnected") == 2
-        assert server.metric("panglot_held_bytes") < 100
+        assert server.metric("panglot_request_memory_bytes") < 100
         gate.touch()
         assert first.reply().status == 200
         assert "not for the gone" not in server.log

@@ -29,7 +29,7 @@ def test_what_is_held_is_a_quarter_of_the_limit(limits: tuple[int, ...]) -> None
         ]
         done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, timeout=60)
         assert done.returncode == 0, done.stderr
-        assert json.loads(done.stdout)["settings"]["max_held"]["value"] == 100 * MIB
+        assert json.loads(done.stdout)["settings"]["request_memory"]["value"] == 100 * MIB
 
 
 def test_importing_looks_at_nothing() -> None:

@@ -20,13 +20,13 @@ def doors(server: Server) -> list[SimpleNamespace]:
 
 
 def test_bytes_are_counted_over_all_ports() -> None:
-    flags = ("--max-held", "16MiB", "--body-gap", "60s", "--body-rate", "0")
+    flags = ("--request-memory", "16MiB", "--body-gap", "60s", "--body-rate", "0")
     with serving("megflow_servers", *flags) as server, contextlib.ExitStack() as stack:
         first, *others = doors(server)
         assert len(others) == 2
         large = post(b" " * 10 * MIB, "Content-Length: 11000000", path="/analyze/bytes")
         stack.enter_context(Wire(first)).send(large)
-        wait_until(lambda: server.metric("panglot_held_bytes") >= 10 * MIB)
+        wait_until(lambda: server.metric("panglot_request_memory_bytes") >= 10 * MIB)
         for door in others:
             client = stack.enter_context(Wire(door))
             client.send(large)

@@ -128,7 +128,7 @@ def test_the_request_gets_500_and_the_worker_lives(server: Server, request_id: s
     server.wait_log(r"(?s)the server itself failed on.*Traceback.*ZeroDivisionError: a bug of the server", after=line)
     assert [ask(server, 1, "fine").json() for _ in range(3)] == [pid] * 3
     wait_until(lambda: server.metric("panglot_requests_in_progress") == 0)
-    assert server.metric("panglot_held_bytes") == 0
+    assert server.metric("panglot_request_memory_bytes") == 0
     assert server.metric("panglot_worker_restarts_total") == 0
 
 
@@ -139,7 +139,7 @@ def test_an_answer_that_is_written_is_not_written_twice(server: Server) -> None:
     assert heard.data.endswith(str(pid).encode())
     server.wait_log("request bug-done: the server itself failed on it")
     assert ask(server, 1, "fine").json() == pid
-    assert server.metric("panglot_held_bytes") == 0
+    assert server.metric("panglot_request_memory_bytes") == 0
 
 
 def test_requests_behind_it_on_the_connection_are_not_left_hanging(server: Server) -> None:
@@ -147,7 +147,7 @@ def test_requests_behind_it_on_the_connection_are_not_left_hanging(server: Serve
     heard = talk(server, sent)
     assert heard.statuses[0] == 500
     assert heard.closed
-    assert server.metric("panglot_held_bytes") == 0
+    assert server.metric("panglot_request_memory_bytes") == 0
 
 
 @pytest.mark.parametrize("request_id", ["bug-open", "bug-chunk"])

@@ -1,4 +1,4 @@
-"""A request that kills is refused in a row of pools too, and every platform words that in its own manner."""
+"""A request that kills is refused in a pipeline too, and every platform words that in its own manner."""
 
 from __future__ import annotations
 

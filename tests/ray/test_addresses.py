@@ -27,7 +27,7 @@ def test_by_rays_client_with_a_table_and_ports_of_a_firewall(inside: RayCluster,
     shutil.copytree(PACKAGES / "on_nodes", package)
     (package / "panglot.toml").write_text(
         f'workers = 4\n[ray]\naddress = "ray://{inside.network.address(1)}:10001"\npython = "{inside.python}"\n'
-        f'place = {{ cpu = 1 }}\nkeeper_ports = "{FIRST}-{LAST}"\nfiles = "shared"\n'
+        f'worker_resources = {{ cpu = 1 }}\nagent_ports = "{FIRST}-{LAST}"\nfiles = "shared"\n'
     )
     with serving(package, ready=False) as server:
         server.wait_ready(LONG)
@@ -52,10 +52,10 @@ def front_ports(server: Server, cluster: RayCluster) -> set[int]:
 def test_too_few_ports_are_told(inside: RayCluster) -> None:
     """One port for each node, and two workers for each."""
     with serving(
-        "on_nodes", *inside.flags, "--workers", "4", "--keeper-ports", f"{FIRST}-{FIRST}", ready=False
+        "on_nodes", *inside.flags, "--workers", "4", "--agent-ports", f"{FIRST}-{FIRST}", ready=False
     ) as server:
         server.wait_ready(LONG)
-        server.wait_log(f"no port of {FIRST}-{FIRST} is free.*--keeper-ports", LONG)
+        server.wait_log(f"no port of {FIRST}-{FIRST} is free.*--agent-ports", LONG)
         assert server.predict({"id": 1}).json()["id"] == 1
 
 
@@ -72,9 +72,9 @@ def test_another_version_of_ray_is_told_in_one_line(inside: RayCluster, by_clien
     assert "(fix: --ray-python of an interpreter with the cluster's versions of Python and Ray" in last
 
 
-def test_a_place_that_no_node_can_give_is_told(inside: RayCluster) -> None:
+def test_a_placement_that_no_node_can_give_is_told(inside: RayCluster) -> None:
     """Of what there is too much, and of what nobody has."""
-    with serving("on_nodes", *inside.flags, "--place", "cpu=1000,unheard_of=1", ready=False) as server:
+    with serving("on_nodes", *inside.flags, "--worker-resources", "cpu=1000,unheard_of=1", ready=False) as server:
         line = server.wait_log("no node has cpu=1000,unheard_of=1 free; waiting. The cluster has .*", LONG)
         assert "CPU 2" in line[0]
         assert server.client.get("/v2/health/ready").status_code == 503

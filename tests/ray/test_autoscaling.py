@@ -1,4 +1,4 @@
-"""`--workers MIN:MAX` on a cluster: more places while requests wait, and fewer afterwards."""
+"""`--workers MIN:MAX` on a cluster: more placements while requests wait, and fewer afterwards."""
 
 from __future__ import annotations
 

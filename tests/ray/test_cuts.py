@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from support.on_nodes import LONG, all_answered, keepers, on_nodes, ready, workers
+from support.on_nodes import LONG, agents, all_answered, on_nodes, ready, workers
 from support.ray_cluster import RayCluster, command_of
 from support.server import Server, serving, wait_until
 from support.traffic import SOAK
@@ -45,16 +45,19 @@ def test_a_node_that_is_cut_off_costs_nothing_and_comes_back(cuttable: RayCluste
         cuttable.network.cut(3)
         wait_until(lambda: lost(shared) == there, LONG, lambda: shared.log)
         print(f"noticed after {time.monotonic() - begun:.1f} s")
-        wait_until(lambda: not workers(cuttable, 3) and not keepers(cuttable, 3), LONG)
+        wait_until(lambda: not workers(cuttable, 3) and not agents(cuttable, 3), LONG)
         print(f"its workers had ended after {time.monotonic() - begun:.1f} s")
         answered = busy.statuses[200]
         wait_until(lambda: busy.statuses[200] > answered + 50, LONG)
         assert shared.ready() == 200
-        assert shared.metric("panglot_places", state="used") + shared.metric("panglot_places", state="waiting") == 3
+        assert (
+            shared.metric("panglot_placements", state="used") + shared.metric("panglot_placements", state="waiting")
+            == 3
+        )
         cuttable.network.mend(3)
         wait_until(lambda: ready(shared) == 3, LONG, lambda: shared.log)
         print(f"all were back after {time.monotonic() - begun:.1f} s")
-    shared.wait_log(rf"place \d+ on node {node} was lost: ", after=mark)
+    shared.wait_log(rf"placement \d+ on node {node} was lost: ", after=mark)
 
 
 @pytest.mark.skipif(not SOAK, reason="Ray's client gives up its server after half a minute: make soak")
@@ -68,7 +71,7 @@ def test_the_server_of_ray_addresses_may_go_and_come_back(inside: RayCluster) ->
         with all_answered(server), inside.without(*clients):
             server.wait_log("the driver of Ray ended", LONG, after=mark)
         server.wait_log("connected to Ray", LONG, after=mark)
-        os.kill(int(server.wait_log(r"keeper pid (\d+)")[1]), signal.SIGKILL)
+        os.kill(int(server.wait_log(r"agent pid (\d+)")[1]), signal.SIGKILL)
         wait_until(lambda: ready(server) == 0, LONG)
         wait_until(lambda: ready(server) == 1, LONG, lambda: server.log)
 
@@ -90,7 +93,7 @@ def test_the_head_may_go_and_come_back(inside: RayCluster, shared: Server) -> No
         with inside.headless():
             answered = busy.statuses[200]
             wait_until(lambda: busy.statuses[200] > answered + 200, LONG)
-            os.kill(keepers(inside)[0], signal.SIGKILL)
+            os.kill(agents(inside)[0], signal.SIGKILL)
             wait_until(lambda: ready(shared) == 2, LONG, lambda: shared.log)
             assert shared.ready() == 200
         wait_until(lambda: ready(shared) == 3, LONG, lambda: shared.log)

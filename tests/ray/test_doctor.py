@@ -1,4 +1,4 @@
-"""`panglot doctor --ray` asks the cluster for a place before anything is served there."""
+"""`panglot doctor --ray` asks the cluster for a placement before anything is served there."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def test_a_cluster_that_is_well(inside: RayCluster) -> None:
     assert code == 0, findings
     assert "Ray 2.60.0" in findings["cluster connected"][0]["value"]
     assert "3 node(s)" in findings["cluster connected"][0]["value"]
-    assert "cpu=1 on node 10.9." in findings["cluster place"][0]["value"] or inside.network.holder is None
+    assert "cpu=1 on node 10.9." in findings["cluster placement"][0]["value"] or inside.network.holder is None
     assert "cluster token" not in findings
 
 

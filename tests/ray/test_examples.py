@@ -113,7 +113,7 @@ def models(folder: Path) -> list[str]:
 def test_packages_answer_on_nodes_as_they_do_here(inside: RayCluster, tmp_path: Path) -> None:
     """One test, and so one server here and one with its workers on nodes."""
     first, *others = models(tmp_path)
-    flags = (*inside.flags, "--place", "cpu=0.1", "--load-at-once", "4", "--python", sys.executable)
+    flags = (*inside.flags, "--worker-resources", "cpu=0.1", "--load-at-once", "4", "--python", sys.executable)
     with ExitStack() as stack:
         here, there = (stack.enter_context(serving(Path(first), *others, *more, ready=False)) for more in ((), flags))
         wanted = answers(here)

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from support.on_nodes import all_answered, keepers, ready, workers
+from support.on_nodes import agents, all_answered, ready, workers
 from support.ray_cluster import RayCluster
 from support.server import PACKAGES, serving, wait_until
 
-FLAGS = ("--workers", "2", "--place", "cpu=0.5")
+FLAGS = ("--workers", "2", "--worker-resources", "cpu=0.5")
 
 
 @pytest.mark.timeout(400)
@@ -22,7 +22,7 @@ def test_two_fronts_side_by_side(inside: RayCluster, tmp_path: Path) -> None:
     package = tmp_path / "on_nodes"
     shutil.copytree(PACKAGES / "on_nodes", package)
     (package / "weights.bin").write_bytes(tmp_path.name.encode() * 200_000)
-    strangers = set(keepers(inside)) | set(workers(inside))
+    strangers = set(agents(inside)) | set(workers(inside))
     with ExitStack() as stack:
         both = [stack.enter_context(serving(package, *inside.flags, *FLAGS, ready=False)) for _ in range(2)]
         for server in both:
@@ -39,4 +39,4 @@ def test_two_fronts_side_by_side(inside: RayCluster, tmp_path: Path) -> None:
             goes.process.wait(20)
             wait_until(lambda: not pids & set(workers(inside)))
         assert stays.metric("panglot_worker_restarts_total") == 0
-        assert len((set(keepers(inside)) | set(workers(inside))) - strangers) == 4
+        assert len((set(agents(inside)) | set(workers(inside))) - strangers) == 4

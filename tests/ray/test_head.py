@@ -40,8 +40,8 @@ def test_without_a_head_for_good_calls_are_told_to_come_again() -> None:
             assert (answer.status, answer.code, answer.headers["retry-after"]) == (503, "no_place", "5")
             assert answer.seconds > 3, "calls wait to their deadline"
             assert "cannot be reached" in answer.json()["error"]["message"]
-            assert server.metric("panglot_places", state="waiting") == 1
-            assert server.metric("panglot_places", state="used") == 0
+            assert server.metric("panglot_placements", state="waiting") == 1
+            assert server.metric("panglot_placements", state="used") == 0
             assert server.client.get("/v2/health/live").status_code == 200
             waiting = send(server, {"id": 2}, 600_000)
             alone.start_head()

@@ -1,4 +1,4 @@
-"""Several models in one server, each with places of its own on nodes: what one machine promises holds there too."""
+"""Several models in one server, each with placements of its own on nodes: what one machine promises holds there too."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ import pytest
 
 from support.graph_package import graph
 from support.models import all_of, write_model
-from support.on_nodes import keepers
+from support.on_nodes import agents
 from support.ray_cluster import RayCluster
 from support.rpc import SERVICE, Rpc
 from support.scripted import Scripted, scripted, simple
@@ -54,7 +54,7 @@ def predict(request):
         time.sleep(0.005)
     return request["id"]
 """
-EACH_NODE_ONCE = "pools = {preprocess = 1, inference = 1}\n[ray]\nplace = {cpu = 0.1, lane = 1}\n"
+EACH_NODE_ONCE = "pools = {preprocess = 1, inference = 1}\n[ray]\nworker_resources = {cpu = 0.1, lane = 1}\n"
 """Every node has one lane."""
 
 
@@ -89,7 +89,7 @@ def other(cluster: RayCluster) -> Iterator[Scripted]:
 
 @pytest.fixture(scope="module")
 def server(cluster: RayCluster, folder: Path, other: Scripted) -> Iterator[Server]:
-    flags = ("--place", "cpu=0.1", "--python", sys.executable, "--load-at-once", "4", "--grpc-port", "0")
+    flags = ("--worker-resources", "cpu=0.1", "--python", sys.executable, "--load-at-once", "4", "--grpc-port", "0")
     with ExitStack() as stack:
         stack.enter_context(cluster.network.entered())
         served = serving(all_of(folder), *cluster.flags, *flags, "--admin", "--url-allow", other.host,
@@ -101,13 +101,13 @@ def post(server: Server, model: str, value: object, **headers: str) -> httpx.Res
     return server.client.post(f"/models/{model}/predict", json=value, headers=headers)
 
 
-def places(server: Server, model: str) -> float:
-    return server.metric("panglot_places", model=model, state="used")
+def placements(server: Server, model: str) -> float:
+    return server.metric("panglot_placements", model=model, state="used")
 
 
-def test_every_model_has_places_of_its_own(inside: RayCluster, server: Server) -> None:
+def test_every_model_has_placements_of_its_own(inside: RayCluster, server: Server) -> None:
     for model in ("stream", "gated", "tensors", "evals", "frames", "graph"):
-        assert places(server, model) == 1
+        assert placements(server, model) == 1
     nodes = {worker["node"] for worker in server.client.get("/status.json").json()["workers"]}
     assert nodes == {inside.network.address(2), inside.network.address(3)}
     assert "lane=1" not in server.log, "nobody had to wait"
@@ -193,7 +193,7 @@ def test_a_video_in_a_body_reaches_the_node(inside: RayCluster, server: Server) 
 
 
 def test_a_stream_outlives_its_worker(inside: RayCluster, server: Server) -> None:
-    """Its successor at the same place goes on with the file that the stream shows."""
+    """Its successor at the same placement goes on with the file that the stream shows."""
 
     def stream() -> dict[str, Any]:
         return server.client.get("/models/videos/list").json()[0]
@@ -210,19 +210,19 @@ def test_a_stream_outlives_its_worker(inside: RayCluster, server: Server) -> Non
 
 
 def test_models_come_and_go(inside: RayCluster, server: Server, folder: Path) -> None:
-    """A model that is loaded asks for places, and gives them back when it is unloaded."""
+    """A model that is loaded asks for placements, and gives them back when it is unloaded."""
     write_model(folder / "late")
-    before = set(keepers(inside))
+    before = set(agents(inside))
     change(server, "late", "load")
     assert post(server, "late", 7).json() == {"model": "late", "got": 7}
-    assert places(server, "late") == 1
-    assert len(set(keepers(inside)) - before) == 1
+    assert placements(server, "late") == 1
+    assert len(set(agents(inside)) - before) == 1
     write_model(folder / "late", says="other")
     change(server, "late", "load")
     assert post(server, "late", 7).json() == {"model": "other", "got": 7}
     change(server, "late", "unload")
     assert post(server, "late", 7).status_code == 404
-    wait_until(lambda: set(keepers(inside)) == before)
+    wait_until(lambda: set(agents(inside)) == before)
     assert post(server, "gated", {"id": 3}).json() == 3
 
 

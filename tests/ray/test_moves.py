@@ -1,4 +1,4 @@
-"""Calls whose place is lost: which are moved, how often, and what those are told that are not."""
+"""Calls whose placement is lost: which are moved, how often, and what those are told that are not."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import signal
 import httpx
 import pytest
 
-from support.on_nodes import LONG, keepers, on_nodes, ready, workers
+from support.on_nodes import LONG, agents, on_nodes, ready, workers
 from support.ray_cluster import RayCluster
 from support.server import Server, wait_until
 from support.traffic import Answer, send
@@ -30,20 +30,20 @@ def kill(*pids: int) -> None:
         os.kill(pid, signal.SIGKILL)
 
 
-def is_lost_place(answer: Answer) -> bool:
+def is_lost_placement(answer: Answer) -> bool:
     return (answer.status, answer.code, answer.headers["retry-after"]) == (503, "place_lost", "1")
 
 
 def test_a_call_is_moved_three_times_and_never_suspected(inside: RayCluster) -> None:
-    """A worker that ends just before its place is lost with it: its call would be guilty at the second time."""
+    """A worker that ends just before its placement is lost with it: its call would be guilty at the second time."""
     with on_nodes(inside, *PATIENT, path=PACKAGE, workers=1) as server:
         slow = send(server, {"id": 7, "before": 600}, patience=300)
         for time in range(1, 5):
             wait_until(lambda time=time: begun(server, 7) == time, LONG, lambda: server.log)
             assert not slow.done()
-            kill(*workers(inside), *keepers(inside))
+            kill(*workers(inside), *agents(inside))
         wait_until(slow.done, LONG, lambda: server.log)
-        assert is_lost_place(slow.result())
+        assert is_lost_placement(slow.result())
         assert server.metric("panglot_reruns_total", reason="place_lost") == 3
         assert server.metric("panglot_reruns_total", reason="worker_died") == 0
         assert server.predict({"id": 8}).json() == {"id": 8}
@@ -57,7 +57,7 @@ def test_streams_that_have_begun_end_and_others_are_moved(inside: RayCluster) ->
             assert answer.status_code == 200
             parts = answer.iter_lines()
             assert '"part":0' in next(parts).replace(" ", "")
-            kill(*keepers(inside))
+            kill(*agents(inside))
             with pytest.raises(httpx.RemoteProtocolError):
                 list(parts)
         lines = [line for line in later.result(LONG).body.decode().splitlines() if line]
@@ -72,7 +72,7 @@ def test_without_reruns_only_calls_that_ran_fail(inside: RayCluster) -> None:
         wait_until(lambda: begun(server, 1) == 1)
         waiting = [send(server, {"id": number}) for number in (2, 3)]
         wait_until(lambda: server.metric("panglot_requests_in_progress") == 3)
-        kill(*keepers(inside))
-        assert is_lost_place(running.result(LONG))
+        kill(*agents(inside))
+        assert is_lost_placement(running.result(LONG))
         assert [answer.result(LONG).json() for answer in waiting] == [{"id": 2}, {"id": 3}]
         wait_until(lambda: [begun(server, number) for number in (1, 2, 3)] == [1, 1, 1])

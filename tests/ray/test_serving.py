@@ -72,7 +72,7 @@ def test_large_bodies_and_answers_travel_by_the_socket(inside: RayCluster, share
 
 
 def test_what_a_worker_started_ends_with_it(inside: RayCluster, shared: Server) -> None:
-    """And the worker comes back at its place."""
+    """And the worker comes back at its placement."""
     child = shared.predict({"do": "child"}).json()
     assert psutil.pid_exists(child)
     for turn in range(4):
@@ -81,16 +81,16 @@ def test_what_a_worker_started_ends_with_it(inside: RayCluster, shared: Server) 
         if not psutil.pid_exists(child):
             break
     wait_until(lambda: not psutil.pid_exists(child))
-    assert len(re.findall(r"place \d+ on node \S+ \(.*\) is ours", shared.log)) == 2
+    assert len(re.findall(r"placement \d+ on node \S+ \(.*\) is ours", shared.log)) == 2
 
 
-def test_a_stranger_on_the_keepers_port_learns_and_changes_nothing(inside: RayCluster, shared: Server) -> None:
-    keepers = [pid for pid in inside.processes() if "NodeKeeper" in name_of(pid) or "PlacedKeeper" in name_of(pid)]
-    assert len(keepers) == 2
-    node = 2 if inside.node(2) in Path(f"/proc/{keepers[0]}/environ").read_text() else 3
+def test_a_stranger_on_the_agents_port_learns_and_changes_nothing(inside: RayCluster, shared: Server) -> None:
+    agents = [pid for pid in inside.processes() if "NodeAgent" in name_of(pid) or "PlacedAgent" in name_of(pid)]
+    assert len(agents) == 2
+    node = 2 if inside.node(2) in Path(f"/proc/{agents[0]}/environ").read_text() else 3
     with inside.network.entered(node):
         address = next(
-            connection.laddr for connection in psutil.Process(keepers[0]).net_connections("tcp")
+            connection.laddr for connection in psutil.Process(agents[0]).net_connections("tcp")
             if connection.status == psutil.CONN_LISTEN and connection.laddr.ip == inside.network.address(node)
         )  # fmt: skip
     for said in (b"", b"GET / HTTP/1.1\r\n\r\n", b"\0" * 64, b"\xff" * 4096):
@@ -98,7 +98,7 @@ def test_a_stranger_on_the_keepers_port_learns_and_changes_nothing(inside: RayCl
             stranger.sendall(said)
             heard = b""
             with contextlib.suppress(OSError):
-                # The keeper may have hung up already.
+                # The agent may have hung up already.
                 stranger.shutdown(socket.SHUT_WR)
                 while piece := stranger.recv(4096):
                     heard += piece
@@ -113,7 +113,7 @@ def name_of(pid: int) -> str:
 
 
 def test_a_changed_package_is_sent_as_far_as_it_changed(inside: RayCluster, tmp_path: Path) -> None:
-    """The successor runs at the place of its predecessor, with the new files."""
+    """The successor runs at the placement of its predecessor, with the new files."""
     package = tmp_path / "on_nodes"
     shutil.copytree(PACKAGES / "on_nodes", package)
     (package / "weights.bin").write_bytes(b"w" * 3_000_000)

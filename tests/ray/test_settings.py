@@ -31,7 +31,7 @@ rerun = false
 [ray]
 address = "{address}"
 python = "{python}"
-place = {{ cpu = 2, gpu = 1 }}
+worker_resources = {{ cpu = 2, gpu = 1 }}
 """
 
 
@@ -49,13 +49,13 @@ def server(cluster: RayCluster, folder: Path) -> Iterator[Server]:
         yield running.wait_ready(120)
 
 
-def test_the_environment_is_that_of_the_node_and_of_the_place(inside: RayCluster, server: Server) -> None:
+def test_the_environment_is_that_of_the_node_and_of_the_placement(inside: RayCluster, server: Server) -> None:
     environment = server.predict({}).json()
     assert environment["TEST_RAY_NODE"] == inside.node(3), "the one with a GPU"
     assert "OF_THE_FRONT" not in environment
     assert not [name for name in environment if name.startswith("RAY_")]
     threads = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_NUM_THREADS")
-    assert {environment[name] for name in threads} == {"2"}, "as many as the place has cores"
+    assert {environment[name] for name in threads} == {"2"}, "as many as the placement has cores"
     assert environment["CUDA_VISIBLE_DEVICES"] == "0"
     assert environment["PANGLOT_DEVICE"] == "cuda:0"
 
@@ -65,11 +65,11 @@ def test_limits_of_the_package_hold_on_nodes(inside: RayCluster, server: Server)
 
 
 def test_a_worker_that_holds_too_much_memory_is_replaced(inside: RayCluster, server: Server) -> None:
-    """By a successor at its place, once that is ready."""
+    """By a successor at its placement, once that is ready."""
     first = server.predict({"fill": 150_000_000}).json()
     server.wait_log(r"is being replaced: it holds \d+ MiB of memory", 60)
     wait_until(lambda: server.predict({"fill": 1}).json() != first, 60, lambda: server.log)
-    assert server.log.count("is ours: keeper") == 1
+    assert server.log.count("is ours: agent") == 1
 
 
 def test_tracebacks_name_the_files_of_this_machine(inside: RayCluster, server: Server, folder: Path) -> None:

@@ -66,7 +66,7 @@ def pair(package: str, folder: Path, *flags: str) -> Iterator[Pair]:
         yield Pair(fast, standard)
         for server in (fast, standard):
             assert server.metric("panglot_worker_restarts_total") == 0
-            assert server.metric("panglot_held_bytes") == 0
+            assert server.metric("panglot_request_memory_bytes") == 0
             assert "Traceback" not in server.log
 
 

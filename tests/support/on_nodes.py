@@ -43,9 +43,9 @@ def all_answered(server: Server) -> Iterator[Busy]:
     print(f"{busy.statuses[200]} answers, the longest after {busy.longest:.2f} s")
 
 
-def keepers(cluster: RayCluster, number: int | None = None) -> list[int]:
-    """The processes of keepers on a node, or on all."""
-    return [pid for pid in cluster.processes(number) if "Keeper" in " ".join(command_of(pid))]
+def agents(cluster: RayCluster, number: int | None = None) -> list[int]:
+    """The processes of agents on a node, or on all."""
+    return [pid for pid in cluster.processes(number) if "Agent" in " ".join(command_of(pid))]
 
 
 def workers(cluster: RayCluster, number: int | None = None) -> list[int]:

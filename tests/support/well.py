@@ -12,7 +12,7 @@ import httpx
 if TYPE_CHECKING:
     from support.server import Server
 
-HELD = ("panglot_requests_in_progress", "panglot_queue_length", "panglot_shared_bodies", "panglot_held_bytes")
+HELD = ("panglot_requests_in_progress", "panglot_queue_length", "panglot_shared_bodies", "panglot_request_memory_bytes")
 PATIENCE = 10.0
 """Seconds within which all that clients left behind has to be gone."""
 FRAME = re.compile(r'File "([^"]+)", line')

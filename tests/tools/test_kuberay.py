@@ -130,9 +130,9 @@ def test_the_server_finds_the_cluster(objects: dict[str, Any], cluster: Any) -> 
     assert given["PANGLOT_RAY"]["value"] == f"ray://{name}-head-svc:10001"
     head = cluster["headGroupSpec"]["template"]["spec"]["containers"][0]
     assert {"name": "client", "containerPort": 10001} in head["ports"]
-    client, keepers = objects["NetworkPolicy"]["spec"]["ingress"][1]["ports"]
+    client, agents = objects["NetworkPolicy"]["spec"]["ingress"][1]["ports"]
     assert client == {"port": 10001}
-    assert given["PANGLOT_KEEPER_PORTS"]["value"] == f"{keepers['port']}-{keepers['endPort']}"
+    assert given["PANGLOT_AGENT_PORTS"]["value"] == f"{agents['port']}-{agents['endPort']}"
     assert given["PANGLOT_WORKERS"]["value"] == "1:4"
     images = {container["image"] for container in (head, server(objects),
               cluster["workerGroupSpecs"][0]["template"]["spec"]["containers"][0])}  # fmt: skip

@@ -19,22 +19,22 @@ def resolve(folder: Path, text: str, **environ: str) -> resolving.Resolved:
 def test_the_table_has_an_address_and_more(tmp_path: Path) -> None:
     resolved = resolve(
         tmp_path,
-        '[ray]\naddress = "auto"\nplace = { cpu = 2, gpu = 0.5, big = 1 }\npython = "/opt/ray/bin/python"\n'
-        'keeper_ports = "20000-20099"\nfiles = "shared"\ntls = true\n',
+        '[ray]\naddress = "auto"\nworker_resources = { cpu = 2, gpu = 0.5, big = 1 }\npython = "/opt/ray/bin/python"\n'
+        'agent_ports = "20000-20099"\nfiles = "shared"\ntls = true\n',
     )
     settings = resolved.settings
     assert settings.ray == "auto"
-    assert settings.place == {"cpu": 2.0, "gpu": 0.5, "big": 1.0}
+    assert settings.worker_resources == {"cpu": 2.0, "gpu": 0.5, "big": 1.0}
     assert settings.ray_python == "/opt/ray/bin/python"
-    assert settings.keeper_ports == (20000, 20099)
+    assert settings.agent_ports == (20000, 20099)
     assert settings.ray_files == "shared"
     assert settings.ray_tls
     assert resolved.sources["ray"] == "panglot.toml"
 
 
 def test_a_variable_wins_over_the_table(tmp_path: Path) -> None:
-    resolved = resolve(tmp_path, 'ray = "auto"\n', PANGLOT_RAY="10.0.0.1:6379", PANGLOT_PLACE="gpu=1")
-    assert (resolved.settings.ray, resolved.settings.place) == ("10.0.0.1:6379", {"gpu": 1.0})
+    resolved = resolve(tmp_path, 'ray = "auto"\n', PANGLOT_RAY="10.0.0.1:6379", PANGLOT_WORKER_RESOURCES="gpu=1")
+    assert (resolved.settings.ray, resolved.settings.worker_resources) == ("10.0.0.1:6379", {"gpu": 1.0})
 
 
 @pytest.mark.parametrize(
@@ -44,9 +44,9 @@ def test_a_variable_wins_over_the_table(tmp_path: Path) -> None:
             '[ray]\nadress = "auto"\n',
             r"toml:2: unknown key 'adress' in \[ray\] \(fix: did you mean address\?\)",
         ),
-        ("[ray]\nplace = { cpu = -1 }\n", r"panglot.toml:2: place"),
+        ("[ray]\nworker_resources = { cpu = -1 }\n", r"panglot.toml:2: worker_resources"),
         ('[ray]\naddress = "auto"\ntls = "maybe"\n', r"panglot.toml:3: tls = 'maybe': expected true or false"),
-        ('[ray]\nkeeper_ports = "x"\n', r"expected two ports such as 20000-20099"),
+        ('[ray]\nagent_ports = "x"\n', r"expected two ports such as 20000-20099"),
     ],
 )
 def test_what_is_wrong_in_it_is_named(tmp_path: Path, text: str, words: str) -> None:

@@ -172,7 +172,7 @@ def test_a_deadline_and_a_client_that_leaves_cost_nobody_anything(rpc: Rpc, serv
     for one in (*waiting, leaving):
         one.cancel()
     assert floats(rpc.call("ModelInfer", rpc.tensors("tensors", x=[4])).raw_output_contents[0]) == [4]
-    wait_until(lambda: server.metric("panglot_held_bytes") == 0)
+    wait_until(lambda: server.metric("panglot_request_memory_bytes") == 0)
 
 
 def test_http_and_grpc_share_one_engine(rpc: Rpc, server: Server) -> None:
@@ -247,7 +247,7 @@ def test_a_client_that_leaves_a_stream_frees_what_it_asked_for(rpc: Rpc, server:
     answers = call(iter(requests))
     next(answers)
     answers.cancel()
-    wait_until(lambda: server.metric("panglot_held_bytes") == 0)
+    wait_until(lambda: server.metric("panglot_request_memory_bytes") == 0)
     assert floats(rpc.call("ModelInfer", rpc.tensors("tensors", x=[4])).raw_output_contents[0]) == [4]
 
 
@@ -262,7 +262,7 @@ def test_a_client_that_reads_slowly_holds_back_itself_alone(rpc: Rpc, server: Se
     for number in range(5):
         assert floats(rpc.call("ModelInfer", rpc.tensors("tensors", x=[number])).raw_output_contents[0]) == [number]
     assert sum(len(answer) > 1 << 20 for answer in answers) == 149
-    wait_until(lambda: server.metric("panglot_held_bytes") == 0)
+    wait_until(lambda: server.metric("panglot_request_memory_bytes") == 0)
 
 
 def test_a_client_that_does_not_read_an_answer_in_parts_is_cut_off(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from support.traffic import times
 
 MB = 1 << 20
 SIZE = times(64, 200) * MB
-LIMITS = ("--max-body", "300m", "--max-output", "300m", "--max-held", "1g", "--grpc-port", "0")
+LIMITS = ("--max-body", "300m", "--max-output", "300m", "--request-memory", "1g", "--grpc-port", "0")
 
 
 class Peak:

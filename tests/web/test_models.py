@@ -75,7 +75,7 @@ def test_a_platform_at_the_root_is_found_with_and_without_the_slash() -> None:
 def test_shares_add_up_whatever_comes_and_goes() -> None:
     """Nobody holds more than there is, and everybody has some bytes that no flood of the others can take."""
     seed = random.Random(7)
-    settings = Settings(max_held=80_000, small_body=100, max_body=50_000)
+    settings = Settings(request_memory=80_000, small_body=100, max_body=50_000)
     quota = Quota(settings)
     shares = Shares(quota)
     members = [shares.new(settings) for _ in range(4)]
@@ -86,7 +86,7 @@ def test_shares_add_up_whatever_comes_and_goes() -> None:
             share.take(size, size)
         else:
             share.held -= min(share.held, size)
-        assert quota.held == sum(member.held for member in members) <= settings.max_held
+        assert quota.held == sum(member.held for member in members) <= settings.request_memory
         assert shares.used == sum(member.beyond for member in members) <= shares.most_used
     flooded, quiet = members[0], members[1]
     for member in members:
@@ -96,7 +96,7 @@ def test_shares_add_up_whatever_comes_and_goes() -> None:
     assert quiet.take(8000, 8000)
     assert flooded.largest_body < settings.max_body
     shares.give_back(flooded)
-    assert quiet.own > (settings.max_held - shares.most_used) // 4
+    assert quiet.own > (settings.request_memory - shares.most_used) // 4
 
 
 def test_texts_of_several_models_are_one() -> None:

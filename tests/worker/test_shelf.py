@@ -127,7 +127,7 @@ def test_old_folders_are_swept_unless_they_are_used(kept: shelf.Shelf) -> None:
     late = os.stat(folder).st_ctime + 2 * shelf.KEPT
     other = shelf.Shelf()
     other.sweep(late)
-    assert os.path.isdir(folder), "another keeper uses it"
+    assert os.path.isdir(folder), "another agent uses it"
     kept.close()
     other.sweep(late - 2 * shelf.KEPT)
     assert os.path.isdir(folder), "it was used a moment ago"

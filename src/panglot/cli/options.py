@@ -96,7 +96,12 @@ class Grouped(TakesInputs):
         words = getattr(self.callback, WORDS, {})
         if without is None:
             return []
-        return [_option(name, about, words.get(name)) for name, about in all_settings().items() if name not in without]
+        settings = {name: about for name, about in all_settings().items() if name not in without}
+        renamed = [about for about in settings.values() if about.metadata["formerly"]]
+        return [
+            *(_option(name, about, words.get(name)) for name, about in settings.items()),
+            *(_option(about.metadata["formerly"], about, hidden=True) for about in renamed),
+        ]
 
     def get_params(self, ctx: click.Context) -> list[click.Parameter]:
         own = super().get_params(ctx)
@@ -183,11 +188,12 @@ def of_groups(*groups: str) -> tuple[str, ...]:
     return tuple(name for name, about in table_of(Settings).items() if about.metadata["group"] in groups)
 
 
-def _option(name: str, about: Field[Any], words: str | None = None) -> click.Option:
+def _option(name: str, about: Field[Any], words: str | None = None, hidden: bool = False) -> click.Option:
     column = about.metadata
+    hidden = hidden or bool(column["former"])
     if column["kind"] == "bool":
         words = f"{flag(name)}/--no-{name.replace('_', '-')}" if about.default else flag(name)
-        return click.Option([words, name], is_flag=True, default=None, help=column["help"])
+        return click.Option([words, name], is_flag=True, default=None, help=column["help"], hidden=hidden)
     metavar = column["metavar"] or ("|".join(column["choices"]) if column["choices"] else METAVARS[column["kind"]])
     several = column["kind"] in ("words", "hosts", "origins")
     return click.Option(
@@ -196,7 +202,7 @@ def _option(name: str, about: Field[Any], words: str | None = None) -> click.Opt
         help=(words or column["help"]) + _default(about.default, column["kind"]),
         multiple=several,
         callback=_joined if several else None,
-        hidden=bool(column["former"]),
+        hidden=hidden,
     )
 
 
@@ -211,8 +217,9 @@ def _default(value: Any, kind: str) -> str:
 
 
 def parse_flags(given: dict[str, Any]) -> dict[str, Any]:
-    """The settings given on the command line, in their own types. Raises StartError."""
+    """The settings given on the command line, in their own types, old names among them. Raises StartError."""
     table = all_settings()
+    table |= {about.metadata["formerly"]: about for about in table.values() if about.metadata["formerly"]}
     return {
         name: parse(table[name], value, flag(name)) if isinstance(value, str) else value
         for name, value in given.items()

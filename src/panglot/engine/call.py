@@ -29,7 +29,7 @@ class Fault(NamedTuple):
 
 
 class Step(NamedTuple):
-    """The time a call spent in one pool of a row."""
+    """The time a call spent in one pool of a pipeline."""
 
     pool: str
     queued_us: int
@@ -68,7 +68,7 @@ class Call:
         "length",
         "moves",
         "pieces",
-        "place",
+        "pool_index",
         "queued_us",
         "request_id",
         "retried",
@@ -95,7 +95,8 @@ class Call:
         self.killers = 0
         self.kind = b""
         self.length = 0
-        """Digest and length of the body the client sent, kept when the call leaves the first pool of a row without it.
+        """Digest and length of the body the client sent, kept when the call
+        goes on from the first pool of a pipeline without it.
         See `engine/pools/poison.py`."""
         self.lane = ""
         """What it has in common with the calls it may share a batch with."""
@@ -105,12 +106,12 @@ class Call:
         self.chunks = 0
         """How many chunks of a streamed answer have been sent."""
         self.worker = 0
-        self.place = 0
-        """The index of the pool it is in, of those in the row."""
+        self.pool_index = 0
+        """The index of the pool it is in."""
         self.buffer: SharedBuffer | None = None
         """The shared memory its body lies in, in place of `pieces`; held until the call is done."""
         self.trail: list[Step] = []
-        """The pools it has left, where the package is a row of several."""
+        """The pools it has left, where the package is a pipeline."""
 
     def grow(self, size: int) -> bool:
         """Count bytes that are attached to the body; False when the server holds too many to take them."""
@@ -118,7 +119,7 @@ class Call:
         return True
 
     def become(self, body: wire.Buffer, buffer: SharedBuffer | None) -> None:
-        """Replace the body by what a pool made of it, for the next pool of the row; it may lie in a buffer."""
+        """Replace the body by what a pool made of it, for the next pool of the pipeline; it may lie in a buffer."""
         self.release_buffer()
         self.pieces, self.size, self.buffer = (), len(body), buffer
         if not isinstance(body, wire.Placed):

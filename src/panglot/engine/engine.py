@@ -35,7 +35,7 @@ TROUBLES = 20
 LONGEST_COPY = 8 << 20
 """Bytes of a body that are copied in one go, in a few milliseconds."""
 HANDED = 64
-"""Results that may be between two pools of a row in shared memory."""
+"""Results that may be between two pools of a pipeline in shared memory."""
 
 log = logging.getLogger("panglot.engine")
 
@@ -121,12 +121,12 @@ class LocalEngine:
         self.poison = Poison(settings.poison_deaths, settings.poison_time, clock)
         self.pools: list[Pool] = []
         self._former: list[Pool] = []
-        """Pools that a row has replaced; their workers are ending."""
+        """Pools that a pipeline has replaced; their workers are ending."""
         wanted = settings.share_from > 0
-        self.bodies = buffers.create(settings.max_held, settings.max_body, "for bodies") if wanted else None
+        self.bodies = buffers.create(settings.request_memory, settings.max_body, "for bodies") if wanted else None
         self._share_from = settings.share_from if self.bodies is not None else math.inf
         self.between: list[Arena] = []
-        """The shared memory between the pools of a row."""
+        """The shared memory between the pools of a pipeline."""
         self._build(pipeline.divided({} if settings.inline else settings.pools))
         self._next_deadline = math.inf
         self._deadline_timer: asyncio.TimerHandle | None = None
@@ -137,7 +137,7 @@ class LocalEngine:
         self.all_engines: list[LocalEngine] = [self]
         """All engines of this process. The first of them buries the orphans, which must be none of the others'."""
 
-    # The row
+    # The pipeline
 
     def _build(self, plans: Sequence[pipeline.PoolPlan]) -> None:
         size = self.settings.handoff_slot
@@ -148,15 +148,15 @@ class LocalEngine:
         sides = [self.bodies, *between, None]
         self.metrics.pools.clear()
         self.pools = [
-            Pool(self, self.context, plan, PoolMemory(sides[place], sides[place + 1]))
-            for place, plan in enumerate(plans)
+            Pool(self, self.context, plan, PoolMemory(sides[index], sides[index + 1]))
+            for index, plan in enumerate(plans)
         ]
         for before, after in itertools.pairwise(self.pools):
             before.next, after.previous = after, before
         self.main = next(pool for pool in self.pools if "inference" in pool.plan.stages)
 
     def divide(self, pools: list[dict[str, Any]]) -> bool:
-        """Begin again with the row of pools that the script, once imported, asks for; False when it serves already."""
+        """Begin again with the pipeline that the script, once imported, asks for; False when it serves already."""
         if self.ready.is_set() or len(self.pools) > 1:
             return False
         asked_for = pipeline.asked_for(pools)
@@ -324,15 +324,15 @@ class LocalEngine:
         if call.state == QUEUED:
             self.metrics.dropped["disconnected"] += 1
             call.state = DONE
-            self.pools[call.place].drop(call)
+            self.pools[call.pool_index].drop(call)
         elif call.state == RUNNING:
             self.metrics.dropped["disconnected"] += call.ahead
             call.state = DONE
-            self.pools[call.place].forget(call)
+            self.pools[call.pool_index].forget(call)
         self.live.discard(call)
 
     def hold(self, call: Call, held: bool) -> None:
-        self.pools[call.place].hold(call, held)
+        self.pools[call.pool_index].hold(call, held)
 
     def finished(self, call: Call) -> None:
         """Forget a call that has its answer."""
@@ -363,11 +363,11 @@ class LocalEngine:
         call.state = DONE
         self.metrics.dropped["deadline"] += waited
         if queued:
-            self.pools[call.place].drop(call)
+            self.pools[call.pool_index].drop(call)
         else:
-            self.pools[call.place].forget(call)
+            self.pools[call.pool_index].forget(call)
         self.finished(call)
-        hindrance = self.pools[call.place].supervisor.hindrance() if queued else None
+        hindrance = self.pools[call.pool_index].supervisor.hindrance() if queued else None
         if hindrance is not None:
             call.fail(hindrance)
             return

@@ -37,8 +37,8 @@ def of_pools(pools: Sequence[Pool], live: int) -> list[Gauge]:
     for labels, pool in labelled:
         gauges.append(("panglot_workers_wanted", "workers there are to be", labels, pool.wanted()))
     for labels, pool in labelled:
-        for state, count in pool.supervisor.launcher.places().items():
-            gauges.append(("panglot_places", "places on nodes by state", {**labels, "state": state}, count))
+        for state, count in pool.supervisor.launcher.placements().items():
+            gauges.append(("panglot_placements", "placements on nodes by state", {**labels, "state": state}, count))
     for labels, pool in labelled:
         nodes = Counter(worker.node for worker in pool.workers if worker.node)
         for node, count in sorted(nodes.items()):

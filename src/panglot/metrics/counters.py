@@ -21,6 +21,12 @@ WORKER_COUNTERS = {
 }
 """What workers of every dialect may count, by name; a contract adds its own."""
 
+FORMER_NAMES = {
+    "panglot_placements": "panglot_places",
+    "panglot_request_memory_bytes": "panglot_held_bytes",
+}
+"""Gauges that were renamed, by their names of today. They are shown under the old name too, until the next release."""
+
 Labels = dict[str, str]
 Gauge = tuple[str, str, Labels, float]
 """Name, help, labels and value."""
@@ -183,14 +189,14 @@ def _pool(name: str) -> Labels:
 
 
 def _gauges(gauges: Iterable[Gauge]) -> list[str]:
-    lines: list[str] = []
-    seen = ""
+    families: dict[str, list[str]] = {}
     for name, about, labels, value in gauges:
-        if name != seen:
-            lines += heading(name, about, "gauge")
-            seen = name
-        lines.append(f"{name}{wording(labels)} {value:g}")
-    return lines
+        former = FORMER_NAMES.get(name)
+        for shown in (name, former) if former else (name,):
+            meaning = about if shown == name else f"former name of {name}"
+            family = families.setdefault(shown, heading(shown, meaning, "gauge"))
+            family.append(f"{shown}{wording(labels)} {value:g}")
+    return [line for family in families.values() for line in family]
 
 
 def merged(texts: Iterable[tuple[Labels, str]]) -> str:

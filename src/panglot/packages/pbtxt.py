@@ -73,40 +73,40 @@ class TextReader:
     def __init__(self, text: str, file: str) -> None:
         self.file = file
         self.tokens = list(self._tokens(text))
-        self.place = 0
+        self.position = 0
 
     def whole(self) -> Message:
         return self._fields("", 0)
 
     def _tokens(self, text: str) -> Iterator[TextToken]:
-        place, line = 0, 1
-        while place < len(text):
-            match = TOKEN.match(text, place)
+        start, line = 0, 1
+        while start < len(text):
+            match = TOKEN.match(text, start)
             if match is None:
-                raise self._error(f"unexpected {text[place : place + 10]!r}", line)
+                raise self._error(f"unexpected {text[start : start + 10]!r}", line)
             if match.lastgroup == "line":
                 line += 1
             elif match.lastgroup != "space":
                 yield TextToken(str(match.lastgroup), match[0], line)
-            place = match.end()
+            start = match.end()
         yield TextToken("end", "", line)
 
     def _error(self, problem: str, line: int) -> StartError:
         return StartError(problem, file=self.file, line=line)
 
     def _next(self) -> TextToken:
-        token = self.tokens[self.place]
-        self.place += token.kind != "end"
+        token = self.tokens[self.position]
+        self.position += token.kind != "end"
         return token
 
     def _peek(self, *texts: str) -> bool:
-        token = self.tokens[self.place]
+        token = self.tokens[self.position]
         return token.kind == "sign" and token.text in texts
 
     def _fields(self, closing: str, depth: int) -> Message:
         """The fields up to a closing bracket, or to the end of the text."""
         message = Message()
-        message.line = self.tokens[self.place].line
+        message.line = self.tokens[self.position].line
         if depth > DEEPEST:
             raise self._error("nested too deeply", message.line)
         while True:
@@ -138,7 +138,7 @@ class TextReader:
                 break
             self._next()
         if not self._peek("]"):
-            raise self._error(f"']' is missing behind {brief(name.text, 80)}", self.tokens[self.place].line)
+            raise self._error(f"']' is missing behind {brief(name.text, 80)}", self.tokens[self.position].line)
         self._next()
         return values
 
@@ -152,7 +152,7 @@ class TextReader:
             return Word(token.text)
         if token.kind == "text":
             words = [token.text]
-            while self.tokens[self.place].kind == "text":
+            while self.tokens[self.position].kind == "text":
                 words.append(self._next().text)
             return "".join(map(_unquoted, words))
         raise self._error(f"expected a value, not {brief(token.text, 80) or 'the end'!r}", token.line)

@@ -30,7 +30,7 @@ def forget_tokens() -> None:
 
 
 def _overwrite(names: Iterable[str]) -> None:
-    """Put stars in place of the values of variables in the memory that the process was started with."""
+    """Put stars over the values of variables in the memory that the process was started with."""
     fields = STAT.read_bytes().rpartition(b")")[2].split()
     start, end = int(fields[ENV_START]), int(fields[ENV_START + 1])
     if not 0 < start < end <= start + LARGEST:
@@ -38,8 +38,8 @@ def _overwrite(names: Iterable[str]) -> None:
     block = b"\0" + ctypes.string_at(start, end - start)
     for name in names:
         text = b"\0" + os.fsencode(name) + b"="
-        place = block.find(text)
-        if place >= 0:
+        offset = block.find(text)
+        if offset >= 0:
             # `block` has one byte more at its beginning than the memory.
-            value = place + len(text)
+            value = offset + len(text)
             ctypes.memset(start + value - 1, ord("*"), block.index(b"\0", value) - value)

@@ -19,6 +19,7 @@ from panglot.packages.package import Package
 from panglot.settings import Settings, flag, resolving, table_of, variables
 from panglot.settings.declaring import SERVER
 from panglot.settings.resolving import Resolved
+from panglot.settings.table import former_names
 from panglot.terminal.text import brief
 
 NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}")
@@ -99,9 +100,11 @@ class Planner:
         self.shared = shared if shared is not None and shared.is_file() else None
         self.server = resolving.resolve(flags_of_server(flags), environ, self.shared, scope=dialects.scope())
         self.settings = dataclasses.replace(self.server.settings, models=where)
-        self.warnings: list[set[str]] = []
+        self.ineffective: list[set[str]] = []
         """What was given and has no effect, for each model that was planned."""
-        self.unused = {name for name in flags if name not in table_of(Settings)}
+        self.outdated: set[str] = set()
+        """What was given under an old name for any of them."""
+        self.unused = {name for name in flags if name not in {**table_of(Settings), **former_names(Settings)}}
         """Flags for packages of a dialect, as long as there is none of it."""
 
     def server_plan(self, words: Sequence[str]) -> ServingPlan:
@@ -119,7 +122,7 @@ class Planner:
                 plans.append(self.plan(entry))
                 first = first or (plans[-1].name if entry in named else "")
         self._check(plans, failed)
-        warnings = tuple(sorted(set.intersection(*self.warnings)))
+        warnings = tuple(sorted(set.intersection(*self.ineffective) | self.outdated))
         return ServingPlan(self.settings, tuple(plans), self._default(first, plans), self, failed, warnings)
 
     @contextlib.contextmanager
@@ -168,7 +171,8 @@ class Planner:
         package, resolved = _settled(package, flags, self.environ, (), self.shared)
         if package.runs_to_its_end:
             raise StartError("this package serves nothing", file=str(entry.path), fix="panglot serve it alone")
-        self.warnings.append(set(resolved.warnings))
+        self.ineffective.append(set(resolved.ineffective))
+        self.outdated |= set(resolved.outdated)
         values = {key: getattr(self.settings, key) for key in server_settings()}
         own = package.config.name if package.config is not None else ""
         ignored = [key for key in values if own and resolved.sources[key] == own]
@@ -218,7 +222,8 @@ def of_one_model(path: Path) -> Iterator[None]:
 
 
 def flags_of_server(flags: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in flags.items() if name in server_settings()}
+    former = former_names(Settings)
+    return {name: value for name, value in flags.items() if former.get(name, name) in server_settings()}
 
 
 def server_settings() -> list[str]:

@@ -94,7 +94,7 @@ class FolderRepository:
     def _plans(self, name: str) -> list[ModelPlan]:
         """How each version of a name is to be served. Raises StartError."""
         plans = [model_host.installed(self.planner.plan(entry)) for entry in self.planner.versions(name)]
-        self.planner.warnings.clear()
+        self.planner.ineffective.clear()
         for plan in plans:
             contract = dialects.contract(plan.package, plan.settings)
             if contract.listeners or contract.runs_with_server is not None:

@@ -32,11 +32,14 @@ def setting(  # noqa: PLR0913  each is one column of the table below
     short: str = "",
     scope: str = "",
     former: str = "",
+    formerly: str = "",
 ) -> Any:
     """A field of a settings class: its default, its help and unit, and the values it may have.
 
     Its scope, the whole server or each model, is that of its group unless it is given. A setting that is no longer
     needed says in `former` what is always so now: its default is taken with a warning, any other value is refused.
+    A setting that was renamed has its old name in `formerly`: flag, variable and key of that name work for one release,
+    with a warning.
     """
     about = {
         "help": help,
@@ -49,6 +52,7 @@ def setting(  # noqa: PLR0913  each is one column of the table below
         "short": short,
         "scope": scope or (SERVER if group in SERVER_GROUPS else MODEL),
         "former": former,
+        "formerly": formerly,
     }
     if isinstance(default, dict):
         return field(default_factory=dict, metadata=about)

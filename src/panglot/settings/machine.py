@@ -14,7 +14,7 @@ def connections() -> int:
     return min(1024, int(soft * 0.6)) if soft > 0 else 1024
 
 
-def held() -> int:
+def request_memory() -> int:
     """A quarter of the memory this process may use, at most 4 GiB."""
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     return min(min([memory, *memory_limits()]) // 4, 4 << 30)

@@ -12,14 +12,14 @@ from typing import Any
 
 from panglot.errors import StartError
 from panglot.settings import counts, devices, pools, tomlfile, units, variables
-from panglot.settings.table import Settings, flag, suggestion, table_of, variable
+from panglot.settings.table import Settings, flag, former_names, suggestion, table_of, variable
 from panglot.terminal.text import brief
 
 LISTS = ("words", "hosts", "origins")
 """Kinds of settings that hold several texts."""
 IN_RAY = {
-    "address": "ray", "place": "place", "python": "ray_python", "keeper_ports": "keeper_ports", "files": "ray_files",
-    "tls": "ray_tls",
+    "address": "ray", "worker_resources": "worker_resources", "python": "ray_python", "agent_ports": "agent_ports",
+    "files": "ray_files", "tls": "ray_tls", "place": "place", "keeper_ports": "keeper_ports",
 }  # fmt: skip
 """The keys of the table `[ray]` of a panglot.toml, and the settings they are."""
 
@@ -46,24 +46,31 @@ class SettingsScope:
 
 @dataclass(frozen=True)
 class Resolved:
-    """The settings in force, where each came from, and what was given but has no effect, in sentences."""
+    """The settings in force, and where each came from."""
 
     settings: Settings
     sources: dict[str, str]
-    warnings: tuple[str, ...] = ()
+    ineffective: tuple[str, ...] = ()
+    """What was given but has no effect, in sentences."""
+    outdated: tuple[str, ...] = ()
+    """What was given under an old name, or is no longer needed, in sentences."""
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        return (*self.ineffective, *self.outdated)
 
 
 def read_toml(path: Path, scope: SettingsScope) -> dict[str, Any]:
-    """The keys of a `panglot.toml`. Raises StartError naming file, line and key."""
+    """The keys of a `panglot.toml`, old names among them. Raises StartError naming file, line and key."""
     file = tomlfile.read(path)
-    table = table_of(scope.settings)
+    table = _with_old_names(scope)
     values = {}
     for key, value in _flat(file).items():
         if key in scope.tables or (scope.lenient and key in scope.others):
             continue
         scope.refuse(key, f"'{key}'", str(path), file.line(key))
         if key not in table:
-            raise file.error(f"unknown key '{key}'", key, fix=suggestion(key, table))
+            raise file.error(f"unknown key '{key}'", key, fix=suggestion(key, table_of(scope.settings)))
         try:
             values[key] = _typed(table[key], value, path.parent)
         except ValueError as error:
@@ -161,9 +168,14 @@ def parse(about: Field[Any], text: str, where: str) -> Any:
 
 
 def from_environment(environ: Mapping[str, str], scope: SettingsScope) -> dict[str, Any]:
-    """The settings that variables give. Raises StartError for a value that is none."""
-    table = table_of(scope.settings)
+    """The settings that variables give, by the names that they use. Raises StartError for a value that is none."""
+    table = _with_old_names(scope)
     return {name: parse(table[name], text, key) for name, key, text in variables.given(environ) if name in table}
+
+
+def _with_old_names(scope: SettingsScope) -> dict[str, Field[Any]]:
+    table = table_of(scope.settings)
+    return {**table, **{old: table[name] for old, name in former_names(scope.settings).items()}}
 
 
 def _checked(values: Mapping[str, Any], scope: SettingsScope) -> Mapping[str, Any]:
@@ -199,12 +211,32 @@ def resolve(
         scope.refuse(name, flag(name))
     values: dict[str, Any] = {}
     sources = dict.fromkeys(table_of(scope.settings), "default")
+    former = former_names(scope.settings)
+    outdated = []
     for source, layer in layers:
-        for name, value in layer.items():
+        for given, value in layer.items():
+            name = former.get(given, given)
+            if given != name:
+                outdated.append(_renamed(given, name, source, layer))
             values[name] = value
-            sources[name] = variable(name) if source == "environment" else flag(name) if source == "flag" else source
-    unknown = variables.unknown(environ, table_of(scope.settings), scope.others)
-    return Resolved(scope.settings(**values), sources, (*unknown, *_former(values, sources, scope)))
+            sources[name] = variable(given) if source == "environment" else flag(given) if source == "flag" else source
+    others = {key: text for key, text in environ.items() if key not in map(variable, former)}
+    unknown = variables.unknown(others, table_of(scope.settings), scope.others)
+    outdated += _former(values, sources, scope)
+    return Resolved(scope.settings(**values), sources, unknown, tuple(outdated))
+
+
+def _renamed(old: str, new: str, source: str, layer: Mapping[str, Any]) -> str:
+    """A warning that a setting was given under its old name. Raises StartError when the new name was given there too.
+
+    Where two sources give the two names, the stronger source wins as always: only within one is there no telling.
+    """
+    spelt = {"environment": variable, "flag": flag}.get(source, str)
+    where = "" if spelt is not str else f" in {source}"
+    if new in layer:
+        both = f"{spelt(old)} and {spelt(new)} are both given{where}"
+        raise StartError(f"{both}: they are the old and the new name of one setting", fix=f"leave out {spelt(old)}")
+    return f"{spelt(old)}{where} is now called {spelt(new)}: the old name works in this release, and not in the next"
 
 
 def _former(values: Mapping[str, Any], sources: Mapping[str, str], scope: SettingsScope) -> Iterator[str]:

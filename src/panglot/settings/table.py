@@ -165,18 +165,24 @@ class Settings:
     queue_bytes: int = setting(256 * MIB, "bytes that may wait; beyond it 503", "size", group=BATCHES, least=1)
 
     max_body: int = setting(64 * MIB, "largest request body; beyond it 413", "size", group=HTTP, least=0, scope=MODEL)
-    max_held: int = setting(
-        machine.held,
-        "bytes of bodies, and of answers not yet read, held at once; then 503 [a quarter of memory, at most 4 GiB]",
+    request_memory: int = setting(
+        machine.request_memory,
+        "memory for bodies, and for answers not yet read; beyond it 503 [a quarter of memory, at most 4 GiB]",
         "size",
         group=HTTP,
         least=1,
+        formerly="max_held",
     )
     small_body: int = setting(
-        65536, "a body up to this size counts as small: it may use all of max_held", "size", group=HTTP, least=0
+        65536, "a body up to this size counts as small: it may use all of request_memory", "size", group=HTTP, least=0
     )
     small_share: float = setting(
-        0.125, "share of max_held that large bodies cannot take, from 0 to 1", "float", group=HTTP, least=0, most=1
+        0.125,
+        "share of request_memory that large bodies cannot take, from 0 to 1",
+        "float",
+        group=HTTP,
+        least=0,
+        most=1,
     )
     share_from: int = setting(
         16 * 1024, "bodies and answers of this size lie in memory shared with the workers; 0: none do", "size",
@@ -258,9 +264,9 @@ class Settings:
         "", "workers on a Ray cluster: auto, HOST:6379 or ray://HOST:10001; with panglot[ray]", "str", group=RAY,
         metavar="ADDRESS",
     )  # fmt: skip
-    place: Mapping[str, float] = setting(
+    worker_resources: Mapping[str, float] = setting(
         {}, "what each worker needs of a node, such as cpu=1,gpu=1 or a resource's own name [cpu=1]", "amounts",
-        group=RAY, metavar="NAME=N,…", scope=MODEL,
+        group=RAY, metavar="NAME=N,…", scope=MODEL, formerly="place",
     )  # fmt: skip
     ray_python: str = setting(
         "", "interpreter on this machine with the cluster's Ray; default: the one Panglot runs in", "str", group=RAY,
@@ -271,9 +277,9 @@ class Settings:
         choices=("send", "shared"), scope=MODEL,
     )  # fmt: skip
     ray_tls: bool = setting(False, "encrypt the connections to the nodes", "bool", group=RAY)
-    keeper_ports: tuple[int, ...] = setting(
+    agent_ports: tuple[int, ...] = setting(
         (), "ports that the nodes listen on for this server, such as 20000-20099; default: any", "ports", group=RAY,
-        metavar="A-B",
+        metavar="A-B", formerly="keeper_ports",
     )  # fmt: skip
 
     models: str = setting(
@@ -357,13 +363,20 @@ class Settings:
             "stream_seconds": self.stream_max_s, "retries": self.stream_retries, "results": self.stream_results,
             "streams": self.max_streams, "python": video_interpreter.python(),
         }  # fmt: skip
-        more = {"limits": limits, "video": video, "handed_bytes": self.max_held}
+        more = {"limits": limits, "video": video, "handed_bytes": self.request_memory}
         return {**more, **{name: getattr(self, name) for name in own}}
 
 
 def table_of(settings: type[Settings]) -> dict[str, dataclasses.Field[Any]]:
     """The settings a class declares, by name; a dialect's own class has all of ours too."""
     return {entry.name: entry for entry in dataclasses.fields(settings)}
+
+
+def former_names(settings: type[Settings]) -> dict[str, str]:
+    """The settings that were renamed: their names of today, by the old ones that still work."""
+    return {
+        about.metadata["formerly"]: name for name, about in table_of(settings).items() if about.metadata["formerly"]
+    }
 
 
 def flag(name: str) -> str:

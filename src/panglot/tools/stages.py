@@ -16,8 +16,8 @@ ORDER = ("decode", "preprocess", "inference", "final")
 def ordered(*recorded: Mapping[str, Any]) -> tuple[str, ...]:
     """The stages of several records, in the order of a request's way.
 
-    Those of a script are always the same. The pools of a row and the nodes of a graph have names of their own, and come
-    in the order in which the first record has them.
+    Those of a script are always the same. The pools of a pipeline and the nodes of a graph have names of their own,
+    and come in the order in which the first record has them.
     """
     own = dict.fromkeys(name for stages in recorded for name in stages if name not in ORDER)
     if not own:

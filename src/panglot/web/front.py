@@ -77,7 +77,7 @@ class Front:
 
     def gauges(self) -> list[tuple[str, str, dict[str, str], float]]:
         about = "bytes of request bodies, and of answers that clients are slow to read"
-        return [("panglot_held_bytes", about, {}, self.quota.held)]
+        return [("panglot_request_memory_bytes", about, {}, self.quota.held)]
 
     def is_public(self, path: bytes) -> bool:
         """Whether anyone may ask for this path: it is answered even when connections run out."""

@@ -55,7 +55,7 @@ class Package(NamedTuple):
     run_folder: str = ""
     """The private folder to run in; empty: the package's own."""
     pool: Dict[str, Any] = {}
-    """The pool of a row this worker belongs to: its name, its stages, and whether it is the first or the last.
+    """The pool of a pipeline this worker belongs to: its name, its stages, and whether it is the first or the last.
 
     Empty when the package is one pool, which does everything. `panglot.engine.pools.pipeline` makes it.
     """
@@ -75,8 +75,8 @@ class Package(NamedTuple):
         return os.path.join(self.dialect_folder or os.path.join(HERE, self.dialect), "platform", kind)
 
 
-class AsksForRow(Exception):
-    """A script's own wish, found while it was imported: these pools in a row instead of one process for all.
+class AsksForPipeline(Exception):
+    """A script's own wish, found while it was imported: this pipeline of pools instead of one process for all.
 
     Each is a dict with `name`, `workers` and, for those that take batches, `max_batch`; `stages` as in `Package.pool`.
     """
@@ -152,8 +152,8 @@ class Dialect:
         self._event_loop: Optional["asyncio.AbstractEventLoop"] = None
 
     @property
-    def may_ask_for_row(self) -> bool:
-        """Whether `load` may still raise AsksForRow: not in a pool, and not where all must be one process."""
+    def may_ask_for_pipeline(self) -> bool:
+        """Whether `load` may still raise AsksForPipeline: not in a pool, and not where all must be one process."""
         return not self.package.pool and bool(self.package.settings.get("rows"))
 
     def warn(self, message: str) -> None:
@@ -277,7 +277,7 @@ class Dialect:
         return Problem(500, "script_error", SCRIPT_ERROR)
 
     def hand_on(self, output: Any) -> Any:
-        """What the next pool of a row gets of an output. Raises what is to be answered here instead, as a failure."""
+        """What the next pool of a pipeline gets of an output. Raises what is answered here instead, as a failure."""
         return output
 
     def blames_client(self, error: BaseException, answer: Union[Answer, Problem]) -> bool:

@@ -1,4 +1,4 @@
-"""What one pool of a row hands to the next: a pickle, and the large buffers in it as they are.
+"""What one pool of a pipeline hands to the next: a pickle, and the large buffers in it as they are.
 
 This is the only place where anything is unpickled, and it reads nothing but what another worker of the same package
 wrote for it; the front passes it on blind. Large results lie in shared memory (`sharing`), others go by the sockets.

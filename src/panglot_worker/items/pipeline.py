@@ -1,4 +1,4 @@
-"""A worker of one pool in a row: it runs some of the stages, and other processes run the rest."""
+"""A worker of one pool of a pipeline: it runs some of the stages, and other processes run the rest."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from panglot_worker.items.handoff import SHARE_ABOVE, border_before, opened, pac
 from panglot_worker.line import wire
 
 
-class PoolInRow:
+class PipelinePool:
     """Takes over what the pool before hands on, runs the stages of its own pool, and hands on to the next."""
 
     def __init__(self, dialect: Dialect, pool: Dict[str, Any]) -> None:

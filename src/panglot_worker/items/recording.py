@@ -5,7 +5,7 @@ Only workers started with `dev` listen, and only requests whose Accept names STA
     PANGLOT-STAGES 1\\n | length u32 | JSON | bytes
 
 with the answer itself, and by stage the leaves of its value. A value is taken down when its stage ends, because
-scripts change what they were given. In a row of pools the record travels with the item from process to process.
+scripts change what they were given. In a pipeline the record travels with the item from process to process.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ def watched(stages: Stages, package: Package) -> Stages:
 
 
 def _main(package: Package) -> str:
-    """What the inference of this worker is called: of several in a row, each by the name of its pool."""
+    """What the inference of this worker is called: in a pipeline, each by the name of its pool."""
     name = str(package.pool["name"]) if package.pool else ""
     return "inference" if name in ("", *wire.STAGES) else name
 

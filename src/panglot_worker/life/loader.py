@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 KEPT = "_PANGLOT_KEPT"
-"""The variable by which a keeper tells a worker of `Package.kept`: the open file is the keeper's, not the front's."""
+"""The variable by which an agent tells a worker of `Package.kept`: the open file is the agent's, not the front's."""
 CODE = """\
 import sys
 sys.path[:] = [entry for entry in sys.path if entry]

@@ -19,7 +19,7 @@ from typing import Any, Callable, Dict, NamedTuple, Optional
 
 from panglot_worker import dialects
 from panglot_worker.compat import pictures
-from panglot_worker.dialects.base import AsksForRow, Dialect, Package, Stages
+from panglot_worker.dialects.base import AsksForPipeline, Dialect, Package, Stages
 from panglot_worker.errors import ScriptError
 from panglot_worker.items.tensor_adapter import TensorAdapter
 from panglot_worker.life import loader, whole_lines
@@ -171,7 +171,7 @@ def load(package: Package, port: Port, own_process: bool) -> Optional[LoadedScri
         dialect.tensor_adapter = tensor_adapter = TensorAdapter(dialect, stages)
         description["tensors"] = tensor_adapter.describe()
         loaded = arranged(dialect, tensor_adapter.around(stages) if stages is not None else None)
-    except AsksForRow as wish:
+    except AsksForPipeline as wish:
         port.tell(wire.EVENT, {"type": "row", "pools": wish.pools})
         return None
     except BaseException as error:
@@ -203,9 +203,9 @@ def arranged(dialect: Dialect, stages: Optional[Stages]) -> LoadedScript:
     serve: Callable[..., str] = getattr(importlib.import_module(module), name)
     package = dialect.package
     if package.pool:
-        from panglot_worker.items.pipeline import PoolInRow
+        from panglot_worker.items.pipeline import PipelinePool
 
-        pool = PoolInRow(dialect, package.pool)
+        pool = PipelinePool(dialect, package.pool)
         stages = pool.of(stages) if stages is not None else None
     if package.settings.get("dev") and stages is not None:
         from panglot_worker.items import recording

@@ -1,7 +1,7 @@
 """The memory a worker shares with the front: it looks at bodies there, and leaves its results where it was lent room.
 
 The front owns all of it (`panglot.engine.memory.buffers`). Bodies of requests are mapped to be read only: a script
-that could change one would change it for whoever runs the item again. What another pool of a row left is in a private
+that could change one would change it for whoever runs the item again. The results of another pool are in a private
 mapping, so that a script may work in place and only this process sees it. A buffer goes back to the front when nothing
 of the script refers to it any more, which FREE tells, or when this process is dead.
 """

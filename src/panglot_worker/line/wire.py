@@ -66,7 +66,7 @@ MORE = 1
 ERROR = 2
 """Flag of a reply: the body is a JSON `Problem`, which the front words in the platform's manner."""
 PASS = 4
-"""Flag of a reply: no answer yet. The body is for the next pool of the row, and nobody else reads it."""
+"""Flag of a reply: no answer yet. The body is for the next pool of the pipeline, and nobody else reads it."""
 SHARED = 8
 """Flag of a reply: its body lies in the buffer that the item was lent."""
 UNRUN = 16

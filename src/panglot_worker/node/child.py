@@ -1,4 +1,4 @@
-"""A worker's process on a node, as its keeper knows it."""
+"""A worker's process on a node, as its agent knows it."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Child:
         keys: bytes,
         ended: Callable[[Child, int], None],
     ) -> None:
-        """Start the process, on a thread that lives as long as the keeper. Raises OSError."""
+        """Start the process, on a thread that lives as long as the agent. Raises OSError."""
         self.generation = int(launch["generation"])
         self.run_folder = ""
         self.mark = secrets.token_hex(8)

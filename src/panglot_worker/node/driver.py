@@ -2,7 +2,7 @@
 
 Ray ends a driver whose cluster has gone; the front must outlive that. They speak JSON lines. The front says first
 `{"address", "secret", "certificate", "ports", "server"}`, then `{"do": "place", "id", "needs"}` and `{"do": "release",
-"id"}`. This process says `connected` or `failed`, then of each place that it is `placed` (where its keeper listens),
+"id"}`. This process says `connected` or `failed`, then of each placement that it is `placed` (where its agent listens),
 `waiting`, or `lost` (why).
 """
 
@@ -28,15 +28,15 @@ BY_VALUE = (
     "node.listing",
     "node.shelf",
     "node.child",
-    "node.keeper",
+    "node.agent",
 )
 """Our modules that nodes do not have."""
 PATIENCE = 10.0
-"""Seconds after which a place that is not to be had is spoken of."""
+"""Seconds after which a placement that is not to be had is spoken of."""
 REACH = 5.0
 """Seconds that a connection to the head may take."""
 TRIES = 3
-"""Keepers that are asked for at most, where they die before they have begun."""
+"""Agents that are asked for at most, where they die before they have begun."""
 LONGEST = 2000
 """Characters of a reason that are passed on."""
 
@@ -100,7 +100,7 @@ def nodes(ray: Any) -> Any:
 
 
 class Driver:
-    """Asks Ray for places, and tells what becomes of them."""
+    """Asks Ray for placements, and tells what becomes of them."""
 
     def __init__(self, ray: Any, first: Dict[str, Any], tell: Any) -> None:
         self.ray = ray
@@ -113,8 +113,8 @@ class Driver:
         cloudpickle = importlib.import_module("ray.cloudpickle")
         for name in BY_VALUE:
             cloudpickle.register_pickle_by_value(importlib.import_module("panglot_worker." + name))
-        keeper = importlib.import_module("panglot_worker.node.keeper")
-        self.keeper = ray.remote(placed_class(keeper.NodeKeeper))
+        agent = importlib.import_module("panglot_worker.node.agent")
+        self.agent = ray.remote(placed_class(agent.NodeAgent))
 
     async def run(self) -> None:
         """Read what the front says until it goes."""
@@ -133,13 +133,13 @@ class Driver:
                 self._release(said["id"])
 
     async def _place(self, number: int, needs: Dict[str, Any]) -> None:
-        """Find a place. A keeper that dies before it has begun, with its node say, is asked for again."""
+        """Find a placement. An agent that dies before it has begun, with its node say, is asked for again."""
         for left in reversed(range(TRIES)):
             if await self._tried(number, needs, left):
                 return
 
     async def _tried(self, number: int, needs: Dict[str, Any], left: int) -> bool:
-        """Have a keeper made, tell where it is, and wait for its end. Once the front knows it, it is the front's.
+        """Have an agent made, tell where it is, and wait for its end. Once the front knows it, it is the front's.
 
         False where it is to be tried again.
         """
@@ -161,7 +161,7 @@ class Driver:
             if left and wanted and not placed and isinstance(error, self.ray.exceptions.RayActorError):
                 self._release(number)
                 return False
-            # What a keeper has raised comes in an exception of Ray's.
+            # What an agent has raised comes in an exception of Ray's.
             cause = getattr(error, "cause", None) or error
             self.tell(**{"is": "lost", "id": number, "kind": type(cause).__name__, "why": reason(cause)})
         if placed:
@@ -171,12 +171,12 @@ class Driver:
         return True
 
     def _release(self, number: int) -> None:
-        """End the keeper of a place, if it lives."""
+        """End the agent of a placement, if it lives."""
         with contextlib.suppress(Exception):
             self.ray.kill(self.actors.pop(number))
 
     def _asked(self, number: int, needs: Dict[str, Any]) -> Any:
-        return self.keeper.options(
+        return self.agent.options(
             num_cpus=needs.get("cpu", 0),
             num_gpus=needs.get("gpu", 0),
             resources={name: amount for name, amount in needs.items() if name not in ("cpu", "gpu", "memory")},
@@ -185,7 +185,7 @@ class Driver:
             max_task_retries=0,
             max_concurrency=8,
             lifetime="detached",
-            # The driver before this may have asked for the same place.
+            # The driver before this may have asked for the same placement.
             name="panglot-%s-%d-%d" % (self.server, number, os.getpid()),
             scheduling_strategy="SPREAD",
         ).remote(self.secret, self.ports, self.certificate)
@@ -198,7 +198,7 @@ def raylet_of(ray: Any) -> str:
 
 
 async def end_with(raylet: str) -> None:
-    """End this process when the raylet does: Ray itself would not notice, and no place could be had any more."""
+    """End this process when the raylet does: Ray itself would not notice, and no placement could be had any more."""
     if raylet:
         with contextlib.suppress(OSError):
             reader, _writer = await asyncio.open_unix_connection(raylet)
@@ -210,13 +210,13 @@ async def wait_for(reference: Any) -> Any:
     return await reference
 
 
-def placed_class(keeper: Any) -> Any:
-    """The keeper as Ray's actor, which knows the node it is on."""
+def placed_class(agent: Any) -> Any:
+    """The agent as Ray's actor, which knows the node it is on."""
 
-    class PlacedKeeper(keeper):  # type: ignore[misc]
+    class PlacedAgent(agent):  # type: ignore[misc]
         async def begin(self) -> Any:
             ray = importlib.import_module("ray")
             node = ray.get_runtime_context().get_node_id()
             return {**await self.open(ray.util.get_node_ip_address(), node[:8]), "gpus": ray.get_gpu_ids()}
 
-    return PlacedKeeper
+    return PlacedAgent

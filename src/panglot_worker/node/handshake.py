@@ -1,10 +1,10 @@
-"""How the front and a keeper prove to each other that they know the secret of this server, and how they begin to talk.
+"""How the front and an agent prove to each other that they know the secret of this server, and how they begin to talk.
 
-    keeper -> front   nonce                                  32 bytes
-    front -> keeper   nonce, proof over both nonces          32 + 32
-    keeper -> front   proof over both nonces                 32
-    front -> keeper   what this connection is for, and its proof under the key of this connection
-    keeper -> front   an answer
+    agent -> front   nonce                                  32 bytes
+    front -> agent   nonce, proof over both nonces          32 + 32
+    agent -> front   proof over both nonces                 32
+    front -> agent   what this connection is for, and its proof under the key of this connection
+    agent -> front   an answer
 
 Reads are exact: never a byte more, since what follows may be for another process.
 """
@@ -47,7 +47,7 @@ def proof(secret: bytes, who: bytes, *parts: bytes) -> bytes:
 
 
 async def as_front(sock: socket.socket, secret: bytes) -> bytes:
-    """Prove who we are to a keeper, and have it prove who it is. Returns the key of this connection.
+    """Prove who we are to an agent, and have it prove who it is. Returns the key of this connection.
 
     Raises NotOurs, or OSError when the connection ends.
     """
@@ -55,11 +55,11 @@ async def as_front(sock: socket.socket, secret: bytes) -> bytes:
     theirs = await exactly(sock, SIZE)
     mine = secrets.token_bytes(SIZE)
     await loop.sock_sendall(sock, mine + proof(secret, b"front", theirs, mine))
-    _check(await exactly(sock, SIZE), proof(secret, b"keeper", theirs, mine))
+    _check(await exactly(sock, SIZE), proof(secret, b"agent", theirs, mine))
     return proof(secret, b"key", theirs, mine)
 
 
-async def as_keeper(sock: socket.socket, secret: bytes) -> bytes:
+async def as_agent(sock: socket.socket, secret: bytes) -> bytes:
     """Have a front prove who it is, and prove who we are. Returns the key of this connection.
 
     Raises NotOurs, or OSError when the connection ends.
@@ -69,7 +69,7 @@ async def as_keeper(sock: socket.socket, secret: bytes) -> bytes:
     await loop.sock_sendall(sock, mine)
     theirs = await exactly(sock, SIZE)
     _check(await exactly(sock, SIZE), proof(secret, b"front", mine, theirs))
-    await loop.sock_sendall(sock, proof(secret, b"keeper", mine, theirs))
+    await loop.sock_sendall(sock, proof(secret, b"agent", mine, theirs))
     return proof(secret, b"key", mine, theirs)
 
 

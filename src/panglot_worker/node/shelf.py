@@ -60,13 +60,13 @@ class Shelf:
         if name_of(entries) != name:
             raise ValueError("the list of files is not the one that was announced")
         self._hold(name)
-        # Other keepers of this node may want the same files now: one of them has them sent.
+        # Other agents of this node may want the same files now: one of them has them sent.
         with self._alone(name):
             folder = os.path.join(self.base, "folders", name, *_title(str(said["title"])))
             missing = [] if self._is_whole(folder, entries) else self._missing(entries)
             sock.sendall(message({"missing": missing}))
-            for place in missing:
-                self._take(sock, entries[place])
+            for index in missing:
+                self._take(sock, entries[index])
             if not self._is_whole(folder, entries):
                 self._put_together(folder, entries)
         return folder
@@ -91,8 +91,8 @@ class Shelf:
 
     def _missing(self, entries: List[ListedFile]) -> List[int]:
         """Where in the list the files are that the shelf has not, each of them once."""
-        files = {self._file(entry): place for place, entry in enumerate(entries) if not entry.is_folder}
-        return [place for path, place in files.items() if not _is_unchanged(path, entries[place].size)]
+        files = {self._file(entry): index for index, entry in enumerate(entries) if not entry.is_folder}
+        return [index for path, index in files.items() if not _is_unchanged(path, entries[index].size)]
 
     def _take(self, sock: socket.socket, entry: ListedFile) -> None:
         """Read one file from the socket, and keep it if it has the right digest."""
@@ -195,7 +195,7 @@ def _remove_unused(mark: str, now: float) -> None:
 
 
 def _remove_left(path: str, now: float) -> None:
-    """Remove a file that no folder has a link to, or what a killed keeper was making or running in."""
+    """Remove a file that no folder has a link to, or what a killed agent was making or running in."""
     about = os.stat(path, follow_symlinks=False)
     pid = os.path.basename(path).partition("-")[0]
     if now - about.st_ctime <= KEPT or (pid.isdigit() and os.path.exists("/proc/" + pid)):

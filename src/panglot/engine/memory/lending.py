@@ -28,7 +28,7 @@ class PoolMemory:
 
 
 class Lending:
-    """How much a worker is lent for each result: what the row says, or as much as its answers have needed lately."""
+    """How much a worker is lent for each result: what the pipeline says, or what its answers needed lately."""
 
     def __init__(self, size: int, smallest: int) -> None:
         """Lend buffers for `size` bytes; with 0, learn from answers of at least `smallest` bytes (0: from none)."""
@@ -38,7 +38,7 @@ class Lending:
         self._loose = 0
 
     def lend(self, worker: Worker, call: Call) -> int:
-        """The place of the buffer that the result of a call may be put in; 0 when there is none."""
+        """The address of the buffer that the result of a call may be put in; 0 when there is none."""
         buffer = worker.results.take(self.size) if worker.results is not None else None
         if buffer is None:
             return 0

@@ -65,9 +65,9 @@ class Busy(Protocol):
 
 
 def short_of_work(workers: Sequence[Busy]) -> list[int]:
-    """The busy workers without a next batch, by their place in the list; the one that began first comes first."""
-    places = [place for place, worker in enumerate(workers) if worker.may_have_more()]
-    return sorted(places, key=lambda place: workers[place].batches.since) if places else places
+    """The busy workers without a next batch, by their index in the list; the one that began first comes first."""
+    indices = [index for index, worker in enumerate(workers) if worker.may_have_more()]
+    return sorted(indices, key=lambda index: workers[index].batches.since) if indices else indices
 
 
 def is_enough(queue: Queue, worker: Busy, batch_bytes: int, short_of_work: int) -> bool:
@@ -82,7 +82,7 @@ def is_enough(queue: Queue, worker: Busy, batch_bytes: int, short_of_work: int) 
 
 
 def to_call_back(workers: Sequence[Busy], now: float) -> int:
-    """The place of the worker whose next batch begins last, if that is not soon; -1 when there is none."""
-    ahead = [place for place, worker in enumerate(workers) if worker.sent_ahead > 0]
-    latest = max(ahead, key=lambda place: workers[place].batches.left(now), default=-1)
+    """The index of the worker whose next batch begins last, if that is not soon; -1 when there is none."""
+    ahead = [index for index, worker in enumerate(workers) if worker.sent_ahead > 0]
+    latest = max(ahead, key=lambda index: workers[index].batches.left(now), default=-1)
     return latest if latest >= 0 and workers[latest].batches.left(now) > SOON else -1

@@ -18,7 +18,7 @@ from panglot.engine.workers.worker import Worker
 RECALL_AFTER = 0.1
 """Seconds after which the calls behind a running one may be taken back, for a worker that is free."""
 LEAST_WAITING = 8
-"""Calls that may wait in a later pool of a row before the previous pool pauses."""
+"""Calls that may wait in a later pool of a pipeline before the previous pool pauses."""
 
 
 class Dispatcher:
@@ -120,10 +120,10 @@ class Dispatcher:
         """Nothing waits: let a worker that is free have what another was sent ahead. Whether there was such a batch."""
         if not self.ahead or not self.settings.rerun or not any(worker.room(now) > 0 for worker in self.workers):
             return False
-        place = ahead.to_call_back(self.workers, now)
-        if place < 0:
+        latest = ahead.to_call_back(self.workers, now)
+        if latest < 0:
             return False
-        self.take_back(self.workers[place], self.workers[place].batches.begun)
+        self.take_back(self.workers[latest], self.workers[latest].batches.begun)
         return True
 
     def count_ahead(self) -> None:
@@ -139,7 +139,7 @@ class Dispatcher:
     def backlog(self, now: float) -> tuple[int, float]:
         """How many calls wait for a worker of this pool, and for how many seconds the oldest has.
 
-        None do where the next pool of the row holds them back, and a batch that waits for company is not late.
+        None do where the next pool of the pipeline holds them back, and a batch that waits for company is not late.
         """
         oldest = self.queue.oldest()
         if oldest is None or (self.next is not None and self.next.demand(self._in_flight()) <= 0):

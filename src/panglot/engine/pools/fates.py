@@ -10,9 +10,9 @@ from panglot.engine.call import RUNNING, Call, Fault
 
 CRASHED = Fault(500, "worker_died", "the script's process died on this request; the server's log says how")
 BROKEN = Fault(500, "bad_reply", "the script's process gave an answer that cannot be read; the server's log says more")
-LOST_PLACE = Fault(503, "place_lost", "the machine that ran this request was lost; try again", 1)
+LOST_PLACEMENT = Fault(503, "place_lost", "the machine that ran this request was lost; try again", 1)
 READ_SLOWLY = Fault(503, "slow_reader", "this answer was read too slowly while other requests waited for its worker")
-RETRY_PLACE = 5
+RETRY_PLACEMENT = 5
 """Seconds after which a client may ask again, when no machine can be had for a worker."""
 MOVES = 3
 """How often a call goes on elsewhere when the machine that ran it is lost."""
@@ -24,9 +24,9 @@ def back_off(seconds: float) -> Fault:
     return Fault(503, "back_off", "the script keeps failing and is being restarted", max(1, math.ceil(seconds)))
 
 
-def no_place(outage: str) -> Fault:
+def no_placement(outage: str) -> Fault:
     """The fault of a call that waited to its deadline while no machine could be had."""
-    return Fault(503, "no_place", f"there is no worker to run this: {outage}", RETRY_PLACE)
+    return Fault(503, "no_place", f"there is no worker to run this: {outage}", RETRY_PLACEMENT)
 
 
 @dataclass(frozen=True)

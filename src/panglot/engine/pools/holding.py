@@ -113,4 +113,4 @@ class SlowReaders:
             if worker.hold.call is not None and self.longest and stood > self.longest:
                 due.append((stood, worker.hold.call, behind))
         due.sort(key=lambda entry: -entry[0])
-        return [call for place, (_, call, behind) in enumerate(due) if behind or place < waiting]
+        return [call for position, (_, call, behind) in enumerate(due) if behind or position < waiting]

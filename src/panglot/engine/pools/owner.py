@@ -1,4 +1,4 @@
-"""What the pools of a row expect of the engine they belong to."""
+"""What the pools of a pipeline expect of the engine they belong to."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class PoolOwner(Protocol):
         """Keep a line, and what belongs to it, for the page."""
 
     def divide(self, pools: list[dict[str, Any]]) -> bool:
-        """Make the row of pools that the script asks for; False when it is too late for that."""
+        """Make the pipeline that the script asks for; False when it is too late for that."""
 
     def found_poison(self, call: Call) -> None:
         """Refuse calls like this one from now on."""

@@ -15,7 +15,7 @@ BEFORE, MAIN, AFTER = ("decode", "preprocess"), ("inference",), ("postprocess", 
 
 @dataclass(frozen=True)
 class PoolPlan:
-    """One pool: its stages and its size, and its place where it is one of a row."""
+    """One pool: its stages and its size, and its position where it is one of a pipeline."""
 
     name: str = ""
     """Empty where the package has only this pool."""
@@ -44,17 +44,17 @@ def divided(pools: Mapping[str, PoolSize]) -> list[PoolPlan]:
     if not before.workers and not after.workers:
         return [PoolPlan(workers=main.workers, max_batch=main.max_batch, device=main.device)]
     stages = (() if before.workers else BEFORE) + MAIN + (() if after.workers else AFTER)
-    row: list[tuple[str, PoolSize, tuple[str, ...]]] = [("preprocess", before, BEFORE)] if before.workers else []
-    row.append(("inference", main, stages))
-    row += [("postprocess", after, AFTER)] if after.workers else []
+    steps: list[tuple[str, PoolSize, tuple[str, ...]]] = [("preprocess", before, BEFORE)] if before.workers else []
+    steps.append(("inference", main, stages))
+    steps += [("postprocess", after, AFTER)] if after.workers else []
     return [
-        PoolPlan(name, mine, size.workers, size.max_batch, size.device, place == 0, place == len(row) - 1)
-        for place, (name, size, mine) in enumerate(row)
+        PoolPlan(name, mine, size.workers, size.max_batch, size.device, index == 0, index == len(steps) - 1)
+        for index, (name, size, mine) in enumerate(steps)
     ]
 
 
 def too_late(pools: Sequence[Mapping[str, Any]]) -> str:
-    """The problem of a script that asks for a row of pools when it serves already."""
+    """The problem of a script that asks for a pipeline when it serves already."""
     return f"the script now asks for pools ({listed(asked_for(pools))}), which cannot be made while it serves"
 
 
@@ -71,8 +71,8 @@ def asked_for(pools: Sequence[Mapping[str, Any]]) -> list[PoolPlan]:
             stages=tuple(pool.get("stages") or MAIN),
             workers=exactly(int(pool["workers"])),
             max_batch=int(pool.get("max_batch") or 0),
-            first=place == 0,
-            last=place == last,
+            first=index == 0,
+            last=index == last,
         )
-        for place, pool in enumerate(pools)
+        for index, pool in enumerate(pools)
     ]

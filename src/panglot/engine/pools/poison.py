@@ -49,7 +49,7 @@ class Poison:
         if not self.deaths:
             return False
         until = self.clock() + self.seconds
-        _note(self.lengths, call.length if call.place else call.size, until)
+        _note(self.lengths, call.length if call.pool_index else call.size, until)
         kind = self._kind(call)
         if not kind:
             return False
@@ -67,8 +67,8 @@ class Poison:
             self._suspects.pop(self._kind(call), None)
 
     def hand_on(self, call: Call) -> None:
-        """Keep length and digest of a call that leaves the first pool of a row: its body is replaced there."""
-        if not call.place:
+        """Keep length and digest of a call that leaves the first pool of a pipeline: its body is replaced there."""
+        if not call.pool_index:
             call.length = call.size
             call.kind = digest(call) if call.size in self.lengths else b""
 
@@ -86,7 +86,7 @@ class Poison:
     def about(self, call: Call) -> str:
         """The call's kind in words, for the log."""
         path = wire.Head.unpack(call.head).path.decode("latin-1")
-        shape = f"{path}, {call.length if call.place else call.size} bytes"
+        shape = f"{path}, {call.length if call.pool_index else call.size} bytes"
         return f"requests like {call.request_id.decode('latin-1')} ({shape}) have ended {self.deaths} workers and"
 
     def expire(self) -> None:
@@ -103,11 +103,11 @@ class Poison:
         self._suspects.clear()
 
     def _is_watched(self, call: Call) -> bool:
-        return bool(call.kind) if call.place else call.size in self.lengths
+        return bool(call.kind) if call.pool_index else call.size in self.lengths
 
     def _kind(self, call: Call) -> bytes:
         """The digest of a call; empty when its body was replaced before it was under suspicion."""
-        return call.kind if call.place else digest(call)
+        return call.kind if call.pool_index else digest(call)
 
 
 def digest(call: Call) -> bytes:

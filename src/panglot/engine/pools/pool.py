@@ -35,10 +35,10 @@ class Pool(Dispatcher):
     def __init__(self, owner: PoolOwner, context: EngineContext, plan: PoolPlan, memory: PoolMemory) -> None:
         settings = context.settings
         super().__init__(owner, context, plan, memory)
-        self.in_row = not (plan.first and plan.last)
+        self.in_pipeline = not (plan.first and plan.last)
         self.large = settings.share_from if self.lending.learns else wire.MAX_FRAME
         self.title = f"{plan.name} worker" if plan.name else "worker"
-        self.max_reply = (settings.max_output if plan.last else settings.max_held) + wire.MAX_HEAD
+        self.max_reply = (settings.max_output if plan.last else settings.request_memory) + wire.MAX_HEAD
         self.event_log = context.event_log
         self.fetches = Fetches(settings, context.metrics)
         self.slow_readers = SlowReaders(settings.slow_reader)
@@ -105,7 +105,7 @@ class Pool(Dispatcher):
                 self._count(worker, reply)
                 if reply.flags & wire.RETRY and self._retried(call, worker, buffer):
                     continue
-                if self.in_row or reply.flags & wire.PASS:
+                if self.in_pipeline or reply.flags & wire.PASS:
                     reply = self._leave(call, reply, buffer, now)
                 if not reply.flags & wire.PASS:
                     if buffer is not None:
@@ -163,9 +163,9 @@ class Pool(Dispatcher):
             raise wire.WireError("an answer to what was never asked, or is answered already")
 
     def _leave(self, call: Call, reply: wire.Reply, buffer: SharedBuffer | None, now: float) -> wire.Reply:
-        """Note the times of a call that is done in this pool of a row. With PASS, queue it in the next pool.
+        """Note the times of a call that is done in this pool of a pipeline. With PASS, queue it in the next pool.
 
-        Returns the reply; the last pool's has the times of the whole row.
+        Returns the reply; the last pool's has the times of the whole pipeline.
         """
         if reply.flags & wire.PASS and self.next is None:
             if buffer is not None:
@@ -183,7 +183,7 @@ class Pool(Dispatcher):
         call.alone, call.killers = False, 0
         call.become(reply.body, buffer)
         call.arrived, call.state = now, QUEUED
-        call.place += 1
+        call.pool_index += 1
         assert self.next is not None
         self.next.queue.append(call)
         self.next.schedule_pump()
@@ -205,7 +205,7 @@ class Pool(Dispatcher):
         stages = self.metrics.stages
         stages[0].add(decode)
         stages[4].add(encode)
-        if inference or not self.in_row:
+        if inference or not self.in_pipeline:
             stages[2].add(inference)
         if preprocess:
             stages[1].add(preprocess)
@@ -216,7 +216,7 @@ class Pool(Dispatcher):
         worker.served += 1
 
     def on_event(self, worker: Worker, event: dict[str, Any]) -> None:
-        """Act on an event: a failure, a wish for a row of pools, a sick device; `events.note` does the rest."""
+        """Act on an event: a failure, a wish for a pipeline, a sick device; `events.note` does the rest."""
         kind = event.get("type")
         if kind in OF_CALLS:
             self._tell_call(worker.in_flight.get(event["item"]), event)
@@ -226,7 +226,7 @@ class Pool(Dispatcher):
         elif kind == "replace":
             # The worker reads on until STOP: whatever it was sent before is answered by it.
             worker.stop(event["reason"])
-        elif event.get("type") == "failure":
+        elif kind == "failure":
             call = worker.in_flight.get(int(event.get("item", 0)))
             request_id = call.request_id.decode("latin-1") if call else ""
             message, traceback = str(event.get("message", "")), str(event.get("traceback", ""))
@@ -351,7 +351,7 @@ class Pool(Dispatcher):
         """Have the calls of a machine that was lost run elsewhere, where they can."""
         self.metrics.reruns["place_lost"] += len(verdict.again)
         for call in verdict.guilty:
-            self._conclude(call, fates.LOST_PLACE)
+            self._conclude(call, fates.LOST_PLACEMENT)
         self._run_again(verdict.again)
 
     def _suspect(self, call: Call) -> None:

@@ -54,8 +54,8 @@ class Launcher:
         """Why no worker can be launched now, through no fault of the package; empty: one can."""
         return ""
 
-    def places(self) -> dict[str, int]:
-        """How many places on other machines there are, by state."""
+    def placements(self) -> dict[str, int]:
+        """How many placements on other machines there are, by state."""
         return {}
 
     async def launch(self, worker: Worker, workers: int) -> None:
@@ -95,7 +95,7 @@ class Launcher:
         """A file for the large answers of one worker of the last pool, if bodies have one."""
         settings = self.settings
         wanted = self.plan.last and settings.share_from
-        return buffers.create(settings.max_held, settings.max_output) if wanted else None
+        return buffers.create(settings.request_memory, settings.max_output) if wanted else None
 
     def _memory(self, worker: Worker) -> dict[str, Any]:
         """The shared memory as the worker is told it: where its inputs lie, and where it may be lent buffers."""

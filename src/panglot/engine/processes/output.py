@@ -91,9 +91,9 @@ class ScriptOutput(asyncio.Protocol):
 
     def _log_lines(self, most: int) -> None:
         *lines, self._rest = self._rest.split(b"\n", most)
-        for place, line in enumerate(lines):
+        for index, line in enumerate(lines):
             if not self._afford(len(line) + 1):
-                self._lose(b"\n".join((*lines[place:], self._rest)))
+                self._lose(b"\n".join((*lines[index:], self._rest)))
                 return
             self._emit(line)
         if b"\r" in self._rest and b"\n" not in self._rest:

@@ -1,4 +1,4 @@
-"""The Ray driver beside the front, and the places it has found. One for each server."""
+"""The Ray driver beside the front, and the placements it has found. One for each server."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from typing import Any
 from panglot.engine.processes import process
 from panglot.engine.ray import certificate, paths
 from panglot.engine.ray.needs import told
-from panglot.engine.ray.place import NodePlace
+from panglot.engine.ray.placement import Placement
 from panglot.errors import StartError
 from panglot.settings import Settings
 from panglot_worker.life import loader
@@ -39,21 +39,21 @@ HEAD = "is it the address of a head, HOST:6379, or of its client server, ray://H
 
 
 class Cluster:
-    """Finds places for workers. The driver may end, and is started again; places go on without it."""
+    """Finds placements for workers. The driver may end, and is started again; placements go on without it."""
 
     def __init__(self, settings: Settings) -> None:
         self.address = settings.ray
         self.python = settings.ray_python or sys.executable
-        self.ports = settings.keeper_ports or (0, 0)
+        self.ports = settings.agent_ports or (0, 0)
         self.secret = secrets.token_bytes(32)
         self.certificate = certificate.make() if settings.ray_tls else ""
         self.tls = encryption.context(self.certificate, is_node=False) if self.certificate else None
         self.server = secrets.token_hex(6)
-        self.places: dict[int, NodePlace] = {}
+        self.placements: dict[int, Placement] = {}
         self.folders: dict[str, str] = {}
         """Where on nodes the folders lie that were sent, and where here."""
         self.outage = ""
-        """Why no place can be had now; empty while the cluster is there."""
+        """Why no placement can be had now; empty while the cluster is there."""
         self.version = ""
         self.nodes = 0
         self.has_token = False
@@ -82,32 +82,32 @@ class Cluster:
         await asyncio.shield(self._connected)
 
     async def close(self) -> None:
-        """End all places and the driver."""
+        """End all placements and the driver."""
         if self._running is not None:
             self._running.cancel()
             with contextlib.suppress(asyncio.CancelledError):
                 await self._running
-        for place in list(self.places.values()):
-            place.leave()
+        for placement in list(self.placements.values()):
+            placement.leave()
         await self._end_driver()
 
-    # Places
+    # Placements
 
-    def ask(self, needs: dict[str, float]) -> NodePlace:
-        """A place for one worker; it is ready once there is one."""
-        place = NodePlace(self, next(self._numbers), needs)
-        self.places[place.number] = place
-        self._ask(place)
-        return place
+    def ask(self, needs: dict[str, float]) -> Placement:
+        """A placement for one worker; it is ready once there is one."""
+        placement = Placement(self, next(self._numbers), needs)
+        self.placements[placement.number] = placement
+        self._ask(placement)
+        return placement
 
-    def _ask(self, place: NodePlace) -> None:
-        self._say({"do": "place", "id": place.number, "needs": place.needs})
+    def _ask(self, placement: Placement) -> None:
+        self._say({"do": "place", "id": placement.number, "needs": placement.needs})
 
-    def forget(self, place: NodePlace) -> None:
-        self.places.pop(place.number, None)
+    def forget(self, placement: Placement) -> None:
+        self.placements.pop(placement.number, None)
 
-    def release(self, place: NodePlace) -> None:
-        self._say({"do": "release", "id": place.number})
+    def release(self, placement: Placement) -> None:
+        self._say({"do": "release", "id": placement.number})
 
     def _say(self, value: dict[str, Any]) -> None:
         if self._process is not None and self._process.stdin is not None and not self.outage:
@@ -205,7 +205,7 @@ class Cluster:
         return connected
 
     def _on_connected(self, said: dict[str, Any]) -> None:
-        """Note that the cluster is there, and ask for all places that nobody has found yet."""
+        """Note that the cluster is there, and ask for all placements that nobody has found yet."""
         self.outage, self._complained, self._unanswered = "", False, 0
         self.version, self.nodes, self.has_token = said["ray"], len(said["nodes"]), bool(said["token"])
         log.info("connected to Ray %s at %s, %d node(s)", said["ray"], self.address, len(said["nodes"]))
@@ -217,23 +217,23 @@ class Cluster:
                 log.info("the connections to the nodes are encrypted")
             log.info("large bodies and answers travel by sockets too: no memory can be shared with nodes")
             self._connected.set_result(None)
-        for place in list(self.places.values()):
-            if not place.about:
-                self._ask(place)
+        for placement in list(self.placements.values()):
+            if not placement.about:
+                self._ask(placement)
 
     def _hear(self, said: dict[str, Any]) -> None:
-        place = self.places.get(said["id"])
-        if place is None:
+        placement = self.placements.get(said["id"])
+        if placement is None:
             return
         if said["is"] == "placed":
-            self._keep(place.open(said))
+            self._keep(placement.open(said))
         elif said["is"] == "waiting":
-            log.warning("no node has %s free; waiting. The cluster has %s", told(place.needs), shown(said["nodes"]))
-        elif not place.ready.done():
-            place.lose(first_line(said["why"]))
+            log.warning("no node has %s free; waiting. The cluster has %s", told(placement.needs), shown(said["nodes"]))
+        elif not placement.ready.done():
+            placement.lose(first_line(said["why"]))
         else:
-            # Ray may be mistaken, as when it loses sight of the node; a keeper that has gone hangs up.
-            log.debug("%s, says Ray: %s", place, first_line(said["why"]))
+            # Ray may be mistaken, as when it loses sight of the node; an agent that has gone hangs up.
+            log.debug("%s, says Ray: %s", placement, first_line(said["why"]))
 
     def _fail(self, error: StartError) -> None:
         """End the start by an error. A server that runs is told by its log, once in each outage."""

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import panglot_worker.node.handshake as handshake
-from panglot.engine.ray.place import NodePlace, PlaceLost
+from panglot.engine.ray.placement import Placement, PlacementLost
 from panglot_worker.node.listing import ListedFile, name_of
 
 LEFT_OUT = ("__pycache__", ".git")
@@ -39,12 +39,12 @@ class Shipment:
     def __init__(self) -> None:
         self._digests: dict[tuple[str, int, int, int], str] = {}
 
-    async def send(self, folder: Path, place: NodePlace, title: str = "") -> str:
-        """Have a folder at a place, and return its path, which ends with its title. Raises OSError or ValueError."""
+    async def send(self, folder: Path, placement: Placement, title: str = "") -> str:
+        """Send a folder to a placement. Returns its path there, which ends with its title. Raises OSError."""
         loop = asyncio.get_running_loop()
         listed = await loop.run_in_executor(None, self.list, folder)
-        sock = await place.connect({"role": "files"})
-        return await loop.run_in_executor(None, transfer, sock, listed, title or folder.name, place.owner.tls)
+        sock = await placement.connect({"role": "files"})
+        return await loop.run_in_executor(None, transfer, sock, listed, title or folder.name, placement.owner.tls)
 
     def list(self, folder: Path) -> Listed:
         """What is in a folder. Links are followed. Raises OSError, ValueError for too many files."""
@@ -83,13 +83,13 @@ def transfer(sock: socket.socket, listed: Listed, title: str, tls: ssl.SSLContex
         files = [list(entry) for entry in listed.entries]
         sock.sendall(handshake.message({"folder": listed.name, "title": title, "files": files}))
         answer = handshake.receive_blocking(sock)
-        for place in answer.get("missing", ()):
-            entry = listed.entries[place]
+        for index in answer.get("missing", ()):
+            entry = listed.entries[index]
             with open(listed.folder / entry.path, "rb") as file:
                 if sock.sendfile(file, 0, entry.size or None) != entry.size:
                     raise ValueError(f"{entry.path} changed while it was sent")
         if "problem" not in answer:
             answer = handshake.receive_blocking(sock)
     if "problem" in answer:
-        raise PlaceLost(str(answer["problem"]))
+        raise PlacementLost(str(answer["problem"]))
     return str(answer["path"])

@@ -7,27 +7,27 @@ import json
 from typing import Any
 
 from panglot.engine.processes.output import ScriptOutput
-from panglot.engine.ray.place import NodePlace, PlaceLost
+from panglot.engine.ray.placement import Placement, PlacementLost
 from panglot_worker.life.installing import Wish
 from panglot_worker.node.handshake import heard
 
 ENTRY = ("panglot_worker.node.installer", "main")
 
 
-async def environment(place: NodePlace, wish: Wish, launch: dict[str, Any], output: ScriptOutput) -> str:
+async def environment(placement: Placement, wish: Wish, launch: dict[str, Any], output: ScriptOutput) -> str:
     """The interpreter on a node that has what a package asks for. Raises OSError where it cannot be made."""
     key = json.dumps([wish, launch["python"]])
-    if key not in place.pythons:
-        place.pythons[key] = await _make(place, wish, launch, output)
-    return place.pythons[key]
+    if key not in placement.pythons:
+        placement.pythons[key] = await _make(placement, wish, launch, output)
+    return placement.pythons[key]
 
 
-async def _make(place: NodePlace, wish: Wish, launch: dict[str, Any], output: ScriptOutput) -> str:
+async def _make(placement: Placement, wish: Wish, launch: dict[str, Any], output: ScriptOutput) -> str:
     # Workers have positive generations, and this process is there before one of them.
     generation = -int(launch["generation"])
     process = {**launch, "generation": generation, "entry": ENTRY, "environment": {}, "links": {}}
-    sock = await place.start(generation, process, output)
-    reader, writer = await asyncio.open_connection(sock=sock, **place.encryption)
+    sock = await placement.start(generation, process, output)
+    reader, writer = await asyncio.open_connection(sock=sock, **placement.encryption)
     try:
         said = {"wish": wish._asdict(), "python": launch["python"]}
         writer.write(json.dumps(said).encode() + b"\n")
@@ -35,8 +35,8 @@ async def _make(place: NodePlace, wish: Wish, launch: dict[str, Any], output: Sc
     finally:
         writer.transport.abort()
     if not line:
-        raise PlaceLost("the process that installs what the package asks for ended without a word; the log has more")
+        raise PlacementLost("the process that installs what the package asks for said nothing; the log has more")
     answer = heard(line)
     if "python" not in answer:
-        raise PlaceLost(f"on node {place.node}, {answer.get('problem')}", fix="mend what the package asks for")
+        raise PlacementLost(f"on node {placement.node}, {answer.get('problem')}", fix="mend what the package asks for")
     return str(answer["python"])

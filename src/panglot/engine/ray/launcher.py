@@ -1,4 +1,4 @@
-"""Starting workers on the nodes of a cluster: a place, the package there, then the process."""
+"""Starting workers on the nodes of a cluster: a placement, the package there, then the process."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from panglot.engine.ray.cluster import Cluster
 from panglot.engine.ray.files import Shipment
 from panglot.engine.ray.needs import told
 from panglot.engine.ray.paths import there
-from panglot.engine.ray.place import FREE, STATES, USED, WAITING, NodePlace, PlaceLost
+from panglot.engine.ray.placement import FREE, STATES, USED, WAITING, Placement, PlacementLost
 from panglot.engine.ray.worker import DOUBT, NodeWorker
 from panglot.engine.workers.owner import WorkerOwner
 from panglot.engine.workers.worker import Worker
@@ -30,96 +30,96 @@ from panglot.packages import requirements
 log = logging.getLogger("panglot.ray")
 WORKER = ("panglot_worker.life.loop", "start")
 KEPT = 10.0
-"""Seconds that a place without a worker is kept for the next."""
+"""Seconds that a placement without a worker is kept for the next."""
 
 
 class NodeLauncher(Launcher):
-    """Starts the workers of one pool on nodes. A worker's successor gets its place."""
+    """Starts the workers of one pool on nodes. A worker's successor gets its placement."""
 
     def __init__(self, context: EngineContext, plan: PoolPlan, memory: PoolMemory, cluster: Cluster) -> None:
         super().__init__(context, plan, memory)
-        # Folders to run in are made on the nodes, and memory that outlives a worker is kept by its keeper.
+        # Folders to run in are made on the nodes, and memory that outlives a worker is kept by its agent.
         self.scratch, self.kept = Scratch({}), KeptMemory(0)
         self.cluster = cluster
         self.shipment = Shipment()
-        self.free: list[NodePlace] = []
-        self._places: set[NodePlace] = set()
+        self.free: list[Placement] = []
+        self._placements: set[Placement] = set()
 
     def record(self, owner: WorkerOwner, index: int, generation: int, clock: Callable[[], float]) -> Worker:
         return NodeWorker(owner, index, generation, clock)
 
     @property
     def outage(self) -> str:
-        """Why no worker can be launched now: the cluster is out of reach, or there is no place."""
-        states = self.places()
+        """Why no worker can be launched now: the cluster is out of reach, or there is no placement."""
+        states = self.placements()
         if self.cluster.outage or states[FREE] or states[USED]:
             return self.cluster.outage
         nobody = f"no node of the cluster has {told(self._needs())} free"
         return nobody if states[WAITING] else "the nodes of the cluster cannot be reached"
 
     def _needs(self) -> dict[str, float]:
-        return dict(self.settings.place) or {"cpu": 1.0}
+        return dict(self.settings.worker_resources) or {"cpu": 1.0}
 
     async def launch(self, worker: Worker, workers: int) -> None:
-        """Start a worker at a place. Raises OSError when there is none, or the process cannot be started there."""
+        """Start a worker at a placement. Raises OSError when there is none, or the process cannot be started there."""
         assert isinstance(worker, NodeWorker)
-        place = worker.place = self._place_for(worker)
-        worker.step = "waiting for a place"
-        place.tenants[worker.generation] = worker
+        placement = worker.placement = self._placement_for(worker)
+        worker.step = "waiting for a placement"
+        placement.tenants[worker.generation] = worker
         try:
-            await place.ready
+            await placement.ready
             worker.since = self.clock()
-            await self._start(worker, place)
+            await self._start(worker, placement)
         except (ValueError, TimeoutError, ConnectionError) as error:
-            why = str(error) or "its keeper does not answer"
-            # The keeper goes on, if it lives: a place is lost when its control connection is, which shows soon.
+            why = str(error) or "its agent does not answer"
+            # The agent goes on, if it lives: a placement is lost when its control connection is, which shows soon.
             await asyncio.sleep(DOUBT)
-            if place.is_lost:
-                raise MachineLost(f"was lost with its place while it was started ({why})") from None
-            raise PlaceLost(f"{place}: {why}") from None
+            if placement.is_lost:
+                raise MachineLost(f"was lost with its placement while it was started ({why})") from None
+            raise PlacementLost(f"{placement}: {why}") from None
 
-    def _place_for(self, worker: NodeWorker) -> NodePlace:
-        """The place of its predecessor, else one that is free, else a new one."""
+    def _placement_for(self, worker: NodeWorker) -> Placement:
+        """The placement of its predecessor, else one that is free, else a new one."""
         old = worker.predecessor
-        if isinstance(old, NodeWorker) and old.place is not None and not old.place.is_lost:
-            return old.place
-        self.free = [place for place in self.free if not place.is_lost]
+        if isinstance(old, NodeWorker) and old.placement is not None and not old.placement.is_lost:
+            return old.placement
+        self.free = [placement for placement in self.free if not placement.is_lost]
         if self.free:
             return self.free.pop()
-        place = self.cluster.ask(self._needs())
-        self._places = {place, *(known for known in self._places if not known.is_lost)}
-        return place
+        placement = self.cluster.ask(self._needs())
+        self._placements = {placement, *(known for known in self._placements if not known.is_lost)}
+        return placement
 
-    def places(self) -> dict[str, int]:
+    def placements(self) -> dict[str, int]:
         states = dict.fromkeys(STATES, 0)
-        for place in self._places:
-            if not place.is_lost:
-                states[place.state] += 1
+        for placement in self._placements:
+            if not placement.is_lost:
+                states[placement.state] += 1
         return states
 
-    async def _start(self, worker: NodeWorker, place: NodePlace) -> None:
+    async def _start(self, worker: NodeWorker, placement: Placement) -> None:
         """Have our code and the package on the node, then start the process there."""
         worker.step = "sending the package"
         package = self.package
-        place.code = place.code or await self.shipment.send(Path(process.worker_folder()), place)
-        moved = {process.worker_folder(): place.code}
+        placement.code = placement.code or await self.shipment.send(Path(process.worker_folder()), placement)
+        moved = {process.worker_folder(): placement.code}
         if package.worker_half is not None:
-            moved[str(package.worker_half)] = await self.shipment.send(package.worker_half, place)
+            moved[str(package.worker_half)] = await self.shipment.send(package.worker_half, placement)
         if self.settings.ray_files != needs.SHARED:
-            moved.update(await self._send_package(place))
+            moved.update(await self._send_package(placement))
         worker.step, worker.folders = "starting", {path: here for here, path in moved.items()}
         self.cluster.folders.update(worker.folders)
-        run = f"{os.getpid()}-{place.number}-{worker.generation}"
+        run = f"{os.getpid()}-{placement.number}-{worker.generation}"
         about = there(self._about(worker), moved)
         if package.run_links:
-            about["run_folder"] = f"{place.about['runs']}/{place.about['pid']}-{run}"
+            about["run_folder"] = f"{placement.about['runs']}/{placement.about['pid']}-{run}"
         environment = process.environment(
-            package.environment, threads=max(1, int(place.needs.get("cpu", 1))), device=self._device(place),
+            package.environment, threads=max(1, int(placement.needs.get("cpu", 1))), device=self._device(placement),
             pixels=self.settings.max_pixels,
         )  # fmt: skip
         launch = {
             "generation": worker.generation,
-            "worker": place.code,
+            "worker": placement.code,
             "folder": there(str(package.folder), moved),
             "entry": WORKER,
             "python": self.settings.python,
@@ -131,22 +131,22 @@ class NodeLauncher(Launcher):
         output = self._output(worker)
         output.wording = worker.at_home
         if self.settings.install:
-            launch["python"] = await self._installed(worker, place, launch)
+            launch["python"] = await self._installed(worker, placement, launch)
         await worker.start_at(launch, {"package": about}, output)
 
-    def _device(self, place: NodePlace) -> str:
-        """What a worker is to compute on: the GPUs that Ray has given to its place, if any."""
-        if gpus := place.about.get("gpus"):
+    def _device(self, placement: Placement) -> str:
+        """What a worker is to compute on: the GPUs that Ray has given to its placement, if any."""
+        if gpus := placement.about.get("gpus"):
             return f"cuda:{','.join(map(str, gpus))}"
         return self.settings.device
 
-    async def _send_package(self, place: NodePlace) -> dict[str, str]:
+    async def _send_package(self, placement: Placement) -> dict[str, str]:
         """Have the package on the node. Returns where its folder lies there, and the one above it that counts."""
         root, above = self.package.root, self.package.above
         if above is None or above == root:
-            return {str(root): await self.shipment.send(root, place)}
+            return {str(root): await self.shipment.send(root, placement)}
         title = root.relative_to(above)
-        path = await self.shipment.send(root, place, str(title))
+        path = await self.shipment.send(root, placement, str(title))
         return {str(root): path, str(above): str(Path(path).parents[len(title.parts) - 1])}
 
     def _about(self, worker: Worker) -> dict[str, Any]:
@@ -157,7 +157,7 @@ class NodeLauncher(Launcher):
         sent = self.settings.ray_files != needs.SHARED
         return {**about, "settings": {**told, "video": video, "videos_in_bodies": True, "sent": sent}}
 
-    async def _installed(self, worker: NodeWorker, place: NodePlace, launch: dict[str, Any]) -> str:
+    async def _installed(self, worker: NodeWorker, placement: Placement, launch: dict[str, Any]) -> str:
         """The interpreter on the node that has what the package asks for. Raises OSError."""
         wish = requirements.wish(self.package)
         if not wish.commands:
@@ -165,32 +165,32 @@ class NodeLauncher(Launcher):
         worker.step, worker.installing = "installing what it asks for", True
         try:
             wish = wish._replace(folder=launch["folder"])
-            return await installing.environment(place, wish, launch, self._output(worker))
+            return await installing.environment(placement, wish, launch, self._output(worker))
         finally:
             worker.step, worker.installing, worker.since = "starting", False, self.clock()
 
     def clean_up(self, worker: Worker) -> None:
-        """Take a dead worker from its place; the place is kept for its successor for a while."""
+        """Take a dead worker from its placement; the placement is kept for its successor for a while."""
         assert isinstance(worker, NodeWorker)
         if worker.failure is not None:
             failure = there(worker.failure, worker.folders)
             worker.failure = {**failure, "traceback": worker.at_home(str(failure.get("traceback", "")))}
-        place = worker.place
-        if place is None or place.is_lost:
+        placement = worker.placement
+        if placement is None or placement.is_lost:
             return
-        place.tenants.pop(worker.generation, None)
-        if not place.tenants and place not in self.free:
-            self.free.append(place)
-            asyncio.get_running_loop().call_later(KEPT, self._let_go, place)
+        placement.tenants.pop(worker.generation, None)
+        if not placement.tenants and placement not in self.free:
+            self.free.append(placement)
+            asyncio.get_running_loop().call_later(KEPT, self._let_go, placement)
 
-    def _let_go(self, place: NodePlace) -> None:
-        if place in self.free:
-            self.free.remove(place)
-            place.leave()
+    def _let_go(self, placement: Placement) -> None:
+        if placement in self.free:
+            self.free.remove(placement)
+            placement.leave()
 
     def close(self) -> None:
-        """Give back all places that are free."""
+        """Give back all placements that are free."""
         super().close()
-        for place in self.free:
-            place.leave()
+        for placement in self.free:
+            placement.leave()
         self.free.clear()

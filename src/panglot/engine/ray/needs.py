@@ -16,12 +16,18 @@ def check(package: Package, settings: Settings) -> None:
     """Raise StartError for what does not go together with --ray."""
     refused = {
         "--inline runs the script in this process": (settings.inline, "leave out --inline or --ray"),
-        "Ray assigns devices, so --device has no meaning": (not is_cpu(settings.device), "use --place gpu=1"),
-        "--mps is for the GPUs of this machine": (settings.mps, "start MPS on the nodes, and use --place gpu=0.5"),
+        "Ray assigns devices, so --device has no meaning": (
+            not is_cpu(settings.device),
+            "use --worker-resources gpu=1",
+        ),
+        "--mps is for the GPUs of this machine": (
+            settings.mps,
+            "start MPS on the nodes, and use --worker-resources gpu=0.5",
+        ),
         "--link-paths makes links on this machine only": (settings.link_paths, "make the links on the nodes"),
         "a pool with a device of its own: Ray assigns devices": (
             any(not is_cpu(pool.device) for pool in settings.pools.values()),
-            "use --place gpu=1",
+            "use --worker-resources gpu=1",
         ),
         "this package serves nothing, it runs to its end": (package.runs_to_its_end, "leave out --ray"),
     }
@@ -40,5 +46,5 @@ def is_cpu(device: str) -> bool:
 
 
 def told(needs: Mapping[str, float]) -> str:
-    """The text that --place takes for these needs."""
+    """The text that --worker-resources takes for these needs."""
     return ",".join(f"{name}={amount:g}" for name, amount in needs.items())

@@ -10,19 +10,19 @@ from typing import Any
 from panglot.engine.processes import process
 from panglot.engine.processes.output import ScriptOutput
 from panglot.engine.ray import paths
-from panglot.engine.ray.place import NodePlace
+from panglot.engine.ray.placement import Placement
 from panglot.engine.workers.worker import HUNG, KILL_AFTER, LINGER, LOST, Worker
 
 DOUBT = 0.1
-"""Seconds to wait whether the place goes too, when a worker was killed by nobody knows whom; then to ask."""
+"""Seconds to wait whether the placement goes too, when a worker was killed by nobody knows whom; then to ask."""
 UNHEARD = 5.0
-"""Seconds after which a worker that hung up without a word of its keeper is lost."""
+"""Seconds after which a worker that hung up without a word of its agent is lost."""
 
 
 class NodeWorker(Worker):
-    """Its process is a child of a keeper on some node; its socket leads there."""
+    """Its process is a child of an agent on some node; its socket leads there."""
 
-    place: NodePlace | None = None
+    placement: Placement | None = None
     memory_held = 0
     folders: dict[str, str] = {}
     """Where the folders lie that were sent: there, and here."""
@@ -40,7 +40,7 @@ class NodeWorker(Worker):
 
     @property
     def node(self) -> str:
-        return self.place.node if self.place is not None else ""
+        return self.placement.node if self.placement is not None else ""
 
     @property
     def returncode(self) -> int | None:
@@ -53,15 +53,15 @@ class NodeWorker(Worker):
         return not (self._exited or self._link_lost)
 
     async def start_at(self, launch: dict[str, Any], hello: dict[str, Any], output: ScriptOutput) -> None:
-        """Start the process at its place and say hello. Raises OSError or ValueError."""
-        assert self.place is not None
+        """Start the process at its placement and say hello. Raises OSError or ValueError."""
+        assert self.placement is not None
         loop = asyncio.get_running_loop()
         self.output = output
-        data = await self.place.start(self.generation, launch, output)
+        data = await self.placement.start(self.generation, launch, output)
         try:
-            await loop.create_connection(lambda: self.link, sock=data, **self.place.encryption)
+            await loop.create_connection(lambda: self.link, sock=data, **self.placement.encryption)
         except OSError:
-            # The process has ended before it could agree on keys: its keeper tells how.
+            # The process has ended before it could agree on keys: its agent tells how.
             loop.call_soon(self.on_lost)
             return
         self._greet(hello)
@@ -78,32 +78,38 @@ class NodeWorker(Worker):
 
     def kill(self, why: str) -> None:
         """End a worker that hangs: abort first, for the stack traces it writes, then for good."""
-        if self.place is None or self._exited or not self.place.ready.done() or self.installing or self.reason == HUNG:
+        if (
+            self.placement is None
+            or self._exited
+            or not self.placement.ready.done()
+            or self.installing
+            or self.reason == HUNG
+        ):
             return
         self.reason, self.why = HUNG, why
-        self.place.signal(self.generation, signal.SIGABRT)
-        self.place.signal(self.generation, signal.SIGCONT)
+        self.placement.signal(self.generation, signal.SIGABRT)
+        self.placement.signal(self.generation, signal.SIGCONT)
         asyncio.get_running_loop().call_later(KILL_AFTER, self.destroy)
 
     def destroy(self) -> None:
-        """Have the keeper kill the process group; without a place yet, want none any more."""
-        if self.place is None or self._exited:
+        """Have the agent kill the process group; without a placement yet, want none any more."""
+        if self.placement is None or self._exited:
             return
-        if self.place.ready.done():
-            self.place.signal(self.generation, signal.SIGKILL)
+        if self.placement.ready.done():
+            self.placement.signal(self.generation, signal.SIGKILL)
         else:
-            self.place.leave()
+            self.placement.leave()
 
     def on_exit(self, code: int | None) -> None:
         """Note that the process has ended. One that was killed from elsewhere may go with all of its node: wait."""
         self.code = code
-        if process.ended_itself(code) or self.reason == HUNG or self.place is None:
+        if process.ended_itself(code) or self.reason == HUNG or self.placement is None:
             self.on_here()
         else:
-            asyncio.get_running_loop().call_later(DOUBT, self.place.ask, self.generation)
+            asyncio.get_running_loop().call_later(DOUBT, self.placement.ask, self.generation)
 
     def on_here(self) -> None:
-        """Judge the end of the process: its place is still there."""
+        """Judge the end of the process: its placement is still there."""
         if self._exited:
             return
         self._exited = True
@@ -116,25 +122,25 @@ class NodeWorker(Worker):
     def on_memory(self, held: int) -> None:
         self.memory_held = held
 
-    def on_place_lost(self, why: str) -> None:
+    def on_placement_lost(self, why: str) -> None:
         """Note that the process is out of reach, whether it has ended or not."""
         if self._exited and self._link_lost:
             return
-        self.reason, self.why, self._exited = LOST, f"was lost with its place: {why}", True
+        self.reason, self.why, self._exited = LOST, f"was lost with its placement: {why}", True
         if self._link_lost:
             self._dead()
         else:
             self.link.close()
 
     def on_lost(self) -> None:
-        """Note that the socket is closed. Where the machine is out of reach, its keeper is not waited for."""
+        """Note that the socket is closed. Where the machine is out of reach, its agent is not waited for."""
         error = self.link.error
         if isinstance(error, OSError) and not isinstance(error, ConnectionError | ssl.SSLError):
             self._unheard(f"its node cannot be reached ({error.strerror or error})")
         super().on_lost()
         if not self._exited:
-            asyncio.get_running_loop().call_later(UNHEARD, self._unheard, "its keeper does not answer")
+            asyncio.get_running_loop().call_later(UNHEARD, self._unheard, "its agent does not answer")
 
     def _unheard(self, why: str) -> None:
-        if not self._exited and self.place is not None:
-            self.place.lose(why)
+        if not self._exited and self.placement is not None:
+            self.placement.lose(why)

@@ -44,8 +44,8 @@ async def _last_words(worker: Worker) -> str:
 def _hung(worker: Worker, package: Package) -> LoadError:
     """Where a worker was that did not load in time, by the stacks it wrote; the log has them already."""
     matches = [STACK_LINE.search(line) for line in (worker.output.tail if worker.output else ())]
-    places = [(match[1], int(match[2])) for match in matches if match is not None]
-    inside = (place for place in places if place[0].startswith(f"{package.folder}/"))
+    frames = [(match[1], int(match[2])) for match in matches if match is not None]
+    inside = (frame for frame in frames if frame[0].startswith(f"{package.folder}/"))
     file, line = next(inside, (str(package.script), 0))
     return LoadError(f"the worker {worker.cause()}", file=file, line=line, fix="--load-timeout gives it longer")
 

@@ -32,7 +32,7 @@ class PoolLoad:
     waited: float
     """How long the oldest of them has waited, in seconds."""
     turned_away: int
-    """Calls, of all there ever were, that found no place in the queue or whose time passed in it."""
+    """Calls, of all there ever were, that found the queue full, or whose time passed in it."""
     at_once: int = 1
     """Calls that a worker takes at once."""
 

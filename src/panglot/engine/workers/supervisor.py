@@ -27,7 +27,7 @@ log = logging.getLogger("panglot.engine")
 FRUITLESS = 5
 """Deaths in a row, without one answer between them, after which the script counts as failing."""
 LONGEST_LOSS = 5.0
-"""The longest pause before a place is asked for again, in seconds: machines come back without a word."""
+"""The longest pause before a placement is asked for again, in seconds: machines come back without a word."""
 RELOAD = "reload"
 SURPLUS = "fewer are needed"
 
@@ -64,7 +64,7 @@ class Supervisor:
         self.plan = pool.plan
         self.restarts = Restarts(settings.restart_delay, settings.restart_delay_max)
         self.broken_devices = Pace(settings.restart_delay, settings.restart_delay_max)
-        self.lost_places = Pace(settings.restart_delay, min(LONGEST_LOSS, settings.restart_delay_max))
+        self.lost_placements = Pace(settings.restart_delay, min(LONGEST_LOSS, settings.restart_delay_max))
         self.wear = Wear(settings)
         self.failed_loads = Restarts(settings.restart_delay, settings.restart_delay_max)
         self.cures = Pace(settings.restart_delay_max, 16 * settings.restart_delay_max)
@@ -341,7 +341,7 @@ class Supervisor:
     def _delay(self, worker: Worker, culprit: bool) -> float:
         """How long to wait before a dead worker's successor starts."""
         if worker.reason == SICK or (worker.reason == LOST and not worker.loaded):
-            pace = self.broken_devices if worker.reason == SICK else self.lost_places
+            pace = self.broken_devices if worker.reason == SICK else self.lost_placements
             now = self.clock()
             wait = pace.wait(now)
             pace.done(now)
@@ -375,7 +375,7 @@ class Supervisor:
         """Why nothing can run now, as a call is told; None when something can, or a worker is on its way."""
         if self.backing_off:
             return fates.back_off(self.retry_at - self.clock())
-        return fates.no_place(self.outage) if self.outage else None
+        return fates.no_placement(self.outage) if self.outage else None
 
     @property
     def failing(self) -> bool:

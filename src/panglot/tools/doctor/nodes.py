@@ -1,4 +1,4 @@
-"""The Ray cluster that --ray names: whether it can be reached, and how long it takes to get a place there."""
+"""The Ray cluster that --ray names: whether it can be reached, and how long it takes to get a placement there."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from panglot.tools.doctor.finding import PROBLEM, WARNING, Finding
 
 CLUSTER = "cluster"
 PATIENCE = 60.0
-"""Seconds after which a place that cannot be had is a problem."""
+"""Seconds after which a placement that cannot be had is a problem."""
 TOKEN = "RAY_AUTH_MODE=token, where the cluster is started and here"
 
 
 def examine(settings: Settings) -> list[Finding]:
-    """Connect to the cluster, and take a place there for a moment. Nothing where the settings name none."""
+    """Connect to the cluster, and take a placement there for a moment. Nothing where the settings name none."""
     if not settings.ray:
         return []
     log = logging.getLogger("panglot.ray")
@@ -40,7 +40,7 @@ async def _examine(settings: Settings) -> list[Finding]:
         findings.append(Finding(CLUSTER, "connected", f"{about}, after {time.monotonic() - began:.1f} s"))
         if not cluster.has_token:
             findings.append(Finding(CLUSTER, "token", "whoever reaches it can run code on its nodes", WARNING, TOKEN))
-        findings.append(await _placed(cluster, dict(settings.place) or {"cpu": 1.0}))
+        findings.append(await _placed(cluster, dict(settings.worker_resources) or {"cpu": 1.0}))
     except StartError as error:
         findings.append(Finding(CLUSTER, "connected", error.problem, PROBLEM, error.fix))
     finally:
@@ -49,14 +49,14 @@ async def _examine(settings: Settings) -> list[Finding]:
 
 
 async def _placed(cluster: Cluster, needs: dict[str, float]) -> Finding:
-    """Whether a place can be had, and its keeper be reached from here."""
-    began, place = time.monotonic(), cluster.ask(needs)
+    """Whether a placement can be had, and its agent be reached from here."""
+    began, placement = time.monotonic(), cluster.ask(needs)
     try:
-        await asyncio.wait_for(asyncio.shield(place.ready), PATIENCE)
+        await asyncio.wait_for(asyncio.shield(placement.ready), PATIENCE)
     except TimeoutError:
-        fix = "add nodes, or ask for less with --place"
-        return Finding(CLUSTER, "place", f"no node has {told(needs)} free", PROBLEM, fix)
+        fix = "add nodes, or ask for less with --worker-resources"
+        return Finding(CLUSTER, "placement", f"no node has {told(needs)} free", PROBLEM, fix)
     except OSError as error:
-        return Finding(CLUSTER, "place", str(error), PROBLEM, getattr(error, "fix", ""))
-    where = f"{told(needs)} on node {place.node}, port {place.about['port']}"
-    return Finding(CLUSTER, "place", f"{where}, after {time.monotonic() - began:.1f} s")
+        return Finding(CLUSTER, "placement", str(error), PROBLEM, getattr(error, "fix", ""))
+    where = f"{told(needs)} on node {placement.node}, port {placement.about['port']}"
+    return Finding(CLUSTER, "placement", f"{where}, after {time.monotonic() - began:.1f} s")

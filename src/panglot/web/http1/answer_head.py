@@ -78,7 +78,7 @@ def header_text(text: str) -> bytes:
 
 
 def timing(queued_us: int, times: tuple[int, int, int, int, int], total_us: int, trail: Sequence[Step] = ()) -> bytes:
-    """The Server-Timing line; after a row of pools it also tells what each took."""
+    """The Server-Timing line; after a pipeline it also tells what each took."""
     if trail:
         pools = b"".join(
             b", %s.queue;dur=%.3f, %s.run;dur=%.3f"

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 MOST = 4 << 20
 """Bytes for all public calls of a server, the open ones and those that watch included."""
 PART = 16
-"""The part of `max_held` that they may have, where that is less."""
+"""The part of `request_memory` that they may have, where that is less."""
 OPEN = 1024
 """Bytes that an open call counts for, besides those of its message."""
 MOST_OPEN = 32

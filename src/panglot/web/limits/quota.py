@@ -53,8 +53,8 @@ class Quota:
         self.held = 0
         """Bytes of request bodies in memory, and of answers that clients are slow to read."""
         self.small = min(settings.small_body, settings.max_body)
-        self.most_held = settings.max_held
-        self.most_for_large = int(settings.max_held * (1 - settings.small_share))
+        self.most_held = settings.request_memory
+        self.most_for_large = int(settings.request_memory * (1 - settings.small_share))
         self.largest_body = min(settings.max_body, max(self.small, self.most_for_large))
         self.heads = bytearray(HEADS)
         self.for_heads = memoryview(self.heads)

@@ -14,7 +14,7 @@ from types import ModuleType
 from typing import Any, Callable, Union
 
 from panglot_worker.compat import keras
-from panglot_worker.dialects.base import Answer, AsksForRow, Dialect, Package, Problem, Request, Stages, warned
+from panglot_worker.dialects.base import Answer, AsksForPipeline, Dialect, Package, Problem, Request, Stages, warned
 from panglot_worker.dialects.tiinfer import text
 from panglot_worker.dialects.tiinfer.examples import published_example
 from panglot_worker.dialects.tiinfer.model import Service
@@ -41,7 +41,7 @@ class Tiinfer(Dialect):
     def load(self, progress: Callable[[str], None]) -> Stages:
         """Import the script and load its model, or the stage of its pipeline that this worker is for.
 
-        Raises AsksForRow when the script wants several pools, and ScriptError when it defines nothing to serve.
+        Raises AsksForPipeline when the script wants several pools, and ScriptError when it defines nothing to serve.
         """
         configure_logging(str(self.package.settings.get("log_level", "info")))
         model_dir = str(self.package.options.get("model_dir") or self.package.folder)
@@ -60,9 +60,9 @@ class Tiinfer(Dialect):
                 self.package.script,
                 fix="define class MyModel(tiinfer.Model) with load(self) and predict(self, request)",
             )
-        pools = self.source.row()
-        if pools and self.may_ask_for_row:
-            raise AsksForRow(pools)
+        pools = self.source.pools()
+        if pools and self.may_ask_for_pipeline:
+            raise AsksForPipeline(pools)
         with legacy.explaining(self.package.script):
             return self.source.load(progress)
 

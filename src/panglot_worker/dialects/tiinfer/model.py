@@ -38,7 +38,7 @@ class Service:
         if self.platform.get_mosec_workers():
             dialect.warn("workers added with append_worker are not used beside a tiinfer.Model")
 
-    def row(self) -> List[Dict[str, Any]]:
+    def pools(self) -> List[Dict[str, Any]]:
         """The pools the platform's counts ask for; none when one process does all.
 
         Where only one of the two counts is set the platform leaves the other step out; here it runs beside inference.

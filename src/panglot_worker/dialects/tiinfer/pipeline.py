@@ -63,7 +63,7 @@ class Pipeline:
         if problem:
             raise ScriptError(problem, self.dialect.package.script)
 
-    def row(self) -> List[Dict[str, Any]]:
+    def pools(self) -> List[Dict[str, Any]]:
         """A pool for each stage; none when there is only one."""
         return [
             {

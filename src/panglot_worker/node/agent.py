@@ -1,4 +1,4 @@
-"""The keeper: a small actor on a node that starts workers there and gives each a socket of its own to the front.
+"""The agent: a small actor on a node that starts workers there and gives each a socket of its own to the front.
 
 Ray sends it by value, so nothing is installed on the nodes. The front opens connections to it, proves that it knows the
 secret of the server, and says what each is for: `control` (JSON lines; its end is the end of everything here), `files`
@@ -19,11 +19,11 @@ from typing import Any, Dict, Optional, Tuple
 
 from panglot_worker.line import encryption
 from panglot_worker.node.child import Child
-from panglot_worker.node.handshake import LONGEST, PATIENCE, as_keeper, heard, message, number, proof, receive, tune
+from panglot_worker.node.handshake import LONGEST, PATIENCE, as_agent, heard, message, number, proof, receive, tune
 from panglot_worker.node.shelf import SILENCE, Shelf
 
 ALONE = 30.0
-"""Seconds without a control connection after which a keeper ends."""
+"""Seconds without a control connection after which an agent ends."""
 STRANGERS, OF_ONE_ADDRESS = 64, 16
 """Connections that may be proving who they are at the same time; and of one address."""
 NEXT_TRY = 0.1
@@ -32,8 +32,8 @@ LOOK = 1.0
 """Seconds between two looks at the memory of workers."""
 
 
-class NodeKeeper:
-    """One place on a node. All of it runs on the actor's event loop, but for the transfer of files."""
+class NodeAgent:
+    """One placement on a node. All of it runs on the actor's event loop, but for the transfer of files."""
 
     def __init__(self, secret: bytes, ports: Tuple[int, int], certificate: str = "") -> None:
         self.secret = secret
@@ -148,7 +148,7 @@ class NodeKeeper:
             raise ValueError("a connection for %r" % (role,))
 
     async def _introduced(self, conn: socket.socket) -> Dict[str, Any]:
-        key = await as_keeper(conn, self.secret)
+        key = await as_agent(conn, self.secret)
         return await receive(conn, key)
 
     async def _answer(self, conn: socket.socket, value: Dict[str, Any]) -> None:
@@ -296,7 +296,7 @@ def listen(address: str, ports: Tuple[int, int]) -> socket.socket:
             return listener
     if not last:
         raise OSError("nobody can listen at %s" % address)
-    raise OSError("no port of %d-%d is free at %s: each worker there needs one of --keeper-ports" % (*ports, address))
+    raise OSError("no port of %d-%d is free at %s: each worker there needs one of --agent-ports" % (*ports, address))
 
 
 def family_of(address: str) -> int:

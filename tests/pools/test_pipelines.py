@@ -27,7 +27,7 @@ LARGE = 150_528
 
 
 @pytest.fixture(scope="module")
-def row() -> Iterator[Server]:
+def pipeline() -> Iterator[Server]:
     with serving("row_script", *ROW, *QUICK) as server:
         wait_until(lambda: server.metric("panglot_workers", pool="preprocess", state="ready") == 2)
         yield server
@@ -38,17 +38,17 @@ def check(answer: dict[str, object], id: int, size: int) -> None:
 
 
 @pytest.mark.parametrize("size", [8, LARGE])
-def test_each_stage_runs_in_a_process_of_its_own(size: int, row: Server) -> None:
-    for id, answer in enumerate(ask_all(row, [{"id": id, "size": size} for id in range(40)])):
+def test_each_stage_runs_in_a_process_of_its_own(size: int, pipeline: Server) -> None:
+    for id, answer in enumerate(ask_all(pipeline, [{"id": id, "size": size} for id in range(40)])):
         body = answer.json()
         check(body, id, size)
         assert len(set(body["pids"])) == 3
         assert not body["loaded_here"], "load() belongs to the pool that infers"
-    wait_until(lambda: row.metric("panglot_slots_in_use") == 0)
+    wait_until(lambda: pipeline.metric("panglot_slots_in_use") == 0)
 
 
-def test_server_timing_and_metrics_tell_the_pools_apart(row: Server) -> None:
-    timing = row.predict({"id": 3}).headers["server-timing"]
+def test_server_timing_and_metrics_tell_the_pools_apart(pipeline: Server) -> None:
+    timing = pipeline.predict({"id": 3}).headers["server-timing"]
     names = [part.split(";")[0].strip() for part in timing.split(",")]
     assert names == ["queue", "decode", "preprocess", "inference", "postprocess", "encode", "total"] + [
         f"{stage}.{what}" for stage in STAGES for what in ("queue", "run")
@@ -57,61 +57,61 @@ def test_server_timing_and_metrics_tell_the_pools_apart(row: Server) -> None:
     assert times["queue"] == pytest.approx(sum(times[f"{stage}.queue"] for stage in STAGES), abs=0.01)
     assert sum(times[f"{stage}.run"] for stage in STAGES) <= times["total"]
     for stage in STAGES:
-        assert row.metric("panglot_pool_seconds_count", pool=stage) > 0
-        assert row.metric("panglot_batch_size_count", pool=stage) > 0
-        assert row.metric("panglot_workers", pool=stage, state="ready") >= 1
+        assert pipeline.metric("panglot_pool_seconds_count", pool=stage) > 0
+        assert pipeline.metric("panglot_batch_size_count", pool=stage) > 0
+        assert pipeline.metric("panglot_workers", pool=stage, state="ready") >= 1
 
 
-def test_the_page_names_the_pools(row: Server) -> None:
-    figures = row.client.get("/status.json").text
+def test_the_page_names_the_pools(pipeline: Server) -> None:
+    figures = pipeline.client.get("/status.json").text
     assert all(f'"{stage}"' in figures for stage in STAGES)
 
 
 @pytest.mark.parametrize("size", [8, LARGE])
 @pytest.mark.parametrize("stage", STAGES)
-def test_one_raises_in_any_stage(stage: str, size: int, row: Server) -> None:
+def test_one_raises_in_any_stage(stage: str, size: int, pipeline: Server) -> None:
     """F32 for every stage: one 500, the others right, no process lost."""
-    before = row.metric("panglot_worker_restarts_total")
+    before = pipeline.metric("panglot_worker_restarts_total")
     items = [{"id": id, "size": size} for id in range(10, 18)]
     items[3][stage] = "raise"  # type: ignore[assignment]
     items[5][stage] = "refuse"  # type: ignore[assignment]
-    got = ask_all(row, items)
+    got = ask_all(pipeline, items)
     assert [answer.status for answer in got] == [200, 200, 200, 500, 200, 422, 200, 200]
     for id, answer in enumerate(got, 10):
         if answer.status == 200:
             check(answer.json(), id, size)
-    row.wait_log(f"ValueError: item 13 is poison in {stage}")
-    assert row.metric("panglot_worker_restarts_total") == before
-    wait_until(lambda: row.metric("panglot_slots_in_use") == 0)
+    pipeline.wait_log(f"ValueError: item 13 is poison in {stage}")
+    assert pipeline.metric("panglot_worker_restarts_total") == before
+    wait_until(lambda: pipeline.metric("panglot_slots_in_use") == 0)
 
 
 @pytest.mark.parametrize("size", [8, LARGE])
 @pytest.mark.parametrize("stage", STAGES)
-def test_one_crashes_in_any_stage(stage: str, size: int, row: Server) -> None:
+def test_one_crashes_in_any_stage(stage: str, size: int, pipeline: Server) -> None:
     """F33 for every stage: the poison alone is answered 500."""
-    with unharmed(row, NORMAL, EXPECTED):
+    with unharmed(pipeline, NORMAL, EXPECTED):
         items = [{"id": id, "size": size} for id in range(10, 16)]
         items[2][stage] = "crash"  # type: ignore[assignment]
-        got = ask_all(row, items)
+        got = ask_all(pipeline, items)
         assert [answer.status for answer in got] == [200, 200, 500, 200, 200, 200]
         assert got[2].code == "worker_died"
         for id, answer in enumerate(got, 10):
             if answer.status == 200:
                 check(answer.json(), id, size)
-    wait_until(lambda: row.metric("panglot_slots_in_use") == 0)
+    wait_until(lambda: pipeline.metric("panglot_slots_in_use") == 0)
 
 
-def test_what_a_script_changed_in_place_is_not_seen_by_the_second_run(row: Server, tmp_path: Path) -> None:
+def test_what_a_script_changed_in_place_is_not_seen_by_the_second_run(pipeline: Server, tmp_path: Path) -> None:
     """A batch of large items dies after it was worked on in place: the mates run again, and are right."""
-    with unharmed(row, NORMAL, EXPECTED):
+    with unharmed(pipeline, NORMAL, EXPECTED):
         gate = Gate(tmp_path / "gate")
-        plug = occupy_stage(row, gate, 99, "inference")
+        plug = occupy_stage(pipeline, gate, 99, "inference")
         items = [{"id": id, "size": LARGE} for id in range(20, 24)]
         items[1]["inference"] = "late crash"  # type: ignore[assignment]
-        sent = [send(row, item) for item in items]
-        wait_until(lambda: row.metric("panglot_queue_length", pool="inference") == 4)
+        sent = [send(pipeline, item) for item in items]
+        wait_until(lambda: pipeline.metric("panglot_queue_length", pool="inference") == 4)
         gate.open()
-        got = answers(row, [plug, *sent])[1:]
+        got = answers(pipeline, [plug, *sent])[1:]
         assert [answer.status for answer in got] == [200, 500, 200, 200]
         for id, answer in enumerate(got, 20):
             if answer.status == 200:
@@ -119,45 +119,45 @@ def test_what_a_script_changed_in_place_is_not_seen_by_the_second_run(row: Serve
 
 
 @pytest.mark.parametrize("stage", STAGES)
-def test_a_worker_of_any_stage_is_killed(stage: str, row: Server, tmp_path: Path) -> None:
+def test_a_worker_of_any_stage_is_killed(stage: str, pipeline: Server, tmp_path: Path) -> None:
     """F01 for every stage: whoever it held runs again and is right."""
-    with unharmed(row, NORMAL, EXPECTED):
+    with unharmed(pipeline, NORMAL, EXPECTED):
         gate = Gate(tmp_path / "gate")
-        plug = occupy_stage(row, gate, 7, stage)
-        mates = [send(row, {"id": id, "size": LARGE}) for id in range(30, 34)]
-        holder = re.findall(rf"item 7 waits in {stage} as (\d+)", row.log)[-1]
+        plug = occupy_stage(pipeline, gate, 7, stage)
+        mates = [send(pipeline, {"id": id, "size": LARGE}) for id in range(30, 34)]
+        holder = re.findall(rf"item 7 waits in {stage} as (\d+)", pipeline.log)[-1]
         gate.open()
         os.kill(int(holder), signal.SIGKILL)
-        got = answers(row, [plug, *mates])
+        got = answers(pipeline, [plug, *mates])
         assert [answer.status for answer in got] == [200] * 5
         for id, answer in enumerate(got[1:], 30):
             check(answer.json(), id, LARGE)
 
 
 @pytest.mark.parametrize("stage", STAGES)
-def test_a_deadline_holds_in_any_stage(stage: str, row: Server, tmp_path: Path) -> None:
+def test_a_deadline_holds_in_any_stage(stage: str, pipeline: Server, tmp_path: Path) -> None:
     gate = Gate(tmp_path / "gate")
-    plug = occupy_stage(row, gate, 5, stage)
-    others = [send(row, {"id": 6 + n, "size": LARGE, stage: "wait", "gate": str(gate)}, 300) for n in range(3)]
-    got = answers(row, others)
+    plug = occupy_stage(pipeline, gate, 5, stage)
+    others = [send(pipeline, {"id": 6 + n, "size": LARGE, stage: "wait", "gate": str(gate)}, 300) for n in range(3)]
+    got = answers(pipeline, others)
     assert [answer.status for answer in got] == [504] * 3
     gate.open()
-    assert answers(row, [plug])[0].status == 200
-    wait_until(lambda: row.metric("panglot_requests_in_progress") == 0)
-    wait_until(lambda: row.metric("panglot_slots_in_use") == 0)
+    assert answers(pipeline, [plug])[0].status == 200
+    wait_until(lambda: pipeline.metric("panglot_requests_in_progress") == 0)
+    wait_until(lambda: pipeline.metric("panglot_slots_in_use") == 0)
 
 
-def test_a_client_that_leaves_is_forgotten_in_any_stage(row: Server, tmp_path: Path) -> None:
+def test_a_client_that_leaves_is_forgotten_in_any_stage(pipeline: Server, tmp_path: Path) -> None:
     for number, stage in enumerate(STAGES):
         gate = Gate(tmp_path / stage)
-        plug = occupy_stage(row, gate, 40 + number, stage)
-        with Wire(row) as client:
+        plug = occupy_stage(pipeline, gate, 40 + number, stage)
+        with Wire(pipeline) as client:
             client.send(post(json.dumps({"id": 44, "size": LARGE, stage: "wait", "gate": str(gate)}).encode()))
-            wait_until(lambda: row.metric("panglot_requests_in_progress") == 2)
-        wait_until(lambda: row.metric("panglot_requests_in_progress") == 1)
+            wait_until(lambda: pipeline.metric("panglot_requests_in_progress") == 2)
+        wait_until(lambda: pipeline.metric("panglot_requests_in_progress") == 1)
         gate.open()
-        assert answers(row, [plug])[0].status == 200
-    wait_until(lambda: row.metric("panglot_slots_in_use") == 0)
+        assert answers(pipeline, [plug])[0].status == 200
+    wait_until(lambda: pipeline.metric("panglot_slots_in_use") == 0)
 
 
 def test_back_pressure_reaches_the_entrance(tmp_path: Path) -> None:
@@ -191,10 +191,10 @@ def test_a_hung_stage_is_killed_and_the_others_go_on() -> None:
             assert [answer.status for answer in answers(server, mates)] == [200] * 4
 
 
-def test_reload_renews_every_pool(row: Server) -> None:
-    before = set(row.predict({"id": 1}).json()["pids"])
-    row.process.send_signal(signal.SIGHUP)
-    wait_until(lambda: not before & set(row.predict({"id": 1}).json()["pids"]), 20)
+def test_reload_renews_every_pool(pipeline: Server) -> None:
+    before = set(pipeline.predict({"id": 1}).json()["pids"])
+    pipeline.process.send_signal(signal.SIGHUP)
+    wait_until(lambda: not before & set(pipeline.predict({"id": 1}).json()["pids"]), 20)
 
 
 def test_it_ends_when_told_with_work_in_every_stage() -> None:

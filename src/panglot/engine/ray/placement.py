@@ -1,4 +1,4 @@
-"""A place: a keeper on some node, and with it a reserved share of that node."""
+"""A placement: an agent on some node, and with it a reserved share of that node."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from panglot.terminal.text import brief
 
 log = logging.getLogger("panglot.ray")
 CONNECT = 5.0
-"""Seconds that a connection to a keeper may take, and each answer of its handshake."""
+"""Seconds that a connection to an agent may take, and each answer of its handshake."""
 STATES = WAITING, FREE, USED = ("waiting", "free", "used")
 ANSWER = 60.0
-"""Seconds that a keeper may take to start a worker."""
+"""Seconds that an agent may take to start a worker."""
 
 
-class PlaceLost(OSError):
-    """A place that cannot be had, or has gone."""
+class PlacementLost(OSError):
+    """A placement that cannot be had, or has gone."""
 
     def __init__(self, why: str, fix: str = "") -> None:
         super().__init__(why)
@@ -30,7 +30,7 @@ class PlaceLost(OSError):
 
 
 class Tenant(Protocol):
-    """A worker at a place."""
+    """A worker at a placement."""
 
     generation: int
 
@@ -38,32 +38,32 @@ class Tenant(Protocol):
         """The process has ended."""
 
     def on_here(self) -> None:
-        """The place was there when it was asked whether it is."""
+        """The placement was there when it was asked whether it is."""
 
     def on_memory(self, held: int) -> None:
         """The process holds so many bytes."""
 
-    def on_place_lost(self, why: str) -> None:
-        """The place has gone, and whatever ran there."""
+    def on_placement_lost(self, why: str) -> None:
+        """The placement has gone, and whatever ran there."""
 
 
-class PlaceOwner(Protocol):
-    """Who asked for the place: the cluster."""
+class PlacementOwner(Protocol):
+    """Who asked for the placement: the cluster."""
 
     secret: bytes
     tls: ssl.SSLContext | None
 
-    def forget(self, place: NodePlace) -> None:
-        """A place is no more."""
+    def forget(self, placement: Placement) -> None:
+        """A placement is no more."""
 
-    def release(self, place: NodePlace) -> None:
-        """Nobody waits for a place any more."""
+    def release(self, placement: Placement) -> None:
+        """Nobody waits for a placement any more."""
 
 
-class NodePlace:
-    """One keeper, from the wish for it to its end."""
+class Placement:
+    """One agent, from the wish for it to its end."""
 
-    def __init__(self, owner: PlaceOwner, number: int, needs: dict[str, float]) -> None:
+    def __init__(self, owner: PlacementOwner, number: int, needs: dict[str, float]) -> None:
         self.owner = owner
         self.number = number
         self.needs = needs
@@ -80,7 +80,7 @@ class NodePlace:
         self._listening: asyncio.Task[None] | None = None
 
     def __str__(self) -> str:
-        return f"place {self.number}" + (f" on node {self.node}" if self.about else "")
+        return f"placement {self.number}" + (f" on node {self.node}" if self.about else "")
 
     @property
     def node(self) -> str:
@@ -89,7 +89,7 @@ class NodePlace:
 
     @property
     def state(self) -> str:
-        """What a place that is not lost is good for now."""
+        """What a placement that is not lost is good for now."""
         if not self.ready.done():
             return WAITING
         return USED if self.tenants else FREE
@@ -97,7 +97,7 @@ class NodePlace:
     # Beginning
 
     async def open(self, about: dict[str, Any]) -> None:
-        """Open the control connection to the keeper that was placed, or be lost."""
+        """Open the control connection to the agent that was placed, or be lost."""
         self.about = about
         try:
             sock = await self.connect({"role": "control"})
@@ -106,17 +106,17 @@ class NodePlace:
             where = f"{about['address']}:{about['port']}"
             what = "no answer" if isinstance(error, TimeoutError) else error
             self.lose(
-                f"its keeper at {where} cannot be reached from here ({what})",
-                "let this machine connect to the nodes; --keeper-ports A-B says which ports",
+                f"its agent at {where} cannot be reached from here ({what})",
+                "let this machine connect to the nodes; --agent-ports A-B says which ports",
             )
             return
         self._listening = asyncio.get_running_loop().create_task(self._listen(reader))
-        log.info("%s (%s) is ours: keeper pid %s", self, about.get("host", "?"), about.get("pid", "?"))
+        log.info("%s (%s) is ours: agent pid %s", self, about.get("host", "?"), about.get("pid", "?"))
         if not self.ready.done():
             self.ready.set_result(None)
 
     async def connect(self, said: dict[str, Any]) -> socket.socket:
-        """A connection to the keeper, proven on both sides, for what `said` says. Raises OSError, ValueError.
+        """A connection to the agent, proven on both sides, for what `said` says. Raises OSError, ValueError.
 
         Nothing is encrypted yet, so nothing of a package or a request may be in `said`.
         """
@@ -132,7 +132,7 @@ class NodePlace:
             if said["role"] != "files":
                 answer = await asyncio.wait_for(handshake.receive(sock), ANSWER)
                 if "problem" in answer:
-                    raise PlaceLost(str(answer["problem"]))
+                    raise PlacementLost(str(answer["problem"]))
         except BaseException:
             sock.close()
             raise
@@ -152,25 +152,25 @@ class NodePlace:
             return {}
         return {"ssl": self.owner.tls, "server_hostname": "", "ssl_handshake_timeout": ANSWER}
 
-    # What the keeper says
+    # What the agent says
 
     async def _listen(self, reader: asyncio.StreamReader) -> None:
-        """Hear the keeper until it goes, or says what makes no sense. The place is lost then, whatever happened."""
-        why = "the connection to its keeper ended"
+        """Hear the agent until it goes, or says what makes no sense. The placement is lost then, whatever happened."""
+        why = "the connection to its agent ended"
         try:
             while line := await reader.readline():
                 self._hear(handshake.heard(line))
         except OSError:
             pass
         except ValueError as error:
-            why = f"its keeper does not make sense: {brief(str(error), 200)}"
+            why = f"its agent does not make sense: {brief(str(error), 200)}"
         except Exception:
-            log.exception("%s: the server itself failed on what its keeper said", self)
-            why = "the server failed on what its keeper said"
+            log.exception("%s: the server itself failed on what its agent said", self)
+            why = "the server failed on what its agent said"
         self.lose(why)
 
     def _hear(self, said: dict[str, Any]) -> None:
-        """Tell a worker what the keeper says of it. Raises ValueError for what is not understood."""
+        """Tell a worker what the agent says of it. Raises ValueError for what is not understood."""
         tenant = self.tenants.get(handshake.number(said, "generation"))
         event = said.get("is")
         if event == "exit":
@@ -187,7 +187,7 @@ class NodePlace:
             tenant.on_here()
 
     def say(self, do: str, generation: int, **more: Any) -> None:
-        """Have the keeper do something with one of its workers: signal it, or launch it once it has a connection."""
+        """Have the agent do something with one of its workers: signal it, or launch it once it has a connection."""
         if self._control is not None:
             self._control.write(json.dumps({"do": do, "generation": generation, **more}).encode() + b"\n")
 
@@ -195,31 +195,31 @@ class NodePlace:
         self.say("signal", generation, number=number)
 
     def ask(self, generation: int) -> None:
-        """Ask the keeper whether it is there, for one of its workers."""
+        """Ask the agent whether it is there, for one of its workers."""
         self.say("ask", generation)
 
     # Ending
 
     def lose(self, why: str, fix: str = "") -> None:
-        """Note that the place has gone. Whoever waits for it or works there is told; the first reason counts."""
+        """Note that the placement has gone. Whoever waits for it or works there is told; the first reason counts."""
         if self.is_lost:
             return
         self.is_lost = True
         if self.ready.done():
             log.warning("%s was lost: %s", self, why)
         else:
-            self.ready.set_exception(PlaceLost(why, fix))
+            self.ready.set_exception(PlacementLost(why, fix))
         self._close()
         for tenant in list(self.tenants.values()):
-            tenant.on_place_lost(why)
+            tenant.on_placement_lost(why)
         self.tenants.clear()
 
     def leave(self) -> None:
-        """Give the place back. The keeper ends when its control connection does."""
+        """Give the placement back. The agent ends when its control connection does."""
         if not self.is_lost:
             self.is_lost = True
             if not self.ready.done():
-                self.ready.set_exception(PlaceLost("the place is not wanted any more"))
+                self.ready.set_exception(PlacementLost("the placement is not wanted any more"))
             self.owner.release(self)
             self._close()
 
@@ -228,6 +228,6 @@ class NodePlace:
         if self._listening is not None and self._listening is not asyncio.current_task():
             self._listening.cancel()
         if self._control is not None:
-            # What was being sent is of no use to anyone: the keeper is to notice at once.
+            # What was being sent is of no use to anyone: the agent is to notice at once.
             self._control.transport.abort()
             self._control = None

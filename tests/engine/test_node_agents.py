@@ -1,4 +1,4 @@
-"""A keeper on a node, without a cluster: strangers do not keep the front out, and nonsense costs the place alone."""
+"""An agent on a node, without a cluster: strangers do not keep the front out, and nonsense costs one placement."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from typing import Any
 
 import pytest
 
-from panglot.engine.ray.place import NodePlace
+from panglot.engine.ray.placement import Placement
 from panglot_worker.node import handshake
 
 PROGRAM = """
 import asyncio, json, sys
 
-from panglot_worker.node.keeper import NodeKeeper
+from panglot_worker.node.agent import NodeAgent
 
 
 async def main():
-    keeper = NodeKeeper(bytes.fromhex(sys.argv[1]), (0, 0))
-    print(json.dumps(await keeper.open("127.0.0.1", "a-node")), flush=True)
-    await keeper.until_gone()
+    agent = NodeAgent(bytes.fromhex(sys.argv[1]), (0, 0))
+    print(json.dumps(await agent.open("127.0.0.1", "a-node")), flush=True)
+    await agent.until_gone()
 
 
 asyncio.run(main())
@@ -37,7 +37,7 @@ STRANGERS = 80
 
 
 class Owner:
-    """What a place needs of its cluster."""
+    """What a placement needs of its cluster."""
 
     tls: ssl.SSLContext | None = None
 
@@ -45,15 +45,15 @@ class Owner:
         self.secret = secret
         self.forgotten = 0
 
-    def forget(self, place: NodePlace) -> None:
+    def forget(self, placement: Placement) -> None:
         self.forgotten += 1
 
-    def release(self, place: NodePlace) -> None:
+    def release(self, placement: Placement) -> None:
         pass
 
 
-class Keeper:
-    """A keeper in a process of its own."""
+class Agent:
+    """An agent in a process of its own."""
 
     def __init__(self, secret: bytes, files: int = 0) -> None:
         limit = (lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (files, files))) if files else None
@@ -68,53 +68,53 @@ class Keeper:
 
 
 @contextlib.contextmanager
-def keeping(secret: bytes, files: int = 0) -> Iterator[Keeper]:
-    keeper = Keeper(secret, files)
+def keeping(secret: bytes, files: int = 0) -> Iterator[Agent]:
+    agent = Agent(secret, files)
     try:
-        yield keeper
+        yield agent
     finally:
-        keeper.process.kill()
-        keeper.process.communicate()
+        agent.process.kill()
+        agent.process.communicate()
 
 
-async def opened(secret: bytes, about: dict[str, Any]) -> NodePlace:
-    place = NodePlace(Owner(secret), 1, {})
-    await place.open(about)
-    return place
+async def opened(secret: bytes, about: dict[str, Any]) -> Placement:
+    placement = Placement(Owner(secret), 1, {})
+    await placement.open(about)
+    return placement
 
 
-def reach(keeper: Keeper, secret: bytes, tries: int) -> None:
-    """Have a front take its place; Ray would not tell it again where the keeper is, so few tries are allowed."""
+def reach(agent: Agent, secret: bytes, tries: int) -> None:
+    """Have a front take the placement; Ray would not tell it again where the agent is, so few tries are allowed."""
 
     async def main() -> None:
         for left in reversed(range(tries)):
-            place = await opened(secret, keeper.about)
-            if place.ready.exception() is None:
-                place.leave()
+            placement = await opened(secret, agent.about)
+            if placement.ready.exception() is None:
+                placement.leave()
                 return
             await asyncio.sleep(0.5 if left else 0)
-        place.ready.result()
+        placement.ready.result()
 
     asyncio.run(main())
 
 
 def test_silent_strangers_do_not_keep_the_front_out() -> None:
     secret = secrets.token_bytes(32)
-    with keeping(secret) as keeper, contextlib.ExitStack() as held:
+    with keeping(secret) as agent, contextlib.ExitStack() as held:
         for _ in range(STRANGERS):
             # Greeted, or turned away already.
-            held.enter_context(keeper.stranger()).recv(handshake.SIZE)
-        reach(keeper, secret, tries=1)
+            held.enter_context(agent.stranger()).recv(handshake.SIZE)
+        reach(agent, secret, tries=1)
 
 
 def test_strangers_of_one_address_do_not_push_out_those_of_another() -> None:
     """127.0.0.2 is another address of this machine."""
     secret = secrets.token_bytes(32)
-    with keeping(secret) as keeper, contextlib.ExitStack() as held:
-        where = ("127.0.0.1", keeper.about["port"])
+    with keeping(secret) as agent, contextlib.ExitStack() as held:
+        where = ("127.0.0.1", agent.about["port"])
         first = held.enter_context(socket.create_connection(where, 10, ("127.0.0.2", 0)))
         assert len(first.recv(handshake.SIZE)) == handshake.SIZE
-        others = [held.enter_context(keeper.stranger()) for _ in range(40)]
+        others = [held.enter_context(agent.stranger()) for _ in range(40)]
         # The oldest of the many is dropped, and whoever came before all of them is not.
         while others[0].recv(4096):
             pass
@@ -123,16 +123,16 @@ def test_strangers_of_one_address_do_not_push_out_those_of_another() -> None:
             first.recv(1)
 
 
-def test_a_keeper_that_has_no_files_left_for_a_while_is_reached_afterwards() -> None:
+def test_an_agent_that_has_no_files_left_for_a_while_is_reached_afterwards() -> None:
     secret = secrets.token_bytes(32)
-    with keeping(secret, files=24) as keeper:
-        strangers = [keeper.stranger() for _ in range(STRANGERS)]
+    with keeping(secret, files=24) as agent:
+        strangers = [agent.stranger() for _ in range(STRANGERS)]
         with contextlib.suppress(OSError):
             strangers[-1].settimeout(1)
             strangers[-1].recv(1)
         for stranger in strangers:
             stranger.close()
-        reach(keeper, secret, tries=4)
+        reach(agent, secret, tries=4)
 
 
 DEEP = b"[" * 100_000 + b"\n"
@@ -150,7 +150,7 @@ ODD = (
 
 
 class Tenant:
-    """A worker at a place, as far as the place knows it."""
+    """A worker at a placement, as far as the placement knows it."""
 
     generation = 1
 
@@ -163,12 +163,12 @@ class Tenant:
 
     def on_memory(self, held: int) -> None: ...
 
-    def on_place_lost(self, why: str) -> None:
+    def on_placement_lost(self, why: str) -> None:
         self.lost.set()
 
 
 @pytest.mark.parametrize("line", ODD, ids=[str(line[:30]) for line in ODD])
-def test_an_odd_line_of_a_keeper_loses_its_place(line: bytes) -> None:
+def test_an_odd_line_of_an_agent_loses_its_placement(line: bytes) -> None:
     """Its workers are told, so that others are started elsewhere."""
 
     async def main() -> None:
@@ -176,26 +176,26 @@ def test_an_odd_line_of_a_keeper_loses_its_place(line: bytes) -> None:
         listener = socket.create_server(("127.0.0.1", 0))
         listener.setblocking(False)
 
-        async def keeper() -> None:
+        async def agent() -> None:
             conn, _ = await loop.sock_accept(listener)
             conn.setblocking(False)
-            await handshake.receive(conn, await handshake.as_keeper(conn, secret))
+            await handshake.receive(conn, await handshake.as_agent(conn, secret))
             await loop.sock_sendall(conn, handshake.message({}))
             await asyncio.sleep(0.1)
             await loop.sock_sendall(conn, line)
             with conn:
                 await asyncio.sleep(30)
 
-        keeping = asyncio.ensure_future(keeper())
+        keeping = asyncio.ensure_future(agent())
         with listener:
-            place = await opened(secret, {"address": "127.0.0.1", "port": listener.getsockname()[1]})
-            place.ready.result()
-            place.tenants[1] = tenant = Tenant()
+            placement = await opened(secret, {"address": "127.0.0.1", "port": listener.getsockname()[1]})
+            placement.ready.result()
+            placement.tenants[1] = tenant = Tenant()
             try:
                 await asyncio.wait_for(tenant.lost.wait(), 10)
-                assert place.is_lost
+                assert placement.is_lost
             finally:
-                place.leave()
+                placement.leave()
                 keeping.cancel()
                 await asyncio.wait({keeping})
                 await asyncio.sleep(0)
@@ -206,32 +206,32 @@ def test_an_odd_line_of_a_keeper_loses_its_place(line: bytes) -> None:
 @pytest.mark.parametrize(
     "line", [b'{"do": "ask"}\n', b'{"do": "signal", "generation": 1e400}\n', b'"launch"\n', b"{}\n", DEEP]
 )
-def test_a_keeper_ends_with_a_front_that_talks_nonsense(line: bytes) -> None:
+def test_an_agent_ends_with_a_front_that_talks_nonsense(line: bytes) -> None:
     secret = secrets.token_bytes(32)
-    with keeping(secret) as keeper:
+    with keeping(secret) as agent:
 
         async def main() -> None:
-            place = NodePlace(Owner(secret), 1, {})
-            place.about = keeper.about
-            control = await place.connect({"role": "control"})
+            placement = Placement(Owner(secret), 1, {})
+            placement.about = agent.about
+            control = await placement.connect({"role": "control"})
             await asyncio.get_running_loop().sock_sendall(control, line)
             with control:
-                await asyncio.to_thread(keeper.process.wait, 20)
+                await asyncio.to_thread(agent.process.wait, 20)
 
         asyncio.run(main())
-        assert keeper.process.returncode == 0
+        assert agent.process.returncode == 0
 
 
 @pytest.mark.parametrize("said", [{}, {"role": "data"}, {"role": "output", "generation": 1e400}, {"role": ["control"]}])
 def test_a_connection_without_a_sense_is_closed(said: dict[str, Any]) -> None:
     secret = secrets.token_bytes(32)
-    with keeping(secret) as keeper:
+    with keeping(secret) as agent:
 
         async def main() -> None:
-            place = NodePlace(Owner(secret), 1, {})
-            place.about = keeper.about
+            placement = Placement(Owner(secret), 1, {})
+            placement.about = agent.about
             with pytest.raises(ConnectionError):
-                await asyncio.wait_for(place.connect({"role": "", **said}), 20)
+                await asyncio.wait_for(placement.connect({"role": "", **said}), 20)
 
         asyncio.run(main())
-        reach(keeper, secret, tries=1)
+        reach(agent, secret, tries=1)
