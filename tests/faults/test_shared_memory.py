@@ -142,7 +142,7 @@ def test_nothing_is_mixed_up_or_left_when_workers_die(flags: tuple[str, ...], tm
 def nothing_is_left(server: Server, files: int, descriptors: int) -> None:
     """Neither bytes nor shared memory nor open files; and no failure of the server's own in its log."""
     names = (
-        "held_bytes",
+        "request_memory_bytes",
         "requests_in_progress",
         "shared_bodies",
         "slots_in_use",
