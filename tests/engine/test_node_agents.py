@@ -36,7 +36,7 @@ asyncio.run(main())
 STRANGERS = 80
 
 
-class Owner:
+class Cluster:
     """What a placement needs of its cluster."""
 
     tls: ssl.SSLContext | None = None
@@ -78,7 +78,7 @@ def keeping(secret: bytes, files: int = 0) -> Iterator[Agent]:
 
 
 async def opened(secret: bytes, about: dict[str, Any]) -> Placement:
-    placement = Placement(Owner(secret), 1, {})
+    placement = Placement(Cluster(secret), 1, {})
     await placement.open(about)
     return placement
 
@@ -149,7 +149,7 @@ ODD = (
 )
 
 
-class Tenant:
+class NodeWorker:
     """A worker at a placement, as far as the placement knows it."""
 
     generation = 1
@@ -190,9 +190,9 @@ def test_an_odd_line_of_an_agent_loses_its_placement(line: bytes) -> None:
         with listener:
             placement = await opened(secret, {"address": "127.0.0.1", "port": listener.getsockname()[1]})
             placement.ready.result()
-            placement.tenants[1] = tenant = Tenant()
+            placement.workers[1] = worker = NodeWorker()
             try:
-                await asyncio.wait_for(tenant.lost.wait(), 10)
+                await asyncio.wait_for(worker.lost.wait(), 10)
                 assert placement.is_lost
             finally:
                 placement.leave()
@@ -211,7 +211,7 @@ def test_an_agent_ends_with_a_front_that_talks_nonsense(line: bytes) -> None:
     with keeping(secret) as agent:
 
         async def main() -> None:
-            placement = Placement(Owner(secret), 1, {})
+            placement = Placement(Cluster(secret), 1, {})
             placement.about = agent.about
             control = await placement.connect({"role": "control"})
             await asyncio.get_running_loop().sock_sendall(control, line)
@@ -228,7 +228,7 @@ def test_a_connection_without_a_sense_is_closed(said: dict[str, Any]) -> None:
     with keeping(secret) as agent:
 
         async def main() -> None:
-            placement = Placement(Owner(secret), 1, {})
+            placement = Placement(Cluster(secret), 1, {})
             placement.about = agent.about
             with pytest.raises(ConnectionError):
                 await asyncio.wait_for(placement.connect({"role": "", **said}), 20)

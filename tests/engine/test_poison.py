@@ -65,7 +65,7 @@ def test_a_later_pool_knows_bodies_of_suspicious_lengths_only() -> None:
     def handed_on() -> Call:
         passed = call()
         poison.hand_on(passed)
-        passed.place, passed.pieces, passed.size = 1, (b"something else",), 14
+        passed.pool_index, passed.pieces, passed.size = 1, (b"something else",), 14
         return passed
 
     assert not poison.killed(handed_on())

@@ -15,7 +15,7 @@ from panglot.engine.processes.output import ScriptOutput
 from panglot.engine.workers.worker import DEAD, Worker
 
 
-class Owner:
+class Pool:
     """A pool that only listens."""
 
     title = "worker"
@@ -27,7 +27,7 @@ def test_a_worker_that_has_ended_is_not_killed(tmp_path: Path) -> None:
     """Its number may be another process's by then; and it is not said to have hung when it died by itself."""
 
     async def story() -> None:
-        worker = Worker(cast(Any, Owner()), 0, 1, time.monotonic)
+        worker = Worker(cast(Any, Pool()), 0, 1, time.monotonic)
         output = ScriptOutput(lambda line: None, lambda count: None, time.monotonic, longest=1000, rate=100_000)
         await worker.start("", tmp_path, os.environ, {}, output)
         os.kill(worker.pid, signal.SIGTERM)

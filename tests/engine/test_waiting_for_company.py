@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import time
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, cast
 
 from panglot.engine.call import Call
 from panglot.engine.context import EngineContext
-from panglot.engine.memory.lending import PoolMemory
+from panglot.engine.memory.lending import Lending
 from panglot.engine.pools.dispatching import Dispatcher
 from panglot.engine.pools.pipeline import PoolPlan
 from panglot.engine.workers.worker import READY, Worker
@@ -20,16 +22,17 @@ from panglot.settings import Settings
 WORKERS, CALLS = 4, 30
 
 
-def pool_of_idle_workers(wait_ms: float) -> Dispatcher:
-    """The half of a pool that sends, with workers that have no process: what they are sent goes nowhere."""
+def dispatcher_of_idle_workers(wait_ms: float) -> Dispatcher:
+    """A dispatcher with workers that have no process: what they are sent goes nowhere."""
     package = Package("none", Path(), Path("model.py"), "plain", "predict")
     context = EngineContext(package, Settings(max_wait_ms=wait_ms, max_batch=100), Metrics())
-    pool = Dispatcher(cast(Any, None), context, PoolPlan(), PoolMemory())
+    supervisor = cast(Any, SimpleNamespace(workers=[], wanted=WORKERS))
+    dispatcher = Dispatcher(context, PoolPlan(), Lending(0, 0), supervisor, itertools.count(1).__next__)
     for index in range(WORKERS):
-        worker = Worker(cast(Any, pool), index, index + 1, time.monotonic)
+        worker = Worker(cast(Any, None), index, index + 1, time.monotonic)
         worker.state, worker.batched, worker.max_batch = READY, True, 100
-        pool.workers.append(worker)
-    return pool
+        dispatcher.workers.append(worker)
+    return dispatcher
 
 
 def timers(loop: asyncio.AbstractEventLoop) -> int:
@@ -40,16 +43,16 @@ def test_one_timer_for_all() -> None:
     async def story() -> None:
         loop = asyncio.get_running_loop()
         before = timers(loop)
-        pool = pool_of_idle_workers(300)
+        dispatcher = dispatcher_of_idle_workers(300)
         for number in range(CALLS):
             call = Call()
             call.id, call.arrived, call.deadline = number + 1, time.monotonic(), time.monotonic() + 60
-            assert pool.accept(call)
+            assert dispatcher.accept(call)
             await asyncio.sleep(0)
             await asyncio.sleep(0)
             assert timers(loop) == before + 1
-        while pool.queue.length:
+        while dispatcher.queue.length:
             await asyncio.sleep(0.01)
-        assert sum(len(worker.in_flight) for worker in pool.workers) == CALLS
+        assert sum(len(worker.in_flight) for worker in dispatcher.workers) == CALLS
 
     asyncio.run(asyncio.wait_for(story(), 30))

@@ -80,7 +80,7 @@ class Told:
     def on_death(self, worker: Worker) -> None:
         self.notes.append("death")
 
-    def schedule_pump(self) -> None:
+    def on_writable(self) -> None:
         pass
 
 

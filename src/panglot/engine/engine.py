@@ -152,7 +152,9 @@ class LocalEngine:
             for index, plan in enumerate(plans)
         ]
         for before, after in itertools.pairwise(self.pools):
-            before.next, after.previous = after, before
+            before.dispatcher.next, after.dispatcher.previous = after.dispatcher, before.dispatcher
+        self.entrance = self.pools[0].dispatcher
+        """Takes the calls that are submitted."""
         self.main = next(pool for pool in self.pools if "inference" in pool.plan.stages)
 
     def divide(self, pools: list[dict[str, Any]]) -> bool:
@@ -279,7 +281,7 @@ class LocalEngine:
             return fault
         call.id = next(self._ids)
         call.state = QUEUED
-        if not self.pools[0].accept(call):
+        if not self.entrance.accept(call):
             self.metrics.dropped["queue_full"] += 1
             return Fault(503, "queue_full", "too many requests are waiting; try again later", self._retry_after())
         self.live.add(call)
@@ -315,7 +317,7 @@ class LocalEngine:
 
     def _retry_after(self) -> int:
         """How many seconds the queue takes at the present rate, between 1 and 30."""
-        waiting = sum(len(pool.queue) for pool in self.pools)
+        waiting = sum(len(pool.dispatcher.queue) for pool in self.pools)
         return max(1, min(30, math.ceil(waiting / self._rate))) if self._rate > 0.1 else 1
 
     def cancel(self, call: Call) -> None:
@@ -324,7 +326,7 @@ class LocalEngine:
         if call.state == QUEUED:
             self.metrics.dropped["disconnected"] += 1
             call.state = DONE
-            self.pools[call.pool_index].drop(call)
+            self.pools[call.pool_index].dispatcher.drop(call)
         elif call.state == RUNNING:
             self.metrics.dropped["disconnected"] += call.ahead
             call.state = DONE
@@ -363,7 +365,7 @@ class LocalEngine:
         call.state = DONE
         self.metrics.dropped["deadline"] += waited
         if queued:
-            self.pools[call.pool_index].drop(call)
+            self.pools[call.pool_index].dispatcher.drop(call)
         else:
             self.pools[call.pool_index].forget(call)
         self.finished(call)

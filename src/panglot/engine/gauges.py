@@ -21,12 +21,12 @@ def of_pools(pools: Sequence[Pool], live: int) -> list[Gauge]:
     gauges: list[Gauge] = []
     labelled = [({"pool": pool.plan.name} if pool.plan.name else {}, pool) for pool in pools]
     for labels, pool in labelled:
-        gauges.append(("panglot_queue_length", "requests waiting", labels, pool.waiting))
+        gauges.append(("panglot_queue_length", "requests waiting", labels, pool.dispatcher.waiting))
     about = "requests waiting that a busy worker has already"
     for labels, pool in labelled:
-        gauges.append(("panglot_queue_ahead", about, labels, pool.ahead))
+        gauges.append(("panglot_queue_ahead", about, labels, pool.dispatcher.ahead))
     for labels, pool in labelled:
-        gauges.append(("panglot_queue_bytes", "bytes waiting", labels, pool.queue.bytes))
+        gauges.append(("panglot_queue_bytes", "bytes waiting", labels, pool.dispatcher.queue.bytes))
     gauges.append(("panglot_requests_in_progress", "requests accepted and not answered", {}, live))
     for labels, pool in labelled:
         states = dict.fromkeys(STATES, 0)
@@ -35,7 +35,7 @@ def of_pools(pools: Sequence[Pool], live: int) -> list[Gauge]:
         for state, count in states.items():
             gauges.append(("panglot_workers", "workers by state", {**labels, "state": state}, count))
     for labels, pool in labelled:
-        gauges.append(("panglot_workers_wanted", "workers there are to be", labels, pool.wanted()))
+        gauges.append(("panglot_workers_wanted", "workers there are to be", labels, pool.supervisor.wanted))
     for labels, pool in labelled:
         for state, count in pool.supervisor.launcher.placements().items():
             gauges.append(("panglot_placements", "placements on nodes by state", {**labels, "state": state}, count))
@@ -51,8 +51,8 @@ def sizes(pools: Sequence[Pool]) -> list[dict[str, Any]]:
     return [
         {
             "pool": pool.plan.name,
-            "workers": (pool.supervisor.count or exactly(pool.wanted())).plain,
-            "wanted": pool.wanted(),
+            "workers": (pool.supervisor.count or exactly(pool.supervisor.wanted)).plain,
+            "wanted": pool.supervisor.wanted,
             "ready": sum(worker.state == READY for worker in pool.workers),
             **({"changes": [vars(change) for change in scaler.changes]} if scaler is not None else {}),
         }

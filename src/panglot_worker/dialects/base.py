@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     import asyncio
 
 __all__ = [
-    "BETWEEN", "Answer", "AsksForRow", "Dialect", "Package", "Parts", "Problem", "Request", "Serving", "Stages",
+    "BETWEEN", "Answer", "AsksForPipeline", "Dialect", "Package", "Parts", "Problem", "Request", "Serving", "Stages",
     "TensorAdapting", "TensorStages", "is_clients_fault", "sendable", "warned",
 ]  # fmt: skip
 

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import math
+from collections.abc import Callable
 
 from panglot.engine.call import RUNNING, Call
 from panglot.engine.context import EngineContext
-from panglot.engine.memory.lending import Lending, PoolMemory
+from panglot.engine.memory.lending import Lending
 from panglot.engine.pools import ahead
-from panglot.engine.pools.owner import PoolOwner
 from panglot.engine.pools.pipeline import PoolPlan
 from panglot.engine.pools.queue import MANY, Policy, Queue
 from panglot.engine.pools.retries import Retries
+from panglot.engine.workers.supervisor import Supervisor
 from panglot.engine.workers.worker import Worker
 
 RECALL_AFTER = 0.1
@@ -22,32 +23,36 @@ LEAST_WAITING = 8
 
 
 class Dispatcher:
-    """The half of a pool that queues calls and sends them; `pool.Pool`, its subclass, hears the answers."""
+    """The queue of one pool, and the sending of its calls. The pool that owns it hears the answers."""
 
-    def __init__(self, owner: PoolOwner, context: EngineContext, plan: PoolPlan, memory: PoolMemory) -> None:
+    def __init__(
+        self,
+        context: EngineContext,
+        plan: PoolPlan,
+        lending: Lending,
+        supervisor: Supervisor,
+        new_id: Callable[[], int],
+    ) -> None:
+        """Send to the workers of `supervisor`; `new_id` names a call anew, `lending` lends buffers for results."""
         settings = context.settings
-        self.owner = owner
         self.settings = settings
         self.metrics = context.metrics
         self.clock = context.clock
-        self.plan = plan
-        self.lending = Lending(settings.handoff_slot if memory.writes is not None else 0, settings.share_from)
+        self.lending = lending
+        self.supervisor = supervisor
+        self.workers = supervisor.workers
+        self.new_id = new_id
         self.next: Dispatcher | None = None
         self.previous: Dispatcher | None = None
         self.counted = context.metrics.pools[plan.name]
         self.queue = Queue(settings.queue, settings.queue_bytes)
         self.retries = Retries(context.package.tries_elsewhere)
-        self.workers: list[Worker] = []
         self.sends_ahead = settings.ahead and plan.last
         self.ahead = 0
         """Calls that workers were sent ahead and have not begun."""
         self._pump_scheduled = False
         self._timer: asyncio.TimerHandle | None = None
         self._timer_at = 0.0
-
-    def wanted(self) -> int:
-        """How many workers the pool is to have."""
-        raise NotImplementedError
 
     def accept(self, call: Call) -> bool:
         """Queue a call; False when the queue is full. What was sent ahead waits too."""
@@ -155,7 +160,7 @@ class Dispatcher:
         if self.queue.bytes >= self.queue.max_bytes:
             return 0
         batch = max((worker.max_batch if worker.batched else 2 for worker in self.workers), default=1)
-        return max(LEAST_WAITING, 2 * batch * self.wanted()) - self.queue.length - coming
+        return max(LEAST_WAITING, 2 * batch * self.supervisor.wanted) - self.queue.length - coming
 
     def _feed(self, worker: Worker, most: int, share: int, now: float) -> None:
         """Send the next batch to a worker with room for `most` calls, unless the batch waits for company."""
@@ -203,7 +208,23 @@ class Dispatcher:
         calls = worker.recall(begun)
         for call in calls:
             # A new name: what the worker still says about the old one is ignored.
-            call.id = self.owner.new_id()
-        self.queue.put_back(calls)
+            call.id = self.new_id()
+        self.put_back(calls)
         self.count_ahead()
+
+    def hand_over(self, call: Call) -> None:
+        """Queue a call in the next pool of the pipeline, where it is never refused."""
+        assert self.next is not None
+        self.next.queue.append(call)
+        self.next.schedule_pump()
+
+    def put_back(self, calls: list[Call]) -> None:
+        """Put calls that run again at the head of the queue."""
+        self.queue.put_back(calls)
         self.schedule_pump()
+
+    def drop(self, call: Call) -> None:
+        """Take a call that was answered or cancelled out of the queue. Its state must be DONE already."""
+        self.queue.remove(call)
+        if self.previous is not None and self.previous.queue.length:
+            self.previous.schedule_pump()

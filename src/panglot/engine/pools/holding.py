@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 from panglot.engine.call import RUNNING, Call
 
+if TYPE_CHECKING:
+    from panglot.engine.workers.link import Link
+    from panglot.engine.workers.worker import Worker
+
 LONGEST_TICK = 1.0
 """Seconds that count at most between two looks: longer ones are a stall of our own."""
-
-
-class Pausable(Protocol):
-    """The link to a worker."""
-
-    def pause(self) -> None: ...
-
-    def resume(self) -> None: ...
 
 
 class Hold:
@@ -31,7 +27,7 @@ class Hold:
 
     __slots__ = ("_in_flight", "_link", "_over", "_stood", "_stood_for", "call")
 
-    def __init__(self, link: Pausable, in_flight: Mapping[int, Call]) -> None:
+    def __init__(self, link: Link, in_flight: Mapping[int, Call]) -> None:
         self._link = link
         self._in_flight = in_flight
         self.call: Call | None = None
@@ -82,16 +78,6 @@ class Hold:
         return self._stood
 
 
-class Holder(Protocol):
-    """A worker, as far as it matters here."""
-
-    hold: Hold
-
-    @property
-    def waiting_behind(self) -> int:
-        """How many calls it was sent that wait for the one it runs."""
-
-
 class SlowReaders:
     """Chooses the streams that end because they keep others waiting for too long. This class only decides."""
 
@@ -100,7 +86,7 @@ class SlowReaders:
         self.longest = longest
         self._looked = 0.0
 
-    def due(self, workers: Sequence[Holder], waiting: int, now: float) -> list[Call]:
+    def due(self, workers: Sequence[Worker], waiting: int, now: float) -> list[Call]:
         """The calls whose streams are to end now, given that `waiting` others wait for any worker.
 
         No more than would help: the longest held first, one for each call that waits for any worker.

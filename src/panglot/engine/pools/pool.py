@@ -5,22 +5,24 @@ from __future__ import annotations
 import logging
 import math
 from collections.abc import Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from panglot.engine.call import DONE, QUEUED, RUNNING, Call, Fault, Progress, Step
 from panglot.engine.context import EngineContext
 from panglot.engine.memory.buffers import SharedBuffer
-from panglot.engine.memory.lending import PoolMemory
+from panglot.engine.memory.lending import Lending, PoolMemory
 from panglot.engine.pools import fates, pipeline
 from panglot.engine.pools.dispatching import Dispatcher
 from panglot.engine.pools.fetches import Fetches
 from panglot.engine.pools.holding import SlowReaders
-from panglot.engine.pools.owner import PoolOwner
 from panglot.engine.pools.pipeline import PoolPlan
 from panglot.engine.workers.events import note
 from panglot.engine.workers.supervisor import Supervisor
 from panglot.engine.workers.worker import HUNG, LOST, RETIRED, SICK, Worker
 from panglot_worker.line import wire
+
+if TYPE_CHECKING:
+    from panglot.engine.engine import LocalEngine
 
 log = logging.getLogger("panglot.engine")
 
@@ -29,24 +31,28 @@ OF_CALLS = ("progress", "printed")
 """Types of events that concern one call."""
 
 
-class Pool(Dispatcher):
-    """A queue of calls, and the workers that a supervisor keeps for it."""
+class Pool:
+    """One pool: its `supervisor` has the workers, its `dispatcher` queues and sends, and the pool hears the answers."""
 
-    def __init__(self, owner: PoolOwner, context: EngineContext, plan: PoolPlan, memory: PoolMemory) -> None:
+    def __init__(self, engine: LocalEngine, context: EngineContext, plan: PoolPlan, memory: PoolMemory) -> None:
         settings = context.settings
-        super().__init__(owner, context, plan, memory)
+        self.engine = engine
+        self.settings = settings
+        self.metrics = context.metrics
+        self.clock = context.clock
+        self.plan = plan
+        self.counted = context.metrics.pools[plan.name]
         self.in_pipeline = not (plan.first and plan.last)
+        self.lending = Lending(settings.handoff_slot if memory.writes is not None else 0, settings.share_from)
         self.large = settings.share_from if self.lending.learns else wire.MAX_FRAME
         self.title = f"{plan.name} worker" if plan.name else "worker"
         self.max_reply = (settings.max_output if plan.last else settings.request_memory) + wire.MAX_HEAD
         self.event_log = context.event_log
         self.fetches = Fetches(settings, context.metrics)
         self.slow_readers = SlowReaders(settings.slow_reader)
-        self.supervisor = Supervisor(self, owner, context, memory)
+        self.supervisor = Supervisor(self, engine, context, memory)
         self.workers = self.supervisor.workers
-
-    def wanted(self) -> int:
-        return self.supervisor.wanted
+        self.dispatcher = Dispatcher(context, plan, self.lending, self.supervisor, engine.new_id)
 
     async def stop(self, seconds: float) -> None:
         """End all workers; those that do not end in time are killed."""
@@ -57,8 +63,12 @@ class Pool(Dispatcher):
 
     def on_ready(self, worker: Worker, ready: dict[str, Any]) -> None:
         self.supervisor.on_ready(worker, ready)
-        self.owner.pool_ready(self, ready)
-        self.schedule_pump()
+        self.engine.pool_ready(self, ready)
+        self.dispatcher.schedule_pump()
+
+    def on_writable(self) -> None:
+        """Note that a worker reads again what it is sent."""
+        self.dispatcher.schedule_pump()
 
     def on_death(self, worker: Worker) -> None:
         self.supervisor.on_death(worker)
@@ -81,11 +91,12 @@ class Pool(Dispatcher):
         left = len(worker.in_flight)
         if worker.batched and worker.batches.answered(held - left, left, now):
             self._begin(worker, now)
-        if self.queue.length or self.retries.waiting or self.ahead:
-            self.schedule_pump()
+        dispatcher = self.dispatcher
+        if dispatcher.queue.length or dispatcher.retries.waiting or dispatcher.ahead:
+            dispatcher.schedule_pump()
 
     def _hear(self, worker: Worker, replies: list[wire.Reply], now: float) -> None:
-        in_flight, finished, lengths = worker.in_flight, self.owner.finished, self.owner.poison.lengths
+        in_flight, finished, lengths = worker.in_flight, self.engine.finished, self.engine.poison.lengths
         call: Call | None = None
         try:
             for reply in replies:
@@ -111,7 +122,7 @@ class Pool(Dispatcher):
                     if buffer is not None:
                         reply = reply._replace(body=buffer.exported(len(reply.body)))
                     if lengths:
-                        self.owner.poison.survived(call)
+                        self.engine.poison.survived(call)
                     call.state = DONE
                     finished(call)
                     call.reply(reply)
@@ -135,7 +146,7 @@ class Pool(Dispatcher):
 
     def _begin(self, worker: Worker, now: float) -> None:
         """Note that a worker has begun with the batch it was sent ahead."""
-        self.count_ahead()
+        self.dispatcher.count_ahead()
         for call in worker.in_flight.values():
             call.ahead, call.dispatched = False, now
             call.queued_us = int((now - call.arrived) * 1e6)
@@ -143,11 +154,11 @@ class Pool(Dispatcher):
 
     def _retried(self, call: Call, worker: Worker, buffer: SharedBuffer | None) -> bool:
         """Whether the call is given to another worker instead of being answered."""
-        if not self.retries.take(call, worker, self.workers):
+        if not self.dispatcher.retries.take(call, worker, self.workers):
             return False
         if buffer is not None:
             buffer.release()
-        call.id = self.owner.new_id()
+        call.id = self.engine.new_id()
         self.metrics.reruns["retried"] += 1
         return True
 
@@ -167,7 +178,7 @@ class Pool(Dispatcher):
 
         Returns the reply; the last pool's has the times of the whole pipeline.
         """
-        if reply.flags & wire.PASS and self.next is None:
+        if reply.flags & wire.PASS and self.dispatcher.next is None:
             if buffer is not None:
                 buffer.release()
             raise wire.WireError("a result is handed on, and there is no next pool")
@@ -179,14 +190,12 @@ class Pool(Dispatcher):
             decode, preprocess, inference, postprocess, encode = zip(*(step.times for step in call.trail), strict=True)
             times = (sum(decode), sum(preprocess), sum(inference), sum(postprocess), sum(encode))
             return reply._replace(times=times)
-        self.owner.poison.hand_on(call)
+        self.engine.poison.hand_on(call)
         call.alone, call.killers = False, 0
         call.become(reply.body, buffer)
         call.arrived, call.state = now, QUEUED
         call.pool_index += 1
-        assert self.next is not None
-        self.next.queue.append(call)
-        self.next.schedule_pump()
+        self.dispatcher.hand_over(call)
         return reply
 
     def _pass_chunk(self, worker: Worker, reply: wire.Reply, now: float) -> None:
@@ -222,7 +231,7 @@ class Pool(Dispatcher):
             self._tell_call(worker.in_flight.get(event["item"]), event)
         elif kind == "slots":
             worker.change_slots(event["slots"])
-            self.schedule_pump()
+            self.dispatcher.schedule_pump()
         elif kind == "replace":
             # The worker reads on until STOP: whatever it was sent before is answered by it.
             worker.stop(event["reason"])
@@ -230,19 +239,19 @@ class Pool(Dispatcher):
             call = worker.in_flight.get(int(event.get("item", 0)))
             request_id = call.request_id.decode("latin-1") if call else ""
             message, traceback = str(event.get("message", "")), str(event.get("traceback", ""))
-            self.owner.trouble(request_id, message, traceback, worker.index)
-        elif event.get("type") == "sick" and not event["certain"]:
+            self.engine.trouble(request_id, message, traceback, worker.index)
+        elif kind == "sick" and not event["certain"]:
             self.supervisor.replace_sick(worker, str(event["message"]))
-        elif event.get("type") == "let_go":
+        elif kind == "let_go":
             self.supervisor.let_go(worker)
-        elif event.get("type") == "row":
-            if not self.owner.divide(event["pools"]):
+        elif kind == "row":
+            if not self.engine.divide(event["pools"]):
                 worker.failure = {"problem": pipeline.too_late(event["pools"]), "fix": "restart the server"}
         else:
             note(worker, event, self.metrics, self.supervisor.about(worker), self.event_log)
-            if event.get("type") == "retire" and worker.slots == 1 and worker.in_flight:
+            if kind == "retire" and worker.slots == 1 and worker.in_flight:
                 # It has answered all that it ran: these came while it said so, and it will not read them.
-                self.take_back(worker, begun=0)
+                self.dispatcher.take_back(worker, begun=0)
 
     def _tell_call(self, call: Call | None, event: dict[str, Any]) -> None:
         """Pass on what the script says while it works on a call; its client may have gone, or have its answer."""
@@ -270,7 +279,7 @@ class Pool(Dispatcher):
             buffer.release()
             raise wire.WireError("addresses to fetch in shared memory")
         uris = wire.uris(reply.body)
-        call.id = self.owner.new_id()
+        call.id = self.engine.new_id()
         self.fetches.begin(call, uris, self._again)
 
     def _again(self, call: Call) -> None:
@@ -280,12 +289,6 @@ class Pool(Dispatcher):
 
     # Leaving
 
-    def drop(self, call: Call) -> None:
-        """Take out of the queue a call that was answered or given up. Its state must be DONE already."""
-        self.queue.remove(call)
-        if self.previous is not None and self.previous.queue.length:
-            self.previous.schedule_pump()
-
     def forget(self, call: Call) -> None:
         """Drop a running call whose client has its answer or has gone. Its state must be DONE already."""
         self.fetches.forget(call)
@@ -293,7 +296,7 @@ class Pool(Dispatcher):
         if worker is None:
             return
         if call.ahead:
-            self.count_ahead()
+            self.dispatcher.count_ahead()
         lonely = not worker.batched or call.chunks or worker.lanes.get(call.lane) == 1
         if call.ahead or worker.slots > 1 or lonely:
             worker.cancel(call)
@@ -314,7 +317,7 @@ class Pool(Dispatcher):
 
     def end_slow_streams(self, now: float) -> None:
         """Break off the streams whose clients have kept others waiting for too long."""
-        waiting, seconds = self.backlog(now)
+        waiting, seconds = self.dispatcher.backlog(now)
         for call in self.slow_readers.due(self.workers, waiting if seconds > 0 else 0, now):
             log.warning(
                 "request %s: its stream is broken off: its client reads too slowly, and held worker %d for %g s while "
@@ -325,13 +328,13 @@ class Pool(Dispatcher):
             self.metrics.refused["slow_reader"] += 1
             call.state = DONE
             self.forget(call)
-            self.owner.finished(call)
+            self.engine.finished(call)
             call.fail(fates.READ_SLOWLY)
 
     def sort_out(self, worker: Worker, lost: list[Call]) -> None:
         """Give each call a dead worker held its fate."""
         running = len(lost) if worker.slots > 1 else worker.batches.begun if worker.batched else 1
-        self.count_ahead()
+        self.dispatcher.count_ahead()
         if worker.reason == LOST:
             self._move(fates.move(lost, running, self.settings.rerun))
             return
@@ -342,7 +345,6 @@ class Pool(Dispatcher):
         if running == 1 and lost and lost[0].state == RUNNING and worker.ended_itself:
             self._suspect(lost[0])
         self.metrics.reruns["worker_died"] += verdict.suspected
-        worker.leases.release_all()
         for call in verdict.guilty:
             self._conclude(call, fates.OVERRAN if worker.reason == HUNG else fates.CRASHED)
         self._run_again(verdict.again)
@@ -356,35 +358,33 @@ class Pool(Dispatcher):
 
     def _suspect(self, call: Call) -> None:
         """Note a call that ran alone when its worker ended itself."""
-        if self.owner.poison.killed(call):
-            self.owner.found_poison(call)
+        if self.engine.poison.killed(call):
+            self.engine.found_poison(call)
 
     def refuse_poison(self) -> None:
         """Answer the calls that wait and must not run any more."""
-        for call in self.queue.waiting():
-            fault = self.owner.poison.refusal(call)
+        for call in self.dispatcher.queue.waiting():
+            fault = self.engine.poison.refusal(call)
             if fault is not None:
                 call.state = DONE
-                self.drop(call)
+                self.dispatcher.drop(call)
                 self._refuse(call, fault)
 
     def _run_again(self, calls: list[Call]) -> None:
         """Put calls back at the head of the queue, except for those known by now to kill workers."""
-        faults = {call: self.owner.poison.refusal(call) for call in calls} if self.owner.poison.lengths else {}
-        self.queue.put_back([call for call in calls if faults.get(call) is None])
+        faults = {call: self.engine.poison.refusal(call) for call in calls} if self.engine.poison.lengths else {}
+        self.dispatcher.put_back([call for call in calls if faults.get(call) is None])
         for call, fault in faults.items():
             if fault is not None:
                 call.state = DONE
                 self._refuse(call, fault)
-        if calls:
-            self.schedule_pump()
 
     def _refuse(self, call: Call, fault: Fault) -> None:
         self.metrics.dropped[fault.code] += 1
-        self.owner.finished(call)
+        self.engine.finished(call)
         call.fail(fault)
 
     def _conclude(self, call: Call, fault: Fault) -> None:
         call.state = DONE
-        self.owner.finished(call)
+        self.engine.finished(call)
         call.fail(fault)

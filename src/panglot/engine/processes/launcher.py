@@ -6,7 +6,7 @@ import logging
 import os
 import socket
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from panglot.engine.context import EngineContext
 from panglot.engine.memory import buffers
@@ -18,8 +18,10 @@ from panglot.engine.processes import process
 from panglot.engine.processes.family import Family
 from panglot.engine.processes.output import ScriptOutput
 from panglot.engine.processes.scratch import Scratch
-from panglot.engine.workers.owner import WorkerOwner
 from panglot.engine.workers.worker import Worker
+
+if TYPE_CHECKING:
+    from panglot.engine.pools.pool import Pool
 
 script_log = logging.getLogger("panglot.script")
 
@@ -45,9 +47,9 @@ class Launcher:
         self.inline: socket.socket | None = None
         """The socket to a script that runs in this process (`--inline`), when there is one."""
 
-    def record(self, owner: WorkerOwner, index: int, generation: int, clock: Callable[[], float]) -> Worker:
+    def record(self, pool: Pool, index: int, generation: int, clock: Callable[[], float]) -> Worker:
         """The front's record of a worker that is to be launched."""
-        return Worker(owner, index, generation, clock)
+        return Worker(pool, index, generation, clock)
 
     @property
     def outage(self) -> str:

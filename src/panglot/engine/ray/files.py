@@ -44,7 +44,7 @@ class Shipment:
         loop = asyncio.get_running_loop()
         listed = await loop.run_in_executor(None, self.list, folder)
         sock = await placement.connect({"role": "files"})
-        return await loop.run_in_executor(None, transfer, sock, listed, title or folder.name, placement.owner.tls)
+        return await loop.run_in_executor(None, transfer, sock, listed, title or folder.name, placement.cluster.tls)
 
     def list(self, folder: Path) -> Listed:
         """What is in a folder. Links are followed. Raises OSError, ValueError for too many files."""

@@ -7,7 +7,7 @@ import logging
 import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from panglot.engine.context import EngineContext
 from panglot.engine.memory.kept import KeptMemory
@@ -23,9 +23,11 @@ from panglot.engine.ray.needs import told
 from panglot.engine.ray.paths import there
 from panglot.engine.ray.placement import FREE, STATES, USED, WAITING, Placement, PlacementLost
 from panglot.engine.ray.worker import DOUBT, NodeWorker
-from panglot.engine.workers.owner import WorkerOwner
 from panglot.engine.workers.worker import Worker
 from panglot.packages import requirements
+
+if TYPE_CHECKING:
+    from panglot.engine.pools.pool import Pool
 
 log = logging.getLogger("panglot.ray")
 WORKER = ("panglot_worker.life.loop", "start")
@@ -45,8 +47,8 @@ class NodeLauncher(Launcher):
         self.free: list[Placement] = []
         self._placements: set[Placement] = set()
 
-    def record(self, owner: WorkerOwner, index: int, generation: int, clock: Callable[[], float]) -> Worker:
-        return NodeWorker(owner, index, generation, clock)
+    def record(self, pool: Pool, index: int, generation: int, clock: Callable[[], float]) -> Worker:
+        return NodeWorker(pool, index, generation, clock)
 
     @property
     def outage(self) -> str:
@@ -65,7 +67,7 @@ class NodeLauncher(Launcher):
         assert isinstance(worker, NodeWorker)
         placement = worker.placement = self._placement_for(worker)
         worker.step = "waiting for a placement"
-        placement.tenants[worker.generation] = worker
+        placement.workers[worker.generation] = worker
         try:
             await placement.ready
             worker.since = self.clock()
@@ -178,8 +180,8 @@ class NodeLauncher(Launcher):
         placement = worker.placement
         if placement is None or placement.is_lost:
             return
-        placement.tenants.pop(worker.generation, None)
-        if not placement.tenants and placement not in self.free:
+        placement.workers.pop(worker.generation, None)
+        if not placement.workers and placement not in self.free:
             self.free.append(placement)
             asyncio.get_running_loop().call_later(KEPT, self._let_go, placement)
 

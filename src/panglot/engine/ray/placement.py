@@ -6,12 +6,15 @@ import asyncio
 import json
 import logging
 import socket
-import ssl
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import panglot_worker.node.handshake as handshake
 from panglot.engine.processes.output import ScriptOutput
 from panglot.terminal.text import brief
+
+if TYPE_CHECKING:
+    from panglot.engine.ray.cluster import Cluster
+    from panglot.engine.ray.worker import NodeWorker
 
 log = logging.getLogger("panglot.ray")
 CONNECT = 5.0
@@ -29,48 +32,17 @@ class PlacementLost(OSError):
         self.fix = fix
 
 
-class Tenant(Protocol):
-    """A worker at a placement."""
-
-    generation: int
-
-    def on_exit(self, code: int | None) -> None:
-        """The process has ended."""
-
-    def on_here(self) -> None:
-        """The placement was there when it was asked whether it is."""
-
-    def on_memory(self, held: int) -> None:
-        """The process holds so many bytes."""
-
-    def on_placement_lost(self, why: str) -> None:
-        """The placement has gone, and whatever ran there."""
-
-
-class PlacementOwner(Protocol):
-    """Who asked for the placement: the cluster."""
-
-    secret: bytes
-    tls: ssl.SSLContext | None
-
-    def forget(self, placement: Placement) -> None:
-        """A placement is no more."""
-
-    def release(self, placement: Placement) -> None:
-        """Nobody waits for a placement any more."""
-
-
 class Placement:
     """One agent, from the wish for it to its end."""
 
-    def __init__(self, owner: PlacementOwner, number: int, needs: dict[str, float]) -> None:
-        self.owner = owner
+    def __init__(self, cluster: Cluster, number: int, needs: dict[str, float]) -> None:
+        self.cluster = cluster
         self.number = number
         self.needs = needs
         self.ready: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self.ready.add_done_callback(lambda future: future.cancelled() or future.exception())
         self.about: dict[str, Any] = {}
-        self.tenants: dict[int, Tenant] = {}
+        self.workers: dict[int, NodeWorker] = {}
         self.code = ""
         """The folder of our own code there, once it has been sent."""
         self.pythons: dict[str, str] = {}
@@ -92,7 +64,7 @@ class Placement:
         """What a placement that is not lost is good for now."""
         if not self.ready.done():
             return WAITING
-        return USED if self.tenants else FREE
+        return USED if self.workers else FREE
 
     # Beginning
 
@@ -127,7 +99,7 @@ class Placement:
             sock.setblocking(False)
             handshake.tune(sock)
             await asyncio.wait_for(loop.sock_connect(sock, (address, int(self.about["port"]))), CONNECT)
-            key = await asyncio.wait_for(handshake.as_front(sock, self.owner.secret), CONNECT)
+            key = await asyncio.wait_for(handshake.as_front(sock, self.cluster.secret), CONNECT)
             await loop.sock_sendall(sock, handshake.message(said, key))
             if said["role"] != "files":
                 answer = await asyncio.wait_for(handshake.receive(sock), ANSWER)
@@ -148,9 +120,9 @@ class Placement:
     @property
     def encryption(self) -> dict[str, Any]:
         """What the event loop needs to know of a connection that was made."""
-        if self.owner.tls is None:
+        if self.cluster.tls is None:
             return {}
-        return {"ssl": self.owner.tls, "server_hostname": "", "ssl_handshake_timeout": ANSWER}
+        return {"ssl": self.cluster.tls, "server_hostname": "", "ssl_handshake_timeout": ANSWER}
 
     # What the agent says
 
@@ -171,20 +143,20 @@ class Placement:
 
     def _hear(self, said: dict[str, Any]) -> None:
         """Tell a worker what the agent says of it. Raises ValueError for what is not understood."""
-        tenant = self.tenants.get(handshake.number(said, "generation"))
+        worker = self.workers.get(handshake.number(said, "generation"))
         event = said.get("is")
         if event == "exit":
             code = handshake.number(said, "code")
-            if tenant is not None:
-                tenant.on_exit(code)
+            if worker is not None:
+                worker.on_exit(code)
         elif event == "memory":
             held = handshake.number(said, "bytes")
-            if tenant is not None:
-                tenant.on_memory(held)
+            if worker is not None:
+                worker.on_memory(held)
         elif event != "here":
             raise ValueError("a message of no known kind")
-        elif tenant is not None:
-            tenant.on_here()
+        elif worker is not None:
+            worker.on_here()
 
     def say(self, do: str, generation: int, **more: Any) -> None:
         """Have the agent do something with one of its workers: signal it, or launch it once it has a connection."""
@@ -210,9 +182,9 @@ class Placement:
         else:
             self.ready.set_exception(PlacementLost(why, fix))
         self._close()
-        for tenant in list(self.tenants.values()):
-            tenant.on_placement_lost(why)
-        self.tenants.clear()
+        for worker in list(self.workers.values()):
+            worker.on_placement_lost(why)
+        self.workers.clear()
 
     def leave(self) -> None:
         """Give the placement back. The agent ends when its control connection does."""
@@ -220,11 +192,11 @@ class Placement:
             self.is_lost = True
             if not self.ready.done():
                 self.ready.set_exception(PlacementLost("the placement is not wanted any more"))
-            self.owner.release(self)
+            self.cluster.release(self)
             self._close()
 
     def _close(self) -> None:
-        self.owner.forget(self)
+        self.cluster.forget(self)
         if self._listening is not None and self._listening is not asyncio.current_task():
             self._listening.cancel()
         if self._control is not None:

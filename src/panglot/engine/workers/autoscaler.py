@@ -7,13 +7,16 @@ import logging
 import time
 from collections import deque
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import TYPE_CHECKING
 
 from panglot.engine.context import EngineContext
 from panglot.engine.workers.restarts import Pace
 from panglot.engine.workers.scaling import PoolLoad, Resize, Scaling
-from panglot.engine.workers.worker import READY, Worker
+from panglot.engine.workers.worker import READY
 from panglot.settings.counts import WorkerCount
+
+if TYPE_CHECKING:
+    from panglot.engine.workers.supervisor import Supervisor
 
 log = logging.getLogger("panglot.engine")
 OFTEN = 0.25
@@ -32,30 +35,12 @@ class SizeChange:
     why: str
 
 
-class Sized(Protocol):
-    """The pool's supervisor, as far as it matters here."""
-
-    wanted: int
-
-    def present(self) -> list[Worker]:
-        """The workers that are to stay: neither successors in waiting nor on their way out."""
-
-    def resize(self, wanted: int) -> None:
-        """Ask for more workers, or let some go."""
-
-    def waiting(self, now: float) -> tuple[int, float]:
-        """How many calls wait for a worker of this pool, and for how many seconds the oldest has."""
-
-    def whose(self) -> dict[str, Any]:
-        """What a log line about the pool carries besides its text."""
-
-
 class Autoscaler:
     """Keeps a pool within its range of workers. `run` is a task for as long as the pool serves."""
 
-    def __init__(self, sized: Sized, count: WorkerCount, title: str, context: EngineContext) -> None:
+    def __init__(self, supervisor: Supervisor, count: WorkerCount, title: str, context: EngineContext) -> None:
         settings = context.settings
-        self.sized = sized
+        self.supervisor = supervisor
         self.title = title
         self.metrics = context.metrics
         self.clock = context.clock
@@ -74,12 +59,12 @@ class Autoscaler:
 
     def load(self) -> PoolLoad:
         """What the pool looks like now."""
-        present = self.sized.present()
-        waiting, waited = self.sized.waiting(self.clock())
+        present = self.supervisor.present()
+        waiting, waited = self.supervisor.waiting(self.clock())
         dropped = self.metrics.dropped
         return PoolLoad(
-            wanted=self.sized.wanted,
-            settled=len(present) == self.sized.wanted and all(worker.state == READY for worker in present),
+            wanted=self.supervisor.wanted,
+            settled=len(present) == self.supervisor.wanted and all(worker.state == READY for worker in present),
             busy=sum(worker.taken for worker in present),
             waiting=waiting,
             waited=waited,
@@ -88,10 +73,10 @@ class Autoscaler:
         )
 
     def _act(self, decision: Resize) -> None:
-        before = self.sized.wanted
+        before = self.supervisor.wanted
         self.metrics.scaled["up" if decision.wanted > before else "down"] += abs(decision.wanted - before)
         self._tell(before, decision.wanted, decision.why)
-        self.sized.resize(decision.wanted)
+        self.supervisor.resize(decision.wanted)
 
     def failed(self) -> None:
         """Note that a worker that was to be one more did not start; more are wanted only after a pause."""
@@ -99,11 +84,11 @@ class Autoscaler:
         self._failures.done(now)
         pause = self._failures.wait(now)
         self.scaling.hold(now + pause)
-        self._tell(self.sized.wanted + 1, self.sized.wanted, "one more could not be started")
+        self._tell(self.supervisor.wanted + 1, self.supervisor.wanted, "one more could not be started")
 
     def _tell(self, before: int, after: int, why: str) -> None:
         """Write a change down, in the log and for the page."""
         self.changes.append(SizeChange(time.time(), before, after, why))
         workers = f"{self.title}{'s' if after != 1 else ''}"
         message = "%d %s instead of %d, of %s: %s"
-        log.info(message, after, workers, before, self.scaling.count, why, extra=self.sized.whose())
+        log.info(message, after, workers, before, self.scaling.count, why, extra=self.supervisor.whose())

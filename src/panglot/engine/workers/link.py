@@ -6,9 +6,12 @@ import asyncio
 import logging
 import mmap
 from collections.abc import Sequence
-from typing import Protocol, cast
+from typing import TYPE_CHECKING, cast
 
 from panglot_worker.line import wire
+
+if TYPE_CHECKING:
+    from panglot.engine.workers.worker import Worker
 
 log = logging.getLogger("panglot.engine")
 ROOM = 262144
@@ -17,27 +20,11 @@ LAZY = 32 * 1024 * 1024
 """Frames that claim to be longer get memory that the system gives only as they arrive; for others it is slower."""
 
 
-class Owner(Protocol):
-    """Who is told what comes from a worker: its record."""
-
-    def longest(self, kind: int, count: int) -> int:
-        """How many bytes a frame of this kind with `count` items may have now."""
-
-    def on_frame(self, kind: int, count: int, payload: memoryview) -> None:
-        """A whole frame has come. The payload is the owner's to keep."""
-
-    def on_lost(self) -> None:
-        """The socket is closed."""
-
-    def on_paused(self, paused: bool) -> None:
-        """The worker reads too slowly for more to be sent, or no longer so."""
-
-
 class Link(asyncio.BufferedProtocol):
     """Reads whole frames into a fixed buffer, or a large one into a buffer of its own. Any doubt closes the socket."""
 
-    def __init__(self, owner: Owner, generation: int) -> None:
-        self.owner = owner
+    def __init__(self, worker: Worker, generation: int) -> None:
+        self.worker = worker
         self.generation = generation
         self.transport: asyncio.Transport | None = None
         self.doubt = ""
@@ -58,13 +45,13 @@ class Link(asyncio.BufferedProtocol):
         self.transport, self.error = None, exc
         # A dead worker is garbage only once cycles are collected; half an answer must not stay that long.
         self._large, self._filled = None, 0
-        self.owner.on_lost()
+        self.worker.on_lost()
 
     def pause_writing(self) -> None:
-        self.owner.on_paused(True)
+        self.worker.on_paused(True)
 
     def resume_writing(self) -> None:
-        self.owner.on_paused(False)
+        self.worker.on_paused(False)
 
     def get_buffer(self, sizehint: int) -> memoryview:
         if self._large is not None:
@@ -92,7 +79,7 @@ class Link(asyncio.BufferedProtocol):
         assert self._large is not None
         if self._large_filled == len(self._large):
             payload, self._large = self._large, None
-            self.owner.on_frame(*self._large_head, payload)
+            self.worker.on_frame(*self._large_head, payload)
 
     def _split(self) -> None:
         """Pass on all whole frames in the fixed buffer, and move the rest to its beginning."""
@@ -108,7 +95,7 @@ class Link(asyncio.BufferedProtocol):
                     return
                 break
             # Owners keep views of a payload, so it must not alias the buffer the next read goes to.
-            self.owner.on_frame(kind, count, memoryview(bytes(room[start + size : stop])))
+            self.worker.on_frame(kind, count, memoryview(bytes(room[start + size : stop])))
             start = stop
         rest = self._filled - start
         if start and rest:
@@ -116,7 +103,7 @@ class Link(asyncio.BufferedProtocol):
         self._filled = rest
 
     def _begin_large(self, kind: int, count: int, length: int, start: int) -> None:
-        longest = self.owner.longest(kind, count)
+        longest = self.worker.longest(kind, count)
         if length > longest:
             name = wire.NAMES.get(kind, str(kind))
             raise wire.WireError(f"a {name} frame of {length} bytes, where at most {longest} may come")

@@ -5,23 +5,24 @@ from __future__ import annotations
 import asyncio
 import itertools
 import logging
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from panglot.engine.call import Call, Fault
 from panglot.engine.context import EngineContext
 from panglot.engine.memory.lending import PoolMemory
 from panglot.engine.pools import fates
-from panglot.engine.pools.owner import PoolOwner
-from panglot.engine.pools.pipeline import PoolPlan
 from panglot.engine.processes import launching
 from panglot.engine.processes.launcher import MachineLost
 from panglot.engine.workers import obituary
 from panglot.engine.workers.autoscaler import Autoscaler
-from panglot.engine.workers.owner import WorkerOwner
 from panglot.engine.workers.restarts import Pace, Restarts
 from panglot.engine.workers.wear import Wear
 from panglot.engine.workers.worker import DEAD, DIED, LOADING, LOST, READY, RETIRED, RETIRING, SICK, STARTING, Worker
 from panglot.settings.counts import ANY, SINGLE, WorkerCount
+
+if TYPE_CHECKING:
+    from panglot.engine.engine import LocalEngine
+    from panglot.engine.pools.pool import Pool
 
 log = logging.getLogger("panglot.engine")
 FRUITLESS = 5
@@ -32,31 +33,13 @@ RELOAD = "reload"
 SURPLUS = "fewer are needed"
 
 
-class Supervised(WorkerOwner, Protocol):
-    """The pool whose workers are looked after."""
-
-    plan: PoolPlan
-
-    def backlog(self, now: float) -> tuple[int, float]:
-        """How many calls wait for a worker, and for how many seconds the oldest has."""
-
-    def relieve(self, worker: Worker, now: float) -> None:
-        """Take from a worker that has long been busy the calls that others could run."""
-
-    def end_slow_streams(self, now: float) -> None:
-        """Break off the streams whose clients have kept others waiting for too long."""
-
-    def sort_out(self, worker: Worker, lost: list[Call]) -> None:
-        """Give each call a dead worker held its fate."""
-
-
 class Supervisor:
     """Keeps as many workers as are wanted. Everything here runs on the event loop's thread."""
 
-    def __init__(self, pool: Supervised, owner: PoolOwner, context: EngineContext, memory: PoolMemory) -> None:
+    def __init__(self, pool: Pool, engine: LocalEngine, context: EngineContext, memory: PoolMemory) -> None:
         settings = context.settings
         self.pool = pool
-        self.owner = owner
+        self.engine = engine
         self.package = context.package
         self.settings = settings
         self.metrics = context.metrics
@@ -113,7 +96,7 @@ class Supervisor:
 
     async def _start(self, worker: Worker) -> None:
         try:
-            await self.launcher.launch(worker, self.owner.workers_wanted())
+            await self.launcher.launch(worker, self.engine.workers_wanted())
         except MachineLost as error:
             worker.state, worker.reason, worker.why = DEAD, LOST, str(error)
             self.on_death(worker)
@@ -174,7 +157,7 @@ class Supervisor:
 
     def waiting(self, now: float) -> tuple[int, float]:
         """How many calls wait for a worker of this pool, and for how many seconds the oldest has."""
-        return self.pool.backlog(now)
+        return self.pool.dispatcher.backlog(now)
 
     def present(self) -> list[Worker]:
         """The workers that are to stay: neither successors in waiting nor on their way out."""
@@ -226,13 +209,13 @@ class Supervisor:
         if worker.state == READY and not self.cures.wait(now):
             self.cures.done(now)
             log.error("%s: %s", worker, why, extra=self.about(worker))
-            self.owner.remember(f"{worker}: {why}", "")
+            self.engine.remember(f"{worker}: {why}", "")
             self.replace(worker, why)
 
     def _succeed(self, old: Worker) -> None:
         """Let the old worker of a successor that is ready finish what it holds, and end."""
         if old.why == RELOAD:
-            self.owner.poison.forget()
+            self.engine.poison.forget()
         if old.state == READY:
             old.stop(old.why)
         self._reload_next()
@@ -256,7 +239,7 @@ class Supervisor:
                     worker.destroy()
             elif worker.state == READY:
                 worker.nudge()
-                self.pool.relieve(worker, now)
+                self.pool.dispatcher.relieve(worker, now)
                 if not self._is_succeeded(worker) and (why := self.wear.reason(worker, now, self.about(worker))):
                     self.replace(worker, why)
                 if now - worker.since > self.settings.restart_delay_max:
@@ -273,6 +256,8 @@ class Supervisor:
         """Give the calls of a worker that has ended their fates, and start another. Its process has been waited for."""
         if worker in self.workers:
             self.workers.remove(worker)
+        # It has been waited for, or was on a node, which shares no memory with this machine: it can write no more.
+        worker.leases.release_all()
         self.launcher.clean_up(worker)
         self.hand_over(worker.index)
         lost = list(worker.in_flight.values())
@@ -280,7 +265,7 @@ class Supervisor:
         if lost and worker.reason == RETIRED and worker.slots == 1:
             worker.reason = DIED  # It was to finish these first.
         if not self.first_ready and not self.stopping and (worker.reason != LOST or worker.failure is not None):
-            self.owner.load_failed(obituary.load_error(worker, self.package))
+            self.engine.load_failed(obituary.load_error(worker, self.package))
             return
         self.pool.sort_out(worker, lost)
         if self.stopping:
@@ -294,7 +279,7 @@ class Supervisor:
         if worker.reason != RETIRED:
             self._keep(asyncio.get_running_loop().create_task(self._report(worker, lost)))
         if self.launcher.inline is not None:
-            self.owner.load_failed(obituary.load_error(worker, self.package))
+            self.engine.load_failed(obituary.load_error(worker, self.package))
             return
         if worker in self._added and self.autoscaler is not None:
             self._added.remove(worker)
@@ -306,7 +291,7 @@ class Supervisor:
     async def _report(self, worker: Worker, lost: list[Call]) -> None:
         line, more = await obituary.write(worker, lost, self.package)
         log.error("%s%s", line, f"; {more}" if more else "", extra=self.about(worker))
-        self.owner.remember(line, more)
+        self.engine.remember(line, more)
 
     def _failed_successor(self, worker: Worker) -> None:
         error = obituary.load_error(worker, self.package)

@@ -12,7 +12,7 @@ import socket
 import subprocess
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from panglot.engine.call import RUNNING, Call
 from panglot.engine.memory.buffers import Arena, Leases
@@ -22,9 +22,11 @@ from panglot.engine.processes import process
 from panglot.engine.processes.family import MARK, Family
 from panglot.engine.processes.output import ScriptOutput
 from panglot.engine.workers.link import Link
-from panglot.engine.workers.owner import WorkerOwner
 from panglot.machine import cgroups
 from panglot_worker.line import wire
+
+if TYPE_CHECKING:
+    from panglot.engine.pools.pool import Pool
 
 STARTING, LOADING, READY, RETIRING, DEAD = "starting", "loading", "ready", "retiring", "dead"
 DIED, HUNG, RETIRED, SICK, LOST = "died", "hung", "retired", "sick", "lost"
@@ -45,8 +47,8 @@ Lend = Callable[["Worker", Call], int]
 class Worker:
     """The front's record of one worker process. It belongs to a pool and is never reused after the process's death."""
 
-    def __init__(self, owner: WorkerOwner, index: int, generation: int, clock: Callable[[], float]) -> None:
-        self.owner = owner
+    def __init__(self, pool: Pool, index: int, generation: int, clock: Callable[[], float]) -> None:
+        self.pool = pool
         self.index = index
         self.generation = generation
         self.clock = clock
@@ -93,7 +95,7 @@ class Worker:
         self.family = Family()
 
     def __str__(self) -> str:
-        return f"{self.owner.title} {self.index}"
+        return f"{self.pool.title} {self.index}"
 
     @property
     def pid(self) -> int:
@@ -163,18 +165,18 @@ class Worker:
         """How long a frame may be: as long as the replies to all the worker holds, or as a control frame."""
         if kind != wire.REPLY:
             return wire.MAX_EVENT if kind == wire.EVENT else wire.MAX_CONTROL
-        return min(count, len(self.in_flight) + len(self.recalled)) * self.owner.max_reply
+        return min(count, len(self.in_flight) + len(self.recalled)) * self.pool.max_reply
 
     def on_frame(self, kind: int, count: int, payload: memoryview) -> None:
         """Pass on what the worker says to whom it concerns. Raises WireError for a frame no worker may send."""
         if kind == wire.REPLY:
             replies = wire.replies(payload, count)
-            if len(payload) > self.owner.large:
-                self.owner.on_large(replies)
-            self.owner.on_replies(self, replies)
+            if len(payload) > self.pool.large:
+                self.pool.on_large(replies)
+            self.pool.on_replies(self, replies)
             return
         if kind == wire.FREE:
-            self.owner.on_free(self, wire.item_ids(payload))
+            self.pool.on_free(self, wire.item_ids(payload))
             return
         value = wire.control(kind, payload)
         if kind == wire.HELLO:
@@ -188,14 +190,14 @@ class Worker:
         elif kind == wire.EVENT:
             self._tell_event(value)
         elif kind == wire.METRIC:
-            self.owner.on_metrics(value)
+            self.pool.on_metrics(value)
         else:
             raise wire.WireError(f"a worker sent {wire.NAMES.get(kind, kind)}")
 
     def _tell_event(self, value: dict[str, Any]) -> None:
         """Pass an event to the pool. An exception of ours is logged; the worker does not pay for it."""
         try:
-            self.owner.on_event(self, value)
+            self.pool.on_event(self, value)
         except wire.WireError:
             raise
         except Exception:
@@ -206,7 +208,7 @@ class Worker:
         self.open_slots = self.slots
         self.lanes, self.loaded = value.get("lanes") or {}, True
         self.state, self.step, self.since = READY, "", self.clock()
-        self.owner.on_ready(self, value)
+        self.pool.on_ready(self, value)
 
     def change_slots(self, slots: int) -> None:
         """Give it as many calls at once as it says. It keeps the ways of a worker that runs several, with one too:
@@ -217,7 +219,7 @@ class Worker:
     def on_paused(self, paused: bool) -> None:
         self.paused = paused
         if not paused:
-            self.owner.schedule_pump()
+            self.pool.on_writable()
 
     # Running
 
@@ -388,7 +390,7 @@ class Worker:
             self.state = DEAD
             if self._life_fd >= 0:
                 os.close(self._life_fd)
-            self.owner.on_death(self)
+            self.pool.on_death(self)
 
     @property
     def ended_itself(self) -> bool:
