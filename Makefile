@@ -5,13 +5,14 @@ BIN := $(VENV)/bin
 SECONDS := 60
 PIP := $(BIN)/python -m pip --disable-pip-version-check -q
 
-.PHONY: serve test test-all check coverage conformance soak fuzz bench-overhead bench-sleeping bench-graph wheel docs pictures clean help
+.PHONY: serve test test-all check check-worker coverage conformance soak fuzz bench-overhead bench-sleeping bench-graph wheel docs pictures clean help
 
 help:
 	@echo "make serve            serve examples/digits on http://127.0.0.1:8080"
 	@echo "make test             checks and quick tests: ten minutes on two cores, after a small installation"
 	@echo "make test-all         these, and the rest: frameworks, Ray, browsers, other CPythons, every block of the pages"
 	@echo "make check            ruff, mypy, and where our longest files and functions stand"
+	@echo "make check-worker     the types of the worker as CPython 3.8 has them"
 	@echo "make coverage         the tests again, with the branches of src/ they take: at least 90 % "
 	@echo "make conformance      the tests of what the platforms' documents promise, and docs/conformance.md from them"
 	@echo "make soak             tests with their full counts, for hours; goes on where it was stopped. AGAIN=1 begins anew"
@@ -58,7 +59,16 @@ test: check
 	$(BIN)/python tests/support/programs.py quick
 	$(BIN)/python tests/all.py quick
 
-test-all: test $(VENV)/.tested-all
+# The last mypy that knows CPython 3.8, which no environment with a newer one can have.
+$(VENV)/worker-types/.made: | $(BIN)/python
+	$(BIN)/python -m venv $(VENV)/worker-types
+	$(VENV)/worker-types/bin/python -m pip --disable-pip-version-check -q install mypy==1.14.1
+	@touch $@
+
+check-worker: $(VENV)/worker-types/.made
+	$(VENV)/worker-types/bin/mypy --config-file src/panglot_worker/mypy.ini --cache-dir .mypy_cache/worker
+
+test-all: test check-worker $(VENV)/.tested-all
 	$(BIN)/python tests/support/programs.py quick rest
 	$(BIN)/python tests/all.py rest
 

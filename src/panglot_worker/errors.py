@@ -87,7 +87,7 @@ def message_of(error: BaseException) -> str:
     """What an exception says, cut when that is long; its type where a script's exception fails even to say it."""
     try:
         return clipped(str(error), LONGEST_MESSAGE)
-    except BaseException as failure:
+    except BaseException as failure:  # noqa: BLE001  __str__ of a script's exception raises anything
         return "a %s that cannot say what it is (its __str__ raised %s)" % (
             type(error).__name__,
             type(failure).__name__,

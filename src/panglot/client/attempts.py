@@ -113,7 +113,7 @@ def _pauses() -> Iterator[float]:
     """Ever longer pauses, each somewhat by chance, so that many clients do not come back together."""
     pause = FIRST_PAUSE
     while True:
-        yield pause * random.uniform(0.5, 1.0)
+        yield pause * random.uniform(0.5, 1.0)  # noqa: S311  spreads retries
         pause = min(LONGEST_PAUSE, pause * 2)
 
 

@@ -106,8 +106,8 @@ class Form:
         boundary = secrets.token_hex(16)
         parts = [self._text(boundary, name, text) for name, text in self.fields.items()]
         for name, files in self.files.items():
-            for file in [files] if isinstance(files, File) else files:
-                parts.append(self._upload(boundary, name, file))
+            several = [files] if isinstance(files, File) else files
+            parts += [self._upload(boundary, name, file) for file in several]
         return f"{FORM}; boundary={boundary}", b"".join((*parts, f"--{boundary}--\r\n".encode()))
 
     @staticmethod

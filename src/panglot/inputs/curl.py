@@ -13,7 +13,7 @@ from panglot.settings.loopback import UNIX
 
 LONGEST = 160
 """More characters of JSON than this are not worth showing on a command line."""
-TOKEN = ' -H "Authorization: Bearer $PANGLOT_TOKEN"'
+TOKEN = ' -H "Authorization: Bearer $PANGLOT_TOKEN"'  # noqa: S105  the name of a variable
 
 
 def curl(base: str, asked: ClientRequest, token: bool = False) -> str:

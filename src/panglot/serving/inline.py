@@ -51,7 +51,7 @@ class ServerThread(threading.Thread):
     def run(self) -> None:
         try:
             self.loop.run_until_complete(self._serve())
-        except BaseException as error:
+        except BaseException as error:  # noqa: BLE001  raised again in the main thread
             self.error = error
         finally:
             self.link.close()

@@ -215,7 +215,7 @@ def of_one_model(path: Path) -> Iterator[None]:
         yield
     except StartError:
         raise
-    except Exception as error:
+    except Exception as error:  # noqa: BLE001  one package must not cost the others
         problem = f"the server itself failed on this package: {brief(f'{type(error).__name__}: {error}', 200)}"
         stack = traceback.format_exc()
         raise LoadError(problem, file=str(path), fix="please report it", traceback=stack) from None

@@ -41,7 +41,7 @@ def read(path: Path) -> dict[str, Any]:
         raise StartError(f"{path} cannot be read: {error.strerror or error}", fix="name a .npy file") from None
     except Refused as error:
         raise StartError(f"no .npy file of arrays: {error}", file=str(path)) from None
-    except Exception as error:
+    except Exception as error:  # noqa: BLE001  see below
         # Whatever a damaged pickle or header makes of its reader: there are a dozen types of it.
         raise StartError(f"no .npy file of arrays: it is damaged ({type(error).__name__})", file=str(path)) from None
 

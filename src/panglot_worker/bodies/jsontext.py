@@ -127,7 +127,7 @@ def _norm(numbers: Any) -> float:
     """An upper bound of the absolute values in a list, found in one call; infinite where that cannot be told."""
     try:
         return hypot(*numbers)
-    except Exception:
+    except Exception:  # noqa: BLE001  numbers of scripts raise anything
         return inf
 
 
@@ -263,13 +263,13 @@ def _rough_size(value: Any) -> int:
             total += 8 * times * len(value)
             for item in value.values() if len(value) < 64 else islice(value.values(), 64):
                 if type(item) not in _SCALARS:
-                    left.append((times, item))
+                    left.append((times, item))  # noqa: PERF401  a generator for each dictionary costs more
         elif kind is str or kind is bytes:
             total += times * len(value)
         else:
             try:
                 total += times * (8 if kind in _SCALARS else 2 * int(value.nbytes))
-            except Exception:
+            except Exception:  # noqa: BLE001  values of scripts raise anything
                 total += 8 * times
         if not left:
             return total

@@ -18,7 +18,7 @@ from panglot_worker.errors import ClientError
 
 Body = Union[bytes, bytearray, memoryview]
 
-_TOKEN = r"[!#$%&'*+.^_`|~0-9A-Za-z-]+"
+_TOKEN = r"[!#$%&'*+.^_`|~0-9A-Za-z-]+"  # noqa: S105  a token of a grammar
 _VALUE = re.compile(rf"[ \t]*({_TOKEN}(?:/{_TOKEN})?)")
 _QUOTED = r'"[^"\\\x00-\x08\x0a-\x1f\x7f]*(?:\\[^\x00-\x1f\x7f][^"\\\x00-\x08\x0a-\x1f\x7f]*)*"'
 _PARAMETER = re.compile(rf'[ \t]*;[ \t]*(?:({_TOKEN})=({_QUOTED}|[^\x00-\x20\x7f";]*))?')

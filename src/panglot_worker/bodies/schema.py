@@ -35,7 +35,7 @@ def _hints(function: Callable[..., Any]) -> Dict[str, Any]:
     """The type hints of a function or class; none where one cannot be evaluated, which must not stop a load."""
     try:
         return typing.get_type_hints(function)
-    except Exception:
+    except Exception:  # noqa: BLE001  hints of scripts raise anything
         return {}
 
 

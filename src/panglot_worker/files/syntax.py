@@ -65,4 +65,4 @@ def _dotted(node: ast.Attribute) -> Optional[List[str]]:
     while isinstance(inner, ast.Attribute):
         names.append(inner.attr)
         inner = inner.value
-    return [inner.id] + names[::-1] if isinstance(inner, ast.Name) else None
+    return [inner.id, *names[::-1]] if isinstance(inner, ast.Name) else None

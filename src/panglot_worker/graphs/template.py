@@ -257,8 +257,7 @@ class _Printer:
         for text, line, moves in self.pieces:
             if text and fresh:
                 lines[-1] = line
-            for count in range(1, text.count("\n") + 1):
-                lines.append(line + count if moves else line)
+            lines += [line + count if moves else line for count in range(1, text.count("\n") + 1)]
             fresh = text.endswith("\n") if text else fresh
         return "".join(text for text, _, _ in self.pieces), lines
 

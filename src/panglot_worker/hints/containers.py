@@ -60,7 +60,7 @@ def _read_all(values: Iterable[Any], read: Reader) -> List[Any]:
     rest = iter(values)
     try:
         for value in rest:
-            result.append(read(value))
+            result.append(read(value))  # noqa: PERF401  what was read before the exception is used
     except Misfit as first:
         gathering = Gathering()
         gathering.add(len(result), first)

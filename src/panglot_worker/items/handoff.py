@@ -84,7 +84,7 @@ def unpack(body: wire.Buffer) -> Any:
     stream, buffers = views[0], views[1:]
     # Scripts may work in place, as they may where all stages are one process.
     writable = [buffer if not buffer.readonly else bytearray(buffer) for buffer in buffers]
-    return pickle.loads(stream, buffers=writable)
+    return pickle.loads(stream, buffers=writable)  # noqa: S301  of another worker of this package; see the docstring of this module
 
 
 def _aligned(length: int) -> int:

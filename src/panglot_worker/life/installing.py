@@ -72,9 +72,7 @@ def cache_folder(kind: str = "environments") -> str:
 def ask(python: str) -> Tuple[str, List[str]]:
     """The version of an interpreter, and the folders its packages are in. Raises InstallError."""
     try:
-        done = subprocess.run(
-            [python, "-c", PATHS], stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=60, check=True
-        )
+        done = subprocess.run([python, "-c", PATHS], capture_output=True, timeout=60, check=True)
         answer = json.loads(done.stdout.decode())
     except (OSError, ValueError, subprocess.SubprocessError) as error:
         raise InstallError("%s is no Python interpreter: %s" % (python, error)) from None

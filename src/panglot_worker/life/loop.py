@@ -174,7 +174,7 @@ def load(package: Package, port: Port, own_process: bool) -> Optional[LoadedScri
     except AsksForPipeline as wish:
         port.tell(wire.EVENT, {"type": "row", "pools": wish.pools})
         return None
-    except BaseException as error:
+    except BaseException as error:  # noqa: BLE001  loading a script raises anything, SystemExit too
         whole_lines.finish()
         port.tell(wire.FAILED, loading.as_dict(loading.explain(error, package, doing)))
         return None

@@ -102,7 +102,7 @@ class Guard:
             # Spelt anew: what was checked is what is connected to.
             return [(addresses.spelt(numeric) + percent + zone, port)]
         if host in ("", "<broadcast>"):
-            return [("0.0.0.0" if not host else "255.255.255.255", port)]
+            return [("0.0.0.0" if not host else "255.255.255.255", port)]  # noqa: S104  what connecting to '' means
         return [entry[4] for entry in self._resolve(host, port, sock.family, sock.type)]
 
     def _is_allowed(self, host: str, address: str, port: int) -> bool:

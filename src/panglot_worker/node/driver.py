@@ -56,7 +56,7 @@ def main() -> None:
     first = json.loads(sys.stdin.readline())
     try:
         ray = connect(first["address"])
-    except BaseException as error:
+    except BaseException as error:  # noqa: BLE001  Ray raises anything, SystemExit too
         tell(**{"is": "failed", "kind": type(error).__name__, "why": reason(error)})
         os._exit(1)
     tell(**{"is": "connected", "ray": ray.__version__, "token": has_token(), "nodes": nodes(ray)})
@@ -153,7 +153,7 @@ class Driver:
             self.tell(**{"is": "placed", "id": number, **await opening})
             placed = True
             await wait_for(actor.until_gone.remote())
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001  Ray raises anything
             if isinstance(error, ConnectionError):
                 # So Ray's client says that its server has gone: only a new connection helps.
                 os._exit(1)

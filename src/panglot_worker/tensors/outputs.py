@@ -70,7 +70,7 @@ def as_numpy(value: Any) -> Any:
         for step in ("detach", "cpu"):
             value = getattr(value, step)() if hasattr(value, step) else value
         return numpy.asarray(value)
-    except Exception:
+    except Exception:  # noqa: BLE001  values of scripts raise anything
         return None
 
 

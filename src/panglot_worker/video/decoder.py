@@ -62,7 +62,7 @@ def main() -> None:
         ending = {"error": error.kind, "message": error.message, "detail": error.detail}
     except MemoryError:
         ending = {"error": "too_large", "message": "decoding it takes too much memory"}
-    except Exception as error:
+    except Exception as error:  # noqa: BLE001  codecs raise anything
         ending = {"error": "undecodable", "message": "%s: %s" % (type(error).__name__, error)}
     decoder.tell({**ending, "decoded": decoder.decoded, "live": decoder.live})
     # Codecs' threads and destructors have nothing more to do.

@@ -114,7 +114,7 @@ class Playback:
         feeder.start()
         try:
             state, error = self._play_on()
-        except Exception as failure:
+        except Exception as failure:  # noqa: BLE001  the stream's state says what it was
             state, error = FAILED, "%s: %s" % (type(failure).__name__, failure)
         finally:
             with self._changed:

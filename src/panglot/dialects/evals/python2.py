@@ -63,11 +63,13 @@ def refusal(file: Path, error: SyntaxError) -> StartError:
 
 def offences(text: str) -> list[tuple[int, str]]:
     """Line numbers with what stands there and what to write instead."""
-    offending = []
+    offending: list[tuple[int, str]] = []
     for number, line in enumerate(masked(text).split("\n"), 1):
-        for construct in USUAL:
-            if construct.pattern.search(line):
-                offending.append((number, f"{construct.name}: write {construct.instead}"))
+        offending += [
+            (number, f"{construct.name}: write {construct.instead}")
+            for construct in USUAL
+            if construct.pattern.search(line)
+        ]
     return offending
 
 

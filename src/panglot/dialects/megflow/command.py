@@ -28,7 +28,7 @@ from panglot.terminal.text import visible
 OWN = ("dialect", "config", "plugin", "module", "dynamic", "entry")
 """Settings that the platform's options stand for, or that are of no use here."""
 
-PLATFORM_HOST = "0.0.0.0"
+PLATFORM_HOST = "0.0.0.0"  # noqa: S104  the platform's address; other machines need a token
 MEGFLOW = "0.3.5"
 
 

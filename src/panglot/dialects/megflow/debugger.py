@@ -156,7 +156,7 @@ def _headers(head: bytes) -> dict[bytes, bytes]:
 
 
 def _accepted(key: bytes) -> bytes:
-    digest = base64.b64encode(hashlib.sha1(key + MAGIC).digest())
+    digest = base64.b64encode(hashlib.sha1(key + MAGIC, usedforsecurity=False).digest())
     lines = (b"HTTP/1.1 101 Switching Protocols", b"Upgrade: websocket", b"Connection: Upgrade")
     return b"\r\n".join((*lines, b"Sec-WebSocket-Accept: " + digest)) + b"\r\n\r\n"
 

@@ -32,7 +32,7 @@ from panglot.settings import units
 OWN = ("dialect", "host", "port", "timeout", "queue", "max_wait_ms", "max_body", "max_json", "log_level")
 """Settings that the platform's options stand for."""
 
-PLATFORM_PORT, PLATFORM_HOST = 8501, "0.0.0.0"
+PLATFORM_PORT, PLATFORM_HOST = 8501, "0.0.0.0"  # noqa: S104  the platform's address; other machines need a token
 PLATFORM_FOLDER = "/data/model"
 
 OPTIONS = (

@@ -94,9 +94,9 @@ def compare(old: Bench, new: Bench) -> list[Change]:
         before = next((entry for entry in old.levels if entry.load == level.load), None)
         if before is None:
             continue
-        for figure in ("throughput", "p50", "p99"):
-            if figure != "throughput" or not level.load.rate:
-                changes.append(_change(level.load, figure, before, level))
+        # With a rate that is given, the throughput says nothing.
+        figures = ("p50", "p99") if level.load.rate else ("throughput", "p50", "p99")
+        changes += [_change(level.load, figure, before, level) for figure in figures]
     return changes
 
 

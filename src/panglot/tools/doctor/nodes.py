@@ -15,7 +15,7 @@ from panglot.tools.doctor.finding import PROBLEM, WARNING, Finding
 CLUSTER = "cluster"
 PATIENCE = 60.0
 """Seconds after which a placement that cannot be had is a problem."""
-TOKEN = "RAY_AUTH_MODE=token, where the cluster is started and here"
+TOKEN = "RAY_AUTH_MODE=token, where the cluster is started and here"  # noqa: S105  the name of a variable
 
 
 def examine(settings: Settings) -> list[Finding]:

@@ -157,8 +157,8 @@ def notes(package: Package, settings: Settings) -> tuple[str, ...]:
     if package.installs:
         listed = " ".join(word for words in package.installs for word in words)
         lines.append(f"the image will lack what config.json lists ({listed}); write it into requirements.txt")
-    for link in sorted(_links_outside(package.root)):
-        lines.append(f"{link.relative_to(package.root)} is a link to outside of the package; the image will lack it")
+    links = [link.relative_to(package.root) for link in sorted(_links_outside(package.root))]
+    lines += [f"{link} is a link to outside of the package; the image will lack it" for link in links]
     return tuple(lines)
 
 
@@ -196,7 +196,7 @@ def _values(package: Package, settings: Settings, choices: Choices, folder: Path
     own = _relative(folder, package.root, "--output")
     return {
         "wheel": _checked(wheel_file.name, re.compile(r"[0-9A-Za-z.+_-]+"), "the version"),
-        "copy_wheel": json.dumps([_relative(wheel_file, package.root, "--output"), "/tmp/"]),
+        "copy_wheel": json.dumps([_relative(wheel_file, package.root, "--output"), "/tmp/"]),  # noqa: S108  in the image
         "extras": "[otel]" if settings.otel_endpoint else "",
         "name": _name(package, choices),
         "base_image": _checked(choices.base_image or BASE_IMAGE, IMAGE, "--base-image", "such as python:3.11-slim"),
@@ -204,7 +204,7 @@ def _values(package: Package, settings: Settings, choices: Choices, folder: Path
         "health_command": json.dumps(["python", "-c", HEALTH]),
         "port": str(port),
         "own_python": " PANGLOT_PYTHON=" if settings.python else "",
-        "copy_requirements": f"COPY {json.dumps([requirements, '/tmp/requirements.txt'])}\n" if requirements else "",
+        "copy_requirements": f"COPY {json.dumps([requirements, '/tmp/requirements.txt'])}\n" if requirements else "",  # noqa: S108  in the image
         "install_ray": f' "ray[default,client]=={RAY_VERSION}"' if KUBERAY in choices.wanted else "",
         "find_ray": FIND_RAY if KUBERAY in choices.wanted else "",
         "ray_version": RAY_VERSION,

@@ -107,7 +107,7 @@ class Answering(HttpToolsProtocol):
     def _submit(self, entry: Exchange) -> None:
         try:
             fault = entry.model.engine.submit(entry)
-        except Exception:
+        except Exception:  # noqa: BLE001  logged and answered 500 by blunder()
             entry.blunder()
             if entry.id:
                 entry.model.engine.cancel(entry)

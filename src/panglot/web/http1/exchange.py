@@ -115,7 +115,7 @@ class Exchange(Call):
                 self._send(reply.status, reply.head, reply.body, reply.times)
         except BadHead as error:
             self._unsendable(error)
-        except Exception:
+        except Exception:  # noqa: BLE001  logged and answered 500 by blunder()
             self.blunder()
 
     def _unsendable(self, error: BadHead) -> None:
@@ -135,7 +135,7 @@ class Exchange(Call):
                 self._break_off(fault.status)
             else:
                 self._refuse(fault)
-        except Exception:
+        except Exception:  # noqa: BLE001  logged and answered 500 by blunder()
             self.blunder()
 
     def _refuse(self, fault: Fault) -> None:

@@ -56,7 +56,7 @@ class Listener:
         about = {"ask": ask, "path_of_node": path, "type_of_node": node.ty, "local": bool(host)}
         self._server = Server((host, int(node.args["port"])), type("NodeHandler", (Handler,), about))
         self.port = int(self._server.server_address[1])
-        self.url = "http://%s:%d" % (host or "0.0.0.0", self.port)
+        self.url = "http://%s:%d" % (host or "0.0.0.0", self.port)  # noqa: S104  only shown
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.1,), name="listener", daemon=True)
 
     def start(self) -> None:

@@ -11,7 +11,7 @@ import tempfile
 import time
 from typing import List
 
-MEMORY = "/dev/shm"
+MEMORY = "/dev/shm"  # noqa: S108  only folders of mkdtemp are made there
 PREFIX = "panglot-input-"
 FRESH = 60.0
 """Seconds a folder without a lock is left alone: its worker may just be starting."""

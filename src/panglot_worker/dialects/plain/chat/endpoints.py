@@ -161,7 +161,9 @@ class ChatEndpoint(Endpoint):
 
     def describe(self, bodies: Bodies, example: Any) -> RouteDescription:
         """What `/docs` shows: the form is OpenAI's."""
-        asks = {"messages": [{"role": "user", "content": "Hello"}]} if self.form is ChatForm else {"prompt": "Hello"}
+        asks: Dict[str, Any] = (
+            {"messages": [{"role": "user", "content": "Hello"}]} if self.form is ChatForm else {"prompt": "Hello"}
+        )
         said = super().describe(bodies, {"model": self.model, **asks})
         field = next(iter(asks))
         fields = {"model": {"type": "string"}, "stream": {"type": "boolean"}, field: SHAPES[field]}
