@@ -228,6 +228,8 @@ def test_detection(tmp_path: Path) -> None:
         ('backend: "onnxruntime"', MODEL, "its backend is onnxruntime"),
         ('input [ { name: "x" } ]', MODEL, "a tensor needs a name"),
         ("max_batch_size: -1", MODEL, "max_batch_size must be a whole number"),
+        ("max_batch_sise: 1", MODEL, "no field of a model's configuration"),
+        ("instance_group: 3", MODEL, "must be a message"),
         ("input [", MODEL, "missing|expected"),
         ("", "class TritonPythonModel:\n    pass\n", "has no execute"),
     ],

@@ -5,8 +5,9 @@
     with Client("http://127.0.0.1:8080") as client:
         print(client.predict(image=Path("a.png"), threshold=0.4))
 
-`AsyncClient` is the same with `await`. `attempts.py` decides what is tried again, and does no I/O; `requests.py` makes
-requests of inputs by `panglot.inputs`; `answers.py` reads answers. The two clients only send and wait.
+`AsyncClient` is the same with `await`. `common.py` says which requests a client sends, and `attempts.py` which it
+sends again; `requests.py` makes requests from inputs; `answers.py` reads answers. None of them does I/O: the two
+clients only send and sleep.
 """
 
 from __future__ import annotations

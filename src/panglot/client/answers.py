@@ -73,6 +73,12 @@ def _json_or_text(text: str) -> Any:
         return text
 
 
+def parser_of(response: httpx.Response) -> StreamParser | None:
+    """What makes values of the lines of a response; None for one that is read whole: an error, or no stream."""
+    kind = kind_of(response)
+    return StreamParser(kind) if response.status_code < 400 and is_stream(kind) else None
+
+
 class StreamParser:
     """Takes the lines of a stream, and gives a value for every part that is complete."""
 

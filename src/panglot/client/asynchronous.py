@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections import deque
 from collections.abc import AsyncIterator, Iterable
 from typing import Any
 
 import httpx
 
-from panglot.client.answers import CallAnswer, StreamParser, answer_of, is_stream, kind_of
-from panglot.client.attempts import Outcome, Outgoing, Pause, Send, attempts
+from panglot.client.answers import CallAnswer, answer_of, parser_of
+from panglot.client.attempts import Outcome, Pause, Result, Send, Steps
 from panglot.client.common import CallerBase
-from panglot.client.errors import CallError, of_exception
-from panglot.client.requests import NOT_FOUND, NOTHING, READY, outgoing
+from panglot.client.errors import CallError
+from panglot.client.requests import NOTHING
 from panglot.inputs.base import About
 
 
@@ -22,10 +21,8 @@ class AsyncClient(CallerBase):
     """The same with `await`. `CallerBase` has its options."""
 
     _http: httpx.AsyncClient
-
-    def _open(self) -> None:
-        transport = httpx.AsyncHTTPTransport(uds=self._address.socket) if self._address.socket else None
-        self._http = httpx.AsyncClient(transport=transport, **self._options())
+    _make_http = httpx.AsyncClient
+    _make_transport = httpx.AsyncHTTPTransport
 
     async def __aenter__(self) -> AsyncClient:
         return self
@@ -49,24 +46,22 @@ class AsyncClient(CallerBase):
 
     async def call(self, given: Any = NOTHING, /, **values: Any) -> CallAnswer:
         """As `ask`, with everything that is known about the answer."""
-        response = await self._send(outgoing(await self.about(), given, values))
-        return answer_of(response)
+        return answer_of(await self._drive(self._calling(given, values)))
 
     async def stream(self, given: Any = NOTHING, /, **values: Any) -> AsyncIterator[Any]:
         """The parts of an answer as they come; an answer in one piece is the only part. Raises CallError."""
-        response = await self._send(outgoing(await self.about(), given, values), whole=False)
+        response = await self._drive(self._calling(given, values, whole=False))
         try:
-            kind = kind_of(response)
-            if response.status_code >= 400 or not is_stream(kind):
+            parser = parser_of(response)
+            if parser is None:
                 await response.aread()
                 yield answer_of(response).value
                 return
-            parser = StreamParser(kind)
             async for line in response.aiter_lines():
                 for part in parser.feed(line):
                     yield part
         except httpx.HTTPError as error:
-            raise of_exception(error, self._address.url, response.headers.get("x-request-id", "")) from None
+            raise self._lost(error, response) from None
         finally:
             await response.aclose()
 
@@ -91,33 +86,24 @@ class AsyncClient(CallerBase):
 
     async def about(self) -> About:
         """What the server says about itself; asked once, as soon as its script is loaded."""
-        if self._about is None:
-            await self._send(READY)
-            for document in self._address.documents:
-                response = await self._send(document)
-                if response.status_code != NOT_FOUND:
-                    break
-            self._about = self._address.described(document, response, *self._said)
-        return self._about
+        return await self._drive(self._learning())
 
-    async def _send(self, request: Outgoing, whole: bool = True) -> httpx.Response:
-        """The response, with its body read if it is wanted whole."""
-        steps = attempts(request, self._policy, self._address.url, time.monotonic)
+    async def _drive(self, steps: Steps[Result]) -> Result:
+        """Do the steps: send, and sleep."""
         outcome: Outcome = None
         try:
             while True:
                 step = steps.send(outcome)
-                outcome = await self._try(step, whole) if isinstance(step, Send) else None
+                outcome = await self._send(step) if isinstance(step, Send) else None
                 if isinstance(step, Pause):
                     await asyncio.sleep(step.seconds)
         except StopIteration as done:
-            response: httpx.Response = done.value
-            return response
+            result: Result = done.value
+            return result
 
-    async def _try(self, step: Send, whole: bool) -> httpx.Response | httpx.HTTPError:
-        made = self._request(self._http, step)
+    async def _send(self, step: Send) -> httpx.Response | httpx.HTTPError:
         try:
-            response = await self._http.send(made, stream=not whole)
+            response = await self._http.send(self._request(step), stream=not step.whole)
             if response.status_code >= 400:
                 await response.aread()
             return response

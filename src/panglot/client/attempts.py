@@ -12,6 +12,7 @@ import secrets
 import socket
 from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass
+from typing import TypeVar
 
 import httpx
 
@@ -48,6 +49,8 @@ class Send:
 
     request: Outgoing
     seconds: float
+    whole: bool
+    """Whether the body is read at once; where it is not, somebody reads it as it comes."""
 
     def timeout(self, policy: CallPolicy) -> httpx.Timeout:
         return httpx.Timeout(self.seconds, connect=min(self.seconds, policy.connect_timeout))
@@ -62,10 +65,14 @@ class Pause:
 
 Outcome = httpx.Response | httpx.HTTPError | None
 """What became of a Send; nothing becomes of a Pause."""
-Attempts = Generator[Send | Pause, Outcome, httpx.Response]
+Result = TypeVar("Result")
+Steps = Generator[Send | Pause, Outcome, Result]
+"""What a client does, step by step, and what it then has. Whoever drives it sends and sleeps."""
 
 
-def attempts(request: Outgoing, policy: CallPolicy, url: str, clock: Callable[[], float]) -> Attempts:
+def attempts(
+    request: Outgoing, policy: CallPolicy, url: str, clock: Callable[[], float], whole: bool = True
+) -> Steps[httpx.Response]:
     """Send until there is an answer that is not "too busy". Raises CallError when that is not to be had in time."""
     began = clock()
     deadline = began + policy.timeout
@@ -74,7 +81,7 @@ def attempts(request: Outgoing, policy: CallPolicy, url: str, clock: Callable[[]
     while True:
         left = max(0.001, deadline - clock())
         headers = {**request.headers, "x-request-id": request_id, "x-timeout-ms": str(int(left * 1000) + 1)}
-        outcome = yield Send(Outgoing(request.method, request.path, headers, request.body), left)
+        outcome = yield Send(Outgoing(request.method, request.path, headers, request.body), left, whole)
         if isinstance(outcome, httpx.Response) and outcome.status_code not in TOO_BUSY:
             return outcome
         pause = max(next(pauses), _retry_after(outcome))

@@ -1,23 +1,34 @@
-"""What both clients are: an address, a policy, and how a step becomes a request of httpx."""
+"""What both clients do, as steps: which requests they send, in which order, and when they give up.
+
+The steps are generators. Nothing here sends or sleeps: `Client` and `AsyncClient` drive the steps, each in its own way.
+"""
 
 from __future__ import annotations
 
-from typing import Any
+import time
+from collections.abc import Callable
+from typing import Any, ClassVar
 
 import httpx
 
-from panglot.client.attempts import CallPolicy, Send
-from panglot.client.requests import Address
+from panglot.client.attempts import CallPolicy, Outgoing, Send, Steps, attempts
+from panglot.client.errors import CallError, of_exception
+from panglot.client.requests import NOT_FOUND, READY, Address, outgoing
 from panglot.inputs.base import About
 
 
 class CallerBase:
-    """Calls a server; connections are kept open.
+    """Calls a server, over connections that stay open.
 
     `timeout` is the longest a call may take, with all attempts; `connect_timeout` how long a server that cannot be
     reached is tried. With `retry`, a call whose connection is lost is sent again, and so may run twice. `token` is the
     caller's PANGLOT_TOKEN unless it is given; `dialect` and `field` say what the server does not.
     """
+
+    _make_http: ClassVar[Callable[..., Any]]
+    _make_transport: ClassVar[Callable[..., Any]]
+    """The classes of httpx that a client uses."""
+    _http: Any
 
     def __init__(
         self, url: str, *, token: str | None = None, timeout: float = 60.0, connect_timeout: float = 10.0,
@@ -26,22 +37,43 @@ class CallerBase:
         self._address = Address(url, token)
         self._policy = CallPolicy(timeout, connect_timeout, retry)
         self._said = (dialect, field)
-        self._verify = verify
         self._about: About | None = None
-        self._open()
+        self._http = self._make_http(
+            transport=self._make_transport(uds=self._address.socket) if self._address.socket else None,
+            base_url=self._address.base,
+            headers=self._address.headers,
+            limits=httpx.Limits(max_connections=None, max_keepalive_connections=100),
+            verify=verify,
+        )
 
-    def _open(self) -> None:
-        raise NotImplementedError
+    def _calling(self, given: Any, values: dict[str, Any], whole: bool = True) -> Steps[httpx.Response]:
+        """Have an input answered. Raises CallError, and ValueError for an input that cannot be sent."""
+        about = yield from self._learning()
+        return (yield from self._sending(outgoing(about, given, values), whole))
 
-    def _options(self) -> dict[str, Any]:
-        """What a client of httpx is made with, besides its transport."""
-        limits = httpx.Limits(max_connections=None, max_keepalive_connections=100)
-        address = self._address
-        return {"base_url": address.base, "headers": address.headers, "limits": limits, "verify": self._verify}
+    def _learning(self) -> Steps[About]:
+        """Have the server say what it is; asked once, as soon as its script is loaded. Raises CallError."""
+        if self._about is None:
+            yield from self._sending(READY)
+            for document in self._address.documents:
+                response = yield from self._sending(document)
+                if response.status_code != NOT_FOUND:
+                    break
+            self._about = self._address.described(document, response, *self._said)
+        return self._about
 
-    def _request(self, http: httpx.Client | httpx.AsyncClient, step: Send) -> httpx.Request:
+    def _sending(self, request: Outgoing, whole: bool = True) -> Steps[httpx.Response]:
+        return attempts(request, self._policy, self._address.url, time.monotonic, whole)
+
+    def _request(self, step: Send) -> httpx.Request:
+        """What httpx sends for a step."""
         request, timeout = step.request, step.timeout(self._policy)
         content = request.body or None
-        return http.build_request(
+        made: httpx.Request = self._http.build_request(
             request.method, request.path, headers=request.headers, content=content, timeout=timeout
         )
+        return made
+
+    def _lost(self, error: httpx.HTTPError, response: httpx.Response) -> CallError:
+        """The error for a stream that broke off."""
+        return of_exception(error, self._address.url, response.headers.get("x-request-id", ""))

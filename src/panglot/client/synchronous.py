@@ -10,22 +10,20 @@ from typing import Any
 
 import httpx
 
-from panglot.client.answers import CallAnswer, StreamParser, answer_of, is_stream, kind_of
-from panglot.client.attempts import Outcome, Outgoing, Pause, Send, attempts
+from panglot.client.answers import CallAnswer, answer_of, parser_of
+from panglot.client.attempts import Outcome, Pause, Result, Send, Steps
 from panglot.client.common import CallerBase
-from panglot.client.errors import CallError, of_exception
-from panglot.client.requests import NOT_FOUND, NOTHING, READY, outgoing
+from panglot.client.errors import CallError
+from panglot.client.requests import NOTHING
 from panglot.inputs.base import About
 
 
 class Client(CallerBase):
-    """Calls a server; connections are kept open, and several threads may use it. `CallerBase` has its options."""
+    """Calls a server; connections stay open, and several threads may use it. `CallerBase` has its options."""
 
     _http: httpx.Client
-
-    def _open(self) -> None:
-        transport = httpx.HTTPTransport(uds=self._address.socket) if self._address.socket else None
-        self._http = httpx.Client(transport=transport, **self._options())
+    _make_http = httpx.Client
+    _make_transport = httpx.HTTPTransport
 
     def __enter__(self) -> Client:
         return self
@@ -49,23 +47,21 @@ class Client(CallerBase):
 
     def call(self, given: Any = NOTHING, /, **values: Any) -> CallAnswer:
         """As `ask`, with everything that is known about the answer."""
-        response = self._send(outgoing(self.about(), given, values))
-        return answer_of(response)
+        return answer_of(self._drive(self._calling(given, values)))
 
     def stream(self, given: Any = NOTHING, /, **values: Any) -> Iterator[Any]:
         """The parts of an answer as they come; an answer in one piece is the only part. Raises CallError."""
-        response = self._send(outgoing(self.about(), given, values), whole=False)
+        response = self._drive(self._calling(given, values, whole=False))
         try:
-            kind = kind_of(response)
-            if response.status_code >= 400 or not is_stream(kind):
+            parser = parser_of(response)
+            if parser is None:
                 response.read()
                 yield answer_of(response).value
                 return
-            parser = StreamParser(kind)
             for line in response.iter_lines():
                 yield from parser.feed(line)
         except httpx.HTTPError as error:
-            raise of_exception(error, self._address.url, response.headers.get("x-request-id", "")) from None
+            raise self._lost(error, response) from None
         finally:
             response.close()
 
@@ -78,33 +74,24 @@ class Client(CallerBase):
 
     def about(self) -> About:
         """What the server says about itself; asked once, as soon as its script is loaded."""
-        if self._about is None:
-            self._send(READY)
-            for document in self._address.documents:
-                response = self._send(document)
-                if response.status_code != NOT_FOUND:
-                    break
-            self._about = self._address.described(document, response, *self._said)
-        return self._about
+        return self._drive(self._learning())
 
-    def _send(self, request: Outgoing, whole: bool = True) -> httpx.Response:
-        """The response, with its body read if it is wanted whole."""
-        steps = attempts(request, self._policy, self._address.url, time.monotonic)
+    def _drive(self, steps: Steps[Result]) -> Result:
+        """Do the steps: send, and sleep."""
         outcome: Outcome = None
         try:
             while True:
                 step = steps.send(outcome)
-                outcome = self._try(step, whole) if isinstance(step, Send) else None
+                outcome = self._send(step) if isinstance(step, Send) else None
                 if isinstance(step, Pause):
                     time.sleep(step.seconds)
         except StopIteration as done:
-            response: httpx.Response = done.value
-            return response
+            result: Result = done.value
+            return result
 
-    def _try(self, step: Send, whole: bool) -> httpx.Response | httpx.HTTPError:
-        made = self._request(self._http, step)
+    def _send(self, step: Send) -> httpx.Response | httpx.HTTPError:
         try:
-            response = self._http.send(made, stream=not whole)
+            response = self._http.send(self._request(step), stream=not step.whole)
             if response.status_code >= 400:
                 response.read()
             return response

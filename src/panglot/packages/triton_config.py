@@ -24,6 +24,7 @@ REFUSED = {
     "sequence_batching": "sequences of requests are not kept together here",
     "ensemble_scheduling": "ensembles are not served here",
 }
+MESSAGES = frozenset({"input", "output", "instance_group", "dynamic_batching", "version_policy"})
 TYPES = {"TYPE_STRING": "BYTES"}
 LATEST = 1
 """How many versions Triton serves where the policy does not say."""
@@ -32,7 +33,9 @@ LATEST = 1
 def read(path: Path) -> Message:
     """The configuration. Raises StartError for one that is wrong, or asks for what is not done here."""
     config = pbtxt.read(path)
-    for name in config:
+    for name, values in config.items():
+        if name in MESSAGES and not all(isinstance(value, Message) for value in values):
+            raise StartError(f"{name} must be a message: {name} {{ ... }}", file=str(path))
         if name in REFUSED:
             raise StartError(f"{name}: {REFUSED[name]}", file=str(path))
         if name not in KNOWN:
@@ -67,8 +70,9 @@ def applied(package: Package, path: Path, name: str) -> Package:
                          fix=f'name: "{name}"')  # fmt: skip
     declared = tensors(config, path)
     rows = declared["max_batch_size"]
-    # What the dialect itself makes of the configuration wins.
-    defaults = {**_batching(config, rows, path), **_instances(config, path), **package.defaults}
+    # Requests share a run only where `dynamic_batching` says so. What the dialect makes of the configuration wins.
+    shared = {"max_batch": rows, "max_wait_ms": delay_ms(config, path)} if rows and "dynamic_batching" in config else {}
+    defaults = {**(shared or {"max_batch": 1}), **instances(config, path), **package.defaults}
     reasons = (*package.reasons, f"{path.name} beside it")
     return dataclasses.replace(
         package, defaults=defaults, options={**package.options, "tensors": declared}, reasons=reasons
@@ -85,17 +89,14 @@ def tensors(config: Message, path: Path) -> dict[str, Any]:
     }
 
 
-def _batching(config: Message, rows: int, path: Path) -> dict[str, Any]:
-    """Requests share a run only where `dynamic_batching` says so."""
+def delay_ms(config: Message, path: Path) -> float:
+    """How long a batch waits for more requests. Raises StartError."""
     batching = config.messages("dynamic_batching")
-    if not batching or rows < 1:
-        return {"max_batch": 1}
-    delay = _whole(batching[-1], "max_queue_delay_microseconds", path, 0)
-    return {"max_batch": rows, "max_wait_ms": delay / 1000}
+    return _whole(batching[-1], "max_queue_delay_microseconds", path, 0) / 1000 if batching else 0
 
 
-def _instances(config: Message, path: Path) -> dict[str, Any]:
-    """How many workers there are, and on which devices."""
+def instances(config: Message, path: Path) -> dict[str, Any]:
+    """Settings that say how many workers there are, and on which devices. Raises StartError."""
     groups = config.messages("instance_group")
     workers, devices = 0, []
     for group in groups:

@@ -10,7 +10,6 @@ from panglot.errors import StartError
 from panglot.packages.model_folder import is_number
 from panglot.packages.package import Package, config_beside
 from panglot.packages.source import classes, functions, parse
-from panglot.settings.counts import exactly
 
 SCRIPT, CLASS = "model.py", "TritonPythonModel"
 LOOKS_FOR = f"NAME/1/{SCRIPT} with class {CLASS}"
@@ -32,16 +31,16 @@ def detect(path: Path) -> Package | None:
     root = script.parent.parent if script.parent.name.isdigit() else script.parent
     config = configs.read(root)
     return Package(
-        name=str(config.get("name") or root.name),
+        name=str(config.fields.get("name") or root.name),
         folder=script.parent,
         script=script,
         dialect="triton",
         entry=f"{CLASS}.execute",
         reasons=(f"{script.relative_to(root)}:{node.lineno} defines class {CLASS}", *_configured(root)),
-        problems=_problems(config),
+        problems=_problems(config.fields),
         config=config_beside(script) or config_beside(root / SCRIPT),
-        defaults=_defaults(config),
-        options={"config": config, "root": str(root), "version": version},
+        defaults=config.defaults,
+        options={"config": config.fields, "root": str(root), "version": version},
         facts={"version": (version,)},
         whole=root,
     )
@@ -65,23 +64,3 @@ def _problems(config: dict[str, Any]) -> tuple[str, ...]:
     if configs.ENVIRONMENT in config.get("parameters", {}):
         return (f"{configs.NAME}: {configs.ENVIRONMENT} has no effect here; --python names an interpreter",)
     return ()
-
-
-def _defaults(config: dict[str, Any]) -> dict[str, Any]:
-    """Workers, devices and batches as the configuration has them; panglot.toml and flags may say otherwise."""
-    groups = config.get("instance_group", [])
-    workers = sum(int(group.get("count", 1)) * max(1, len(group.get("gpus", ()))) for group in groups)
-    devices = [name for group in groups for name in _devices(group)]
-    delay = config.get("dynamic_batching", {}).get("max_queue_delay_microseconds", 0)
-    return {
-        **({"workers": exactly(workers)} if workers else {}),
-        **({"device": ",".join(dict.fromkeys(devices))} if devices else {}),
-        **({"max_wait_ms": delay / 1000} if delay else {}),
-        **({"max_batch": config["max_batch_size"]} if config.get("max_batch_size") else {}),
-    }
-
-
-def _devices(group: dict[str, Any]) -> list[str]:
-    if group.get("kind") == "KIND_CPU":
-        return ["cpu"]
-    return [f"cuda:{number}" for number in group.get("gpus", ())]
