@@ -152,7 +152,9 @@ def test_a_run_that_fails_is_repeated_for_each_request_alone(corpus: Server) -> 
         stats = corpus.client.get("/v2/models/embedding/stats").json()["model_stats"][0]
         return max(runs["batch_size"] for runs in stats["batch_stats"])
 
-    worker = psutil.Process(int(re.findall(r"embedding worker 0 ready .*pid (\d+)", corpus.log)[-1]))
+    ready = r"embedding worker 0 ready .*pid (\d+)"
+    corpus.wait_log(ready)
+    worker = psutil.Process(int(re.findall(ready, corpus.log)[-1]))
     with ThreadPoolExecutor(16) as crowd:
         list(crowd.map(ask, range(times(300, 5000))))
         for numbers in (range(16), (number for number in range(20) if number % 5)):

@@ -53,13 +53,6 @@ def desk(opener: Opener) -> Iterator[Desk]:
         yield shared
 
 
-@pytest.fixture(scope="module")
-def mortal(opener: Opener) -> Iterator[Desk]:
-    """A server for the tests that end its workers."""
-    with opener() as another:
-        yield another
-
-
 @pytest.fixture
 def gate(tmp_path: Path) -> Iterator[Gate]:
     gate = Gate(tmp_path / "gate")
@@ -176,37 +169,42 @@ def test_a_full_queue(desk: Desk, gate: Gate) -> None:
         assert desk.right(number, future.result(AT_ONCE))
 
 
-def test_a_death(mortal: Desk, gate: Gate) -> None:
-    """The request that ends its worker is told so; those that came with it are answered."""
-    requests = [mortal.platform.ask({"id": id}) for id in range(4)]
-    requests[1] = mortal.platform.ask({"id": 1, "op": "die"})
-    answers = mortal.together(gate, requests)
-    assert mortal.platform.died.fits(answers[1])
-    for place in (0, 2, 3):
-        assert mortal.right(place, answers[place])
-
-
-def test_a_poisonous_request(mortal: Desk) -> None:
-    """One that ends every worker it meets is soon refused without a try."""
-    before = mortal.deaths()
-    poison = {"id": 2, "op": "die"}
-    assert mortal.platform.died.fits(mortal.ask(poison))
-    for _ in range(2):
-        assert mortal.platform.poisonous.fits(mortal.ask(poison))
-    assert mortal.right(2, mortal.ask({"id": 2}))
-    assert mortal.deaths() == before + 3
-
-
 def test_a_life_from_loading_to_draining(opener: Opener, gate: Gate, tmp_path: Path) -> None:
-    """The port is open before the model is there; at the end, whoever was accepted is answered."""
+    """The port is open before the model is there; deaths cost who caused them; who was accepted is answered at the end.
+
+    All of it with one server: starts are what this suite takes its time for.
+    """
     model = Gate(tmp_path / "model")
     with opener.loading_after(model), opener(ready=False) as desk:
         is_loading(desk)
         model.open()
         desk.server.wait_ready()
+        survives_a_death(desk, Gate(tmp_path / "death"))
+        refuses_what_is_poisonous(desk)
         is_drained(desk, gate)
         assert desk.server.process.wait(AT_ONCE) == 0
         desk.server.stop()
+
+
+def survives_a_death(desk: Desk, gate: Gate) -> None:
+    """The request that ends its worker is told so; those that came with it are answered."""
+    requests = [desk.platform.ask({"id": id}) for id in range(4)]
+    requests[1] = desk.platform.ask({"id": 1, "op": "die"})
+    answers = desk.together(gate, requests)
+    assert desk.platform.died.fits(answers[1])
+    for place in (0, 2, 3):
+        assert desk.right(place, answers[place])
+
+
+def refuses_what_is_poisonous(desk: Desk) -> None:
+    """A request that ends every worker it meets is soon refused without a try."""
+    before = desk.deaths()
+    poison = {"id": 2, "op": "die"}
+    assert desk.platform.died.fits(desk.ask(poison))
+    for _ in range(2):
+        assert desk.platform.poisonous.fits(desk.ask(poison))
+    assert desk.right(2, desk.ask({"id": 2}))
+    assert desk.deaths() == before + 3
 
 
 def is_loading(desk: Desk) -> None:

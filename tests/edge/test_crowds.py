@@ -212,4 +212,4 @@ def test_no_descriptors_left(files: int) -> None:
         wait_until(lambda: measure(server).fds <= before.fds + 1, 10)
         for _ in range(20):
             assert server.predict(7).json() == {"got": 7}
-        assert "Traceback" not in server.log
+    assert "Traceback" not in server.log

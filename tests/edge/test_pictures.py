@@ -32,7 +32,7 @@ def server() -> Iterator[Server]:
         assert running.workers() == [worker], "the worker was replaced"
         assert running.metric("panglot_worker_restarts_total") == 0
         assert most_memory(worker) < 1 << 30
-        assert "Traceback" not in running.log
+    assert "Traceback" not in running.log
 
 
 def most_memory(worker: psutil.Process) -> int:

@@ -142,7 +142,7 @@ def test_many_refusals_behind_one_answer(tmp_path: Path) -> None:
         statuses = [reply.status for reply in client.replies(599)]
         assert set(statuses) == {200, 503}
         assert ids([second.reply()]) == [-1]
-        assert "Traceback" not in server.log
+    assert "Traceback" not in server.log
 
 
 def test_nothing_is_run_after_the_last_request_of_a_connection(tmp_path: Path) -> None:
@@ -164,8 +164,8 @@ def test_nothing_is_run_after_the_last_request_of_a_connection(tmp_path: Path) -
             assert client.data == b""
             gate.touch()
             assert ids([first.reply(), second.reply()]) == [0, 0]
-        assert "heard nothing" not in server.log
-        assert "Traceback" not in server.log
+    assert "heard nothing" not in server.log
+    assert "Traceback" not in server.log
 
 
 def test_nor_is_a_large_one_that_comes_whole_later(tmp_path: Path) -> None:
@@ -182,7 +182,7 @@ def test_nor_is_a_large_one_that_comes_whole_later(tmp_path: Path) -> None:
         assert client.wait_closed()
         assert client.data == b""
         wait_until(lambda: server.metric("panglot_request_memory_bytes") == server.metric("panglot_shared_bodies") == 0)
-        assert "Traceback" not in server.log
+    assert "Traceback" not in server.log
 
 
 # Expect: 100-continue

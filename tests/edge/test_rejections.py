@@ -52,7 +52,7 @@ def server() -> Iterator[Server]:
         yield running
         assert running.predict(7).json() == {"got": 7}
         assert running.metric("panglot_worker_restarts_total") == 0
-        assert "Traceback" not in running.log
+    assert "Traceback" not in running.log
 
 
 def memory(server: Server) -> int:

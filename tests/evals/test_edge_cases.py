@@ -344,7 +344,7 @@ def test_the_log_names_the_request_all_the_same(tmp_path: Path) -> None:
         ask(server, single(), headers={"x-reqid": "this-one"})
         server.wait_log(r"\[this-one\] INFO .*eval.py:\d+: with an id")
         server.wait_log(r"\[this-one\] WARNING .*eval.py:\d+: without one")
-        assert "Logging error" not in server.log
+    assert "Logging error" not in server.log
 
 
 def test_no_answer_is_empty(rows: Server) -> None:

@@ -183,7 +183,7 @@ def test_a_private_bucket(tmp_path: Path) -> None:
         with serving(folder, "--url-allow", remote.host) as server:
             assert result(server, single()) == {"net.params": WEIGHTS.decode()}
             assert "hidden" not in server.client.get("/configs").text
-            assert "hidden" not in server.log
+        assert "hidden" not in server.log
         asked = remote.requests[0].split(b" ")[1].decode()
         match = re.fullmatch(r"(/net\.params\?e=(\d+))&token=access:(.*)", asked)
         assert match
@@ -202,4 +202,4 @@ def test_a_server_fetches_once(tmp_path: Path, remote: Scripted) -> None:
         assert result(server, single()) == {"net.params": WEIGHTS.decode()}
         assert remote.seen == 1
         assert "secret" not in server.client.get("/configs").text
-        assert "secret" not in server.log
+    assert "secret" not in server.log

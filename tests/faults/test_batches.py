@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from support.after import unharmed
+from support.pool import Lend
 from support.server import Server, serving
 from support.traffic import Caller, Gate, answers, burst, rounds, send_as_batch, times
 
@@ -27,9 +28,9 @@ def poisoned(op: str, place: int) -> list[dict[str, object]]:
     return items
 
 
-def test_one_of_four_raises(tmp_path: Path) -> None:
+def test_one_of_four_raises(tmp_path: Path, lend: Lend) -> None:
     """F32: three right answers and one 500, whose traceback is in the log only."""
-    with serving(BATCH) as server, unharmed(server, NORMAL, EXPECTED):
+    with lend(BATCH, *QUICK) as server, unharmed(server, NORMAL, EXPECTED):
         for place in range(4):
             mark = len(server.lines)
             sent = send_as_batch(server, Gate(tmp_path / str(place)), poisoned("fail", place))
@@ -49,9 +50,9 @@ def test_with_a_batch_that_waited_for_company() -> None:
         server.wait_log("batch of 4")
 
 
-def test_one_of_four_crashes(tmp_path: Path) -> None:
+def test_one_of_four_crashes(tmp_path: Path, lend: Lend) -> None:
     """F33: three right answers, one 500, and no more than two workers lost."""
-    with serving(BATCH, *QUICK) as server:
+    with lend(BATCH, *QUICK) as server:
         for number, chance in enumerate(rounds(2)):
             with unharmed(server, NORMAL, EXPECTED):
                 before = server.metric("panglot_worker_restarts_total", reason="died")
@@ -74,9 +75,9 @@ WRONG_RESULTS = {
 
 
 @pytest.mark.parametrize("results", WRONG_RESULTS)
-def test_not_one_result_per_item(results: str) -> None:
+def test_not_one_result_per_item(results: str, lend: Lend) -> None:
     """F36: nobody gets an answer that may be another's: 500 for each, and the log tells the author why."""
-    with serving("fault_results", *FULL_OR_SOON) as server, unharmed(server, {"id": 1}, 1):
+    with lend("fault_results", *FULL_OR_SOON) as server, unharmed(server, {"id": 1}, 1):
         answered = answers(server, burst(server, [{"id": id, "results": results} for id in range(10, 14)]))
         assert [(answer.status, answer.code) for answer in answered] == [(500, "script_error")] * 4
         server.wait_log(WRONG_RESULTS[results])

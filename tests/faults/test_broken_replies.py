@@ -61,7 +61,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     with serving(folder, *PAUSES, *LONG) as running:
         yield running
         assert running.metric("panglot_requests_in_progress") == 0
-        assert "Traceback" not in running.log
+    assert "Traceback" not in running.log
 
 
 @pytest.mark.parametrize(("flags", "said"), BROKEN.values(), ids=BROKEN.keys())

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from support.after import unharmed
+from support.pool import Lend
 from support.server import Server, serving, wait_until
 from support.traffic import Caller, Gate, answers, ask_all, burst, occupy, rounds, send, send_as_batch, times
 
@@ -17,10 +18,10 @@ SINGLE, BATCH, OVERLAPPING = (f"fault_script/{name}.py" for name in ("single", "
 QUICK = ("--restart-delay", "0.1", "--restart-delay-max", "0.2")
 
 
-def hang(script: str, op: str) -> None:
+def hang(lend: Lend, script: str, op: str) -> None:
     """A request that hangs is answered 504 at its deadline and its worker killed; the other worker serves meanwhile."""
     flags = ("--workers", "2", "--timeout", "4", "--kill-grace", "0.3", *QUICK)
-    with serving(script, *flags) as server:
+    with lend(script, *flags) as server:
         wait_until(lambda: server.metric("panglot_workers", state="ready") == 2)
         for _ in rounds(1, 10):
             with unharmed(server, NORMAL, EXPECTED):
@@ -43,15 +44,15 @@ def hang(script: str, op: str) -> None:
 
 
 @pytest.mark.parametrize("script", [SINGLE, BATCH])
-def test_endless_python_loop(script: str) -> None:
+def test_endless_python_loop(script: str, lend: Lend) -> None:
     """F06: 504 at the deadline, the worker killed, the other worker serving meanwhile."""
-    hang(script, "loop")
+    hang(lend, script, "loop")
 
 
 @pytest.mark.parametrize("script", [SINGLE, BATCH])
-def test_endless_call_that_holds_the_gil(script: str) -> None:
+def test_endless_call_that_holds_the_gil(script: str, lend: Lend) -> None:
     """F07: the same when no Python code of the worker can run any more: the kill comes from outside."""
-    hang(script, "hold_gil")
+    hang(lend, script, "hold_gil")
 
 
 def test_an_async_script_that_holds_the_gil() -> None:
@@ -145,9 +146,9 @@ def test_one_of_four_loops(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("script", [SINGLE, BATCH, OVERLAPPING])
-def test_deadline_passes_in_the_queue(script: str, tmp_path: Path) -> None:
+def test_deadline_passes_in_the_queue(script: str, tmp_path: Path, lend: Lend) -> None:
     """F58: a request that waited too long gets 504 while the worker is still busy, and never reaches the script."""
-    with serving(script, "--slots", "1", *QUICK) as server, unharmed(server, NORMAL, EXPECTED):
+    with lend(script, "--slots", "1", *QUICK) as server, unharmed(server, NORMAL, EXPECTED):
         ask_all(server, [{"id": id} for id in range(20)])
         gate = Gate(tmp_path / "gate")
         plug = occupy(server, gate, 4)

@@ -67,7 +67,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
         yield running
         assert running.metric("panglot_worker_restarts_total") == 0
         assert running.metric("panglot_requests_in_progress") == 0
-        assert "Traceback" not in running.log
+    assert "Traceback" not in running.log
 
 
 def ask(client: Wire, item: object) -> Reply:

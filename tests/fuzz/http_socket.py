@@ -21,7 +21,7 @@ def checking() -> Iterator[Callable[[bytes], None]]:
         assert server.predict(7).json()["id"] == 7
         assert server.metric("panglot_worker_restarts_total") == 0
         assert server.metric("panglot_request_memory_bytes") == 0
-        assert "Traceback" not in server.log
+    assert "Traceback" not in server.log
 
 
 def check(server: Server, data: bytes, guide: Callable[[bytes], None]) -> None:

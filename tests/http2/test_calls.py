@@ -39,7 +39,7 @@ def server() -> Iterator[Server]:
     with serving("tensors", "--grpc-port", "0", "--max-body", "3m", "--max-output", "3m") as running:
         yield running
         wait_until(lambda: running.metric("panglot_request_memory_bytes") == 0)
-        assert "the server itself" not in running.log
+    assert "the server itself" not in running.log
 
 
 @pytest.fixture

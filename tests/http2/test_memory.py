@@ -27,7 +27,7 @@ def server() -> Iterator[Server]:
     flags = ("--max-body", "3m", "--queue", str(QUEUE), "--body-gap", "1")
     with serving("tensors", "--grpc-port", "0", *flags) as running:
         yield running
-        assert "Traceback" not in running.log
+    assert "Traceback" not in running.log
 
 
 @pytest.fixture

@@ -42,7 +42,7 @@ def server() -> Iterator[Server]:
     with serving("tensors", "--grpc-port", "0", env={"PANGLOT_TOKEN": TOKEN}) as running:
         running.client.headers["authorization"] = f"Bearer {TOKEN}"
         yield running
-        assert "Traceback" not in running.log
+    assert "Traceback" not in running.log
 
 
 @pytest.fixture

@@ -49,7 +49,7 @@ def server() -> Iterator[Server]:
         with Client(running) as client:
             assert client.is_well()
         wait_until(lambda: running.metric("panglot_request_memory_bytes") == 0)
-        assert "Traceback" not in running.log
+    assert "Traceback" not in running.log
 
 
 LIVE_HEADERS = frame(HEADERS, END_HEADERS, 1, block())

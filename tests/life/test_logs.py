@@ -63,7 +63,7 @@ def test_the_access_log_is_off_by_default_and_sampled_by_flag() -> None:
     with serving("function") as server:
         for _ in range(20):
             server.predict(1)
-        assert "POST /predict" not in server.log
+    assert "POST /predict" not in server.log
     with serving("function", "--access-log", "0.1") as server:
         for _ in range(50):
             server.predict(1)

@@ -113,7 +113,7 @@ def test_a_worker_that_dies_while_it_is_replaced_died(tmp_path: Path) -> None:
         assert answers(server, [sent])[0].code == "worker_died"
         server.wait_log(r"worker 0 ended with exit code 9; it held 1 request", after=mark)
         assert server.predict({"id": 3}).json() == 3
-        assert server.log.count("| runs 2") == 1
+    assert server.log.count("| runs 2") == 1
 
 
 def test_a_worker_that_has_served_enough_is_replaced(package: Path) -> None:

@@ -234,8 +234,8 @@ def test_an_answer_reaches_the_server_node_its_request_came_in_by(tmp_path: Path
     (tmp_path / "two.toml").write_text(TWO_SERVERS)
     (tmp_path / "upper.py").write_text(UPPER)
     with serving(tmp_path / "two.toml", "-p", str(tmp_path)) as server:
-        (other,) = re.findall(r"listening on (http://\S+) too", server.log)
-        urls = {"a": server.url, "b": other}
+        other = server.wait_log(r"listening on (http://\S+) too")
+        urls = {"a": server.url, "b": other[1]}
 
         def one(word: str) -> str:
             return httpx.post(f"{urls[word[0]]}/analyze/bytes", content=word.encode(), timeout=30).text

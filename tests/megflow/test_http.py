@@ -25,6 +25,7 @@ def server() -> Iterator[Server]:
 
 @pytest.fixture(scope="module")
 def clients(server: Server) -> Iterator[dict[str, httpx.Client]]:
+    server.wait_count(" too, for ", 2)
     urls = {"picture": server.url} | {name: url for url, name in LISTENING_TOO.findall(server.log)}
     found = {name: httpx.Client(base_url=url, timeout=30) for name, url in urls.items()}
     yield found

@@ -71,7 +71,7 @@ def test_a_device_first_asked_for_by_a_request_is_named_in_the_log(tmp_path: Pat
             answer = server.client.post("/", json={"x": [1.5, 2.0]})
             assert (answer.status_code, answer.json()["erno"]) == (500, "MR.0105")
         server.wait_log("the script asks torch for a CUDA device, and torch sees none: --device cpu runs it on the CPU")
-        assert server.log.count("--device cpu") == 1
+    assert server.log.count("--device cpu") == 1
 
 
 def test_an_ordinary_failure_is_not_taken_for_a_device(tmp_path: Path) -> None:
@@ -138,7 +138,7 @@ def test_a_graph_built_the_old_way_runs_with_names_of_its_siblings_too(tmp_path:
     with serving(tmp_path) as server:
         assert server.client.post("/", json={"x": [[1.0, 2.0], [3.0, 4.0]]}).json() == [[3.0], [7.0]]
         server.wait_log("TensorFlow 1 behaviour turned on")
-        assert server.log.count("supplied from tf.compat.v1") == 1
+    assert server.log.count("supplied from tf.compat.v1") == 1
 
 
 NEW = """
@@ -163,11 +163,11 @@ def test_a_tensorflow_2_script_is_left_alone(tmp_path: Path) -> None:
     script = NEW.replace("Session = tf.Session", "raise SystemExit").replace("USED", "False")
     with serving(package(tmp_path, script, config("TensorFlow"))) as server:
         assert server.client.post("/", json={"x": [1.5]}).json() == [3.0]
-        assert "compat.v1" not in server.log
+    assert "compat.v1" not in server.log
 
 
 @pytest.mark.skipif(not SOAK, reason="TensorFlow once more: make soak")
 def test_a_script_for_both_keeps_tensorflow_2_behaviour(tmp_path: Path) -> None:
     with serving(package(tmp_path, NEW.replace("USED", "True"), config("TensorFlow"))) as server:
         assert server.client.post("/", json={"x": [1.5]}).json() == [3.0]
-        assert "behaviour turned on" not in server.log
+    assert "behaviour turned on" not in server.log

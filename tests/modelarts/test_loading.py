@@ -51,7 +51,7 @@ def test_the_server_is_ready_when_the_background_load_has_ended(tmp_path: Path) 
         assert 503 in healths
         assert server.client.post("/", json={"x": 3}).json() == 6
         assert server.client.get("/health").status_code == 200
-        assert not re.search("AttributeError", server.log)
+    assert not re.search("AttributeError", server.log)
 
 
 def test_a_second_worker_is_given_nothing_before_it_is_ready(tmp_path: Path) -> None:

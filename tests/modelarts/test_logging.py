@@ -37,7 +37,7 @@ class Service(SingleNodeService):
 def log(folder: Path, setup: str) -> str:
     with serving(package(folder, SCRIPT.format(setup=setup), config("MindSpore"))) as server:
         server.wait_log("quiet warning")
-        return server.log
+    return server.log
 
 
 @pytest.mark.document("modelarts.25")

@@ -76,7 +76,7 @@ def test_under_pytorch_it_is_the_weights_file(tmp_path: Path) -> None:
     """
     with serving(package(tmp_path, script, config("PyTorch"), net__onnx=DIGITS)) as server:
         assert server.client.post("/", json={"images": [seven()]}).json() == 7
-        assert "self.model is None" not in server.log
+    assert "self.model is None" not in server.log
 
 
 VISION = """

@@ -34,7 +34,7 @@ def test_a_new_package_is_made_served_and_called_by_the_lines_it_prints(tmp_path
         assert "blue" in answer
         content = server.client.get("/openapi.json").json()["paths"]["/"]["post"]["requestBody"]["content"]
         assert list(content) == ["application/json" if engine == "sklearn" else "multipart/form-data"]
-        assert " warning: " not in "\n".join(line for line in server.lines if " | " not in line), server.log
+    assert " warning: " not in "\n".join(line for line in server.lines if " | " not in line), server.log
     assert json.loads((folder / "config.json").read_text())["model_type"]
 
 

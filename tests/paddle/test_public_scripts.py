@@ -132,7 +132,7 @@ def test_a_script_runs_where_the_paths_in_it_lead_somewhere(home: str, served: s
         assert server.predict(content=drawn(tmp_path / "sent.jpg")).json() == SIZE
         chosen = f"the script runs in {root / home}" + ("$" if served == home else ", where configs/net.txt is$")
         server.wait_log(f"(?m){chosen}")
-        assert server.log.count("the script runs in") == 1
+    assert server.log.count("the script runs in") == 1
     assert (root / home / "logs" / "run.txt").read_text() == "started\n"
 
 
@@ -140,7 +140,7 @@ def test_a_script_whose_paths_lie_beside_it_runs_there_without_a_word(tmp_path: 
     project(tmp_path, "deploy")
     with serving(tmp_path / "deploy" / "infer.py") as server:
         assert server.predict(content=drawn(tmp_path / "sent.jpg")).json() == SIZE
-        assert "the script runs in" not in server.log
+    assert "the script runs in" not in server.log
 
 
 # Nets without parameters

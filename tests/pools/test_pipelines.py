@@ -253,7 +253,7 @@ def test_pools_in_panglot_toml(tmp_path: Path) -> None:
         first, second, device = server.predict({}).json()
         assert first != second
         assert device == "cpu"
-        assert "no postprocess" not in server.log
+    assert "no postprocess" not in server.log
 
 
 WRONG = {

@@ -42,7 +42,7 @@ def test_figures_while_many_streams_come_and_go(tmp_path: Path) -> None:
         for stream in streams:
             about = ended(server, stream)
             assert (about["state"], about["analysed"], about["lost"]) == ("finished", 3, 0)
-        assert "Traceback" not in server.log
+    assert "Traceback" not in server.log
 
 
 GRAPH = """

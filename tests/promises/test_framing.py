@@ -154,4 +154,4 @@ def test_who_has_gone_is_noticed(tmp_path: Path) -> None:
         assert server.metric("panglot_request_memory_bytes") < 100
         gate.touch()
         assert first.reply().status == 200
-        assert "not for the gone" not in server.log
+    assert "not for the gone" not in server.log

@@ -33,7 +33,7 @@ def test_without_a_root_nothing_is_opened_on_loopback(tmp_path: Path, token: str
         assert len(words) == 1
         assert refusals(server, [there, str(tmp_path / "missing.mp4")]) == {(400, words.pop())}
         server.wait_log("for a line to try here:")  # no line that would be refused
-        assert "/start/" not in server.log
+    assert "/start/" not in server.log
 
 
 def test_with_a_root_what_lies_outside_sounds_as_if_it_were_not_there(tmp_path: Path) -> None:

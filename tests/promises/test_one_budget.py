@@ -15,7 +15,8 @@ PORTS = re.compile(r"listening on http://\S+:(\d+) too")
 
 
 def doors(server: Server) -> list[SimpleNamespace]:
-    """All ports of a server."""
+    """All ports of a server with three."""
+    server.wait_count(" too", 2)
     return [SimpleNamespace(port=port) for port in (server.port, *map(int, PORTS.findall(server.log)))]
 
 

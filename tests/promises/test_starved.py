@@ -25,4 +25,4 @@ def test_other_processes_take_the_processors() -> None:
                 other.kill()
                 other.wait()
         assert server.metric("panglot_worker_restarts_total") == 0
-        assert "killed" not in server.log
+    assert "killed" not in server.log

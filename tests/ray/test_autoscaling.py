@@ -21,6 +21,7 @@ def test_grows_over_the_nodes_and_shrinks(inside: RayCluster) -> None:
         with Busy(server, clients=8, rate=2000, sleep=0.2) as busy:
             wait_until(lambda: server.metric("panglot_workers", state="ready") == 3, 120, lambda: server.log)
         assert (busy.lost, busy.wrong, set(busy.statuses)) == ([], [], {200})
+        server.wait_count("ready after", 3)
         assert len(set(re.findall(r"ready after .* s \(node (\S+), ", server.log))) == 2, "two nodes with room for two"
         wait_until(lambda: server.metric("panglot_workers_wanted") == 1, 60, lambda: server.log)
         wait_until(lambda: server.metric("panglot_workers", state="ready") == 1, 30)

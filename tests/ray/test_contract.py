@@ -16,15 +16,12 @@ from contract.table import EVALS, PLATFORMS
 from contract.test_contract import (
     desk,
     gate,
-    mortal,
     opener,
     test_401,
     test_413,
     test_a_bad_item_among_others,
-    test_a_death,
     test_a_full_queue,
     test_a_life_from_loading_to_draining,
-    test_a_poisonous_request,
     test_a_request_and_its_id,
     test_health,
     test_nan,
@@ -38,8 +35,8 @@ from support.traffic import SOAK
 
 pytestmark = pytest.mark.timeout(400)
 __all__ = [
-    "desk", "gate", "mortal", "opener", "test_401", "test_413", "test_a_bad_item_among_others", "test_a_death",
-    "test_a_full_queue", "test_a_life_from_loading_to_draining", "test_a_poisonous_request",
+    "desk", "gate", "opener", "test_401", "test_413", "test_a_bad_item_among_others",
+    "test_a_full_queue", "test_a_life_from_loading_to_draining",
     "test_a_request_and_its_id", "test_health", "test_nan", "test_the_error_body", "test_timeout",
     "test_unknown_routes",
 ]  # fmt: skip

@@ -86,7 +86,7 @@ def test_with_it_the_network_sees_nothing(inside: RayCluster, sniffer: Sniffer, 
         assert server.predict({}).status_code == 200
         assert server.predict({"do": "die"}).status_code == 500
         wait_until(lambda: server.predict({}).status_code == 200, 60)
-        assert len(re.findall("is ours: agent", server.log)) == 1, "the worker came back at its placement"
+    assert len(re.findall("is ours: agent", server.log)) == 1, "the worker came back at its placement"
     assert len(sniffer.seen) > 5_000_000
     assert seen(sniffer) == []
 

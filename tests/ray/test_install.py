@@ -52,9 +52,9 @@ def test_it_is_installed_once_for_all_workers(inside: RayCluster, tmp_path: Path
         answers = [answer.json() for answer in ask_all(server, [1] * 8, 60)]
         assert {value for value, _ in answers} == {"installed"}
         assert all(python.startswith(f"{inside.cache}/panglot/environments/model-") for _, python in answers)
-        assert len(re.findall(r"\| making an environment for model in ", server.log)) == 1
-        assert len(re.findall(r"\| pip install -r \.\./requirements\.txt", server.log)) == 1
-        assert len(re.findall(r"\| loaded with installed", server.log)) == 2
+    assert len(re.findall(r"\| making an environment for model in ", server.log)) == 1
+    assert len(re.findall(r"\| pip install -r \.\./requirements\.txt", server.log)) == 1
+    assert len(re.findall(r"\| loaded with installed", server.log)) == 2
 
 
 def test_what_cannot_be_installed_ends_the_server_with_a_line(inside: RayCluster, tmp_path: Path) -> None:

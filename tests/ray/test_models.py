@@ -149,6 +149,7 @@ def test_whoever_leaves_or_waits_too_long_costs_nothing(inside: RayCluster, serv
     wait_until(lambda: server.metric("panglot_queue_length", model="gated") == 0)
     gate.open()
     assert post(server, "gated", {"id": 3}).json() == 3
+    server.wait_log("item 3 begins", after=mark)
     assert "item 2 begins" not in server.log_after(mark)
 
 

@@ -39,6 +39,7 @@ def test_calls_are_answered_by_workers_on_both_nodes(inside: RayCluster, shared:
     assert [answer.json()["id"] for answer in answers] == list(range(40))
     assert [answer.json()["text"] for answer in answers] == ["猫" * number for number in range(40)]
     assert len({answer.json()["pid"] for answer in answers}) == 2
+    shared.wait_count("ready after", 2)
     assert set(re.findall(r"ready after .*\(node (\S+),", shared.log)) == {
         inside.network.address(2), inside.network.address(3)
     }  # fmt: skip

@@ -43,6 +43,8 @@ class Server:
         self.token = token_of(flags, environment)
         self._clients: list[httpx.Client] = []
         self.lines: list[str] = []
+        self._counted_before: dict[str, float] = {}
+        """What counters were at when `begin_anew` was called."""
         self.log_is_read = threading.Event()
         """Cleared, nobody reads the log: as when it goes to a pager."""
         self.log_is_read.set()
@@ -87,6 +89,7 @@ class Server:
 
     @property
     def log(self) -> str:
+        """What has been heard so far. Only after `serving()` has ended it is all there: then ask what is not in it."""
         return "\n".join(self.lines)
 
     def log_after(self, line: int) -> str:
@@ -108,6 +111,17 @@ class Server:
                 break
             self._wait_line(known)
         raise AssertionError(f"{pattern!r} not in the log within {seconds} s:\n{self.log}")
+
+    def wait_count(self, text: str, count: int, seconds: float = 30, after: int = 0) -> None:
+        """Wait until the log, from the given line on, holds a text so often: a worker's words come after its answer.
+
+        That it is not there more often, only the log of a server that has ended can tell.
+        """
+        wait_until(
+            lambda: self.log_after(after).count(text) >= count,
+            seconds,
+            lambda: f"{text!r} not {count} times in the log within {seconds} s:\n{self.log}",
+        )
 
     def change(self, write: Callable[[], object]) -> None:
         """Change a file of a package until `--reload` notices: watching begins some time after the server is ready."""
@@ -139,11 +153,27 @@ class Server:
 
     def metric(self, name: str, **labels: str) -> float:
         """The value of one series; 0 when it is not there."""
+        for series, value in self._series():
+            if series.partition("{")[0] == name and all(f'{key}="{text}"' in series for key, text in labels.items()):
+                return value - self._counted_before.get(series, 0.0)
+        return 0.0
+
+    def _series(self) -> Iterator[tuple[str, float]]:
         for line in self.client.get("/metrics").text.splitlines():
             series, _, value = line.rpartition(" ")
-            if series.partition("{")[0] == name and all(f'{key}="{text}"' in series for key, text in labels.items()):
-                return float(value)
-        return 0.0
+            if not line.startswith("#"):
+                yield series, float(value)
+
+    def begin_anew(self) -> None:
+        """Show log, counters and clients as if the server had just been started: another test has it from now on."""
+        self.close_clients()
+        self._clients.clear()
+        self.client = self.new_client()
+        self._counted_before = {
+            series: value for series, value in self._series() if series.partition("{")[0].endswith("_total")
+        }
+        with self._heard:
+            self.lines = []
 
     def workers(self) -> list[psutil.Process]:
         """The live worker processes."""

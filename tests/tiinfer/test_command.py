@@ -194,7 +194,7 @@ def test_what_has_no_effect_says_so() -> None:
     with ours(OPS, env={"TI_POSTPROCESS_NUMS": "1"}) as server:
         server.wait_log(": preprocess runs beside inference")
         server.wait_log("asks for pools: inference, postprocess x 1\n")
-        assert " x 0" not in server.log
+    assert " x 0" not in server.log
 
 
 def test_dry_run_loads_sends_the_example_and_ends(tmp_path: Path) -> None:

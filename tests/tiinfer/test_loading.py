@@ -112,7 +112,7 @@ def test_class_choice(name: str, tmp_path: Path) -> None:
     script, expected = CHOICES[name]
     with ours(write(tmp_path / "own", script, base__py=BASE)) as server:
         assert server.ask(1) == Heard(200, expected)
-        assert ("several models" in server.log) is ("before" in name or "order" in name)
+    assert ("several models" in server.log) is ("before" in name or "order" in name)
 
 
 def test_call_may_be_overridden(tmp_path: Path) -> None:

@@ -185,5 +185,4 @@ def test_streams_share_a_batch(tmp_path: Path) -> None:
         assert server.metric("panglot_answer_errors_total", key="event") == 1
         server.wait_log("ValueError: secret")
         assert server.ask({"words": ["wrong"]}).body.startswith("event: error\ndata: SSE inference error: 422:")
-        time.sleep(0.2)
-        assert "not this word" not in server.log, "a client's fault needs no traceback"
+    assert "not this word" not in server.log, "a client's fault needs no traceback"

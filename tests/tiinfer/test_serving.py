@@ -298,7 +298,7 @@ def test_what_a_script_logs_is_shown_without_its_doing(tmp_path: Path) -> None:
         with ours(folder, *flags) as server:
             assert server.ask(1) == Heard(200, None)
             server.wait_log(r"own/0 \| INFO    model_service:7    seen")
-            assert set(re.findall(r"(INFO|DEBUG) +model_service", server.log)) == levels
+        assert set(re.findall(r"(INFO|DEBUG) +model_service", server.log)) == levels
 
 
 # Every Python

@@ -33,6 +33,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 
 @pytest.fixture(scope="module")
 def printed(server: Server) -> dict[str, str]:
+    server.wait_count(" is ready on http", 3)
     found = dict(READY.findall(server.log))
     assert set(found) >= {"echo", "echo version 2", "arts"}
     assert found["arts"].endswith("/models/arts")

@@ -251,9 +251,9 @@ def test_a_server_without_a_port_for_grpc_loads_nothing_of_it() -> None:
     timed = {"PYTHONPROFILEIMPORTTIME": "1"}
     with serving("tensors", env=timed) as server:
         assert server.client.get("/metrics").status_code == 200
-        loaded = {line.rpartition("|")[2].strip() for line in server.lines if "import time:" in line}
-        assert "panglot.web.listeners" in loaded
-        assert not [name for name in loaded if re.match(r"grpc\b|panglot\.web\.(http2|grpc)", name)]
+    loaded = {line.rpartition("|")[2].strip() for line in server.lines if "import time:" in line}
+    assert "panglot.web.listeners" in loaded
+    assert not [name for name in loaded if re.match(r"grpc\b|panglot\.web\.(http2|grpc)", name)]
     with serving("tensors", "--grpc-port", "0", env=timed) as server:
         server.wait_log("import time: .*panglot.web.http2.connection")
 
