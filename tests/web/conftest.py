@@ -22,7 +22,7 @@ def atlas(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Path]:
     def make(name: str) -> Path:
         """The folder of a package."""
         package = folder / name
-        package.mkdir()
+        package.mkdir(parents=True)
         (package / "atlas.py").write_text("def answer(told):\n    return told\n")
         return package
 

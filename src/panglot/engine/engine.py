@@ -24,10 +24,11 @@ from panglot.engine.pools.poison import Poison
 from panglot.engine.pools.pool import Pool
 from panglot.engine.processes import family
 from panglot.engine.ray.cluster import Cluster
-from panglot.errors import LoadError
+from panglot.errors import LoadError, StartError
 from panglot.metrics.counters import Metrics
 from panglot.packages.package import Package
 from panglot.settings import Settings
+from panglot.settings.counts import WorkerCount
 from panglot_worker.clipping import LONGEST_MESSAGE, LONGEST_TRACEBACK, clipped
 
 LOADING, READY, BACK_OFF, DRAINING = "loading", "ready", "back-off", "draining"
@@ -91,6 +92,9 @@ class Engine(Protocol):
 
     def workers(self) -> list[dict[str, Any]]:
         """The workers as the page shows them: index, state, step, pid, served, in_flight, seconds in this state."""
+
+    def scale(self, count: WorkerCount) -> None:
+        """Have so many workers from now on. Raises StartError where the number cannot be chosen for the whole model."""
 
 
 class LocalEngine:
@@ -399,3 +403,9 @@ class LocalEngine:
     def workers(self) -> list[dict[str, Any]]:
         """One entry for each worker, for the page and /status."""
         return gauges.workers(self.pools, self.clock())
+
+    def scale(self, count: WorkerCount) -> None:
+        if len(self.pools) > 1 or self.settings.inline:
+            what = "runs in this process" if self.settings.inline else "is a pipeline of several pools"
+            raise StartError(f"the number of workers cannot be chosen: the package {what}")
+        self.main.supervisor.scale(count)

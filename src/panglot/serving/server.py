@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
+import functools
 import logging
 import os
 import signal
@@ -24,6 +25,7 @@ from panglot.logs.tracing import Tracing
 from panglot.machine import devices, mps
 from panglot.metrics.counters import Metrics
 from panglot.serving import model_host
+from panglot.serving.administration import Administration
 from panglot.serving.forgetting import forget_tokens
 from panglot.serving.model_host import ModelHost, full_name
 from panglot.serving.planning import ServingPlan
@@ -49,10 +51,10 @@ def serve(plan: ServingPlan) -> None:
         if model.settings.ray:
             needs.check(model.package, model.settings)
     _tell_problems(plan)
-    rules = access.establish(settings)
+    contracts = [dialects.contract(model.package, model.settings) for model in plan.models]
+    rules = access.establish(settings, administrable=any(contract.admin for contract in contracts))
     forget_tokens()
     tls = access.tls_context(settings)
-    contracts = [dialects.contract(model.package, model.settings) for model in plan.models]
     sockets = listeners.bind_all([further for contract in contracts for further in contract.listeners], settings)
     if rules.token and tls is None and not access.is_loopback(settings.host):
         log.warning("the token travels over plain HTTP: use --tls-cert and --tls-key, or a proxy that speaks TLS")
@@ -131,6 +133,8 @@ class Serving:
             self.models.absent = repository.absent
             self.models.loading = repository.loading
             self.fronts[0].repository = repository if settings.admin else None
+        for front in self.fronts:
+            front.administration = functools.partial(Administration, self.models, self.fronts[0].repository)
         self.web = listeners.Listeners(self.fronts, sockets, tls)
         self.model_host.in_use = self.web.is_asking
         self.url = self.web.urls[0]

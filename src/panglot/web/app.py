@@ -16,7 +16,18 @@ from panglot.engine.call import Fault
 from panglot.metrics.counters import Gauge, Metrics, merged
 from panglot.terminal.text import visible
 from panglot.web.access.rules import FOR_BROWSERS
-from panglot.web.contract import ADMIN, CONTROL, METRICS, PUBLIC, ErrorWriter, Page, neutral_error, v2_error
+from panglot.web.contract import (
+    ADMIN,
+    CONTROL,
+    METRICS,
+    PUBLIC,
+    AdminRoute,
+    ErrorWriter,
+    Page,
+    RouteRefused,
+    neutral_error,
+    v2_error,
+)
 from panglot.web.front import ASGI, Front
 from panglot.web.models import Model, Models, NamedModels
 from panglot.web.pages import routes as pages
@@ -163,7 +174,7 @@ class App:
             for page in model.contract.pages
             if start or page.model is None
         ]
-        platforms += _shared(self.front.models)
+        platforms += [*_shared(self.front.models), *self._administrating()]
         self.exact = {}
         for entry in (*placed, *platforms):
             if not is_template(entry.page.path):
@@ -177,6 +188,20 @@ class App:
         self.front.paths.pages = tuple(
             (template(entry.page.path), entry.page.methods) for entry in (*placed, *platforms)
         )
+
+    def _administrating(self) -> list[PlacedPage]:
+        """The routes at the root that administer models, each of one model of its dialect; the default's win."""
+        models = (*self.front.models, *filter(None, [self.front.models.default]))
+        routes = [(model, route) for model in models for route in model.contract.admin]
+        return [PlacedPage(self._as_page(model, route), model) for model, route in routes]
+
+    def _as_page(self, model: Model, route: AdminRoute) -> Page:
+        def answer(subject: Any, request: Request) -> Response | Awaitable[Response]:
+            if self.front.administration is None:
+                raise RouteRefused(repository.OFF)
+            return route.answer(self.front.administration(model.package.dialect), request)
+
+        return Page(route.path, route.access, answer, methods=route.methods)
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         if scope["type"] != "http":
@@ -229,7 +254,7 @@ class App:
         if page.unless and page.unless.encode() in headers.get(b"accept", b""):
             page = self.neutral.get(page.path, self.neutral[OF_MODEL])
             parameters, subject = {"model": subject.name} if isinstance(subject, Model) else {}, self.front
-        if page.access == CONTROL and self.front.repository is None:
+        if page.access == CONTROL and not self.front.access.control_token:
             return subject.metrics, page.path, self._error(path, repository.OFF, request_id)
         # Whoever has logged in has shown the token of clients, which is not the one that loads models.
         admitted = page.access != CONTROL and self.front.sessions.admits(method, scope["headers"])
@@ -237,8 +262,11 @@ class App:
         given = headers.get(b"authorization", b"")
         if self.front.access.refuses_all(page.access, given, forms, scope["headers"]) and not admitted:
             return subject.metrics, page.path, self._unauthorized(path, page, headers.get(b"accept", b""), request_id)
-        answer = page.answer(subject, Request({**scope, "path_params": parameters}, receive))
-        return subject.metrics, page.path, await answer if isinstance(answer, Awaitable) else answer
+        try:
+            answer = page.answer(subject, Request({**scope, "path_params": parameters}, receive))
+            return subject.metrics, page.path, await answer if isinstance(answer, Awaitable) else answer
+        except RouteRefused as refused:
+            return subject.metrics, page.path, self._error(path, refused.fault, request_id)
 
     def _unauthorized(self, path: str, page: Page, accept: bytes, request_id: str) -> Response:
         """401; to a browser that opens a page, with a form that asks for the token."""

@@ -7,7 +7,7 @@ import json
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import quote
 
 from starlette.requests import Request
@@ -15,6 +15,9 @@ from starlette.responses import Response
 
 from panglot.engine.call import Fault
 from panglot.web.templates import is_template, template
+
+if TYPE_CHECKING:
+    from panglot.web.models import ModelAdministration
 
 PUBLIC, INFER, ADMIN, METRICS, CONTROL = "public", "infer", "admin", "metrics", "control"
 """Who may call a route: anyone; whoever may use the model; whoever runs the server."""
@@ -137,6 +140,28 @@ class Page:
     """Where requests name the model that the page is about, as on an InferRoute; fields of a body are not read."""
 
 
+class RouteRefused(Exception):
+    """Raised by a page or an AdminRoute: the fault is answered in the manner of the platform, by `Contract.unknown`."""
+
+    def __init__(self, fault: Fault) -> None:
+        super().__init__(fault.message)
+        self.fault = fault
+
+
+@dataclass(frozen=True)
+class AdminRoute:
+    """A route that loads, unloads or scales models of the dialect, or tells of all of them.
+
+    It is at the root, whichever model of the dialect is the default. `CONTROL` needs `--admin` and its token; a route
+    that changes nothing may have another access. What `answer` raises as RouteRefused is answered so.
+    """
+
+    path: str
+    answer: Callable[[ModelAdministration, Request], Response | Awaitable[Response]]
+    methods: tuple[str, ...] = ("POST",)
+    access: str = CONTROL
+
+
 def neutral_error(fault: Fault, request_id: str) -> ErrorAnswer:
     error = {"code": fault.code, "message": fault.message, "request_id": request_id}
     if fault.details:
@@ -200,6 +225,8 @@ class Contract:
     error: ErrorWriter
     pages: tuple[Page, ...] = ()
     """Pages of the platform; they win over neutral routes of the same path."""
+    admin: tuple[AdminRoute, ...] = ()
+    """Routes that administer the models of the dialect."""
     unknown: ErrorWriter = neutral_error
     """How 404 and 405 are answered outside the neutral routes."""
     metrics: Callable[[Any], str] | None = None

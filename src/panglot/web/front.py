@@ -17,7 +17,7 @@ from panglot.web.access.rules import Access
 from panglot.web.access.sessions import Sessions
 from panglot.web.limits.quota import Quota
 from panglot.web.limits.spool import Spool
-from panglot.web.models import Models, Repository
+from panglot.web.models import ModelAdministration, Models, Repository
 from panglot.web.pages.assets import Assets
 from panglot.web.pages.live import Live
 from panglot.web.paths import Paths
@@ -50,6 +50,8 @@ class Front:
         self.public: frozenset[bytes] = frozenset()
         self.repository: Repository | None = None
         """What loads and unloads models, where that is allowed; from whoever makes the front."""
+        self.administration: Callable[[str], ModelAdministration] | None = None
+        """By dialect: what its routes may do with its models; from whoever makes the front."""
         self.spool = Spool(settings.spool_bytes)
         self.draining = False
         self.began = time.monotonic()

@@ -31,7 +31,7 @@ Body = bytes | bytearray | memoryview
 
 
 class _Ends(Exception):
-    """The body ends, or is no JSON, before all fields are found."""
+    """The body ends, or is no JSON, before all fields have come."""
 
 
 def read_fields(body: Body, names: Collection[str], max_depth: int) -> dict[str, Any]:
@@ -50,22 +50,22 @@ def read_fields(body: Body, names: Collection[str], max_depth: int) -> dict[str,
 
 def scan_fields(body: Body, names: Collection[str], max_depth: int) -> dict[str, Any]:
     """The same for a large body, without building what is not wanted; of several with one name, the first."""
-    found: dict[str, Any] = {}
+    fields: dict[str, Any] = {}
     try:
         reader = _Reader(body, max_depth)
         reader.expect(OPEN)
-        while len(found) < len(names):
+        while len(fields) < len(names):
             key = reader.string()
             reader.expect(COLON)
             name = _loaded(key)
-            if name in names and name not in found:
-                found[name] = _loaded(reader.value())
+            if name in names and name not in fields:
+                fields[name] = _loaded(reader.value())
             else:
                 reader.value()
             reader.expect(COMMA)
     except (_Ends, IndexError, ValueError):
         pass
-    return found
+    return fields
 
 
 def _loaded(text: bytes) -> Any:

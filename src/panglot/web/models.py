@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import logging
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Generic, Protocol, TypeVar
@@ -81,6 +81,34 @@ class Repository(Protocol):
 
     async def unload(self, name: str) -> None:
         """Serve no version of a name any more. Raises StartError."""
+
+
+class ModelAdministration(Protocol):
+    """What routes of a dialect may do with the server's models of that dialect."""
+
+    def models(self) -> Sequence[Model]:
+        """Those that are served, of each name the oldest version first. `Model.engine` has their states, workers."""
+
+    def loading(self) -> Collection[str]:
+        """The names that are being loaded now, of whatever dialect."""
+
+    def absent(self) -> Mapping[str, str]:
+        """The names in the server's folder that are not served, of whatever dialect, and why."""
+
+    def find(self, name: str, version: str = "") -> Model:
+        """The model of a name and version; without a version the newest. Raises RouteRefused."""
+
+    async def load(self, name: str) -> None:
+        """Serve what the server's folder has of a name now. Raises RouteRefused."""
+
+    async def unload(self, name: str) -> None:
+        """Serve no version of a name any more; requests that have come are answered. Raises RouteRefused."""
+
+    async def scale(self, model: Model, least: int, most: int, wait: float = 0.0) -> bool:
+        """Have at least so many workers from now on, and at most so many. Raises RouteRefused.
+
+        It waits up to `wait` seconds, and tells whether there are enough that are ready.
+        """
 
 
 class Models:

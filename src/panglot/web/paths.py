@@ -190,8 +190,8 @@ class Paths:
         if fit is None:
             return None
         pattern, values = fit
-        found = pattern.models.find(*model_named(pattern.name, values, query))
-        return found and dataclasses.replace(found, further=further_fields(method, values))
+        destination = pattern.models.find(*model_named(pattern.name, values, query))
+        return destination and dataclasses.replace(destination, further=further_fields(method, values))
 
     def _fit(self, method: bytes, path: bytes) -> tuple[Pattern, dict[str, bytes]] | None:
         """The pattern that a request fits, and its free segments: those of a model's own paths before the root's."""
@@ -205,8 +205,8 @@ class Paths:
         """Where a request goes whose body names its model, by what the front has read of the body."""
         name = fields.get(route.fields[0], "")
         shared = self._fields.get(route.path)
-        found = shared.find(name) if shared is not None and isinstance(name, str) else None
-        return found or unknown_model(self._models, name if isinstance(name, str) else "", "")
+        destination = shared.find(name) if shared is not None and isinstance(name, str) else None
+        return destination or unknown_model(self._models, name if isinstance(name, str) else "", "")
 
     def _is_page(self, method: bytes, path: bytes) -> bool:
         wanted = method.decode("latin-1")
@@ -226,8 +226,8 @@ class Paths:
         methods = {b"POST": None, **dict.fromkeys(self._others)}
         for pattern in self._near(path):
             methods |= dict.fromkeys(pattern.methods)
-        found = {method.decode(): self.find(method, path, query) for method in methods}
-        return {method: destination for method, destination in found.items() if destination is not None}
+        ways = {method.decode(): self.find(method, path, query) for method in methods}
+        return {method: destination for method, destination in ways.items() if destination is not None}
 
     def missing(self, method: bytes, path: bytes, query: bytes = b"") -> UnknownModel | None:
         """Why a request has no answer, where it is for a route that names a model which is not there."""

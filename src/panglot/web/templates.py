@@ -18,20 +18,20 @@ class PathTemplate:
 
     def __init__(self, text: str, fold_case: bool = False) -> None:
         self.text = text
-        found = list(FREE.finditer(text))
-        self.names = tuple(match[1] for match in found)
+        free = list(FREE.finditer(text))
+        self.names = tuple(match[1] for match in free)
         """The free segments in their order."""
         if len(set(self.names)) < len(self.names):
             raise ValueError(f"{text}: two free segments have one name")
-        if any(match[2] and match.end() != len(text) for match in found):
+        if any(match[2] and match.end() != len(text) for match in free):
             raise ValueError(f"{text}: only the end of a path may be free with its slashes")
-        if any(match.end() == other.start() for match, other in itertools.pairwise(found)):
+        if any(match.end() == other.start() for match, other in itertools.pairwise(free)):
             raise ValueError(f"{text}: between two free segments something must be fixed")
-        first = found[0].start() if found else len(text)
+        first = free[0].start() if free else len(text)
         self.fixed = (first, len(FREE.sub("", text)))
         """How much of the path is fixed, before the first free segment and in all: where two templates fit, more."""
         pattern, end = "", 0
-        for match in found:
+        for match in free:
             part = ".*" if match[2] else "[^/]+"
             pattern, end = f"{pattern}{re.escape(text[end : match.start()])}(?P<{match[1]}>{part})", match.end()
         flags = re.DOTALL | (re.IGNORECASE if fold_case else 0)
@@ -39,8 +39,8 @@ class PathTemplate:
 
     def match(self, path: bytes) -> dict[str, bytes] | None:
         """What the free segments of a path are, by name; None for another path."""
-        found = self._pattern.fullmatch(path)
-        return found.groupdict() if found is not None else None
+        match = self._pattern.fullmatch(path)
+        return match.groupdict() if match is not None else None
 
     def fill(self, **values: str) -> str:
         """A path of this form. Segments that are not given are `any`."""

@@ -40,6 +40,7 @@ class Supervisor:
         settings = context.settings
         self.pool = pool
         self.engine = engine
+        self._context = context
         self.package = context.package
         self.settings = settings
         self.metrics = context.metrics
@@ -79,6 +80,9 @@ class Supervisor:
     def start(self) -> None:
         """Start the first worker; the others follow when it is ready, since it says how many are wanted."""
         self._spawn(0)
+        self._begin_scaling()
+
+    def _begin_scaling(self) -> None:
         if self.autoscaler is not None:
             self._scaling = asyncio.get_running_loop().create_task(self.autoscaler.run())
 
@@ -140,6 +144,7 @@ class Supervisor:
             worker.predecessor = None
         elif self._to_reload:
             self._reload_next()
+        self._shed(len(self.present()) - self.wanted)
 
     def hand_over(self, index: int) -> None:
         """Tell the newest worker at an index that what is kept there is its own, once no other worker holds it."""
@@ -169,11 +174,31 @@ class Supervisor:
         used = {worker.index for worker in self.workers}
         free = (index for index in itertools.count() if index not in used)
         self._added.update([self._spawn(index) for index in itertools.islice(free, max(0, more))])
+        self._shed(-more)
+
+    def _shed(self, count: int) -> None:
+        """Let workers end that have the least to do. One that still loads is looked at again when it is ready."""
+        if count <= 0:
+            return
         replaced = {worker.predecessor for worker in self.workers}
         spare = [worker for worker in self.present() if worker.state == READY and worker not in replaced]
         spare.sort(key=lambda worker: (len(worker.in_flight), -worker.index))
-        for worker in spare[: max(0, -more)]:
+        for worker in spare[:count]:
             worker.stop(SURPLUS)
+
+    def scale(self, count: WorkerCount) -> None:
+        """Have so many workers from now on, whatever the settings say."""
+        if self._scaling is not None:
+            self._scaling.cancel()
+            self._scaling = None
+        self.count = count
+        self.autoscaler = Autoscaler(self, count, self.pool.title, self._context) if count.elastic else None
+        if self.first_ready and not self.stopping:
+            wanted = min(max(self.wanted, count.least), count.most)
+            message = "%d worker%s instead of %d: by request"
+            log.info(message, wanted, "" if wanted == 1 else "s", self.wanted, extra=self.whose())
+            self.resize(wanted)
+        self._begin_scaling()
 
     # Replacing workers that still serve
 

@@ -88,8 +88,11 @@ def _name(host: bytes) -> bytes:
     return PORT.sub(b"", host.strip().lower())
 
 
-def establish(settings: Settings, environ: Mapping[str, str] = os.environ) -> Access:
-    """The access rules for these settings. Raises StartError for an address that would be open to anyone."""
+def establish(settings: Settings, environ: Mapping[str, str] = os.environ, *, administrable: bool = False) -> Access:
+    """The access rules for these settings. Raises StartError for an address that would be open to anyone.
+
+    `administrable`: whether a package has routes that administer it, without a folder of models.
+    """
     token = b"" if settings.no_auth else _token(settings.token_file, environ.get("PANGLOT_TOKEN", ""))
     metrics_token = _token(settings.metrics_token_file, environ.get("PANGLOT_METRICS_TOKEN", ""))
     loopback = is_loopback(settings.host)
@@ -102,14 +105,14 @@ def establish(settings: Settings, environ: Mapping[str, str] = os.environ) -> Ac
     if loopback and not token:
         names = (*LOCAL_NAMES, settings.host, *settings.allow_host)
         hosts = frozenset(f"{name.lower()}{port}".encode() for name in names for port in ("", f":{settings.port}"))
-    return Access(token, hosts, metrics_token, _control_token(settings, environ, token))
+    return Access(token, hosts, metrics_token, _control_token(settings, environ, token, administrable))
 
 
-def _control_token(settings: Settings, environ: Mapping[str, str], token: bytes) -> bytes:
+def _control_token(settings: Settings, environ: Mapping[str, str], token: bytes, administrable: bool) -> bytes:
     """The token that loads and unloads models, where that is allowed. Raises StartError when there is none."""
     if not settings.admin:
         return b""
-    if not settings.models:
+    if not settings.models and not administrable:
         raise StartError("--admin is for a folder of models", fix="--models DIR, or leave it out")
     control = _token(settings.admin_token_file, environ.get("PANGLOT_ADMIN_TOKEN", ""))
     fix = "set PANGLOT_ADMIN_TOKEN or --admin-token-file"

@@ -14,7 +14,7 @@ import panglot
 from panglot.engine import engine as states
 from panglot.engine.call import Fault
 from panglot.terminal.text import visible
-from panglot.web.contract import ADMIN, CONTROL, METRICS, InferRoute, Page, neutral_error
+from panglot.web.contract import ADMIN, CONTROL, METRICS, AdminRoute, InferRoute, Page, neutral_error
 from panglot.web.documents.bodies import BINARY, JSON, answer_content, file_content, request_content
 from panglot.web.documents.schemas import Definitions, Object
 from panglot.web.front import Front
@@ -121,7 +121,10 @@ def document(front: Front, served: Sequence[tuple[str, Model]], base: str = "") 
 def _paths(front: Front, served: Sequence[tuple[str, Model]], definitions: Definitions) -> Object:
     """The scripts' routes, the platforms' own pages, and the neutral routes these leave."""
     routes = [(start, model, route) for start, model in served for route in model.contract.routes]
-    pages = [(start, model, page) for start, model in served for page in model.contract.pages]
+    pages: list[tuple[str, Model, Page | AdminRoute]] = []
+    for start, model in served:
+        pages += [(start, model, page) for page in model.contract.pages]
+        pages += [(start, model, route) for route in model.contract.admin if not start]
     stems = [start + route.path for start, _, route in routes for _ in route.methods]
     stems += [start + page.path for start, _, page in pages for _ in page.methods]
     names = iter(operation_names(stems))
@@ -216,7 +219,7 @@ def _response(route: InferRoute, api: Object) -> Object:
     return {route.gives: {"schema": {} if route.gives == JSON else BINARY}} if route.gives else answer_content(api)
 
 
-def _native_page(front: Front, model: Model, page: Page, name: str) -> Object:
+def _native_page(front: Front, model: Model, page: Page | AdminRoute, name: str) -> Object:
     return {
         "operationId": name,
         "tags": ["inference"],

@@ -10,8 +10,18 @@ from starlette.responses import JSONResponse
 from panglot.engine.call import Fault
 from panglot.packages.package import Package
 from panglot.settings import Settings
-from panglot.web.contract import INFER, Contract, ErrorAnswer, InferRoute, ModelName, Page, TokenForm
-from panglot.web.models import Model
+from panglot.web.contract import (
+    ADMIN,
+    INFER,
+    AdminRoute,
+    Contract,
+    ErrorAnswer,
+    InferRoute,
+    ModelName,
+    Page,
+    TokenForm,
+)
+from panglot.web.models import Model, ModelAdministration
 
 SEGMENT = ModelName(segment="model", version="version")
 
@@ -46,6 +56,12 @@ def contract(package: Package, settings: Settings) -> Contract:
             Page("/v1/models/{model}", INFER, about, model=SEGMENT),
             Page("/records/{number}/{rest...}", INFER, record, methods=("GET", "DELETE")),
         ),
+        admin=(
+            AdminRoute("/registry", show_all, methods=("GET",), access=ADMIN),
+            AdminRoute("/registry/{model}", load),
+            AdminRoute("/registry/{model}", unload, methods=("DELETE",)),
+            AdminRoute("/registry/{model}/{version}", scale, methods=("PUT",)),
+        ),
         model_version="1.0",
         token_forms=(TokenForm("Api-Key"), TokenForm("Token"), TokenForm(), TokenForm(header="x-api-key")),
     )
@@ -54,6 +70,28 @@ def contract(package: Package, settings: Settings) -> Contract:
 def error(fault: Fault, request_id: str) -> ErrorAnswer:
     body = {"atlas": fault.code, "text": fault.message, "details": fault.details or {}}
     return ErrorAnswer(fault.status, b"application/json", json.dumps(body).encode())
+
+
+def show_all(administration: ModelAdministration, request: Request) -> JSONResponse:
+    models = [{"name": model.name, "state": model.engine.state} for model in administration.models()]
+    return JSONResponse({"models": models, "absent": dict(administration.absent())})
+
+
+async def load(administration: ModelAdministration, request: Request) -> JSONResponse:
+    await administration.load(request.path_params["model"])
+    return JSONResponse({"loaded": request.path_params["model"]})
+
+
+async def unload(administration: ModelAdministration, request: Request) -> JSONResponse:
+    await administration.unload(request.path_params["model"])
+    return JSONResponse({"unloaded": request.path_params["model"]})
+
+
+async def scale(administration: ModelAdministration, request: Request) -> JSONResponse:
+    model = administration.find(request.path_params["model"], request.path_params["version"])
+    least, most = int(request.query_params["min"]), int(request.query_params["max"])
+    enough = await administration.scale(model, least, most, wait=60)
+    return JSONResponse({"enough": enough, "sizes": model.engine.sizes()}, 200 if enough else 202)
 
 
 def about(model: Model, request: Request) -> JSONResponse:
