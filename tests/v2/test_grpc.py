@@ -95,7 +95,7 @@ def test_reflection_lists_what_there_is(rpc: Rpc) -> None:
     names = {bytes(content)[2:].decode() for _, _, content in protobuf.fields(memoryview(listed))}
     assert {SERVICE, "grpc.health.v1.Health"} <= names
     assert b"there is no" in reflected(rpc.channel, protobuf.text(4, "other.Service"))[7]
-    calls = {f"/{SERVICE}/{call}" for call in descriptors.CALLS["inference"]["GRPCInferenceService"]}
+    calls = {f"/{SERVICE}/{call}" for call in descriptors.OURS[0].services["GRPCInferenceService"]}
     answered = {method for method in methods.METHODS if SERVICE in method}
     assert calls == answered | {f"/{SERVICE}/ModelInfer", f"/{SERVICE}/ModelStreamInfer"}
 
@@ -306,9 +306,9 @@ def code_of(rpc: Rpc, method: str, metadata: Any) -> grpc.StatusCode:
 
 
 def test_every_call_keeps_its_declared_access() -> None:
-    for package, services in descriptors.CALLS.items():
-        for service, calls in services.items():
-            assert {f"/{package}.{service}/{call}" for call in calls} <= set(ACCESS)
+    for file in descriptors.OURS:
+        for service, calls in file.services.items():
+            assert {f"/{file.package}.{service}/{call}" for call in calls} <= set(ACCESS)
     with serving("tensors", "--grpc-port", "0", env={"PANGLOT_TOKEN": TOKEN}) as server:
         rpc = Rpc(server, token=TOKEN)
         for method, access in ACCESS.items():

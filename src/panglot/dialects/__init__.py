@@ -188,8 +188,14 @@ def resolve(
 
 
 def contract(package: Package, settings: Settings) -> Contract:
-    """The HTTP contract of a package's platform."""
-    chosen: Contract = find(package.dialect).load("contract").contract(package, settings)
+    """The contract of a package's platform, checked. Raises StartError."""
+    from panglot.web.contract_check import problems
+
+    dialect = find(package.dialect)
+    chosen: Contract = dialect.load("contract").contract(package, settings)
+    wrong = list(problems(chosen))
+    if wrong:
+        raise dialect.unusable("contract.py: " + "; ".join(wrong))
     return chosen
 
 

@@ -100,6 +100,10 @@ class Dialect:
         file = self.folder / "README.md"
         return file if file.is_file() else None
 
+    def unusable(self, why: str) -> StartError:
+        """That it cannot be used, for whoever has to mend it."""
+        return _unusable(self.name, self.brought_by, why)
+
     @property
     def about(self) -> str:
         """The first line of the docstring of the dialect's detector."""
@@ -123,8 +127,9 @@ def from_module(name: str, module: str, brought_by: str) -> Dialect:
 
 
 def _unusable(name: str, brought_by: str, why: str) -> StartError:
-    fix = f"mend or uninstall {brought_by}"
-    return StartError(f"the dialect '{name}' of {brought_by} cannot be used: {why}", fix=fix)
+    fix = f"mend or uninstall {brought_by}" if brought_by else ""
+    whose = f" of {brought_by}" if brought_by else ""
+    return StartError(f"the dialect '{name}'{whose} cannot be used: {why}", fix=fix)
 
 
 def check(dialect: Dialect) -> list[str]:

@@ -14,6 +14,7 @@ from __future__ import annotations
 from panglot import dialects
 from panglot.inputs.base import About, ClientRequest, Given
 from panglot.packages.package import Package
+from panglot_worker.line.description import Description
 
 
 def make_request(about: About, given: Given) -> ClientRequest:
@@ -25,7 +26,7 @@ def make_request(about: About, given: Given) -> ClientRequest:
     return made
 
 
-def about_package(package: Package, path: str, api: dict[str, object] | None = None, field: str = "") -> About:
+def about_package(package: Package, path: str, api: Description | None = None, field: str = "") -> About:
     """What is known about a package; `api` is what its ready worker says, if there is one."""
     known = api if api is not None else package.options.get("api", {})
     return About(package.dialect, path, package.options, known, field)

@@ -225,7 +225,7 @@ def about(model: Model, start: str = "") -> About:
     """What is known of a model for asking it."""
     route = model.contract.routes[0]
     path = start + route.sample(model.name, model.version)
-    return inputs.about_package(model.package, path, model.description.get("api", {}))
+    return inputs.about_package(model.package, path, model.api)
 
 
 def installed(plan: ModelPlan) -> ModelPlan:

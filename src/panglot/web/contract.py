@@ -209,6 +209,59 @@ class View:
     folder: Path | None = None
 
 
+RpcErrorWriter = Callable[[Fault], tuple[int, str]]
+"""Makes the status of gRPC, and the sentence, for a fault."""
+
+
+@dataclass(frozen=True)
+class RpcMethod:
+    """A method of a gRPC service, with one message of the client and one answer, or with `streams` any number.
+
+    It reaches the script: the worker's half is given the message as the body of a request whose route is `target`, and
+    whose answer, or each part of it, is a message. A message of more than 64 KiB may not be compressed. With `answer`
+    the front itself answers, for the default model or the first that has the service.
+    """
+
+    name: str
+    takes: str
+    """The type of its message: one of `RpcService.messages`, or `google.protobuf.Empty`."""
+    gives: str
+    """The type of its answers, likewise."""
+    model_field: int = 0
+    """The number of the field that names the model, and must be among the first 64 KiB; 0: the default is meant."""
+    version_field: int = 0
+    """The number of the field that names the model's version; 0: there is none."""
+    streams: bool = False
+    target: str = ""
+    """What the worker is told as the route; empty: `/PACKAGE.SERVICE/METHOD`."""
+    lane: str = ""
+    """As of an InferRoute."""
+    access: str = INFER
+    answer: Callable[[Any, bytes], bytes] | None = None
+    """Makes the answer from the model and the client's message, where no script does."""
+
+
+@dataclass(frozen=True)
+class RpcService:
+    """A gRPC service of the platform. It is at `--grpc-port`, and clients find its descriptors by reflection."""
+
+    package: str
+    name: str
+    methods: tuple[RpcMethod, ...]
+    messages: Mapping[str, tuple[str, ...]]
+    """By type: its fields, each as `name number type`, with `repeated` or `map` (from text) before the type."""
+    error: RpcErrorWriter | None = None
+    """How a fault is answered, where the status of HTTP does not tell it."""
+
+    @property
+    def full_name(self) -> str:
+        return f"{self.package}.{self.name}"
+
+    def path(self, method: RpcMethod) -> str:
+        """What clients call."""
+        return f"/{self.full_name}/{method.name}"
+
+
 @dataclass(frozen=True)
 class Listener:
     """A further port of the package, with routes of its own."""
@@ -237,6 +290,8 @@ class Contract:
     """A further name by which the platform's clients name this model on routes with a ModelName."""
     model_version: str = ""
     """A further version, likewise."""
+    services: tuple[RpcService, ...] = ()
+    """The services of gRPC."""
     token_forms: tuple[TokenForm, ...] = ()
     """Further forms in which clients may carry the token on its routes and pages."""
     fold_case: bool = False

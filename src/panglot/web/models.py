@@ -7,7 +7,7 @@ import logging
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar, cast
 
 from panglot.engine.call import Fault
 from panglot.engine.engine import Engine
@@ -17,6 +17,7 @@ from panglot.packages.package import Package
 from panglot.settings import Settings
 from panglot.web.contract import Contract, ErrorAnswer, InferRoute, neutral_error
 from panglot.web.limits.quota import ByteQuota
+from panglot_worker.line.description import Description
 
 log = logging.getLogger("panglot")
 Target = TypeVar("Target")
@@ -58,6 +59,11 @@ class Model:
     def description(self) -> dict[str, Any]:
         """What its worker said when it was ready; empty before that."""
         return self.engine.description
+
+    @property
+    def api(self) -> Description:
+        """What its worker said about the API of the script; empty before that."""
+        return cast(Description, self.engine.description.get("api") or {})
 
     def at(self, contract: Contract) -> Model:
         """The same model as a further listener serves it, by a contract of its own."""

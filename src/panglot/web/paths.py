@@ -10,11 +10,12 @@ from urllib.parse import parse_qsl, urlencode
 
 from panglot.engine.call import Fault
 from panglot.terminal.text import visible
-from panglot.web.contract import InferRoute, ModelName
+from panglot.web.contract import InferRoute, ModelName, RpcMethod, RpcService
 from panglot.web.models import Model, Models, NamedModels
 from panglot.web.templates import PathTemplate, template
 from panglot.web.v2 import routes
 from panglot.web.v2.routes import TensorTarget
+from panglot_worker.line import wire
 
 RESERVED = (b"/v2/health", b"/v2/models", b"/v2/repository", b"/metrics")
 """The beginnings of paths that no free segment stands for."""
@@ -34,6 +35,32 @@ class Destination:
     """Of requests with tensors: what their worker is told."""
     further: bytes = b""
     """The last fields of the head that the worker is told, where the method is not POST or a segment is free."""
+
+
+class RpcDestination(NamedTuple):
+    """Where a call of a dialect's gRPC service goes."""
+
+    model: Model
+    route: InferRoute
+    """It has no path; its name is what the call is counted as."""
+    head: bytes
+    """What the worker is told besides the request's id, of a call that is not traced."""
+
+
+class RpcRoute:
+    """A method of a gRPC service, and the models that have it."""
+
+    def __init__(self, service: RpcService, method: RpcMethod) -> None:
+        self.service = service
+        self.method = method
+        self.models: NamedModels[RpcDestination] = NamedModels()
+
+    def add(self, model: Model, newest: bool, default: bool) -> None:
+        method, path = self.method, self.service.path(self.method)
+        route = InferRoute("", f"grpc {method.name}", method.access, target=method.target or path, lane=method.lane)
+        told = route.worker_route.encode()
+        head = wire.Head(route=told, content_type=b"application/grpc", path=path.encode()).pack()
+        self.models.add(RpcDestination(model, route, head), model, newest, default)
 
 
 class UnknownModel(NamedTuple):
@@ -120,11 +147,22 @@ class Paths:
         for model, route, target in routes.routes(models):
             self.posts[route.path.encode()] = Destination(model, route, target.route, tensors=target)
         self.rpc = routes.rpc_targets(models)
-        """Where calls of gRPC go, by the model's name and version."""
+        """Where inferences by the Open Inference Protocol over gRPC go, by the model's name and version."""
+        self.rpc_routes = self._rpc_routes(models)
+        """The methods of the dialects' own gRPC services, by path."""
         self.id_header = models.default.contract.id_header if models.default is not None else b""
         """The name of the request id, besides our own, on paths that are no model's."""
         self.raw = tuple(raw)
         """The beginnings of paths that are matched, and handed to the script, without being decoded."""
+
+    def _rpc_routes(self, models: Models) -> dict[str, RpcRoute]:
+        methods: dict[str, RpcRoute] = {}
+        for model in (*filter(None, [models.default]), *models):
+            for service in model.contract.services:
+                for method in service.methods:
+                    route = methods.setdefault(service.path(method), RpcRoute(service, method))
+                    route.add(model, models.get(model.name) is model, models.default is model)
+        return methods
 
     def _add(self, start: bytes, model: Model, route: InferRoute) -> None:
         if start and route.path == "/":

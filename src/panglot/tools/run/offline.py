@@ -9,7 +9,7 @@ import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 from urllib.parse import urlencode
 
 from panglot import dialects
@@ -23,6 +23,7 @@ from panglot.serving.links import Links
 from panglot.settings import Settings
 from panglot.web.templates import template
 from panglot_worker.line import wire
+from panglot_worker.line.description import Description
 
 WORKER_STOP = 2.0
 PASSING = ("back_off", "queue_full")
@@ -85,9 +86,8 @@ class Offline:
         self.asked = 0
 
     @property
-    def api(self) -> dict[str, Any]:
-        api: dict[str, Any] = self.engine.description.get("api") or {}
-        return api
+    def api(self) -> Description:
+        return cast(Description, self.engine.description.get("api") or {})
 
     async def ask(self, asked: ClientRequest, accept: str = RESULTS) -> OfflineReply:
         """Run one request through the package. Failures are replies; raises OSError when an input cannot be read."""

@@ -21,6 +21,7 @@ from panglot.web.front import Front
 from panglot.web.models import Model
 from panglot.web.templates import template
 from panglot.web.v2 import openapi
+from panglot_worker.line.description import RouteDescription
 
 TEXT, HTML = "text/plain", "text/html"
 
@@ -91,7 +92,7 @@ def document(front: Front, served: Sequence[tuple[str, Model]], base: str = "") 
     Before a script is ready its bodies are described as anything.
     """
     model = served[0][1]
-    api: Object = model.description.get("api") or {}
+    api = model.api
     several = len({model.name for _, model in served}) > 1
     definitions = Definitions(_schemas())
     return {
@@ -112,7 +113,7 @@ def document(front: Front, served: Sequence[tuple[str, Model]], base: str = "") 
         "x-panglot": {
             "dialect": model.package.dialect,
             "path": next((route.sample(model.name, model.version) for route in model.contract.routes), ""),
-            "api": {name: api[name] for name in ASKING if name in api},
+            "api": {name: value for name, value in api.items() if name in ASKING},
             **({"models": [{"name": each.name, "version": each.version} for each in front.models]} if several else {}),
         },
     }
@@ -130,12 +131,11 @@ def _paths(front: Front, served: Sequence[tuple[str, Model]], definitions: Defin
     names = iter(operation_names(stems))
     paths: Object = {}
     for start, model, route in routes:
-        api: Object = model.description.get("api") or {}
-        own = api.get("routes", {}).get(route.path, api)
+        own: RouteDescription = model.api.get("routes", {}).get(route.path, model.api)
         for method in route.methods:
             operation = _infer(front, model, route, definitions.resolved(own), next(names), method)
             paths.setdefault(template(start + route.path).plain, {})[method.lower()] = operation
-            if own is not api and own.get("summary"):
+            if own is not model.api and own.get("summary"):
                 operation["summary"] = _markdown(own["summary"])
     for start, model, page in pages:
         for method in page.methods:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from typing import Any
 
 Object = dict[str, Any]
@@ -110,7 +110,7 @@ class Definitions:
         self.taken = taken
         self.schemas: Object = {}
 
-    def resolved(self, api: Object) -> Object:
+    def resolved(self, api: Mapping[str, Any]) -> Object:
         """A description of an API whose schemas refer to this document's components, not to `$defs` of their own."""
         return {**api, "request_schema": self._taken_out(api.get("request_schema"))}
 

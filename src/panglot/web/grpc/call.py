@@ -9,11 +9,11 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from panglot.engine.call import Call, Fault, SharedBuffer
-from panglot.web.contract import InferRoute
+from panglot.web.contract import InferRoute, RpcErrorWriter
 from panglot.web.front import Front
 from panglot.web.grpc.messages import leading_name
 from panglot.web.grpc.received import NO_NAME, NO_ROOM, ReceivedMessage
-from panglot.web.grpc.statuses import OK, UNIMPLEMENTED, RpcError, refused, status_of
+from panglot.web.grpc.statuses import OK, UNIMPLEMENTED, RpcError, refused, status_and_sentence
 from panglot.web.http1.head import REQUEST_ID
 from panglot.web.models import Model
 from panglot.web.v2 import metadata
@@ -29,7 +29,7 @@ Told = Callable[[int, str, wire.Buffer, bool], None]
 class RpcCall(Call):
     """A call whose answers go to `told`. It owns the memory of its message until it is answered or given up."""
 
-    __slots__ = ("began", "front", "is_over", "model", "route", "told", "trace")
+    __slots__ = ("began", "front", "is_over", "model", "route", "told", "trace", "write_error")
 
     def __init__(self, front: Front, model: Model, route: InferRoute, told: Told) -> None:
         super().__init__()
@@ -41,6 +41,8 @@ class RpcCall(Call):
         self.is_over = False
         """Whether it has its answer, or nobody waits for one."""
         self.trace = b""
+        self.write_error: RpcErrorWriter = status_and_sentence
+        """How a fault is told."""
         self.began = self.arrived = time.monotonic()
 
     def take_over(self, message: ReceivedMessage) -> None:
@@ -76,11 +78,12 @@ class RpcCall(Call):
             request_id = self.request_id.decode("latin-1")
             self.model.engine.trouble(request_id, problem["message"], problem["traceback"], self.worker)
         self._end(reply.status, reply.times)
-        self.told(status_of(reply.status), problem["message"], b"", False)
+        fault = Fault(reply.status, problem["code"], problem["message"], details=problem.get("details"))
+        self.told(*self.write_error(fault), b"", False)
 
     def fail(self, fault: Fault) -> None:
         self._end(fault.status, wire.NO_TIMES)
-        self.told(status_of(fault.status), fault.message, b"", False)
+        self.told(*self.write_error(fault), b"", False)
 
     def _end(self, status: int, times: wire.Times) -> None:
         """Count what was answered, and let the body go."""
@@ -141,7 +144,7 @@ def begin(front: Front, asked: Asked, message: ReceivedMessage, told: Told) -> R
     longest = model.settings.timeout
     call.deadline = call.arrived + (longest if asked.seconds is None else min(longest, max(0.0, asked.seconds)))
     call.take_over(message)
-    _submit(call)
+    submit(call)
     return call
 
 
@@ -173,7 +176,8 @@ def _target(front: Front, name: str, version: str) -> RpcTarget:
     return target
 
 
-def _submit(call: RpcCall) -> None:
+def submit(call: RpcCall) -> None:
+    """Give a call to its engine; a fault is told as its answer."""
     try:
         fault = call.model.engine.submit(call)
     except Exception:

@@ -1,14 +1,17 @@
-"""The protocol's services and messages as descriptors, for clients that ask a server what it speaks (reflection).
+"""Services and messages as descriptors, for clients that ask a server what it speaks (reflection).
 
-Field numbers are facts of the protocol. Only what this server answers is described.
+Field numbers are facts of the protocols. Only what this server answers is described.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+from panglot.web.contract import RpcService
 from panglot.web.grpc.messages import number
 from panglot_worker.tensors.protobuf import message, text
 
-FILES = {"panglot/inference.proto": "inference", "panglot/health.proto": "grpc.health.v1"}
 PARAMETERS = "parameters 4 map InferParameter"
 CONTENTS = "contents 5 InferTensorContents"
 TYPES = {
@@ -105,36 +108,83 @@ MESSAGES: dict[str, dict[str, tuple[str, ...]]] = {
         "HealthCheckRequest": ("service 1 string",), "HealthCheckResponse": ("status 1 int32",),
     },
 }  # fmt: skip
-CALLS: dict[str, dict[str, tuple[str, ...]]] = {
-    "inference": {
-        "GRPCInferenceService": (
-            "ServerLive", "ServerReady", "ModelReady", "ServerMetadata", "ModelMetadata", "ModelInfer",
-            "ModelStreamInfer", "ModelConfig", "ModelStatistics", "RepositoryIndex", "RepositoryModelLoad",
-            "RepositoryModelUnload",
-        ),
-    },
-    "grpc.health.v1": {"Health": ("Check", "Watch")},
-}  # fmt: skip
-SERVICES = tuple(f"{package}.{service}" for package, services in CALLS.items() for service in services)
+EMPTY = "google.protobuf.Empty"
 
 
-def file_descriptor(name: str) -> bytes:
-    """The FileDescriptorProto of one of FILES."""
-    package = FILES[name]
-    parts = [text(1, name), text(2, package)]
-    parts += [message(4, _message(package, kind, fields)) for kind, fields in MESSAGES[package].items()]
-    parts += [message(6, _service(package, service, calls)) for service, calls in CALLS[package].items()]
-    return b"".join((*parts, text(12, "proto3")))
+class MethodTypes(NamedTuple):
+    """What a method takes and gives, and whether the client and the server send any number of it."""
+
+    takes: str
+    gives: str
+    client_streams: bool = False
+    server_streams: bool = False
 
 
-def file_of(symbol: str) -> str | None:
-    """The file that describes a service, a call or a message; None where there is none."""
-    for name, package in FILES.items():
-        known = {*MESSAGES[package], *CALLS[package]}
-        known |= {f"{service}.{call}" for service, calls in CALLS[package].items() for call in calls}
-        if symbol.removeprefix(package + ".") in known and symbol.startswith(package + "."):
-            return name
-    return None
+class ProtoFile(NamedTuple):
+    """One file of descriptors."""
+
+    name: str
+    package: str
+    messages: Mapping[str, tuple[str, ...]]
+    """By type: its fields, as `RpcService.messages` has them."""
+    services: Mapping[str, Mapping[str, MethodTypes]]
+    """By service: its methods."""
+
+    @property
+    def symbols(self) -> set[str]:
+        """All that it describes."""
+        methods = {f"{service}.{method}" for service, methods in self.services.items() for method in methods}
+        return {f"{self.package}.{symbol}" for symbol in (*self.messages, *self.services, *methods)}
+
+    @property
+    def imports(self) -> list[str]:
+        """The files that its methods need besides."""
+        types = {kind for methods in self.services.values() for method in methods.values() for kind in method[:2]}
+        return [EMPTY_FILE.name] if EMPTY in types else []
+
+    def descriptor(self) -> bytes:
+        """The FileDescriptorProto."""
+        parts = [text(1, self.name), text(2, self.package), *(text(3, name) for name in self.imports)]
+        parts += [message(4, _message(self.package, kind, fields)) for kind, fields in self.messages.items()]
+        parts += [message(6, _service(self.package, name, methods)) for name, methods in self.services.items()]
+        return b"".join((*parts, text(12, "proto3")))
+
+
+UNARY = (
+    "ServerLive", "ServerReady", "ModelReady", "ServerMetadata", "ModelMetadata", "ModelInfer", "ModelConfig",
+    "ModelStatistics", "RepositoryIndex", "RepositoryModelLoad", "RepositoryModelUnload",
+)  # fmt: skip
+EMPTY_FILE = ProtoFile("google/protobuf/empty.proto", "google.protobuf", {"Empty": ()}, {})
+OURS = (
+    ProtoFile("panglot/inference.proto", "inference", MESSAGES["inference"], {
+        "GRPCInferenceService": {
+            **{name: MethodTypes(f"{name}Request", f"{name}Response") for name in UNARY},
+            "ModelStreamInfer": MethodTypes("ModelInferRequest", "ModelStreamInferResponse", True, True),
+        },
+    }),
+    ProtoFile("panglot/health.proto", "grpc.health.v1", MESSAGES["grpc.health.v1"], {
+        "Health": {
+            "Check": MethodTypes("HealthCheckRequest", "HealthCheckResponse"),
+            "Watch": MethodTypes("HealthCheckRequest", "HealthCheckResponse", server_streams=True),
+        },
+    }),
+)  # fmt: skip
+"""What every server describes."""
+
+
+def files(services: Iterable[RpcService]) -> tuple[ProtoFile, ...]:
+    """All files of a server whose dialects have these services."""
+    own = [
+        ProtoFile(
+            f"panglot/{service.full_name}.proto", service.package, service.messages,
+            {service.name: {
+                method.name: MethodTypes(method.takes, method.gives, server_streams=method.streams)
+                for method in service.methods
+            }},
+        )
+        for service in services
+    ]  # fmt: skip
+    return (*OURS, *own, *([EMPTY_FILE] if any(file.imports for file in own) else []))
 
 
 def _message(package: str, name: str, fields: tuple[str, ...]) -> bytes:
@@ -159,17 +209,12 @@ def _field(name: str, at: int, kind: str, package: str, label: int) -> bytes:
     return message(2, about if scalar else about + text(6, f".{package}.{kind}"))
 
 
-def _service(package: str, name: str, calls: tuple[str, ...]) -> bytes:
-    return text(1, name) + b"".join(message(2, _call(package, call)) for call in calls)
+def _service(package: str, name: str, methods: Mapping[str, MethodTypes]) -> bytes:
+    return text(1, name) + b"".join(message(2, _method(package, method, types)) for method, types in methods.items())
 
 
-def _call(package: str, name: str) -> bytes:
-    """The MethodDescriptorProto of a call."""
-    if package != "inference":
-        taken, given, streams = "HealthCheckRequest", "HealthCheckResponse", (False, name == "Watch")
-    elif name == "ModelStreamInfer":
-        taken, given, streams = "ModelInferRequest", "ModelStreamInferResponse", (True, True)
-    else:
-        taken, given, streams = f"{name}Request", f"{name}Response", (False, False)
-    types = text(2, f".{package}.{taken}") + text(3, f".{package}.{given}")
-    return text(1, name) + types + number(5, streams[0]) + number(6, streams[1])
+def _method(package: str, name: str, types: MethodTypes) -> bytes:
+    """The MethodDescriptorProto of a method."""
+    takes, gives = (kind if "." in kind else f"{package}.{kind}" for kind in types[:2])
+    streams = number(5, types.client_streams) + number(6, types.server_streams)
+    return text(1, name) + text(2, f".{takes}") + text(3, f".{gives}") + streams

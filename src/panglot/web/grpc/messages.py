@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Any, NamedTuple
 
 from panglot_worker.line import wire
@@ -111,6 +111,24 @@ def addressed(body: wire.Buffer, is_cut: bool = False) -> Addressed:
         if not is_cut:
             raise ValueError("the message cannot be read") from error
     return Addressed(name, version, request_id, is_all)
+
+
+def text_fields(body: wire.Buffer, wanted: Collection[int]) -> tuple[dict[int, str], bool]:
+    """The texts in these fields of a message, as far as its first bytes have them; and whether all was looked at.
+
+    Raises ValueError where the bytes are no message.
+    """
+    view = memoryview(body)
+    texts: dict[int, str] = {}
+    try:
+        for count, (field, kind, content) in enumerate(fields_of(view, NAMES)):
+            if count >= MOST_OF_INFERENCE:
+                return texts, False
+            if kind == LENGTH and field in wanted:
+                texts[field] = str(content, "utf-8")
+    except (IndexError, ValueError) as error:
+        raise ValueError("the message cannot be read") from error
+    return texts, len(view) <= NAMES
 
 
 def flag(field: int, body: bytes) -> bool:

@@ -86,7 +86,8 @@ def _check(front: Front, body: bytes) -> bytes:
 
 def health(front: Front, service: str) -> bytes:
     """Whether a service is served: ours, or a model by its name. Raises RpcError for any other."""
-    if service in ("", SERVICE, HEALTH):
+    native = (route.service.full_name for route in front.paths.rpc_routes.values())
+    if service in ("", SERVICE, HEALTH, *native):
         return number(1, SERVING if _is_ready(front) else NOT_SERVING)
     model = front.models.get(service)
     if model is None:

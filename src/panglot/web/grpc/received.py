@@ -100,6 +100,19 @@ class ReceivedMessage:
         """All of it, for the front itself to read. Raises RpcError."""
         return plain(self.encoding, self._view)
 
+    @property
+    def view(self) -> wire.Buffer:
+        """Its bytes, as far as they have come."""
+        return self._view
+
+    def unfold(self) -> None:
+        """Have its bytes as they were before its client compressed them. Raises RpcError, also for a large one."""
+        if self.encoding:
+            unfolded = self.plain()
+            self.release()
+            self.encoding, self.size = b"", len(unfolded)
+            self.come_whole(unfolded)
+
     def addressed(self) -> Addressed:
         """What it says of itself, if it is an inference. Raises RpcError."""
         if self._addressed is None:

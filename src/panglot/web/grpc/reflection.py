@@ -2,33 +2,36 @@
 
 from __future__ import annotations
 
-from panglot.web.grpc import descriptors
+from collections.abc import Sequence
+
+from panglot.web.grpc.descriptors import OURS, ProtoFile
 from panglot.web.grpc.messages import number, small_fields
 from panglot.web.grpc.statuses import NOT_FOUND
 from panglot_worker.tensors.protobuf import LENGTH, message, text
 
 METHODS = tuple(f"/grpc.reflection.{version}.ServerReflection/ServerReflectionInfo" for version in ("v1", "v1alpha"))
-SERVICES = (
-    *descriptors.SERVICES,
-    "grpc.reflection.v1.ServerReflection",
-    "grpc.reflection.v1alpha.ServerReflection",
-)
+ITSELF = ("grpc.reflection.v1.ServerReflection", "grpc.reflection.v1alpha.ServerReflection")
 BY_FILE, BY_SYMBOL, LIST = 3, 4, 7
 
 
-def respond(body: bytes) -> bytes:
+def respond(body: bytes, files: Sequence[ProtoFile] = OURS) -> bytes:
     """The ServerReflectionResponse to one ServerReflectionRequest. Raises ValueError for what is none."""
     asked, word = 0, ""
     for field, kind, content in small_fields(body):
         if field >= BY_FILE and kind == LENGTH:
             asked, word = field, str(content, "utf-8", "replace")
-    return message(2, body) + _answer(asked, word)
+    return message(2, body) + _answer(asked, word, files)
 
 
-def _answer(asked: int, word: str) -> bytes:
+def _answer(asked: int, word: str, files: Sequence[ProtoFile]) -> bytes:
     if asked == LIST:
-        return message(6, b"".join(message(1, text(1, service)) for service in SERVICES))
-    name = descriptors.file_of(word) if asked == BY_SYMBOL else word if asked == BY_FILE else None
-    if name is None or name not in descriptors.FILES:
+        names = [f"{file.package}.{service}" for file in files for service in file.services]
+        return message(6, b"".join(message(1, text(1, service)) for service in (*names, *ITSELF)))
+    described = None
+    if asked == BY_SYMBOL:
+        described = next((file for file in files if word in file.symbols), None)
+    elif asked == BY_FILE:
+        described = next((file for file in files if word == file.name), None)
+    if described is None:
         return message(7, number(1, NOT_FOUND) + text(2, f"there is no {word[:200]} here"))
-    return message(4, message(1, descriptors.file_descriptor(name)))
+    return message(4, message(1, described.descriptor()))

@@ -8,19 +8,20 @@ from typing import Any, NamedTuple
 
 from panglot.web.contract import CONTROL, INFER, PUBLIC
 from panglot.web.front import Front
-from panglot.web.grpc import methods, reflection
+from panglot.web.grpc import descriptors, methods, reflection
 from panglot.web.grpc.call import RpcCall
 from panglot.web.grpc.conversation import Conversation, RpcStream
 from panglot.web.grpc.messages import named
 from panglot.web.grpc.methods import HEALTH, METHODS, SERVICE
-from panglot.web.grpc.statuses import INVALID_ARGUMENT, UNAUTHENTICATED, Refusal, refused
+from panglot.web.grpc.native import UNREADABLE, StreamedAnswer
+from panglot.web.grpc.statuses import UNAUTHENTICATED, Refusal, refused
 from panglot.web.grpc.watch import Watches
+from panglot.web.paths import RpcRoute
 from panglot.web.v2 import repository
 
 INFER_CALL, STREAM_CALL = f"/{SERVICE}/ModelInfer", f"/{SERVICE}/ModelStreamInfer"
 WATCH = f"/{HEALTH}/Watch"
 NO_TOKEN = Refusal(UNAUTHENTICATED, "this server needs a token: metadata authorization: Bearer ...")
-UNREADABLE = Refusal(INVALID_ARGUMENT, "the message cannot be read")
 
 
 class Service(NamedTuple):
@@ -35,6 +36,8 @@ class Service(NamedTuple):
     """Whether its messages are for models: these alone may be large, and lie in shared memory."""
     is_public: bool = False
     """Whether anybody may make the call: then it may hold next to nothing."""
+    native: RpcRoute | None = None
+    """Of a service that a dialect brings: the method, where a script answers it."""
 
 
 class Services:
@@ -49,7 +52,7 @@ class Services:
             INFER_CALL: Service(INFER, infers=True),
             STREAM_CALL: Service(INFER, hold=self._model_stream_infer, infers=True),
             WATCH: Service(PUBLIC, is_public=True),
-            **dict.fromkeys(reflection.METHODS, Service(INFER, hold=_reflection)),
+            **dict.fromkeys(reflection.METHODS, Service(INFER, hold=self._reflection)),
         }
         for name, method in METHODS.items():
             answer = functools.partial(methods.respond, front, name)
@@ -57,18 +60,49 @@ class Services:
 
     def find(self, method: str, authorization: bytes) -> Service:
         """What answers a call, given its name and the token it came with. Raises RpcError."""
-        service = self._known.get(method)
+        service = self._known.get(method) or self._native(method)
         access = service.access if service is not None else INFER
         if access == CONTROL and self.front.repository is None:
             raise refused(repository.OFF)
-        if self.front.access.refuses(access, authorization):
+        if self.front.access.refuses(access, authorization) and not self._admits(method, access, authorization):
             raise NO_TOKEN.error()
         if service is None:
             raise methods.refusal(method)
         return service
 
+    def _admits(self, method: str, access: str, authorization: bytes) -> bool:
+        """Whether the token came in a form that the dialect of the service declares."""
+        route = self.front.paths.rpc_routes.get(method)
+        forms = route.models.first.model.contract.token_forms if route is not None else ()
+        return not self.front.access.refuses_all(access, b"", forms, [(b"authorization", authorization)])
+
     async def _model_stream_infer(self, stream: RpcStream) -> None:
         await Conversation(self.front, self.open, stream).hold()
+
+    def _native(self, path: str) -> Service | None:
+        """What answers a call of a service that a dialect brings."""
+        route = self.front.paths.rpc_routes.get(path)
+        if route is None:
+            return None
+        access, answer = route.method.access, route.method.answer
+        if answer is not None:
+            model = (route.models.find("") or route.models.first).model
+            return Service(access, functools.partial(answer, model), is_public=access == PUBLIC)
+        if route.method.streams:
+            return Service(access, hold=functools.partial(self._streamed, route), infers=True, native=route)
+        return Service(access, infers=True, native=route)
+
+    async def _streamed(self, route: RpcRoute, stream: RpcStream) -> None:
+        await StreamedAnswer(self.front, route, self.open, stream).run()
+
+    async def _reflection(self, stream: RpcStream) -> None:
+        services = {route.service.full_name: route.service for route in self.front.paths.rpc_routes.values()}
+        files = descriptors.files(services.values())
+        while (message := await stream.next()) is not None:
+            try:
+                await stream.write(reflection.respond(message.plain(), files))
+            except ValueError:
+                raise UNREADABLE.error() from None
 
 
 def watched_service(body: bytes) -> str:
@@ -77,11 +111,3 @@ def watched_service(body: bytes) -> str:
         return named(body).name
     except ValueError:
         raise UNREADABLE.error() from None
-
-
-async def _reflection(stream: RpcStream) -> None:
-    while (message := await stream.next()) is not None:
-        try:
-            await stream.write(reflection.respond(message.plain()))
-        except ValueError:
-            raise UNREADABLE.error() from None

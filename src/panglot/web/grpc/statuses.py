@@ -42,5 +42,10 @@ def status_of(status: int) -> int:
     return BY_STATUS.get(status, INVALID_ARGUMENT if 400 <= status < 500 else INTERNAL)
 
 
+def status_and_sentence(fault: Fault) -> tuple[int, str]:
+    """How a fault is told where its service has no manner of its own."""
+    return status_of(fault.status), fault.message
+
+
 def refused(fault: Fault) -> RpcError:
     return RpcError(status_of(fault.status), fault.message)

@@ -9,6 +9,7 @@ from collections.abc import Callable, Coroutine
 from typing import Any
 
 from panglot.web.front import Front
+from panglot.web.grpc import native
 from panglot.web.grpc.call import Asked, begin
 from panglot.web.grpc.encoding import WINDOWS
 from panglot.web.grpc.received import ReceivedMessage
@@ -223,7 +224,11 @@ class Calls:
     def _infer(self, stream: CallStream, message: ReceivedMessage) -> None:
         head = stream.head
         seconds = None if head.seconds is None else head.seconds - (self.now - stream.began)
-        call = begin(self.front, Asked(GRPC, seconds, head.request_id, head.trace), message, stream.told)
+        asked, route = Asked(GRPC, seconds, head.request_id, head.trace), stream.service.native
+        if route is None:
+            call = begin(self.front, asked, message, stream.told)
+        else:
+            call = native.begin(self.front, route, asked, message, stream.told)
         if not stream.is_answered:
             stream.call = call
 

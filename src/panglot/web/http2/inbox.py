@@ -33,13 +33,15 @@ class Inbox:
     """
 
     __slots__ = (
-        "_behind", "_encoding", "_front", "_infers", "_many", "_most", "_part", "_prefix", "_quota", "_taken",
-        "_waiting", "is_closed",
+        "_announces", "_behind", "_encoding", "_front", "_infers", "_many", "_most", "_part", "_prefix", "_quota",
+        "_taken", "_waiting", "is_closed",
     )  # fmt: skip
 
     def __init__(self, front: Front, service: Service, encoding: bytes, quota: ByteQuota) -> None:
         self._front = front
         self._infers = service.infers
+        self._announces = service.infers and service.native is None
+        """Whether the first bytes of a message tell its model, so that it is read into that model's memory."""
         self._many = service.hold is not None
         self._most = front.quota.largest_body if service.infers else SMALL
         self._encoding = encoding
@@ -97,7 +99,7 @@ class Inbox:
                 at += size
             else:
                 self._part = message
-                message.find_place(self._model(data[at:]) if self._infers and not packed else None)
+                message.find_place(self._model(data[at:]) if self._announces and not packed else None)
         return at
 
     def _announced(self, packed: int, size: int) -> ReceivedMessage:

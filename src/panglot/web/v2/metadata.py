@@ -9,6 +9,7 @@ from panglot.engine import engine as states
 from panglot.engine.call import Fault
 from panglot.web.models import UNLOADED, Model, Models
 from panglot.web.v2.routes import START
+from panglot_worker.line.description import TensorDescription
 
 SERVER = "panglot"
 EXTENSIONS = [
@@ -89,10 +90,10 @@ def server() -> dict[str, Any]:
     return {"name": SERVER, "version": __version__, "extensions": EXTENSIONS}
 
 
-def tensors(model: Model) -> dict[str, Any]:
+def tensors(model: Model) -> TensorDescription:
     """What the model's worker said about its tensors. Raises Missing while it loads for the first time."""
-    tensors: dict[str, Any] = model.description.get("api", {}).get("tensors", {})
-    if not tensors:
+    tensors = model.api.get("tensors")
+    if tensors is None:
         raise Missing(Fault(503, "loading", f"model '{model.name}' is not ready yet", 2))
     declared = model.package.options.get("tensors")
     if declared and declared["inputs"] and tensors["inputs"] == ANYTHING:
@@ -134,7 +135,7 @@ def config(model: Model) -> dict[str, Any]:
         "max_batch_size": max(most, declared) if rows else 0,
         "input": [_configured(tensor, rows) for tensor in about["inputs"]],
         "output": [_configured(tensor, rows) for tensor in about["outputs"]],
-        "model_transaction_policy": {"decoupled": bool(model.description.get("api", {}).get("streams"))},
+        "model_transaction_policy": {"decoupled": bool(model.api.get("streams"))},
     }
     if rows and most > 1:
         config["dynamic_batching"] = {}

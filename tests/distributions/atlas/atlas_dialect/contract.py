@@ -13,16 +13,35 @@ from panglot.settings import Settings
 from panglot.web.contract import (
     ADMIN,
     INFER,
+    PUBLIC,
     AdminRoute,
     Contract,
     ErrorAnswer,
     InferRoute,
     ModelName,
     Page,
+    RpcMethod,
+    RpcService,
     TokenForm,
 )
 from panglot.web.models import Model, ModelAdministration
 
+ATLAS = RpcService(
+    package="atlas.v1",
+    name="Atlas",
+    methods=(
+        RpcMethod("Ping", "google.protobuf.Empty", "Pong", access=PUBLIC, answer=lambda model, body: pong(model)),
+        RpcMethod("Ask", "Question", "Told", model_field=2, version_field=3),
+        RpcMethod("AskDefault", "Question", "Told", target="default"),
+        RpcMethod("AskInParts", "Question", "Told", model_field=2, streams=True),
+    ),
+    messages={
+        "Question": ("model_name 2 string", "version 3 string", "tags 4 map bytes", "text 5 bytes"),
+        "Told": ("json 1 string",),
+        "Pong": ("model 1 string",),
+    },
+    error=lambda fault: (5 if fault.code == "no_model" else 13, f"atlas: {fault.code}"),
+)
 SEGMENT = ModelName(segment="model", version="version")
 
 
@@ -62,9 +81,15 @@ def contract(package: Package, settings: Settings) -> Contract:
             AdminRoute("/registry/{model}", unload, methods=("DELETE",)),
             AdminRoute("/registry/{model}/{version}", scale, methods=("PUT",)),
         ),
+        services=(ATLAS,),
         model_version="1.0",
         token_forms=(TokenForm("Api-Key"), TokenForm("Token"), TokenForm(), TokenForm(header="x-api-key")),
     )
+
+
+def pong(model: Model) -> bytes:
+    name = model.name.encode()
+    return bytes((10, len(name))) + name
 
 
 def error(fault: Fault, request_id: str) -> ErrorAnswer:

@@ -1,0 +1,138 @@
+"""Calls of the gRPC services that dialects bring: from the client's message to the script, and its answers back."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+
+from panglot.web.front import Front
+from panglot.web.grpc.call import Asked, RpcCall, Told, submit
+from panglot.web.grpc.conversation import BACKLOG, TOO_SLOW, RpcStream
+from panglot.web.grpc.messages import NAMES, text_fields
+from panglot.web.grpc.received import ReceivedMessage
+from panglot.web.grpc.statuses import (
+    INTERNAL,
+    INVALID_ARGUMENT,
+    UNIMPLEMENTED,
+    Refusal,
+    RpcError,
+    status_and_sentence,
+)
+from panglot.web.http1.head import REQUEST_ID
+from panglot.web.paths import RpcDestination, RpcRoute, unknown_model
+from panglot_worker.line import wire
+
+UNREADABLE = Refusal(INVALID_ARGUMENT, "the message cannot be read")
+NO_NAME = Refusal(INVALID_ARGUMENT, f"the model's name is not in the first {NAMES} bytes of the message: send it first")
+IN_PARTS = "the script answers in parts, and this method gives one answer"
+NO_MESSAGE = Refusal(UNIMPLEMENTED, "this method takes one message")
+
+
+def begin(front: Front, route: RpcRoute, asked: Asked, message: ReceivedMessage, told: Told) -> RpcCall:
+    """Submit a call; `told` may be called before this returns. Raises RpcError: the message is then as it was."""
+    destination = _destination(front, route, message)
+    model = destination.model
+    call = RpcCall(front, model, destination.route, told)
+    if not route.method.streams:
+        call.told = _one_answer(call, told)
+    call.write_error = route.service.error or status_and_sentence
+    call.request_id = asked.request_id if REQUEST_ID.fullmatch(asked.request_id) else front.new_request_id()
+    call.trace = asked.trace
+    head = destination.head
+    if call.trace:
+        head = wire.Head.unpack(head)._replace(traceparent=call.trace).pack()
+    call.head = call.request_id + head
+    longest = model.settings.timeout
+    call.deadline = call.arrived + (longest if asked.seconds is None else min(longest, max(0.0, asked.seconds)))
+    call.take_over(message)
+    submit(call)
+    return call
+
+
+def _destination(front: Front, route: RpcRoute, message: ReceivedMessage) -> RpcDestination:
+    """The model that a message names, which is unfolded if it is compressed. Raises RpcError."""
+    message.unfold()
+    method = route.method
+    name = version = ""
+    if method.model_field:
+        try:
+            texts, is_all = text_fields(message.view, (method.model_field, method.version_field))
+        except ValueError:
+            raise UNREADABLE.error() from None
+        name, version = texts.get(method.model_field, ""), texts.get(method.version_field, "")
+        if not name and not is_all:
+            raise NO_NAME.error()
+    destination = route.models.find(name, version)
+    if destination is None:
+        write = route.service.error or status_and_sentence
+        raise RpcError(*write(unknown_model(front.models, name, version)))
+    return destination
+
+
+def _one_answer(call: RpcCall, told: Told) -> Told:
+    """Refuse an answer in parts, of which the client could take only the first."""
+
+    def pass_on(code: int, sentence: str, message: wire.Buffer, more: bool) -> None:
+        if more:
+            call.cancel()
+            told(INTERNAL, IN_PARTS, b"", False)
+        else:
+            told(code, sentence, message, more)
+
+    return pass_on
+
+
+class StreamedAnswer:
+    """A call whose answers are sent as they come, at the pace its client reads."""
+
+    def __init__(self, front: Front, route: RpcRoute, everywhere: set[RpcCall], stream: RpcStream) -> None:
+        self.front = front
+        self.route = route
+        self.everywhere = everywhere
+        """The open calls of the whole server."""
+        self.stream = stream
+        self._messages: deque[bytes] = deque()
+        self._waiting = 0
+        """Bytes of these."""
+        self._failure: RpcError | None = None
+        self._has_ended = False
+        self._news = asyncio.Event()
+
+    async def run(self) -> None:
+        """Take the client's message, and send all answers. Raises RpcError."""
+        message = await self.stream.next()
+        if message is None:
+            raise NO_MESSAGE.error()
+        call = begin(self.front, self.route, Asked(b""), message, self._take)
+        self.everywhere.add(call)
+        try:
+            await self._write()
+        finally:
+            self.everywhere.discard(call)
+            if not call.is_over:
+                call.cancel()
+
+    def _take(self, code: int, sentence: str, message: wire.Buffer, more: bool) -> None:
+        if code:
+            self._failure = RpcError(code, sentence)
+        elif more or len(message):
+            # The end of an answer in parts is empty; a whole answer may be empty too, and then says nothing.
+            self._messages.append(bytes(message))
+            self._waiting += len(message)
+        self._has_ended = not more
+        if self._waiting > BACKLOG:
+            self._failure = TOO_SLOW.error()
+        self._news.set()
+
+    async def _write(self) -> None:
+        while True:
+            while self._messages and (self._failure is None or self._has_ended):
+                message = self._messages.popleft()
+                await self.stream.write(message)
+                self._waiting -= len(message)
+            if self._failure is not None:
+                raise self._failure
+            if self._has_ended:
+                return
+            await self._news.wait()
+            self._news.clear()
