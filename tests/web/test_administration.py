@@ -118,3 +118,28 @@ def test_the_routes_are_documented_where_they_are(server: Server) -> None:
     paths = server.client.get("/openapi.json", headers=AS_CLIENT).json()["paths"]
     assert paths["/registry/{model}"].keys() == {"post", "delete", "parameters"}
     assert paths["/registry/{model}"]["post"]["security"] == [{"admin": []}]
+
+
+def test_models_share_a_port_for_administration(atlas: Callable[..., Path]) -> None:
+    """Those that are loaded later share it too."""
+    first, late = atlas("sharing/first"), atlas("sharing/late")
+    atlas("sharing/second")
+    for package in first.parent.iterdir():
+        (package / "port.txt").write_text("18431")
+    beside = first.parents[1] / "late"
+    late.rename(beside)
+    with serving(all_of(first.parent), "--default", "first", "--admin", env=environment(first)) as running:
+        url = running.wait_log(r"listening on (http://\S+) too, for")[1]
+        with httpx.Client(base_url=url, headers=AS_CLIENT, timeout=30) as client:
+            assert [model["name"] for model in client.get("/registry").json()["models"]] == ["first", "second"]
+            assert client.post("/predictions/second").json()["model"] == "second"
+            assert client.post("/whoami").json()["model"] == "first"
+            assert client.post("/models/second/whoami").json()["model"] == "second"
+            assert client.post("/ask").status_code == 404
+            beside.rename(late)
+            assert client.post("/registry/late", headers=AS_ADMIN).json() == {"loaded": "late"}
+            assert client.post("/predictions/late").json()["model"] == "late"
+            assert client.post("/registry/late", headers=AS_ADMIN).json() == {"loaded": "late"}
+            assert client.post("/predictions/late").json()["model"] == "late"
+            assert client.delete("/registry/second", headers=AS_ADMIN).status_code == 200
+            assert client.post("/predictions/second").json()["atlas"] == "no_model"

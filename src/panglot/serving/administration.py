@@ -62,6 +62,7 @@ class Administration:
             raise RouteRefused(Fault(400, "not_loaded", error.sentence())) from None
 
     async def scale(self, model: Model, least: int, most: int, wait: float = 0.0) -> bool:
+        """Have so many workers, and tell whether enough are ready within `wait` seconds. Raises RouteRefused."""
         try:
             model.engine.scale(counts.parse(f"{least}:{most}" if most != least else f"{least or -1}"))
         except ValueError as error:
@@ -69,7 +70,7 @@ class Administration:
         except StartError as error:
             raise RouteRefused(Fault(400, "not_scaled", error.sentence())) from None
         until = time.monotonic() + wait
-        while not self._has(model, least) and time.monotonic() < until:
+        while not self._has(model, least) and time.monotonic() < until:  # noqa: ASYNC110 - nobody tells of workers
             await asyncio.sleep(LOOK_AGAIN)
         return self._has(model, least)
 

@@ -62,6 +62,8 @@ class ModelHost:
         """Models that could not be loaded, by name, and why."""
         self.in_use: Callable[[Model], bool] = lambda model: False
         """Whether a request for a model is under way; from whoever has the connections."""
+        self.shared_ports: frozenset[int] = frozenset()
+        """Further ports that are open, and that models which are loaded later may share."""
         self._links = Links()
         self.cluster = Cluster(plan.settings) if plan.settings.ray else None
         self._shares = Shares(quota) if plan.planner is not None else None

@@ -97,7 +97,9 @@ class FolderRepository:
         self.planner.ineffective.clear()
         for plan in plans:
             contract = dialects.contract(plan.package, plan.settings)
-            if contract.listeners or contract.runs_with_server is not None:
+            opened = self.model_host.shared_ports
+            alone = [listener for listener in contract.listeners if not (listener.shared and listener.port in opened)]
+            if alone or contract.runs_with_server is not None:
                 raise StartError(
                     f"model '{name}' listens on ports of its own", fix="serve it from the start, or in its own server"
                 )

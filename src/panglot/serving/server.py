@@ -29,6 +29,7 @@ from panglot.serving.administration import Administration
 from panglot.serving.forgetting import forget_tokens
 from panglot.serving.model_host import ModelHost, full_name
 from panglot.serving.planning import ServingPlan
+from panglot.serving.ports import FurtherPort, distinct
 from panglot.serving.repository import FolderRepository
 from panglot.serving.start_message import LoadingLine, StartMessage
 from panglot.settings.loopback import UNIX
@@ -36,7 +37,7 @@ from panglot.web import app, listeners
 from panglot.web.access import rules as access
 from panglot.web.front import Front
 from panglot.web.limits.quota import Quota
-from panglot.web.models import Model, only
+from panglot.web.models import Model
 
 log = logging.getLogger("panglot")
 
@@ -55,7 +56,7 @@ def serve(plan: ServingPlan) -> None:
     rules = access.establish(settings, administrable=any(contract.admin for contract in contracts))
     forget_tokens()
     tls = access.tls_context(settings)
-    sockets = listeners.bind_all([further for contract in contracts for further in contract.listeners], settings)
+    sockets = listeners.bind_all(distinct(contracts), settings)
     if rules.token and tls is None and not access.is_loopback(settings.host):
         log.warning("the token travels over plain HTTP: use --tls-cert and --tls-key, or a proxy that speaks TLS")
     plan = dataclasses.replace(plan, models=tuple(model_host.installed(model) for model in plan.models))
@@ -121,10 +122,10 @@ class Serving:
         self.model_host.begin()
         self.models = self.model_host.models
         token = bool(rules.token)
-        pairs = [(model, listener) for model in self.models for listener in model.contract.listeners]
-        self.further = [model_host.at_listener(model, listener, token) for model, listener in pairs]
-        """The models as further listeners have them, each one."""
-        served = (self.models, *map(only, self.further))
+        contracts = [model.contract for model in self.models]
+        self.ports = [FurtherPort(listener, self.models, token) for listener in distinct(contracts)]
+        self.model_host.shared_ports = frozenset(port.listener.port for port in self.ports if port.listener.shared)
+        served = (self.models, *(port.models for port in self.ports))
         self.fronts = [Front(models, settings, self.metrics, rules, quota) for models in served]
         for front in self.fronts:
             front.app = app.build(front)
@@ -153,7 +154,8 @@ class Serving:
         """Serve until told to stop."""
         await self.web.start()
         tasks = [asyncio.ensure_future(front.live.run()) for front in self.fronts]
-        background = [(model, model.contract.runs_with_server) for model in (*self.models, *self.further)]
+        further = [model for port in self.ports for model in port.models]
+        background = [(model, model.contract.runs_with_server) for model in (*self.models, *further)]
         tasks += [asyncio.ensure_future(run(model, self.rules)) for model, run in background if run is not None]
         try:
             await self._until_ready()
@@ -197,9 +199,8 @@ class Serving:
         names = list(self.models.names)
         shown = ", ".join(names) if len(names) <= 5 else f"{len(names)} models"
         log.info("listening on %s, loading %s", self.url, shown)
-        for model, url in zip(self.further, self.web.urls[1:], strict=True):
-            what = model.contract.routes[0].target if model.contract.routes else model.package.dialect
-            log.info("listening on %s too, for %s", url, what)
+        for port, url in zip(self.ports, self.web.urls[1:], strict=True):
+            log.info("listening on %s too, for %s", url, port.title)
         began = time.monotonic()
         loading = asyncio.ensure_future(self.model_host.load_all())
         stopped = asyncio.ensure_future(self.stopped.wait())

@@ -48,7 +48,7 @@ class ModelName:
     segment: str = ""
     """A free segment of the path that is the model's name."""
     version: str = ""
-    """A free segment that is the model's version."""
+    """A free segment that is the model's version, on those paths that have it."""
     query: str = ""
     """A parameter of the query that is the model's name."""
     field: str = ""
@@ -268,6 +268,9 @@ class Listener:
 
     port: int
     contract: Contract
+    shared: bool = False
+    """Whether models that declare the same port share it, as models share the server's first port: a platform's port
+    for administration, say. Else each package needs a port of its own."""
 
 
 @dataclass(frozen=True)

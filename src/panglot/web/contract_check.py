@@ -46,9 +46,8 @@ def _path(path: str, methods: tuple[str, ...], access: str, model: ModelName | N
     except ValueError as error:
         yield str(error)
         return
-    for segment in (model.segment, model.version) if model is not None else ():
-        if segment and segment not in names:
-            yield f"{path} has no free segment {{{segment}}} to name a model or version"
+    if model is not None and model.segment and model.segment not in names:
+        yield f"{path} has no free segment {{{model.segment}}} that names a model"
 
 
 def _route(route: InferRoute) -> Iterator[str]:

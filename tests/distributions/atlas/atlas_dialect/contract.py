@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 
 from starlette.requests import Request
@@ -18,6 +19,7 @@ from panglot.web.contract import (
     Contract,
     ErrorAnswer,
     InferRoute,
+    Listener,
     ModelName,
     Page,
     RpcMethod,
@@ -50,6 +52,17 @@ def route(path: str, *methods: str, model: ModelName | None = None, target: str 
 
 
 def contract(package: Package, settings: Settings) -> Contract:
+    """The routes of the atlas; where a file says so, with a port for administration that its models share."""
+    whole = _contract()
+    port = package.folder / "port.txt"
+    if not port.is_file():
+        return whole
+    routes = (route("/predictions/{model}", model=SEGMENT), route("/whoami"))
+    desk = Contract(routes, error, whole.pages, whole.admin, error)
+    return dataclasses.replace(whole, listeners=(Listener(int(port.read_text()), desk, shared=True),))
+
+
+def _contract() -> Contract:
     return Contract(
         routes=(
             route("/ask"),
