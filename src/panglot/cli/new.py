@@ -16,6 +16,8 @@ class New(click.Command):
 
         formatter.write_paragraph()
         formatter.write_text(f"DIALECT is one of {', '.join(templated())}.")
+        formatter.write_paragraph()
+        formatter.write_text("`panglot new dialect DIR` writes a dialect of your own, called like DIR, with its tests.")
 
 
 @click.command(cls=New)

@@ -62,6 +62,8 @@ class Template:
     """A curl line; {folder} stands for the package."""
     prepare: str = ""
     """What to run before the package is served, likewise."""
+    package: str = ""
+    """The folder inside that is served, where that is not the whole."""
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ from panglot import dialects
 from panglot.dialects.base import ENDING, Template
 from panglot.errors import StartError
 from panglot.settings import suggestion
+from panglot.tools import new_dialect
 
 
 def create(dialect: str, folder: Path, force: bool = False, kind: str = "") -> Template:
@@ -17,13 +18,17 @@ def create(dialect: str, folder: Path, force: bool = False, kind: str = "") -> T
 
     With `force` the folder may hold other files; those of the template's names are replaced.
     """
-    template, source = find(dialect, kind)
+    if dialect == new_dialect.WORD:
+        template, contents = new_dialect.template(folder), new_dialect.contents(folder)
+    else:
+        template, source = find(dialect, kind)
+        contents = {name: (source / (name + ENDING)).read_bytes() for name in template.files}
     try:
         if folder.is_dir() and any(folder.iterdir()) and not force:
             raise StartError("this folder is not empty", file=str(folder), fix="choose another, or add --force")
         folder.mkdir(parents=True, exist_ok=True)
-        for name in template.files:
-            _write(folder / name, (source / (name + ENDING)).read_bytes())
+        for name, content in contents.items():
+            _write(folder / name, content)
     except FileExistsError:
         raise StartError("this is a file, not a folder", file=str(folder)) from None
     except OSError as error:
@@ -55,12 +60,13 @@ def next_commands(template: Template, folder: Path) -> list[str]:
     """What to type to serve the new package, and to call it."""
     shown = shlex.quote(str(folder))
     first = [template.prepare.format(folder=shown)] if template.prepare else []
-    return [*first, f"panglot serve {shown}", template.call.format(folder=shown)]
+    served = f"{shown}/{template.package}" if template.package else shown
+    return [*first, f"panglot serve {served}", template.call.format(folder=shown)]
 
 
 def _write(path: Path, content: bytes) -> None:
     """Write a file; a link is replaced, not written through."""
-    path.parent.mkdir(exist_ok=True)
+    path.parent.mkdir(parents=True, exist_ok=True)
     if path.is_symlink():
         path.unlink()
     path.write_bytes(content)
