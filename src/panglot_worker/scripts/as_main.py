@@ -55,7 +55,7 @@ def run(path: str, starting: str) -> MainScript:
     handed: List[Any] = []
     _handed.append(handed)
     try:
-        exec(code, vars(module))
+        exec(code, vars(module))  # noqa: S102  running the script is what this is for
     except BaseException as error:
         # What comes after the start never ran on the platform: there, starting blocks for ever.
         if not handed:
