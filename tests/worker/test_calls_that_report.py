@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from panglot import dialects
-from panglot.engine.call import Progress
+from panglot.engine.call import CallProgress
 from panglot.packages.package import Package
 from panglot.settings import Settings
 from panglot.tools.run.offline import Waiting, offline
@@ -181,10 +181,10 @@ class Watching(Waiting):
 
     def __init__(self) -> None:
         super().__init__(b"watching")
-        self.heard: list[Progress] = []
+        self.heard: list[CallProgress] = []
         self.output: list[tuple[str, str]] = []
 
-    def report(self, progress: Progress) -> None:
+    def report(self, progress: CallProgress) -> None:
         self.heard.append(progress)
 
     def printed(self, source: str, text: str) -> None:
@@ -212,5 +212,5 @@ def watched(package: Package, route: str, body: bytes) -> Watching:
 def test_a_script_tells_how_far_it_is_and_the_last_report_counts(tmp_path: Path) -> None:
     (tmp_path / "model.py").write_text(REPORTING)
     call = watched(dialects.discover(tmp_path), "/predict", b"{}")
-    assert call.heard[0] == Progress(0, {"step": 0})
-    assert call.heard[-1] == Progress(0.75, {"step": 3})
+    assert call.heard[0] == CallProgress(0, {"step": 0})
+    assert call.heard[-1] == CallProgress(0.75, {"step": 3})

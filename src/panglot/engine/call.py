@@ -37,7 +37,7 @@ class Step(NamedTuple):
     times: tuple[int, int, int, int, int]
 
 
-class Progress(NamedTuple):
+class CallProgress(NamedTuple):
     """How far a call is, as its script last told."""
 
     fraction: float | None
@@ -149,7 +149,7 @@ class Call:
             self.buffer.release()
             self.buffer = None
 
-    def report(self, progress: Progress) -> None:
+    def report(self, progress: CallProgress) -> None:
         """Take how far the script is. The last report counts; nobody keeps it here."""
 
     def printed(self, source: str, text: str) -> None:

@@ -32,8 +32,21 @@ if TYPE_CHECKING:
     import asyncio
 
 __all__ = [
-    "BETWEEN", "Answer", "AsksForPipeline", "Dialect", "Package", "Parts", "Problem", "Request", "Serving", "Stages",
-    "TensorAdapting", "TensorStages", "is_clients_fault", "sendable", "warned",
+    "BETWEEN",
+    "Answer",
+    "AsksForPipeline",
+    "Dialect",
+    "ItemServer",
+    "Package",
+    "Parts",
+    "Problem",
+    "Request",
+    "Stages",
+    "TensorAdapting",
+    "TensorStages",
+    "is_clients_fault",
+    "sendable",
+    "warned",
 ]  # fmt: skip
 
 LONGEST_DETAILS = 1 << 16
@@ -99,7 +112,7 @@ class TensorAdapting(Protocol):
         """A failure in the words of the protocol, given those of the platform."""
 
 
-class Serving(Protocol):
+class ItemServer(Protocol):
     """What runs the items of a dialect: `panglot_worker.items.running.Runner`, or a server of the dialect's own."""
 
     def end(self, why: str) -> None:
@@ -137,7 +150,7 @@ class Dialect:
     """What `load` returned, there after it."""
     is_replaced = False
     """Whether `replace_worker` was called."""
-    serving: Optional[Serving] = None
+    serving: Optional[ItemServer] = None
     """What runs the items, there once it does."""
     tensor_adapter: Optional[TensorAdapting] = None
     """What lets requests with tensors in, there after `load`."""

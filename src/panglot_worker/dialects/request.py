@@ -7,7 +7,7 @@ from typing import Any, List, Optional, Protocol, Tuple
 from panglot_worker.line import wire
 
 
-class Output(Protocol):
+class CapturedOutput(Protocol):
     """What a script prints in one call: `panglot_worker.items.capturing.Capture`."""
 
     @property
@@ -39,7 +39,7 @@ class Request:
         "seconds_left",
         "since",
     )  # fmt: skip
-    capture: "Output"
+    capture: CapturedOutput
     """What captures the output of its call; the attribute is not there where nothing does."""
     record: Any
     """What `recording` notes of the stages; the attribute is not there where nobody wants it."""
@@ -93,7 +93,7 @@ class Request:
     @property
     def printed(self) -> str:
         """What the script has printed so far in its call, where the dialect wants it: see `captured_output`."""
-        capture: Optional[Output] = getattr(self, "capture", None)
+        capture: Optional[CapturedOutput] = getattr(self, "capture", None)
         return capture.text if capture is not None else ""
 
     def become(self, head: wire.Head, body: wire.Buffer) -> None:

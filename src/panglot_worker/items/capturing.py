@@ -15,9 +15,9 @@ from collections import deque
 from typing import Any, Callable, Deque, Iterable, Iterator, List, Optional, Tuple
 
 from panglot_worker.dialects.base import Answer, Dialect, Request, Stages
-from panglot_worker.life.whole_lines import WholeLines
 from panglot_worker.line import wire
 from panglot_worker.line.port import Port
+from panglot_worker.scripts.whole_lines import WholeLines
 
 CUT = "[...]\n"
 """Stands for what was left out at the beginning."""

@@ -25,6 +25,7 @@ class CapturingRunner(Runner):
             super().run_one(request)
 
     def parts_of(self, request: Request) -> Parts:
+        """How an answer in parts is written; the front is told all that was printed before it gets the last one."""
         parts = super().parts_of(request)
 
         def end() -> wire.Buffer:

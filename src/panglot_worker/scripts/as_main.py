@@ -12,12 +12,12 @@ import sys
 import threading
 from importlib.machinery import SourceFileLoader
 from types import ModuleType
-from typing import Any, List, NamedTuple, NoReturn
+from typing import Any, List, NamedTuple, NoReturn, Optional
 
 from panglot_worker.errors import ScriptError
 
 
-class Started(SystemExit):
+class ServerStarted(SystemExit):
     """Ends the run of a script that has started its server. A script's own `except Exception` lets it pass."""
 
 
@@ -29,10 +29,9 @@ class MainScript(NamedTuple):
     """What it handed over."""
 
 
-# Of this module, since the shims that scripts import have no object of ours: only `run` puts something here, and takes
-# it away again.
-_handed: List[List[Any]] = []
-"""What was handed over in the run in progress, if one is."""
+HANDED = "__panglot_handed__"
+"""The name of the list of what was handed over, in the script's own module while it runs: shims have no object of ours,
+and a process that the script starts must not find it."""
 
 
 def run(path: str, starting: str) -> MainScript:
@@ -53,7 +52,7 @@ def run(path: str, starting: str) -> MainScript:
     before = sys.modules.get("__main__")
     sys.modules["__main__"] = module
     handed: List[Any] = []
-    _handed.append(handed)
+    vars(module)[HANDED] = handed
     try:
         exec(code, vars(module))  # noqa: S102  running the script is what this is for
     except BaseException as error:
@@ -63,7 +62,7 @@ def run(path: str, starting: str) -> MainScript:
                 sys.modules["__main__"] = before
             raise error from None
     finally:
-        _handed.remove(handed)
+        vars(module).pop(HANDED, None)
     if not handed:
         raise ScriptError("it ends without calling %s" % starting, path, fix="call it, with what is to be served")
     return MainScript(module, handed[0])
@@ -74,9 +73,10 @@ def hand_over(value: Any, returns: bool = False) -> None:
 
     Does nothing where no script is being run: in a process that the script started, or when it serves already.
     """
-    if not _handed:
+    handed: Optional[List[Any]] = vars(sys.modules["__main__"]).get(HANDED)
+    if handed is None:
         return
-    _handed[-1].append(value)
+    handed.append(value)
     if not returns:
         stop()
 
@@ -84,6 +84,6 @@ def hand_over(value: Any, returns: bool = False) -> None:
 def stop() -> NoReturn:
     """End the run of the script here."""
     if threading.current_thread() is threading.main_thread():
-        raise Started(0)
+        raise ServerStarted(0)
     # Of what a thread raises, Python shows all but this very type.
     raise SystemExit

@@ -3,18 +3,12 @@
 from __future__ import annotations
 
 import time
-from typing import Any, Callable, List, Optional
+from typing import Any, Optional
 
-from panglot_worker.dialects.request import Request
 from panglot_worker.scripts import current
 
 OFTEN = 0.05
 """Seconds within which a second report is not sent: a loop may report every step."""
-Reporter = Callable[[Request, Optional[float], Any], None]
-
-# Of this module, since scripts call a function and have no object of ours: the worker's loop puts it here, once.
-reporters: List[Reporter] = []
-"""What tells the front."""
 
 
 def progress(fraction: Optional[float] = None, text: Any = "") -> None:
@@ -25,8 +19,8 @@ def progress(fraction: Optional[float] = None, text: Any = "") -> None:
     """
     if fraction is not None and not 0 <= fraction <= 1:
         raise ValueError("a fraction is from 0 to 1, not %r" % (fraction,))
-    now = time.monotonic()
-    for request in current.current() if reporters else ():
+    reporter, now = current.running.reporter, time.monotonic()
+    for request in current.current() if reporter is not None else ():
         if now - getattr(request, "reported", 0.0) >= OFTEN or fraction == 1:
             request.reported = now
-            reporters[0](request, fraction, text)
+            reporter(request, fraction, text)  # type: ignore[misc]  # mypy forgets what the line above it asks

@@ -7,7 +7,7 @@ import math
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from panglot.engine.call import DONE, QUEUED, RUNNING, Call, Fault, Progress, Step
+from panglot.engine.call import DONE, QUEUED, RUNNING, Call, CallProgress, Fault, Step
 from panglot.engine.context import EngineContext
 from panglot.engine.memory.buffers import SharedBuffer
 from panglot.engine.memory.lending import Lending, PoolMemory
@@ -258,7 +258,7 @@ class Pool:
         if call is None or call.state != RUNNING:
             return
         if event["type"] == "progress":
-            call.report(Progress(event["fraction"], event.get("text", "")))
+            call.report(CallProgress(event["fraction"], event.get("text", "")))
         else:
             call.printed(event["source"], event["text"])
 

@@ -15,8 +15,7 @@ from panglot_worker.dialects.megflow.runtime import Runtime
 from panglot_worker.errors import ScriptError
 from panglot_worker.graphs import configuration
 from panglot_worker.graphs.errors import GraphError
-from panglot_worker.life import whole_lines
-from panglot_worker.scripts import loading
+from panglot_worker.scripts import loading, whole_lines
 
 
 def main(folder: str) -> None:
