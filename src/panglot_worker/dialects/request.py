@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, List, Optional, Protocol, Tuple
+from typing import Any, Callable, ClassVar, List, Optional, Protocol, Tuple
 
 from panglot_worker.line import wire
 
@@ -39,6 +39,8 @@ class Request:
         "seconds_left",
         "since",
     )  # fmt: skip
+    reporter: "ClassVar[Optional[Callable[[Request, Optional[float], Any], None]]]" = None
+    """What tells the front how far a call is, the same for all requests of a worker: its loop sets it, once."""
     capture: CapturedOutput
     """What captures the output of its call; the attribute is not there where nothing does."""
     record: Any

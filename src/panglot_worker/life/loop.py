@@ -19,7 +19,7 @@ from typing import Any, Callable, Dict, NamedTuple, Optional
 
 from panglot_worker import dialects
 from panglot_worker.compat import pictures
-from panglot_worker.dialects.base import AsksForPipeline, Dialect, Package, Stages
+from panglot_worker.dialects.base import AsksForPipeline, Dialect, Package, Request, Stages
 from panglot_worker.errors import ScriptError
 from panglot_worker.items.tensor_adapter import TensorAdapter
 from panglot_worker.life import loader
@@ -27,7 +27,7 @@ from panglot_worker.line import wire
 from panglot_worker.line.description import Description, problems
 from panglot_worker.line.port import FrontGone, Port, PortSocket
 from panglot_worker.line.sharing import SharedMemory
-from panglot_worker.scripts import current, loading, whole_lines
+from panglot_worker.scripts import loading, whole_lines
 
 F_SETSIG = 10
 PR_SET_PDEATHSIG = 1
@@ -160,7 +160,7 @@ def load(package: Package, port: Port, own_process: bool) -> Optional[LoadedScri
         leave_network(package, own_process)
         dialect = dialects.find(package)(package)
         dialect.port = port
-        current.running.reporter = dialect.report_progress
+        Request.reporter = dialect.report_progress
         dialect.stages = stages = dialect.load(progress)
         dialects.check_stages(dialect)
         description = described(dialect)

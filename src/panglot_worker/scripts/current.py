@@ -5,21 +5,14 @@ from __future__ import annotations
 import time
 from contextvars import ContextVar
 from types import MappingProxyType
-from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple
+from typing import Any, Dict, List, Mapping, Sequence, Tuple
 from urllib.parse import parse_qsl
 
 from panglot_worker.dialects.base import Request
 
-
-class Running(List[Request]):
-    """The requests of the call in progress. Only whoever runs calls (`running`, `splitting`) writes to it."""
-
-    reporter: Optional[Callable[[Request, Optional[float], Any], None]] = None
-    """What tells the front how far a call is. The worker's loop sets it, once."""
-
-
 # Of this module, since scripts ask `panglot.request()` and have no object of ours to ask instead.
-running = Running()
+running: List[Request] = []
+"""The requests of the call in progress. Only whoever runs calls (`running`, `splitting`) writes to it."""
 in_task: "ContextVar[Tuple[Request, ...]]" = ContextVar("in_task", default=())
 """The request of a task, where a script has several calls in progress; `concurrent` sets it."""
 together: "ContextVar[bool]" = ContextVar("together", default=False)

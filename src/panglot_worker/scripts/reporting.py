@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from typing import Any, Optional
 
+from panglot_worker.dialects.request import Request
 from panglot_worker.scripts import current
 
 OFTEN = 0.05
@@ -19,8 +20,10 @@ def progress(fraction: Optional[float] = None, text: Any = "") -> None:
     """
     if fraction is not None and not 0 <= fraction <= 1:
         raise ValueError("a fraction is from 0 to 1, not %r" % (fraction,))
-    reporter, now = current.running.reporter, time.monotonic()
-    for request in current.current() if reporter is not None else ():
+    report, now = Request.reporter, time.monotonic()
+    if report is None:
+        return
+    for request in current.current():
         if now - getattr(request, "reported", 0.0) >= OFTEN or fraction == 1:
             request.reported = now
-            reporter(request, fraction, text)  # type: ignore[misc]  # mypy forgets what the line above it asks
+            report(request, fraction, text)
