@@ -29,14 +29,42 @@ def taken(arena: Arena, size: int) -> SharedBuffer:
 
 def test_buffers_are_handed_out_once_and_counted(arena: Arena) -> None:
     first, second = taken(arena, 500_000), taken(arena, 500_000)
-    assert first.start != second.start
+    address = first.address
+    assert address != second.address
     assert arena.take(500_000) is None
-    first.retain()
+    shared = first.share()
     first.release()
     assert arena.take(500_000) is None
-    first.release()
-    assert arena.take(400_000) is first
+    shared.release()
+    third = taken(arena, 400_000)
+    assert third.address == address
     assert arena.used == 2
+
+
+def test_a_buffer_that_is_forgotten_comes_back(arena: Arena) -> None:
+    def forgets() -> None:
+        buffer = taken(arena, 20_000)
+        buffer.share().view[:1] = b"x"
+        raise KeyError(buffer.address)
+
+    with pytest.raises(KeyError):
+        forgets()
+    assert arena.used == 0
+
+
+def test_a_buffer_is_given_back_once_and_shows_nothing_afterwards(arena: Arena) -> None:
+    first = taken(arena, 500_000)
+    first.release()
+    second, third = taken(arena, 500_000), taken(arena, 500_000)
+    first.release()
+    assert arena.take(500_000) is None, "the second release must not take away what others own now"
+    with pytest.raises((ValueError, TypeError)):
+        first.view[:1] = b"x"
+    with pytest.raises(ValueError, match="was released"):
+        first.share()
+    with pytest.raises(ValueError, match="was released"):
+        first.exported(1)
+    assert len(second.view) == len(third.view)
 
 
 @pytest.mark.parametrize("size", [1, 16384, 16385, 65536, 65537, MIB - 1, MIB])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from panglot.engine.memory.buffers import SharedBuffer as SharedBuffer
 from panglot_worker.line import wire
@@ -46,10 +46,34 @@ class CallProgress(NamedTuple):
     """What it says besides: a text, or any other value that JSON can hold."""
 
 
+class MemoryQuota(Protocol):
+    """Counts the bytes of the requests of a server, or of one model."""
+
+    held: int
+
+    def take(self, size: int, total: int) -> bool:
+        """Count `size` more bytes of a body that then has `total`; False when these are too many."""
+
+
+class Uncounted:
+    """The quota of calls that nobody counts, such as those of a command."""
+
+    def __init__(self) -> None:
+        self.held = 0
+
+    def take(self, size: int, total: int) -> bool:
+        self.held += size
+        return True
+
+
 class Call:
     """A request on its way. Whoever submits it subclasses this and is told the answer by `reply` or `fail`.
 
     Exactly one final `reply` (without the MORE flag) or one `fail` arrives, unless the call was cancelled first.
+
+    A call owns its body: the pieces or the buffer they are in, and the bytes that its quota counts. `release` gives
+    all of that back, and may be called again. Until a call is submitted, whoever reads the body calls it; from then on
+    the engine does, which refuses the call, finishes it or cancels it. Nobody else has to.
     """
 
     __slots__ = (
@@ -70,6 +94,7 @@ class Call:
         "pieces",
         "pool_index",
         "queued_us",
+        "quota",
         "request_id",
         "retried",
         "size",
@@ -78,7 +103,9 @@ class Call:
         "worker",
     )
 
-    def __init__(self) -> None:
+    def __init__(self, quota: MemoryQuota | None = None) -> None:
+        """A call without a body; `quota` has counted, or will count, the bytes of it."""
+        self.quota = quota if quota is not None else Uncounted()
         self.id = 0
         self.request_id = b""
         self.head = b""
@@ -109,21 +136,40 @@ class Call:
         self.pool_index = 0
         """The index of the pool it is in."""
         self.buffer: SharedBuffer | None = None
-        """The shared memory its body lies in, in place of `pieces`; held until the call is done."""
+        """The shared memory its body lies in, where it is not in `pieces`."""
         self.trail: list[Step] = []
         """The pools it has left, where the package is a pipeline."""
 
+    def take_body(self, body: wire.Buffer, buffer: SharedBuffer | None, size: int) -> bool:
+        """Own a body that is complete, in memory or in a buffer; False, and nothing is owned, when it is too large."""
+        if not self.quota.take(size, size):
+            return False
+        self.pieces, self.buffer, self.size = () if buffer is not None else (body,), buffer, size
+        return True
+
     def grow(self, size: int) -> bool:
-        """Count bytes that are attached to the body; False when the server holds too many to take them."""
+        """Count bytes that are attached to the body; False when the quota has no space for them."""
+        if not self.quota.take(size, self.size + size):
+            return False
         self.size += size
         return True
 
     def become(self, body: wire.Buffer, buffer: SharedBuffer | None) -> None:
         """Replace the body by what a pool made of it, for the next pool of the pipeline; it may lie in a buffer."""
+        # Never refused: the pool before has done its work, and the call was accepted with its own body.
+        self.quota.held += len(body) - self.size
         self.release_buffer()
         self.pieces, self.size, self.buffer = (), len(body), buffer
         if not isinstance(body, wire.Placed):
             self.pieces = (body,)
+
+    def release(self) -> None:
+        """Give back the body, the memory it lies in, and what the quota counts for it. May be called again."""
+        # Queues count calls by their size: a call that waits leaves its queue before this.
+        self.quota.held -= self.size
+        self.size, self.pieces = 0, ()
+        if self.buffer is not None:
+            self.release_buffer()
 
     def body(self) -> Sequence[wire.Buffer]:
         """The body in pieces, wherever it lies."""
@@ -144,7 +190,7 @@ class Call:
         self.pieces, self.buffer = (), buffer
 
     def release_buffer(self) -> None:
-        """Let go of the shared memory the body lies in, if there is some. Workers may hold on to it."""
+        """Give back the shared memory the body lies in, if there is some. Workers that read it own further buffers."""
         if self.buffer is not None:
             self.buffer.release()
             self.buffer = None

@@ -277,16 +277,21 @@ class LocalEngine:
     # Calls
 
     def submit(self, call: Call) -> Fault | None:
-        """Queue the call and arm its deadline, or return why it is refused: closed, loading, poisonous, queue full."""
+        """Queue the call and arm its deadline, or return why it is refused: closed, loading, poisonous, queue full.
+
+        The call's body is the engine's from here on, also that of a call which is refused.
+        """
         fault = self._closed()
         if fault is None and self.poison.lengths:
             fault = self._poisonous(call)
         if fault is not None:
+            call.release()
             return fault
         call.id = next(self._ids)
         call.state = QUEUED
         if not self.entrance.accept(call):
             self.metrics.dropped["queue_full"] += 1
+            call.release()
             return Fault(503, "queue_full", "too many requests are waiting; try again later", self._retry_after())
         self.live.add(call)
         if call.size >= self._share_from and call.buffer is None:
@@ -326,7 +331,6 @@ class LocalEngine:
 
     def cancel(self, call: Call) -> None:
         """Give up a call, in whatever pool it waits or runs. Does nothing to one that is DONE."""
-        call.release_buffer()
         if call.state == QUEUED:
             self.metrics.dropped["disconnected"] += 1
             call.state = DONE
@@ -336,13 +340,14 @@ class LocalEngine:
             call.state = DONE
             self.pools[call.pool_index].forget(call)
         self.live.discard(call)
+        call.release()
 
     def hold(self, call: Call, held: bool) -> None:
         self.pools[call.pool_index].hold(call, held)
 
     def finished(self, call: Call) -> None:
         """Forget a call that has its answer."""
-        call.release_buffer()
+        call.release()
         self._done += 1
         self.live.discard(call)
 

@@ -21,44 +21,78 @@ LARGEST = 30
 """Sizes of buffers, as powers of two: from 16 KiB, or a page, to 1 GiB."""
 
 
-class SharedBuffer:
-    """One piece. Held by the call whose body lies in it, and by each worker it was sent to or lent to."""
+EMPTY = memoryview(b"")
+"""What a buffer shows once it was released: who still writes to it fails, and spoils nobody's memory."""
 
-    __slots__ = ("holders", "is_cold", "order", "owner", "start", "view")
 
-    def __init__(self, owner: Arena, order: int, start: int, view: memoryview) -> None:
-        self.owner = owner
+class Block:
+    """A piece of an arena's file, and how many buffers lead to it. Only `SharedBuffer` and `Arena` know it."""
+
+    __slots__ = ("arena", "holders", "is_cold", "order", "start", "view")
+
+    def __init__(self, arena: Arena, order: int, start: int, view: memoryview) -> None:
+        self.arena = arena
         self.order = order
         self.start = start
         self.view = view
-        self.holders = 1
+        self.holders = 0
         self.is_cold = False
         """Whether its pages have been given back to the system."""
 
-    @property
-    def address(self) -> int:
-        """The buffer as a worker is told it: where it begins, and its size in the bits that are free there."""
-        return self.start + self.order
-
-    def retain(self) -> None:
-        """Add a holder: the buffer is free again once each has released it."""
-        self.holders += 1
-
     def release(self) -> None:
-        """Take one holder away."""
+        """Take one holder away; the block is free again after the last."""
         self.holders -= 1
         if not self.holders:
-            self.owner.give_back(self)
+            self.arena.give_back(self)
+
+    def has_been_sent(self, _: object) -> None:
+        del self.arena.sent[self]
+        self.release()
+
+
+class SharedBuffer:
+    """One owner's hold on a block of shared memory: a call's body, a worker's input, the result it may write.
+
+    A buffer has one owner at any time, and a second owner gets a buffer of its own by `share`. It is released exactly
+    once: by `release`, which may be called again, by `exported`, or at the latest when nothing refers to it any more.
+    So memory cannot leak where an error path forgets it, and cannot be given back twice while another call uses it.
+    """
+
+    __slots__ = ("_block", "address", "view")
+
+    def __init__(self, block: Block) -> None:
+        block.holders += 1
+        self._block: Block | None = block
+        self.view = block.view
+        self.address = block.start + block.order
+        """The buffer as a worker is told it: where it begins, and its size in the bits that are free there."""
+
+    def share(self) -> SharedBuffer:
+        """A buffer for another owner: the block is free again once both are released."""
+        return SharedBuffer(self._taken())
+
+    def release(self) -> None:
+        """Give the memory back. Nothing happens where that was done before."""
+        block, self._block = self._block, None
+        if block is not None:
+            self.view = EMPTY
+            block.release()
+
+    # The last net, for code that forgets. The garbage collector may run it on another thread: see `Arena.used`.
+    __del__ = release
 
     def exported(self, length: int) -> memoryview:
-        """The first `length` bytes, to be sent. Whoever refers to them is the holder now, until nothing does."""
-        whole = self.owner.exporter(self)
-        self.owner.sent[self] = weakref.ref(whole, self._has_been_sent)
+        """The first `length` bytes, to be sent. Whoever refers to them owns the memory now, until nothing does."""
+        block = self._taken()
+        whole = block.arena.exporter(block)
+        block.arena.sent[block] = weakref.ref(whole, block.has_been_sent)
+        self._block, self.view = None, EMPTY
         return memoryview(whole).cast("B")[:length]
 
-    def _has_been_sent(self, _: object) -> None:
-        del self.owner.sent[self]
-        self.release()
+    def _taken(self) -> Block:
+        if self._block is None:
+            raise ValueError("this buffer was released")
+        return self._block
 
 
 class Arena:
@@ -87,51 +121,55 @@ class Arena:
             raise
         self._whole = memoryview(self._map)
         # The one given back last is taken first: its pages are there already, and warm.
-        self._free: list[list[SharedBuffer]] = [[] for _ in orders]
+        self._free: list[list[Block]] = [[] for _ in orders]
         self._idle = [0 for _ in orders]
         """How many of each size nobody has needed since the last trim."""
         self._kinds = [ctypes.c_char * (1 << order) for order in orders]
-        self.sent: dict[SharedBuffer, weakref.ref[ctypes.Array[ctypes.c_char]]] = {}
+        self.sent: dict[Block, weakref.ref[ctypes.Array[ctypes.c_char]]] = {}
         """Those that are being sent. Nothing else refers to them: as garbage they would never hear that it is done."""
-        self.used = 0
+        self._made = 0
+
+    @property
+    def used(self) -> int:
+        """How many blocks somebody owns. Not counted up and down: forgotten buffers come back on any thread."""
+        return self._made - sum(map(len, self._free))
 
     def take(self, size: int) -> SharedBuffer | None:
-        """A buffer for `size` bytes, which then has one holder; None when there is none."""
+        """A buffer for `size` bytes; None when there is none."""
         order = max(SMALLEST, (size - 1).bit_length())
         if order >= len(self._free):
             return None
         free = self._free[order]
         if free:
-            buffer = free.pop()
-            buffer.holders, buffer.is_cold = 1, False
+            block = free.pop()
+            block.is_cold = False
             self._idle[order] = min(self._idle[order], len(free))
         else:
             start = self._next[order]
             if start >= self._end[order]:
                 return None
             self._next[order] = start + (1 << order)
-            buffer = SharedBuffer(self, order, start, self._whole[start : start + (1 << order)])
+            block = Block(self, order, start, self._whole[start : start + (1 << order)])
             self._idle[order] = 0
-        self.used += 1
-        return buffer
+            self._made += 1
+        return SharedBuffer(block)
 
-    def give_back(self, buffer: SharedBuffer) -> None:
-        self.used -= 1
+    def give_back(self, block: Block) -> None:
         if self.fd >= 0:
-            self._free[buffer.order].append(buffer)
+            self._free[block.order].append(block)
 
-    def exporter(self, buffer: SharedBuffer) -> ctypes.Array[ctypes.c_char]:
-        """An object that is the memory of a buffer, and lives as long as anything refers to that."""
-        return self._kinds[buffer.order].from_buffer(self._map, buffer.start)
+    def exporter(self, block: Block) -> ctypes.Array[ctypes.c_char]:
+        """An object that is the memory of a block, and lives as long as anything refers to that."""
+        return self._kinds[block.order].from_buffer(self._map, block.start)
 
     def trim(self) -> None:
         """Give the system the memory of those that nobody has needed since the last time."""
         for order, free in enumerate(self._free):
-            for buffer in free[: self._idle[order]]:
-                if not buffer.is_cold:
-                    buffer.is_cold = True
+            for block in free[: self._idle[order]]:
+                if not block.is_cold:
+                    block.is_cold = True
                     with contextlib.suppress(OSError):  # Some sandboxes know no such thing.
-                        self._map.madvise(mmap.MADV_REMOVE, buffer.start, 1 << order)
+                        self._map.madvise(mmap.MADV_REMOVE, block.start, 1 << order)
             self._idle[order] = len(free)
 
     @property
@@ -153,7 +191,7 @@ class Arena:
 
 
 class Leases:
-    """The buffers one worker holds, by item."""
+    """The buffers that one worker owns, by item: what it reads, and what it may write."""
 
     def __init__(self) -> None:
         self.looked_at: dict[int, SharedBuffer] = {}
@@ -162,9 +200,8 @@ class Leases:
         """Those it may put results in, until it replies."""
 
     def look(self, item_id: int, buffer: SharedBuffer) -> int:
-        """Have the worker hold the buffer of an item's body, and return its address."""
-        buffer.retain()
-        self.looked_at[item_id] = buffer
+        """Have the worker own a buffer of an item's body too, and return its address."""
+        self.looked_at[item_id] = buffer.share()
         return buffer.address
 
     def release(self, item_id: int) -> None:

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable
 from typing import NamedTuple
 
-from panglot.engine.call import Call, Fault, SharedBuffer
+from panglot.engine.call import Call, Fault
 from panglot.web.contract import InferRoute, RpcErrorWriter
 from panglot.web.front import Front
 from panglot.web.grpc.messages import leading_name
@@ -32,7 +32,7 @@ class RpcCall(Call):
     __slots__ = ("began", "front", "is_over", "model", "route", "told", "trace", "write_error")
 
     def __init__(self, front: Front, model: Model, route: InferRoute, told: Told) -> None:
-        super().__init__()
+        super().__init__(model.quota)
         self.front = front
         self.model = model
         self.route = route
@@ -48,13 +48,10 @@ class RpcCall(Call):
     def take_over(self, message: ReceivedMessage) -> None:
         """Own the memory of a message. Raises RpcError where there is no room for it: then it stays the message's."""
         message.leave_room()
-        if not self.model.quota.take(message.size, message.size):
+        if not self.take_body(*message.contents(), message.size):
             raise refused(NO_ROOM)
-        self.size = message.size
-        body, self.buffer = message.hand_over()
-        if self.buffer is None:
-            self.pieces = (body,)
-        elif message.model is not self.model:
+        message.hand_over()
+        if self.buffer is not None and message.model is not self.model:
             # Its first bytes named another model than all of it does, whose workers do not see this memory.
             self.copy_out()
 
@@ -86,7 +83,8 @@ class RpcCall(Call):
         self.told(*self.write_error(fault), b"", False)
 
     def _end(self, status: int, times: wire.Times) -> None:
-        """Count what was answered, and let the body go."""
+        """Count what was answered, and give the body back."""
+        self.is_over = True
         front, name, metrics = self.front, self.route.name, self.model.metrics
         total = int((time.monotonic() - self.began) * 1e6)
         metrics.requests[name, status] += 1
@@ -96,29 +94,12 @@ class RpcCall(Call):
         for observe in front.observers:
             observe(self, status, times, total)
 
-    def release(self) -> None:
-        """Drop the body, the memory it lies in and the quota it takes: the call is over. May be called again."""
-        self.is_over = True
-        self.model.quota.held -= self.size
-        self.size, self.pieces = 0, ()
-        # The engine does so for calls that it has taken; those that it refuses it has never owned.
-        self.release_buffer()
-
     def cancel(self) -> None:
         """Give the call up: nobody waits for it."""
+        self.is_over = True
         if self.id:
             self.model.engine.cancel(self)
         self.release()
-
-    def grow(self, size: int) -> bool:
-        if not self.model.quota.take(size, self.size + size):
-            return False
-        self.size += size
-        return True
-
-    def become(self, body: wire.Buffer, buffer: SharedBuffer | None) -> None:
-        self.model.quota.held += len(body) - self.size
-        super().become(body, buffer)
 
 
 class Asked(NamedTuple):

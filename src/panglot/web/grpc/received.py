@@ -135,12 +135,13 @@ class ReceivedMessage:
 
     # Leaving
 
-    def hand_over(self) -> tuple[wire.Buffer, SharedBuffer | None]:
-        """The memory it lies in: whoever calls this owns it now, and counts it."""
-        self.leave_room()
-        body, buffer = self._view, self._buffer
+    def contents(self) -> tuple[wire.Buffer, SharedBuffer | None]:
+        """Its bytes, and the buffer they lie in, if there is one."""
+        return self._view, self._buffer
+
+    def hand_over(self) -> None:
+        """Know nothing more of the contents: a call owns them now, and counts them."""
         self._view, self._buffer = b"", None
-        return body, buffer
 
     def release(self) -> None:
         """Give its memory and its quota back, unless somebody else has taken it over. May be called again."""
@@ -149,6 +150,9 @@ class ReceivedMessage:
         if self._buffer is not None:
             self._buffer.release()
             self._buffer = None
+
+    # The last net: a message that everybody has forgotten costs neither memory nor quota.
+    __del__ = release
 
     def leave_room(self) -> None:
         """Count for nothing any more, because somebody else counts it or it is released."""

@@ -7,10 +7,11 @@ import logging
 import time
 from typing import TYPE_CHECKING, Any
 
-from panglot.engine.call import RUNNING, Call, Fault, SharedBuffer
+from panglot.engine.call import RUNNING, Call, Fault
 from panglot.web.contract import ErrorAnswer
 from panglot.web.front import Front
 from panglot.web.http1.answer_head import BadHead, beginning, header_text, timing
+from panglot.web.limits.quota import ByteQuota
 from panglot.web.limits.spool import SpooledBody
 from panglot.web.paths import Destination
 from panglot_worker.line import wire
@@ -40,18 +41,19 @@ class Exchange(Call):
     """The call of one HTTP request. Its connection makes it when the head is complete; a reply or a fault ends it."""
 
     __slots__ = (
-        "began", "connection", "front", "keep_alive", "lines", "minor", "model", "quota", "route", "started", "trace",
+        "began", "connection", "front", "keep_alive", "lines", "minor", "model", "route", "started", "trace",
         "upload", "written",
     )  # fmt: skip
 
+    quota: ByteQuota
+
     def __init__(self, connection: HttpConnection, front: Front, destination: Destination, began: float) -> None:
-        super().__init__()
+        super().__init__(destination.model.quota)
         self.connection = connection
         self.front = front
         self.model = destination.model
         self.route = destination.route
         self.lane = self.route.lane
-        self.quota = self.model.quota
         self.began = began
         self.keep_alive = True
         self.minor = 1
@@ -83,22 +85,10 @@ class Exchange(Call):
         self.quota.held += self.size
 
     def release(self) -> None:
-        """Drop the body and the quota it takes, although the call itself may still be known elsewhere."""
-        self.quota.held -= self.size
-        self.size, self.pieces = 0, []
-        self.release_buffer()
+        """Give the body back, and the file it was written to."""
+        super().release()
         if self.upload is not None:
             self.upload.close()
-
-    def grow(self, size: int) -> bool:
-        if not self.quota.take(size, self.size + size):
-            return False
-        self.size += size
-        return True
-
-    def become(self, body: wire.Buffer, buffer: SharedBuffer | None) -> None:
-        self.quota.held += len(body) - self.size
-        super().become(body, buffer)
 
     # Answers
 
