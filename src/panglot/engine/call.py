@@ -122,8 +122,7 @@ class Call:
         self.killers = 0
         self.kind = b""
         self.length = 0
-        """Digest and length of the body the client sent, kept when the call
-        goes on from the first pool of a pipeline without it.
+        """Digest and length of the body the client sent, for when a later pool of a pipeline has another body.
         See `engine/pools/poison.py`."""
         self.lane = ""
         """What it has in common with the calls it may share a batch with."""
@@ -153,6 +152,12 @@ class Call:
             return False
         self.size += size
         return True
+
+    def recount(self, quota: MemoryQuota) -> bool:
+        """Have another quota count the body; False, and none counts it, when that quota has no space for it."""
+        self.quota.held -= self.size
+        size, self.size, self.quota = self.size, 0, quota
+        return self.grow(size)
 
     def become(self, body: wire.Buffer, buffer: SharedBuffer | None) -> None:
         """Replace the body by what a pool made of it, for the next pool of the pipeline; it may lie in a buffer."""

@@ -16,17 +16,15 @@ from panglot_worker.line import wire
 def find_model(front: Front, exchange: Exchange, then: Callable[[Fault | None], None]) -> None:
     """Have an exchange be for the model that its body names, and call `then`, with a fault where there is none.
 
-    A large body is read on a thread. Its buffer is retained until the thread is done, since the client may disconnect
-    meanwhile and the exchange releases the buffer.
+    A large body is read on a thread, which owns a buffer of its own: the client may disconnect meanwhile, and the
+    exchange then releases the one it has.
     """
     names, depth = exchange.route.fields, exchange.model.settings.max_json_depth
     pieces = exchange.body()
     if exchange.size <= SMALL:
         then(_direct(front, exchange, read_fields(_joined(pieces), names, depth)))
         return
-    buffer = exchange.buffer
-    if buffer is not None:
-        buffer.retain()
+    buffer = exchange.buffer.share() if exchange.buffer is not None else None
     loop = asyncio.get_running_loop()
     reading = loop.run_in_executor(None, lambda: read_fields(_joined(pieces), names, depth))
 
@@ -54,12 +52,10 @@ def _move(exchange: Exchange, destination: Destination) -> Fault | None:
     """Have another model answer: with its own quota, timeout and shared memory, and what its worker is told."""
     former, model = exchange.model, destination.model
     exchange.copy_out()
-    exchange.quota.held -= exchange.size
-    size, exchange.size = exchange.size, 0
-    exchange.model, exchange.quota, exchange.route = model, model.quota, destination.route
-    exchange.lane = destination.route.lane
-    if not exchange.grow(size):
+    exchange.model, exchange.route, exchange.lane = model, destination.route, destination.route.lane
+    if not exchange.recount(model.quota):
         return NO_ROOM
+    size = exchange.size
     buffer = model.engine.buffer(size) if size >= model.settings.share_from > 0 else None
     if buffer is not None:
         exchange.copy_in(buffer)
