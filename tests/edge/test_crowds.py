@@ -180,7 +180,7 @@ def test_tiny_pieces_cost_no_more_than_they_hold() -> None:
     large = bytes(100_000)
     pieces = [b"%06d" % number if number % 1000 else large for number in range(100_000)]
     for piece in pieces:
-        exchange.take_in(piece)
+        exchange.add_piece(piece)
     assert b"".join(exchange.pieces) == b"".join(pieces)
     assert len(exchange.pieces) < 1000
     assert sum(piece is large for piece in exchange.pieces) == 100

@@ -20,7 +20,7 @@ from panglot.engine.memory.buffers import Arena
 from panglot.web.front import Front
 from panglot.web.grpc import messages, received
 from panglot.web.grpc.services import Services
-from panglot.web.http2 import budget, calls, frames, framing, inbox, outflow, public_quota
+from panglot.web.http2 import budget, calls, frame_reader, frames, inbox, outflow, public_quota
 from panglot.web.http2.connection import Http2Connection
 from panglot.web.http2.frames import (
     CONTINUATION,
@@ -227,7 +227,7 @@ class Pipe(asyncio.Transport):
 
 async def talk(front: Front, shared: Arena, data: bytes, cut: int, turn: int) -> tuple[list[bytes], bool]:
     """What the engine was asked for, and whether the connection was ended."""
-    with patch.object(framing, "TURN", turn):
+    with patch.object(frame_reader, "TURN", turn):
         return await told(front, shared, data, cut)
 
 
@@ -242,9 +242,9 @@ async def told(front: Front, shared: Arena, data: bytes, cut: int) -> tuple[list
         piece = data[at : at + cut]
         connection.get_buffer(-1)[: len(piece)] = piece
         connection.buffer_updated(len(piece))
-        while connection.later:
+        while connection.deferred:
             await asyncio.sleep(0)
-        assert len(connection.rest) <= LARGEST
+        assert len(connection.reader.rest) <= LARGEST
     await answered(connection)
     ended = pipe.over
     check_written(bytes(pipe.written))

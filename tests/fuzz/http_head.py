@@ -149,7 +149,7 @@ async def talk(front: Front, config: Config, pieces: Iterable[bytes]) -> Talk:
             await settled(connection, pipe)
         assert not pipe.paused or pipe.closing
         if not pipe.closing:
-            connection.data_received(piece)
+            connection.reader.feed(piece)
     await settled(connection, pipe)
     closed = pipe.half or pipe.closing
     connection.connection_lost(None)
@@ -164,7 +164,7 @@ async def talk(front: Front, config: Config, pieces: Iterable[bytes]) -> Talk:
 async def settled(connection: HttpConnection, pipe: Pipe) -> None:
     """Wait until every request that came whole is answered, unless an answer said that it is the last."""
     for _ in range(TURNS):
-        if connection.current is None and (pipe.half or pipe.closing or not connection.waiting):
+        if connection.answers.current is None and (pipe.half or pipe.closing or not connection.answers.waiting):
             return
         await asyncio.sleep(0)
     raise AssertionError("a request is never answered")

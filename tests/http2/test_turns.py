@@ -15,6 +15,7 @@ import pytest
 from fuzz.http2_frames import Echo, Pipe
 from panglot.web.grpc.services import Services
 from panglot.web.http2.connection import Http2Connection
+from panglot.web.http2.frame_reader import TURN
 from panglot.web.http2.frames import (
     ACK,
     DATA,
@@ -32,7 +33,6 @@ from panglot.web.http2.frames import (
     frame,
     number,
 )
-from panglot.web.http2.framing import TURN
 from panglot.web.http2.public_quota import PublicQuota
 from support.http2 import INFER, LIVE, STREAM_INFER, block, infer, message
 from support.still import still_front, still_model
@@ -78,7 +78,7 @@ def test_many_frames_take_many_turns() -> None:
         talking.hear(frame(PING, 0, 0, bytes(8)) * 700)
         turns = []
         before = len(talking.pipe.written)
-        while talking.connection.later:
+        while talking.connection.deferred:
             assert talking.pipe.paused, "nothing more is read meanwhile"
             assert talking.front.quota.held > 0, "and what has come is counted"
             await asyncio.sleep(0)
@@ -100,10 +100,10 @@ def test_large_headers_count_as_many_frames() -> None:
         headers = block(LIVE, **{f"x_{at}": b"y" * 100 for at in range(40)})
         calls = [frame(HEADERS, END_HEADERS | END_STREAM, at, headers) for at in range(1, 41, 2)]
         talking.hear(HELLO + b"".join(calls))
-        assert talking.connection.last < 20
-        assert talking.connection.later
+        assert talking.connection.actions.last < 20
+        assert talking.connection.deferred
         await talking.settle()
-        assert talking.connection.last == 39
+        assert talking.connection.actions.last == 39
         talking.over()
 
     in_a_loop(look)
@@ -113,7 +113,7 @@ def test_a_client_that_leaves_while_its_frames_wait_leaves_nothing() -> None:
     async def look() -> None:
         talking = Talking()
         talking.hear(HELLO + frame(PING, 0, 0, bytes(8)) * 700)
-        assert talking.connection.later
+        assert talking.connection.deferred
         talking.over()
         await talking.settle()
 
@@ -124,8 +124,8 @@ def test_a_connection_that_is_ended_while_its_frames_wait_reads_on() -> None:
     async def look() -> None:
         talking = Talking()
         talking.hear(HELLO + frame(PING, 0, 0, bytes(8)) * 700)
-        talking.connection.end(0, "that is all")
-        assert not talking.connection.later
+        talking.connection.close(0, "that is all")
+        assert not talking.connection.deferred
         assert not talking.pipe.paused
         await talking.settle()
         talking.over()
@@ -160,7 +160,7 @@ async def with_blocked(streams: int) -> Talking:
     await talking.settle()
     assert len(talking.connection.calls.streams) == streams
     talking.connection.budget.earn(1000)
-    last = talking.connection.last + 2
+    last = talking.connection.actions.last + 2
     for at in range(last, last + 2 * min(streams, 400), 2):
         talking.hear(frame(HEADERS, END_HEADERS, at, block("/no/Such")))
         await asyncio.sleep(0)
@@ -184,7 +184,7 @@ ONE_FRAME = {
 def test_a_frame_costs_the_same_however_many_calls_there_are(what: str) -> None:
     async def cost(streams: int) -> int:
         talking = await with_blocked(streams)
-        sent = ONE_FRAME[what] or frame(DATA, 0, talking.connection.last, b"x" * 2000)
+        sent = ONE_FRAME[what] or frame(DATA, 0, talking.connection.actions.last, b"x" * 2000)
         spent = steps(lambda: talking.hear(sent))
         assert not talking.connection.closing
         talking.over()

@@ -137,7 +137,7 @@ class Serving:
         for front in self.fronts:
             front.administration = functools.partial(Administration, self.models, self.fronts[0].repository)
         self.web = listeners.Listeners(self.fronts, sockets, tls)
-        self.model_host.in_use = self.web.is_asking
+        self.model_host.in_use = self.web.has_request_for
         self.url = self.web.urls[0]
         self.name = plan.default or "models"
         self.tracing = Tracing(settings.otel_endpoint, self.name) if settings.otel_endpoint else None

@@ -29,7 +29,7 @@ class Listening(Protocol):
     def unanswered(self) -> int:
         """How many requests have no answer yet."""
 
-    def is_asking(self, model: Model) -> bool:
+    def has_request_for(self, model: Model) -> bool:
         """Whether a request for a model has begun to arrive and has no answer yet."""
 
     def close(self) -> None:
@@ -64,9 +64,9 @@ class Listeners:
     def unanswered(self) -> int:
         return sum(server.unanswered() for server in self.servers)
 
-    def is_asking(self, model: Model) -> bool:
+    def has_request_for(self, model: Model) -> bool:
         """Whether a request for a model has begun to arrive and has no answer yet."""
-        return any(server.is_asking(model) for server in self.servers)
+        return any(server.has_request_for(model) for server in self.servers)
 
     def close(self) -> None:
         for server in self.servers:

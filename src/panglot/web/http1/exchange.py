@@ -30,7 +30,7 @@ MANY_PIECES, SMALL_PIECE = 256, 4096
 TLS_PIECE = 1 << 17
 
 BAD_HEAD = Fault(500, "bad_result", "the script's result cannot be sent; the server's log says why")
-NO_ROOM = Fault(503, "memory", "the server holds too many request bodies; try again later", 1)
+NO_MEMORY = Fault(503, "memory", "the server holds too many request bodies; try again later", 1)
 BLUNDER = Fault(500, "internal_error", "the server itself failed on this request; its log says why")
 
 log = logging.getLogger("panglot.web")
@@ -68,8 +68,8 @@ class Exchange(Call):
         self.upload: SpooledBody | None = None
         """The body, where it is written to a file."""
 
-    def take_in(self, body: bytes) -> None:
-        """Keep a piece of the body. Small ones share a buffer once there are many: each costs more than it holds."""
+    def add_piece(self, body: bytes) -> None:
+        """Add a piece to the body. Small ones share a buffer once there are many: each costs more than it holds."""
         pieces = self.pieces
         if len(pieces) < MANY_PIECES or len(body) > SMALL_PIECE:
             pieces.append(body)
@@ -89,6 +89,12 @@ class Exchange(Call):
         super().release()
         if self.upload is not None:
             self.upload.close()
+
+    def cancel(self) -> None:
+        """Give the request up: its client has disconnected."""
+        if self.id:
+            self.model.engine.cancel(self)
+        self.release()
 
     # Answers
 
@@ -154,7 +160,7 @@ class Exchange(Call):
                 self.written = True
                 self.model.metrics.requests[self.route.name, BLUNDER.status] += 1
                 transport.write(self.whole_answer(BLUNDER))
-            self.connection.finished(self)
+            self.connection.answers.finished(self)
         except Exception:
             log.exception("request %s: its connection ends", self.request_id.decode("latin-1"))
             transport.abort()
@@ -235,7 +241,7 @@ class Exchange(Call):
         front.recent.append((time.time(), self.request_id, route.name, status, total, self.queued_us, times))
         for observe in front.observers:
             observe(self, status, times, total)
-        self.connection.finished(self)
+        self.connection.answers.finished(self)
 
     # Streamed answers
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 import urllib.parse
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from panglot.engine.call import Fault
 from panglot.settings import Settings
 from panglot.web.access.credentials import Credentials
 from panglot.web.front import Front
+from panglot.web.paths import Destination
 from panglot.web.v2.routes import REST, TensorTarget
 
 REQUEST_ID = re.compile(rb"[A-Za-z0-9._:/+=@-]{1,128}")
@@ -172,14 +173,23 @@ class RequestHead:
             "query_string": query,
         }
 
-    def for_worker(self, route: bytes, path: bytes, query: bytes) -> bytes:
-        """What the worker is told behind the request's id: the fields of `panglot_worker.line.wire.Head`."""
+    def for_worker(self, destination: Destination, path: bytes, query: bytes, more: Sequence[bytes] = ()) -> bytes:
+        """What the worker gets behind the request's id: the fields of `panglot_worker.line.wire.Head`.
+
+        `more` is what `the_rest` gives, where the script wants to see it.
+        """
+        if destination.tensors is not None:
+            return self._for_tensors(destination.tensors, *more)
+        path = path[destination.cut :] or b"/"
         if b"\0" in path:
             path = path.replace(b"\0", b"")
-        fields = (b"", route, self.content_type, self.accept, path, query, b"", self.trace)
-        return b"\0".join((*fields, self.last_event_id) if self.last_event_id else fields)
+        fields = (b"", destination.told, self.content_type, self.accept, path, query, b"", self.trace)
+        if not more and not destination.further:
+            return b"\0".join((*fields, self.last_event_id) if self.last_event_id else fields)
+        fields = (*fields, self.last_event_id, *(more or (b"", b"")))
+        return b"\0".join((*fields, destination.further) if destination.further else fields)
 
-    def for_tensors(self, target: TensorTarget, client: bytes = b"", headers: bytes = b"") -> bytes:
+    def _for_tensors(self, target: TensorTarget, client: bytes = b"", headers: bytes = b"") -> bytes:
         """The same for a request with tensors: it comes as if on the model's own route."""
         first = dict(reversed(self.headers))
         length, accepted = first.get(b"inference-header-content-length", b""), first.get(b"accept-encoding", b"")
@@ -203,9 +213,10 @@ class RequestHead:
     def the_rest(
         self, client: tuple[str, int] | None, credentials: Credentials, carriers: frozenset[bytes]
     ) -> tuple[bytes, bytes]:
-        """What the worker is told besides, where the script asks for it: the client's address, and the headers.
+        """What the worker gets besides, where the script wants to see it: the client's address, and the headers.
 
-        Tokens and cookies of this server are not among them. Every line ends, so that none is not nothing.
+        Tokens and cookies of this server are not among them. Every line ends with a newline, so that a request without
+        headers differs from one whose headers the worker does not get.
         """
         address = client[0].encode("latin-1", "replace") if client else b""
         headers = credentials.without(self.headers, carriers)

@@ -1,7 +1,7 @@
-"""Requests whose head is, byte by byte, that of an earlier one on their connection: nothing of it need be parsed again.
+"""Requests with the same head as an earlier one on their connection, byte by byte: it need not be parsed again.
 
-Clients that keep a connection send the same head time and again. What came of the first is kept, as long as the routes
-are the same ones; limits and deadlines apply to each request anew.
+Clients that reuse a connection send the same head time and again. The cache keeps what the first one meant, as long as
+the routes are the same; limits and deadlines apply to each request anew.
 """
 
 from __future__ import annotations
@@ -12,6 +12,8 @@ from panglot.web.http1.head import RequestHead
 from panglot.web.paths import Destination, Paths
 
 HEAD_END = b"\r\n\r\n"
+MOST_TRIES = 8
+"""How many heads of a connection are cached, one after the other: a client that sends more changes them each time."""
 
 
 class CachedHead(NamedTuple):
@@ -24,8 +26,8 @@ class CachedHead(NamedTuple):
     destination: Destination
     paths: Paths
     """The routes that were in force."""
-    told: bytes
-    """What the worker is told of it, behind the request's id."""
+    worker_head: bytes
+    """What the worker gets of the head, behind the request's id."""
 
 
 def raw_head(data: bytes, body: int) -> bytes:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 
 from panglot.engine.call import Fault
 from panglot.web.front import Front
-from panglot.web.http1.exchange import NO_ROOM, Exchange
+from panglot.web.http1.exchange import NO_MEMORY, Exchange
 from panglot.web.json_fields import SMALL, read_fields
 from panglot.web.paths import Destination
 from panglot_worker.line import wire
@@ -31,7 +31,7 @@ def find_model(front: Front, exchange: Exchange, then: Callable[[Fault | None], 
     def go_on(done: asyncio.Future[dict[str, object]]) -> None:
         if buffer is not None:
             buffer.release()
-        then(None if exchange.connection.current is not exchange else _direct(front, exchange, done.result()))
+        then(None if exchange.connection.answers.current is not exchange else _direct(front, exchange, done.result()))
 
     reading.add_done_callback(go_on)
 
@@ -54,7 +54,7 @@ def _move(exchange: Exchange, destination: Destination) -> Fault | None:
     exchange.copy_out()
     exchange.model, exchange.route, exchange.lane = model, destination.route, destination.route.lane
     if not exchange.recount(model.quota):
-        return NO_ROOM
+        return NO_MEMORY
     size = exchange.size
     buffer = model.engine.buffer(size) if size >= model.settings.share_from > 0 else None
     if buffer is not None:

@@ -17,9 +17,8 @@ from panglot.settings.loopback import UNIX
 from panglot.web.accepting import stop_accepting
 from panglot.web.front import Front
 from panglot.web.http1 import unix_socket
-from panglot.web.http1.connection import HttpConnection
+from panglot.web.http1.connection import HttpConnection, callbacks
 from panglot.web.http1.pace import sweep
-from panglot.web.http1.reading import reader
 from panglot.web.limits.peer import notice_silence
 from panglot.web.models import Model
 
@@ -79,7 +78,7 @@ class WebServer:
         loop = asyncio.get_running_loop()
         create = loop.create_unix_server if self.sock.family == socket.AF_UNIX else loop.create_server
         self._server = await create(
-            lambda: reader(HttpConnection(self.front, self.config, self.state, loop)),
+            lambda: callbacks(HttpConnection(self.front, self.config, self.state, loop)),
             sock=self.sock,
             backlog=BACKLOG,
             ssl=self.tls,
@@ -111,8 +110,8 @@ class WebServer:
                 connection.close_if_idle(now, IDLE_GRACE)
             await asyncio.sleep(0.02)
 
-    def is_asking(self, model: Model) -> bool:
-        return any(connection.is_asking(model) for connection in self.connections)
+    def has_request_for(self, model: Model) -> bool:
+        return any(connection.has_request_for(model) for connection in self.connections)
 
     def unanswered(self) -> int:
         """Requests that have begun to arrive and have no answer yet."""

@@ -1,10 +1,11 @@
-"""One connection of HTTP/2 whose requests are calls of gRPC, within limits.
+"""One connection of HTTP/2 whose requests are calls of gRPC, within limits: how it begins, is counted, and closes.
 
-    framing      bytes -> frames                      outflow     messages -> frames, within the client's windows
-    call_head    header blocks -> heads of calls      calls       a call from its headers to its end
-    inbox        data -> messages, which it owns      talk        calls with many messages, and slow answers
-    budget       what a client may send for nothing   watch       calls that only listen
-    endpoint     how it begins and ends               pace        limits on time, swept by the server
+    frame_reader    bytes -> frames                     outflow     messages -> frames, within the client's windows
+    frame_actions   what each frame does                calls       a call from its headers to its end
+    call_head       header blocks -> heads of calls     bidi_call   calls with many messages each way
+    inbox           data -> messages, which it owns     answer_task answers that need a task
+    budget          what a client may send for nothing  watch       calls that only listen
+    pace            limits on time, swept by the server
 
 A small inference goes through all of it without a task, a future or a timer. Whatever a client does wrong ends its
 stream or its connection with the code that RFC 9113 has for it.
@@ -13,45 +14,48 @@ stream or its connection with the code that RFC 9113 has for it.
 from __future__ import annotations
 
 import asyncio
+import logging
+import time
+from typing import Any
 
 from panglot.web.front import Front
 from panglot.web.grpc.services import Services
+from panglot.web.grpc.statuses import UNAVAILABLE
 from panglot.web.http2 import frames
-from panglot.web.http2.budget import SMALL_DATA, cost_of_headers
-from panglot.web.http2.endpoint import DRAINING, Endpoint
+from panglot.web.http2.budget import Budget
+from panglot.web.http2.calls import Calls
+from panglot.web.http2.frame_actions import DRAINING, FrameActions
+from panglot.web.http2.frame_reader import FrameReader, NoPreface
 from panglot.web.http2.frames import (
-    END_STREAM,
     ENHANCE_YOUR_CALM,
-    FLOW_CONTROL_ERROR,
-    FRAME_SIZE_ERROR,
-    LARGEST_WINDOW,
-    PROTOCOL_ERROR,
-    REFUSED_STREAM,
-    STREAM_CLOSED,
+    EVERY_STREAM,
+    INTERNAL_ERROR,
+    NO_ERROR,
     ConnectionBroken,
-    StreamBroken,
     frame,
+    go_away,
 )
-from panglot.web.http2.framing import LARGEST_FRAME
-from panglot.web.http2.headers.call_head import CallHeads
-from panglot.web.http2.outflow import LARGEST
+from panglot.web.http2.outflow import Outflow
 from panglot.web.http2.public_quota import PublicQuota
-from panglot.web.http2.stream import WINDOW, CallStream
+from panglot.web.limits import peer
 from panglot_worker.line import wire
 
-MOST_STREAMS = 1024
-"""Calls at once on one connection."""
-CONNECTION_WINDOW = 1 << 24
-"""Bytes that a client may send before we have read any of them."""
-MOST_SETTINGS = 32
-OURS = b"".join((
-    frames.entry(frames.MAX_STREAMS, MOST_STREAMS), frames.entry(frames.INITIAL_WINDOW, WINDOW),
-    frames.entry(frames.MAX_FRAME, LARGEST_FRAME),
-))  # fmt: skip
+log = logging.getLogger("panglot.web")
+UNSENT = 1 << 18
+"""Bytes that the transport holds before it takes no more."""
+COPY_BELOW = 1 << 15
+"""Bytes of a read that are handled as `bytes`; slices of more are views."""
+NOTHING = memoryview(b"")
+BEGUN = 1.0
+"""Seconds that a frame which has begun to come keeps its connection from counting as idle."""
+NO_HTTP2 = (
+    b"HTTP/1.1 505 HTTP Version Not Supported\r\ncontent-type: text/plain\r\nconnection: close\r\n\r\n"
+    b"this port speaks gRPC, over HTTP/2; HTTP/1.1 is spoken on the server's other port\n"
+)
 
 
-class Http2Connection(Endpoint):
-    """Acts on the frames of one client."""
+class Http2Connection(asyncio.BufferedProtocol):
+    """The connection of one client. It has a reader of frames, the calls that they make, and an outflow of answers."""
 
     def __init__(
         self,
@@ -59,202 +63,232 @@ class Http2Connection(Endpoint):
         services: Services,
         quota: PublicQuota,
         loop: asyncio.AbstractEventLoop,
-        everywhere: set[Http2Connection],
+        connections: set[Http2Connection],
     ) -> None:
-        super().__init__(front, services, quota, loop, everywhere)
-        self.heads = CallHeads(front.settings.max_headers)
-        self.credit = frames.FIRST_WINDOW
-        self.owed = 0
-        """Bytes that the client may send, and those it was not told it may send again."""
+        self.front = front
+        self.limits = front.settings
+        self.loop = loop
+        self.connections = connections
+        """All connections of the server."""
+        self.budget = Budget()
+        self.outflow = Outflow(loop, self.budget)
+        self.calls = Calls(front, services, quota, self.outflow, self._close_if_done)
+        most = front.settings.max_headers
+        self.actions = FrameActions(self.calls, self.outflow, self.budget, most, self._drained)
+        self.reader = FrameReader(self.actions, self.budget, most)
+        self.reads_to = front.quota.for_pieces
+        self.deferred = NOTHING
+        """Bytes that have come, and wait for the next turn of the loop. Meanwhile nothing more is read."""
+        self.transport: Any = None
+        self.closing = False
+        """Whether the last frame is written, and nothing more is read."""
+        self.since = self.last_data = time.monotonic()
+        """When the present frame began to come, or the connection; and when bytes last came."""
+        self.pinged = False
+        """Whether we asked a silent client if it is there."""
+        self.unsent = 0
+        """Bytes of answers that the client has not read, as counted in `Quota.held`."""
+        self.delivered, self.delivered_at = 0, self.since
+        self.stopping_since = 0.0
+        """When the client was told that the server stops."""
 
-    def greet(self) -> None:
-        window = frames.window_update(0, CONNECTION_WINDOW - self.credit)
-        self.credit = CONNECTION_WINDOW
-        most = frames.entry(frames.MAX_HEADERS, self.most_headers)
-        self.outflow.write(frame(frames.SETTINGS, 0, 0, OURS + most) + window)
+    # Bytes
 
-    def headers(self, stream: int, flags: int, block: bytes) -> None:
-        """Begin a call, or take in the trailers of one."""
-        ended = bool(flags & END_STREAM)
-        present = self.calls.streams.get(stream)
-        try:
-            if present is not None:
-                self.budget.spend(1 + cost_of_headers(block))
-                self.heads.trailers(block)
-                self._trailers(present, ended)
-            elif not stream & 1:
-                raise ConnectionBroken(PROTOCOL_ERROR, "the number of a stream is even")
-            elif stream <= self.last:
-                self._late_headers(stream, block, ended)
-            else:
-                self._open(stream, block, ended)
-        except StreamBroken as broken:
-            self._break(stream, broken.code)
+    def connection_made(self, transport: Any) -> None:
+        self.transport = self.outflow.transport = transport
+        transport.set_write_buffer_limits(high=UNSENT)
+        self.connections.add(self)
+        self.calls.only_public = not self.front.quota.enter(self)
 
-    def _open(self, stream: int, block: bytes, ended: bool) -> None:
-        self.last = stream
-        cost = cost_of_headers(block)
-        head = self.heads.read(block)
-        if len(self.calls.streams) >= MOST_STREAMS or stream > self.last_taken:
-            self.budget.spend(cost)
-            raise StreamBroken(REFUSED_STREAM, "too many calls at once, or the server stops")
-        self.calls.open(stream, head, ended, cost)
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Cancel the calls of a client that has disconnected."""
+        self.front.quota.leave(self)
+        self.connections.discard(self)
+        self._stop_reading()
+        self.outflow.transport = None
+        self.calls.close_all()
+        self.transport = None
+        self._defer(NOTHING)
+        self.count_unsent(0)
 
-    def _trailers(self, stream: CallStream, ended: bool) -> None:
-        if stream.ended:
-            raise StreamBroken(STREAM_CLOSED, "headers after the end of a stream")
-        if not ended:
-            raise StreamBroken(PROTOCOL_ERROR, "headers inside of a stream")
-        self.calls.ended(stream)
+    def get_buffer(self, sizehint: int) -> memoryview:
+        return self.reads_to
 
-    def _late_headers(self, stream: int, block: bytes, ended: bool) -> None:
-        """Headers on a stream that is over: trailers of a call that we have ended, or wrong."""
-        self.budget.spend(1 + cost_of_headers(block))
-        self.heads.skip(block)
-        if stream not in self.calls.abandoned:
-            raise ConnectionBroken(STREAM_CLOSED, "headers on a stream that is closed")
-        if ended:
-            self.calls.said_all(stream)
-
-    def _break(self, stream: int, code: int) -> None:
-        """End a stream with an error; too many of these end the connection."""
-        self.budget.spend()
-        present = self.calls.streams.get(stream)
-        if present is not None:
-            self.calls.reset(present, code)
-        else:
-            self.outflow.write(frames.reset(stream, code))
-            self.calls.forsake(stream)
-
-    def data_begins(self, stream: int, flags: int, length: int) -> CallStream | None:
-        """Count a frame of data against both windows. Raises ConnectionBroken."""
-        self.credit -= length
-        if self.credit < 0:
-            raise ConnectionBroken(FLOW_CONTROL_ERROR, "more data than the connection's window")
-        self.owed += length
-        if self.owed >= CONNECTION_WINDOW // 4:
-            self.outflow.write(frames.window_update(0, self.owed))
-            self.credit += self.owed
-            self.owed = 0
-        if length < SMALL_DATA and not flags & END_STREAM:
-            self.budget.spend()
-        present = self.calls.streams.get(stream)
-        if present is None:
-            self._check_idle(stream)
-            if stream not in self.calls.abandoned:
-                raise ConnectionBroken(STREAM_CLOSED, "data on a stream that is closed")
-            if flags & END_STREAM:
-                self.calls.said_all(stream)
-            return None
-        present.credit -= length
-        present.owed += length
-        if present.ended or present.credit < 0:
-            self._break(stream, STREAM_CLOSED if present.ended else FLOW_CONTROL_ERROR)
-            return None
-        return present
-
-    def data(self, data: wire.Buffer) -> None:
-        if self.receiving is not None and self.receiving.is_open:
-            self.calls.feed(self.receiving, data)
-
-    def data_ends(self, stream: CallStream, flags: int) -> None:
-        """Go on with a call; we may have ended it while the frame came."""
-        if not flags & END_STREAM:
-            self.calls.give_credit(stream)
-        elif stream.is_open:
-            self.calls.ended(stream)
-        else:
-            self.calls.said_all(stream.number)
-
-    def _check_idle(self, stream: int) -> None:
-        if not stream or not stream & 1 or stream > self.last:
-            raise ConnectionBroken(PROTOCOL_ERROR, "a frame on a stream that has not begun")
-
-    def control(self, kind: int, flags: int, stream: int, payload: bytes) -> None:
-        """Act on a frame that is neither headers nor data. Raises ConnectionBroken."""
-        if kind == frames.WINDOW_UPDATE:
-            self._window_update(stream, payload)
-        elif kind == frames.PING:
-            self._of_connection(stream, len(payload) == 8)
-            self._ping(flags, payload)
-        elif kind == frames.RST_STREAM:
-            self._of_stream(stream, len(payload) == 4)
-            self._reset(stream)
-        elif kind == frames.SETTINGS:
-            self._of_connection(stream, len(payload) % 6 == 0 and not (flags & frames.ACK and payload))
-            self._settings(flags, payload)
-        elif kind == frames.GOAWAY:
-            self._of_connection(stream, len(payload) >= 8)
-        elif kind == frames.PUSH_PROMISE:
-            raise ConnectionBroken(PROTOCOL_ERROR, "clients do not push")
-        else:
-            self._priority(stream, payload)
-
-    def _of_connection(self, stream: int, fits: bool) -> None:
-        if stream:
-            raise ConnectionBroken(PROTOCOL_ERROR, "a frame of the connection names a stream")
-        if not fits:
-            raise ConnectionBroken(FRAME_SIZE_ERROR, "a frame has a wrong size")
-
-    def _of_stream(self, stream: int, fits: bool) -> None:
-        if not fits:
-            raise ConnectionBroken(FRAME_SIZE_ERROR, "a frame has a wrong size")
-        self._check_idle(stream)
-
-    def _window_update(self, stream: int, payload: bytes) -> None:
-        if len(payload) != 4:
-            raise ConnectionBroken(FRAME_SIZE_ERROR, "a WINDOW_UPDATE has a wrong size")
-        more = int.from_bytes(payload, "big") & LARGEST_WINDOW
-        if stream:
-            self._check_idle(stream)
-            present = self.calls.streams.get(stream)
-            if present is not None and (not more or not self.outflow.open(present, more)):
-                self._break(stream, FLOW_CONTROL_ERROR if more else PROTOCOL_ERROR)
-        elif not more:
-            raise ConnectionBroken(PROTOCOL_ERROR, "a window of a connection grows by nothing")
-        else:
-            self.outflow.widen(more)
-        self.calls.go_on_soon()
-
-    def _ping(self, flags: int, payload: bytes) -> None:
-        if not flags & frames.ACK:
-            self.outflow.write(frame(frames.PING, frames.ACK, 0, payload))
-        elif payload == DRAINING and self.leaving:
-            self.take_no_more()
-
-    def _reset(self, stream: int) -> None:
-        present = self.calls.streams.get(stream)
-        if present is not None:
-            self.budget.spend(present.cost)
-            self.calls.close(present)
-
-    def _settings(self, flags: int, payload: bytes) -> None:
-        """Follow what the client sets. Raises ConnectionBroken."""
-        if flags & frames.ACK:
+    def buffer_updated(self, count: int) -> None:
+        """Act on the bytes that have come; close the connection on what may not be."""
+        if self.closing:
             return
-        if len(payload) > 6 * MOST_SETTINGS:
-            raise ConnectionBroken(ENHANCE_YOUR_CALM, "too many settings at once")
-        before = self.outflow.initial
-        for identifier, value in frames.entries(payload):
-            if identifier == frames.INITIAL_WINDOW:
-                if value > LARGEST_WINDOW:
-                    raise ConnectionBroken(FLOW_CONTROL_ERROR, "an initial window is too large")
-                self.outflow.resize(value, self.calls.streams)
-            elif identifier == frames.MAX_FRAME:
-                if not frames.SMALLEST_FRAME <= value <= frames.LARGEST_FRAME:
-                    raise ConnectionBroken(PROTOCOL_ERROR, "a largest frame is out of bounds")
-                self.outflow.frame = min(value, LARGEST)
-            elif identifier == frames.ENABLE_PUSH and value > 1:
-                raise ConnectionBroken(PROTOCOL_ERROR, "ENABLE_PUSH is neither 0 nor 1")
-        # RFC 9113, 6.5.3: first the acknowledgement, then what the new windows allow. Until it has come, the client may
-        # take data beyond the old ones for a fault.
-        self.outflow.write(frame(frames.SETTINGS, frames.ACK, 0))
-        if self.outflow.initial > before:
-            self.outflow.use_new_windows()
+        self.last_data = time.monotonic()
+        if not self.reader.is_within:
+            self.since = self.last_data
+        view = self.reads_to[:count]
+        if self.deferred:
+            self._defer(memoryview(bytes(self.deferred) + bytes(view)))
+        else:
+            self._read(bytes(view) if count < COPY_BELOW else view)
 
-    def _priority(self, stream: int, payload: bytes) -> None:
-        """Nothing depends on priorities, which RFC 9113 has given up."""
-        if not stream:
-            raise ConnectionBroken(PROTOCOL_ERROR, "a priority of no stream")
-        if len(payload) != 5:
-            self._break(stream, FRAME_SIZE_ERROR)
+    def _read(self, data: wire.Buffer) -> None:
+        """Act on bytes that have come, as many as fit into a turn of the loop."""
+        self.calls.now = time.monotonic()
+        used = len(data)
+        try:
+            used = self.reader.read(data)
+        except NoPreface:
+            self.outflow.write(NO_HTTP2)
+            self._half_close()
+        except ConnectionBroken as broken:
+            self.close(broken.code, broken.why)
+        except Exception:
+            log.exception("the server itself failed on a connection of gRPC")
+            self.close(INTERNAL_ERROR, "the server itself failed")
+        if self.closing:
+            return
+        if used < len(data):
+            # Copied, because all connections read to the same memory: the next read of another one overwrites it.
+            self._defer(self.deferred[used:] if data is self.deferred else memoryview(bytes(data[used:])))
+        elif self.deferred:
+            self._defer(NOTHING)
+        if self.calls.turned_away and not self.stopping_since:
+            self.front.metrics.refused["connections"] += 1
+            self.announce_stop()
+            self.refuse_new_calls()
+
+    def _defer(self, rest: memoryview) -> None:
+        """Keep bytes for the next turn of the loop, in place of those kept before. Meanwhile none are read."""
+        had, self.deferred = self.deferred, rest
+        self.front.quota.held += len(rest) - len(had)
+        if self.transport is None or self.transport.is_closing():
+            return
+        if not had and rest:
+            self.transport.pause_reading()
+        elif had and not rest:
+            self.transport.resume_reading()
+        if rest:
+            self.loop.call_soon(self._read_deferred)
+
+    def _read_deferred(self) -> None:
+        if self.deferred and not self.closing:
+            self._read(self.deferred)
+
+    def eof_received(self) -> bool:
+        """Close: a client of HTTP/2 that sends no more cannot open windows either."""
+        return False
+
+    def pause_writing(self) -> None:
+        self.outflow.paused = True
+        self.note_unsent()
+
+    def resume_writing(self) -> None:
+        self.outflow.paused = False
+        self.outflow.go_on()
+        self.note_unsent()
+        self.calls.go_on()
+
+    def note_unsent(self) -> None:
+        """Count what the client has not read of its answers."""
+        if self.transport is not None:
+            self.count_unsent(self.outflow.backlog + self.transport.get_write_buffer_size())
+
+    def count_unsent(self, unsent: int) -> None:
+        self.front.quota.held += unsent - self.unsent
+        self.unsent = unsent
+
+    # Closing
+
+    def close(self, code: int, why: str) -> None:
+        """Tell the client that the connection closes, and why; calls without an answer get none."""
+        if self.transport is None or self.closing:
+            return
+        if code != NO_ERROR:
+            self.front.metrics.refused["http2"] += 1
+        self.outflow.write(go_away(self.actions.last, code, why))
+        self._half_close()
+
+    def _half_close(self) -> None:
+        """Half-close and read on for a moment: closing with unread input would destroy the last frames on their way."""
+        self._stop_reading()
+        self.calls.close_all()
+        self._defer(NOTHING)
+        self.outflow.flush()
+        self.outflow.transport = None
+        self.since = time.monotonic()
+        transport = self.transport
+        if transport.can_write_eof():
+            transport.write_eof()
+        else:
+            transport.close()
+
+    def abort(self) -> None:
+        if self.transport is not None:
+            self.transport.abort()
+
+    def _stop_reading(self) -> None:
+        self.closing = self.reader.is_stopped = True
+
+    # While the server stops
+
+    def announce_stop(self) -> None:
+        """Tell the client that the server stops. Calls that are on their way are still answered.
+
+        The PING tells when there can be no more of them: its echo comes behind every call that the client made before
+        it knew. A client that does not echo is given a second (`pace`).
+        """
+        if self.stopping_since or self.transport is None or self.closing:
+            return
+        self.stopping_since = time.monotonic()
+        self.outflow.write(go_away(EVERY_STREAM, NO_ERROR, "the server stops") + frame(frames.PING, 0, 0, DRAINING))
+
+    def _drained(self) -> None:
+        if self.stopping_since:
+            self.refuse_new_calls()
+
+    def refuse_new_calls(self) -> None:
+        """Tell the client which call was the last, and close when all have their answers."""
+        if self.actions.last_accepted == EVERY_STREAM:
+            self.actions.refuse_new()
+            self._close_if_done()
+
+    @property
+    def refuses_new_calls(self) -> bool:
+        """Whether the client knows that no further call is answered, or the connection is over."""
+        return self.actions.last_accepted != EVERY_STREAM or self.closing
+
+    def end_listening_calls(self) -> None:
+        """End the calls that only wait for news, because the server stops."""
+        for stream in [stream for stream in self.calls.streams.values() if stream.is_listening]:
+            self.calls.refuse(stream, UNAVAILABLE, "the server is stopping")
+
+    def _close_if_done(self) -> None:
+        """Close if there are no calls and there will be none."""
+        accepts = self.actions.last_accepted == EVERY_STREAM
+        if not accepts and not self.calls.streams and not self.closing and self.transport:
+            self._half_close()
+
+    # What the quota asks
+
+    @property
+    def idle_since(self) -> float:
+        """Since when the connection has had no call that needs a token, where one is needed; 0 while it has one.
+
+        A client that only watches, or makes other public calls, gives way to newcomers as an idle connection does.
+        """
+        if self.calls.is_claimed or self.transport is None or self.closing or self.deferred or not self.reader.settled:
+            return 0.0
+        if self.reader.is_within and time.monotonic() - self.since < BEGUN:
+            return 0.0
+        return 0.0 if peer.unread(self.transport.get_extra_info("socket")) else self.calls.idle_since
+
+    def turn_away(self) -> None:
+        """Close a connection beyond the limit, unless it is being answered."""
+        if not self.calls.is_claimed:
+            self.front.metrics.refused["connections"] += 1
+            self.close(ENHANCE_YOUR_CALM, "too many connections")
+
+    def evict(self) -> None:
+        """Close this idle connection, so that another client finds a free one."""
+        self.front.metrics.refused["idle"] += 1
+        is_stuck = self.outflow.paused
+        self.close(NO_ERROR, "idle")
+        if is_stuck:
+            # The client reads nothing, and half-closing would wait for it to read.
+            self.abort()

@@ -5,12 +5,13 @@ from __future__ import annotations
 from panglot.web.grpc.statuses import DEADLINE_EXCEEDED, Refusal
 from panglot.web.http2 import frames
 from panglot.web.http2.connection import Http2Connection
-from panglot.web.http2.endpoint import ALIVE
 from panglot.web.http2.stream import CallStream
 from panglot.web.limits.stall import drop_if_stalled
 
+ALIVE = b"are you?"
+"""The payload of the PING that asks a silent client whether it is there."""
 LINGER = 1.0
-"""Seconds that a connection which is done reads on, so that its last words arrive."""
+"""Seconds that a closing connection reads on, so that its last frames arrive."""
 IDLE = 300.0
 """Seconds after which a connection without calls is closed; clients of gRPC make another when they need it."""
 SLOW_BODY = Refusal(DEADLINE_EXCEEDED, "the message took too long")
@@ -27,8 +28,8 @@ def sweep(connection: Http2Connection, now: float) -> None:
     connection.note_unsent()
     drop_if_stalled(connection, now)
     _check_head(connection, now)
-    if connection.leaving and now - connection.leaving > LINGER:
-        connection.take_no_more()
+    if connection.stopping_since and now - connection.stopping_since > LINGER:
+        connection.refuse_new_calls()
     for stream in list(connection.calls.streams.values()):
         _check_call(connection, stream, now)
     if not connection.calls.streams:
@@ -37,7 +38,7 @@ def sweep(connection: Http2Connection, now: float) -> None:
 
 
 def _finish(connection: Http2Connection, now: float) -> None:
-    """Close a connection once its last words are written and unread input has had its moment."""
+    """Close a connection once its last frames are written and unread input has had its moment."""
     if connection.transport.get_write_buffer_size() and now - connection.since < connection.limits.write_stall:
         return
     if now - connection.since > LINGER:
@@ -45,11 +46,12 @@ def _finish(connection: Http2Connection, now: float) -> None:
 
 
 def _check_head(connection: Http2Connection, now: float) -> None:
-    """End a client that takes too long to say its first words, or to end a frame it has begun."""
-    if (connection.is_within or not connection.settled) and now - connection.since > connection.limits.header_timeout:
+    """Close on a client that takes too long for its first frames, or for the rest of a frame."""
+    reader = connection.reader
+    if (reader.is_within or not reader.settled) and now - connection.since > connection.limits.header_timeout:
         connection.front.metrics.refused["header_timeout"] += 1
-        if connection.settled:
-            connection.end(frames.ENHANCE_YOUR_CALM, "a frame took too long")
+        if reader.settled:
+            connection.close(frames.ENHANCE_YOUR_CALM, "a frame took too long")
         else:
             connection.transport.abort()
 
@@ -74,17 +76,17 @@ def _check_call(connection: Http2Connection, stream: CallStream, now: float) -> 
 
 
 def _check_idle(connection: Http2Connection, now: float) -> None:
-    if connection.settled and now - connection.calls.idle_since > max(IDLE, connection.limits.keep_alive):
-        connection.end(frames.NO_ERROR, "idle")
+    if connection.reader.settled and now - connection.calls.idle_since > max(IDLE, connection.limits.keep_alive):
+        connection.close(frames.NO_ERROR, "idle")
 
 
 def _check_silence(connection: Http2Connection, now: float) -> None:
-    """Ask a client that has been silent for long whether it is there, and end it when it does not answer."""
-    silent = now - connection.heard
+    """Ask a client that has been silent for long whether it is there, and close when it does not answer."""
+    silent = now - connection.last_data
     if silent <= connection.limits.peer_timeout:
-        connection.asked = False
-    elif not connection.asked:
-        connection.asked = True
+        connection.pinged = False
+    elif not connection.pinged:
+        connection.pinged = True
         connection.outflow.write(frames.frame(frames.PING, 0, 0, ALIVE))
     elif silent > 2 * connection.limits.peer_timeout:
         connection.front.metrics.refused["silent"] += 1

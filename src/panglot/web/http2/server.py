@@ -1,4 +1,4 @@
-"""Listening for gRPC by our own HTTP/2, sweeping and stopping: as `web.server` does for HTTP/1.1."""
+"""Listening for gRPC by our own HTTP/2, sweeping and stopping: as `http1/server.py` does for HTTP/1.1."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ from panglot.web.models import Model
 log = logging.getLogger("panglot.web")
 SWEPT = 1000
 """Connections and calls that are looked at in one turn of the loop."""
-LAST_WORDS = 1.0
-"""Seconds that answers are given to leave, once all calls are answered."""
+LAST_FRAMES = 1.0
+"""Seconds that connections have to send their last frames, once all calls are answered."""
 
 
 class Http2Server:
@@ -101,16 +101,16 @@ class Http2Server:
             return
         await stop_accepting(self._server, self.sock)
         for connection in self.connections:
-            connection.leave()
-        while self.unanswered() or not all(connection.is_last_told for connection in self.connections):
+            connection.announce_stop()
+        while self.unanswered() or not all(connection.refuses_new_calls for connection in self.connections):
             await asyncio.sleep(0.02)
         for connection in list(self.connections):
-            connection.end_what_listens()
-        until = time.monotonic() + LAST_WORDS
+            connection.end_listening_calls()
+        until = time.monotonic() + LAST_FRAMES
         while self.connections and time.monotonic() < until:
             await asyncio.sleep(0.02)
 
-    def is_asking(self, model: Model) -> bool:
+    def has_request_for(self, model: Model) -> bool:
         streams = (stream for connection in self.connections for stream in connection.calls.streams.values())
         asked = (stream.inbox.model for stream in streams)
         return any(other is not None and other.engine is model.engine for other in asked)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from panglot.web.http2 import frames
 from panglot.web.http2.budget import Budget
@@ -22,19 +21,20 @@ from panglot.web.http2.frames import (
     SETTINGS,
     ConnectionBroken,
 )
-from panglot.web.http2.stream import CallStream
 from panglot_worker.line import wire
+
+if TYPE_CHECKING:
+    from panglot.web.http2.frame_actions import FrameActions
+    from panglot.web.http2.stream import CallStream
 
 LARGEST_FRAME = 1 << 20
 """The largest frame of DATA that clients may send."""
 LARGEST_CONTROL = 1 << 14
 """The largest of another kind; longer headers come in several."""
-COPY_BELOW = 1 << 15
-"""Bytes of a read that are handled as `bytes`; slices of more are views."""
 CONTINUATIONS = 16
 """How many frames the headers of one call may come in."""
 TURN = 128
-"""Frames that are acted on in one turn of the loop; whatever else has come waits for the next, behind other clients."""
+"""Frames that are read in one turn of the loop; whatever else has come waits for the next, behind other clients."""
 HEADERS_PER_FRAME = 128
 """Bytes of headers that take as long as a frame does otherwise."""
 
@@ -48,13 +48,13 @@ class HeaderBlock(NamedTuple):
     frames: int
 
 
-class Framing(asyncio.BufferedProtocol):
-    """The part of a connection that finds frames; `connection.Http2Connection`, its subclass, acts on them."""
+class FrameReader:
+    """Finds the frames of one client, and hands each to `actions`."""
 
-    def __init__(self, reads_to: memoryview, most_headers: int) -> None:
-        self.reads_to = reads_to
+    def __init__(self, actions: FrameActions, budget: Budget, most_headers: int) -> None:
+        self.actions = actions
+        self.budget = budget
         self.most_headers = most_headers
-        self.budget = Budget()
         self.greeted = False
         """Whether the client has said that it speaks HTTP/2."""
         self.settled = False
@@ -63,45 +63,14 @@ class Framing(asyncio.BufferedProtocol):
         """The beginning of a frame that has not come whole."""
         self.block: HeaderBlock | None = None
         self.receiving: CallStream | None = None
-        """The stream of the DATA frame that is arriving; None where nobody wants it."""
+        """The stream of the DATA frame that is arriving; None where no stream takes it."""
         self._flags = 0
         self._left = self._padding = 0
         """Bytes of that frame which have not come."""
-        self.closing = False
-        """Whether nothing more is read."""
+        self.is_stopped = False
+        """Whether nothing more is read. A frame may close the connection while more frames of the same read wait."""
         self._turn = 0
-        """Frames that may still be acted on in this turn of the loop."""
-
-    # For the subclass
-
-    def greet(self) -> None:
-        """Answer the preface."""
-        raise NotImplementedError
-
-    def headers(self, stream: int, flags: int, block: bytes) -> None:
-        """Act on whole headers."""
-        raise NotImplementedError
-
-    def control(self, kind: int, flags: int, stream: int, payload: bytes) -> None:
-        """Act on a frame that is neither headers nor data."""
-        raise NotImplementedError
-
-    def data_begins(self, stream: int, flags: int, length: int) -> CallStream | None:
-        """Count a frame of data; the stream that takes it, if one does."""
-        raise NotImplementedError
-
-    def data(self, data: wire.Buffer) -> None:
-        """Take in some of the data of `receiving`."""
-        raise NotImplementedError
-
-    def data_ends(self, stream: CallStream, flags: int) -> None:
-        """Act on the end of a frame of data."""
-        raise NotImplementedError
-
-    # Bytes
-
-    def get_buffer(self, sizehint: int) -> memoryview:
-        return self.reads_to
+        """Frames that may still be read in this turn of the loop."""
 
     @property
     def is_within(self) -> bool:
@@ -109,13 +78,13 @@ class Framing(asyncio.BufferedProtocol):
         return bool(self.rest) or self.block is not None
 
     def read(self, data: wire.Buffer, at: int = 0) -> int:
-        """Act on the frames that these bytes complete, as many as fit into a turn; how far that came.
+        """Read the frames that these bytes complete, as many as fit into a turn; returns where it stopped.
 
         Raises ConnectionBroken.
         """
         end = len(data)
         self._turn = TURN
-        while at < end and not self.closing:
+        while at < end and not self.is_stopped:
             if self._turn <= 0:
                 return at
             self._turn -= 1
@@ -139,7 +108,7 @@ class Framing(asyncio.BufferedProtocol):
         return end
 
     def _frame(self, data: wire.Buffer, at: int, end: int) -> int:
-        """Act on the frame that begins here; where it ends, or the same place if it is not whole."""
+        """Read the frame that begins here; returns where it ends, or `at` if it has not come whole."""
         if not self.greeted:
             return self._preface(data, at, end)
         if end - at < HEADER_SIZE:
@@ -168,7 +137,7 @@ class Framing(asyncio.BufferedProtocol):
             self._add(block._replace(block=block.block + payload, frames=block.frames + 1), flags)
         else:
             self.budget.spend()
-            self.control(kind, flags, stream, payload)
+            self.actions.control(kind, flags, stream, payload)
         return start + length
 
     def _preface(self, data: wire.Buffer, at: int, end: int) -> int:
@@ -178,7 +147,7 @@ class Framing(asyncio.BufferedProtocol):
         if len(begun) < len(PREFACE):
             return at
         self.greeted = True
-        self.greet()
+        self.actions.greet()
         return at + len(PREFACE)
 
     def _check(self, kind: int, flags: int, stream: int, length: int) -> None:
@@ -195,20 +164,20 @@ class Framing(asyncio.BufferedProtocol):
             raise ConnectionBroken(ENHANCE_YOUR_CALM, "a frame that is no data is too large")
 
     def _add(self, block: HeaderBlock, flags: int) -> None:
-        """Go on with headers whose next part has come."""
+        """Add the next part of a header block, and act on it once it is whole."""
         if len(block.block) > self.most_headers or block.frames > CONTINUATIONS:
             raise ConnectionBroken(ENHANCE_YOUR_CALM, "the headers of a call are too large")
         if flags & END_HEADERS:
             self.block = None
             self._turn -= len(block.block) // HEADERS_PER_FRAME
-            self.headers(block.stream, block.flags, block.block)
+            self.actions.headers(block.stream, block.flags, block.block)
         else:
             self.block = block
 
     # Data
 
     def _begin_data(self, data: wire.Buffer, start: int, end: int, flags: int, stream: int, length: int) -> int:
-        """Begin a frame of data; where its data begins, or 0 while the length of its padding has not come."""
+        """Begin a frame of data; returns where its data begins, or 0 while the length of its padding has not come."""
         padding = 0
         if flags & PADDED:
             if not length:
@@ -219,19 +188,19 @@ class Framing(asyncio.BufferedProtocol):
             start += 1
             if padding > length:
                 raise ConnectionBroken(PROTOCOL_ERROR, "padding is longer than its frame")
-        self.receiving = self.data_begins(stream, flags, length)
+        self.receiving = self.actions.data_begins(stream, flags, length)
         self._flags, self._left, self._padding = flags, length - padding, max(0, padding - 1)
         if not self._left and not self._padding:
             self._end_data()
         return start
 
     def _payload(self, data: wire.Buffer, at: int, end: int) -> int:
-        """Take in what has come of a frame whose length is known; where that ends."""
+        """Take what has come of a frame whose length is known; returns where that ends."""
         if self._left:
             stop = min(end, at + self._left)
             self._left -= stop - at
             if self.receiving is not None:
-                self.data(data[at:stop])
+                self.actions.data(self.receiving, data[at:stop])
         else:
             stop = min(end, at + self._padding)
             self._padding -= stop - at
@@ -242,7 +211,7 @@ class Framing(asyncio.BufferedProtocol):
     def _end_data(self) -> None:
         stream, self.receiving = self.receiving, None
         if stream is not None:
-            self.data_ends(stream, self._flags)
+            self.actions.data_ends(stream, self._flags)
 
 
 class NoPreface(ConnectionBroken):

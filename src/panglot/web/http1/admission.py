@@ -1,0 +1,66 @@
+"""What is refused before a request's body is read: a request without a token, or with a body that is too large."""
+
+from __future__ import annotations
+
+from panglot.engine.call import Fault
+from panglot.web.front import Front
+from panglot.web.http1.exchange import NO_MEMORY, Exchange
+from panglot.web.http1.head import MILLISECONDS, RequestHead, RequestRefused
+from panglot.web.limits.quota import ByteQuota
+from panglot.web.v2 import metadata
+
+SMALL_BODY = 65536
+"""The largest body of a request that is not for the script."""
+NO_TOKEN = Fault(401, "unauthorized", "this server needs a token: Authorization: Bearer ...")
+NOT_SPOKEN = Fault(505, "bad_version", "this server speaks HTTP/1.1 and HTTP/1.0")
+NO_UPGRADE = Fault(400, "no_upgrade", "this server does not change protocols")
+TOO_MANY_CONNECTIONS = Fault(503, "too_many_connections", "this server has too many connections", 1)
+BAD_TIMEOUT = Fault(400, "bad_timeout", "X-Timeout-Ms is no number of milliseconds such as 1500")
+
+
+def admit(front: Front, head: RequestHead, method: bytes, exchange: Exchange) -> None:
+    """Refuse what can be refused of a request to the script now that its head is complete. Raises RequestRefused."""
+    route, quota, length = exchange.route, exchange.quota, head.content_length
+    if head.given_timeout and not MILLISECONDS.fullmatch(head.given_timeout):
+        raise RequestRefused(BAD_TIMEOUT, "timeout")
+    if lacks_token(front, head, exchange) and not front.sessions.admits(method.decode(), head.headers):
+        raise RequestRefused(NO_TOKEN, "token")
+    if route.spooled:
+        check_spooled(exchange, length)
+    elif length > quota.largest_body:
+        raise RequestRefused(too_large(quota.largest_body), "body")
+    elif quota.held + length > quota.most_for_large and not quota.fits(length):
+        raise RequestRefused(NO_MEMORY, "held")
+
+
+def lacks_token(front: Front, head: RequestHead, exchange: Exchange) -> bool:
+    """Whether a request carries no token that its route asks for."""
+    access, forms = exchange.route.access, exchange.model.contract.token_forms
+    if forms:
+        return front.access.refuses_all(access, head.authorization, forms, head.headers)
+    return front.access.refuses(access, head.authorization)
+
+
+def check_spooled(exchange: Exchange, size: int) -> None:
+    """Refuse a body that goes to a file and is larger than a video may be. Raises RequestRefused."""
+    most = exchange.model.settings.video_bytes
+    if size > most:
+        raise RequestRefused(too_large(most, "video_bytes"), "body")
+
+
+def check_page_body(front: Front, head: RequestHead, size: int) -> None:
+    """Refuse a large body on a route that is not a script's. Raises RequestRefused."""
+    if size > SMALL_BODY:
+        # A request with tensors comes here when there is no such model: then 404 tells more than 413.
+        missing = metadata.unknown(front.models, head.target()[0].decode("utf-8", "replace"))
+        raise RequestRefused(missing or Fault(413, "body_too_large", "this route takes no large body"), "body")
+
+
+def over_quota(quota: ByteQuota, size: int) -> tuple[Fault, str]:
+    """Why the quota did not take the last bytes of a body that now has `size`, and the limit for the metrics."""
+    most = quota.largest_body
+    return (too_large(most), "body") if size > most else (NO_MEMORY, "held")
+
+
+def too_large(most: int, setting: str = "max_body") -> Fault:
+    return Fault(413, "body_too_large", f"the request body is larger than {setting}, {most} bytes")
