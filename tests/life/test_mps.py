@@ -78,13 +78,17 @@ def test_wrong_uses_end_in_one_line(path: str, script: Path) -> None:
 def test_doctor_tells_whether_it_would_help(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", path)
     monkeypatch.delenv("CUDA_MPS_PIPE_DIRECTORY", raising=False)
-    assert list(machine.sharing_of_gpus(Settings(), 0)) == []
-    (found,) = machine.sharing_of_gpus(Settings(workers=exactly(4)), 1)
+    assert machine.sharing_of_gpus(Settings(), 0) is None
+    found = machine.sharing_of_gpus(Settings(workers=exactly(4)), 1)
+    assert found is not None
     assert (found.value, found.fix) == ("not started: 4 workers share 1 GPU, and take turns on it", "serve with --mps")
-    (found,) = machine.sharing_of_gpus(Settings(workers=exactly(4), mps=True), 1)
+    found = machine.sharing_of_gpus(Settings(workers=exactly(4), mps=True), 1)
+    assert found is not None
     assert found.value.startswith("would be started")
-    (found,) = machine.sharing_of_gpus(Settings(workers=exactly(2), device="cuda:0,cuda:1"), 2)
+    found = machine.sharing_of_gpus(Settings(workers=exactly(2), device="cuda:0,cuda:1"), 2)
+    assert found is not None
     assert found.value.startswith("there;")
     monkeypatch.setenv("PATH", "/nowhere")
-    (found,) = machine.sharing_of_gpus(Settings(workers=exactly(4)), 1)
+    found = machine.sharing_of_gpus(Settings(workers=exactly(4)), 1)
+    assert found is not None
     assert found.value.startswith("not there")

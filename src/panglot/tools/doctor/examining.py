@@ -20,7 +20,7 @@ from panglot.packages.package import Package
 from panglot.settings import Settings, table_of, variables
 from panglot.settings.resolving import resolve
 from panglot.tools.doctor import environment, machine, nodes, selftest
-from panglot.tools.doctor.finding import PROBLEM, WARNING, Finding
+from panglot.tools.doctor.finding import PROBLEM, WARNING, Check, Finding, Verdict, run
 
 FRONT, PACKAGE = "panglot", "package"
 LIBRARIES = ("uvicorn", "uvloop", "httptools", "orjson", "starlette", "watchfiles")
@@ -64,14 +64,15 @@ def examine(
 
     `flags` are the settings from the command line, `given` the same as typed. Nothing that is wrong raises.
     """
-    report = Report(front())
+    report = Report()
     package = _discover(path, flags, environ, report) if path else None
     settings = _settings(path, package, flags, environ, report)
     if package is not None:
         package = _arranged(package, settings, report)
+    report.findings[:0] = run(CHECKS, settings)
     servable = not report.problems
     say("looking at the machine")
-    report.findings += machine.examine(settings)
+    report.findings += run(machine.CHECKS, settings)
     if settings.ray:
         say(f"asking the cluster at {settings.ray} for a place")
         report.findings += nodes.examine(settings)
@@ -88,24 +89,29 @@ def examine(
     return report
 
 
-def front() -> list[Finding]:
-    """Panglot itself and what it runs on."""
-    python = f"{sys.executable} ({platform.python_implementation()} {platform.python_version()})"
+def interpreter(_: Settings) -> Verdict:
+    """What Panglot itself runs on."""
+    return Verdict(f"{sys.executable} ({platform.python_implementation()} {platform.python_version()})")
+
+
+def system(_: Settings) -> Verdict:
+    """The system, and whether Panglot is tested on it."""
     libc = " ".join(platform.libc_ver()).strip()
-    system = " ".join(word for word in (platform.system(), platform.release(), platform.machine(), libc) if word)
-    findings = [Finding(FRONT, "version", __version__), Finding(FRONT, "interpreter", python)]
-    if platform.system() == "Linux":
-        findings.append(Finding(FRONT, "platform", system))
-    else:
-        findings.append(Finding(FRONT, "platform", system, WARNING, "Panglot is tested on Linux only"))
-    versions = {name: _version(name) for name in LIBRARIES}
-    shown = ", ".join(f"{name} {version}" for name, version in versions.items() if version)
-    absent = [name for name, version in versions.items() if not version]
-    if absent:
-        fix = shlex.join([sys.executable, "-m", "pip", "install", *map(_requirement, absent)])
-        findings.append(Finding(FRONT, "libraries", f"missing: {', '.join(absent)}", PROBLEM, fix))
-    findings.append(Finding(FRONT, "libraries", shown))
-    return findings
+    words = " ".join(word for word in (platform.system(), platform.release(), platform.machine(), libc) if word)
+    is_tested = platform.system() == "Linux"
+    return Verdict(words) if is_tested else Verdict(words, WARNING, "Panglot is tested on Linux only")
+
+
+def libraries(_: Settings) -> Verdict:
+    """What Panglot needs."""
+    return Verdict(", ".join(f"{name} {version}" for name in LIBRARIES if (version := _version(name))))
+
+
+def missing_libraries(_: Settings) -> Verdict | None:
+    """What Panglot needs and does not have."""
+    absent = [name for name in LIBRARIES if not _version(name)]
+    fix = shlex.join([sys.executable, "-m", "pip", "install", *map(_requirement, absent)])
+    return Verdict(f"missing: {', '.join(absent)}", PROBLEM, fix) if absent else None
 
 
 def _requirement(name: str) -> str:
@@ -223,3 +229,12 @@ def _self_test(
     report.findings += result.findings
     if any(finding.fix == selftest.SEE_LOG for finding in result.findings):
         report.log = result.log[-LOG_LINES:]
+
+
+CHECKS = (
+    Check(FRONT, "version", lambda _: Verdict(__version__)),
+    Check(FRONT, "interpreter", interpreter),
+    Check(FRONT, "platform", system),
+    Check(FRONT, "libraries", missing_libraries),
+    Check(FRONT, "libraries", libraries),
+)

@@ -1,8 +1,12 @@
-"""One thing that was looked at, and what to do about it."""
+"""One thing that was looked at, and what to do about it; and the checks that look."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from typing import NamedTuple
+
+from panglot.settings import Settings
 
 OK, WARNING, PROBLEM = "ok", "warning", "problem"
 """Fine; worth knowing, serving works all the same; serving will not work."""
@@ -17,3 +21,26 @@ class Finding:
     value: str
     state: str = OK
     fix: str = ""
+
+
+class Verdict(NamedTuple):
+    """What a check says: the rest of a finding."""
+
+    value: str
+    state: str = OK
+    fix: str = ""
+
+
+class Check(NamedTuple):
+    """A line of `panglot doctor` before anybody has looked."""
+
+    section: str
+    name: str
+    look: Callable[[Settings], Verdict | None]
+    """None where there is nothing to say."""
+
+
+def run(checks: Iterable[Check], settings: Settings) -> list[Finding]:
+    """The findings of some checks, in their order."""
+    verdicts = ((check, check.look(settings)) for check in checks)
+    return [Finding(check.section, check.name, *verdict) for check, verdict in verdicts if verdict is not None]

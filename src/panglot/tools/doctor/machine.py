@@ -9,7 +9,6 @@ import resource
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Iterator
 from pathlib import Path
 
 from panglot.errors import StartError
@@ -18,7 +17,7 @@ from panglot.machine.cgroups import cpu_quotas, memory_limits
 from panglot.settings import Settings
 from panglot.settings.table import MIB, flag
 from panglot.settings.units import show_size
-from panglot.tools.doctor.finding import PROBLEM, WARNING, Finding
+from panglot.tools.doctor.finding import PROBLEM, WARNING, Check, Verdict
 from panglot.tools.listening import listener
 
 MACHINE, ADDRESS = "machine", "address"
@@ -29,35 +28,21 @@ SPARE_FILES = 64
 """Open files that a front needs besides its connections."""
 
 
-def examine(settings: Settings) -> list[Finding]:
-    """Everything about the machine and the address to serve on."""
-    return [
-        cpus(),
-        memory(),
-        open_files(settings),
-        gpus(settings),
-        *sharing_of_gpus(settings, devices.count()),
-        shared_memory(),
-        temporary_folder(),
-        *address(settings),
-    ]
-
-
 # Limits
 
 
-def cpus() -> Finding:
+def cpus(_: Settings | None = None) -> Verdict:
     """How many CPUs this process may use."""
     there = os.cpu_count() or 1
     usable = float(len(os.sched_getaffinity(0))) if hasattr(os, "sched_getaffinity") else float(there)
     usable = min([usable, *cpu_quotas()])
     value = f"{usable:g}" if usable == there else f"{usable:g} of {there} (limited by the container or affinity)"
     if usable < 1:
-        return Finding(MACHINE, "CPUs", value, WARNING, "give the container at least one CPU")
-    return Finding(MACHINE, "CPUs", value)
+        return Verdict(value, WARNING, "give the container at least one CPU")
+    return Verdict(value)
 
 
-def memory() -> Finding:
+def memory(_: Settings) -> Verdict:
     """How much memory this process may use, and how much is free."""
     there = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     usable = min([there, *memory_limits()])
@@ -68,10 +53,8 @@ def memory() -> Finding:
     if free and usable == there:
         value += f", {show_size(_rounded(free))} free"
     if min(usable, free or usable) < SMALL_MEMORY:
-        return Finding(
-            MACHINE, "memory", value, WARNING, "a worker that needs more is killed: free or allow more memory"
-        )
-    return Finding(MACHINE, "memory", value)
+        return Verdict(value, WARNING, "a worker that needs more is killed: free or allow more memory")
+    return Verdict(value)
 
 
 def _read(path: Path) -> str:
@@ -95,40 +78,40 @@ def _rounded(count: int) -> int:
     return math.floor(count / step) * int(step)
 
 
-def open_files(settings: Settings) -> Finding:
+def open_files(settings: Settings) -> Verdict:
     """Whether as many files may be open as the connections need."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft == resource.RLIM_INFINITY:
-        return Finding(MACHINE, "open files", f"no limit; at most {settings.max_connections} connections at once")
+        return Verdict(f"no limit; at most {settings.max_connections} connections at once")
     value = f"{soft} allowed; at most {settings.max_connections} connections at once"
     if settings.max_connections + SPARE_FILES > soft:
         needed = settings.max_connections + SPARE_FILES
         allowed = hard == resource.RLIM_INFINITY or hard >= needed
         fix = f"ulimit -n {needed}, or a lower {flag('max_connections')}" if allowed else "a lower --max-connections"
-        return Finding(MACHINE, "open files", value, WARNING, fix)
-    return Finding(MACHINE, "open files", value)
+        return Verdict(value, WARNING, fix)
+    return Verdict(value)
 
 
 # Devices and features
 
 
-def gpus(settings: Settings) -> Finding:
+def gpus(settings: Settings) -> Verdict:
     """The GPUs that nvidia-smi lists; none is a problem only where one is asked for."""
     wanted = settings.device.startswith("cuda")
     state, fix = (PROBLEM, "serve with --device cpu, or install the NVIDIA driver") if wanted else (WARNING, "")
     program = shutil.which("nvidia-smi")
     if program is None:
-        return Finding(MACHINE, "GPUs", "none found", *(state, fix) if wanted else ())
+        return Verdict("none found", *(state, fix) if wanted else ())
     query = [program, "--query-gpu=name,memory.total,driver_version", "--format=csv,noheader"]
     try:
         done = subprocess.run(query, capture_output=True, text=True, errors="replace", timeout=20, check=False)
     except (OSError, subprocess.TimeoutExpired) as error:
-        return Finding(MACHINE, "GPUs", f"nvidia-smi does not answer: {error}", state, fix)
+        return Verdict(f"nvidia-smi does not answer: {error}", state, fix)
     lines = done.stdout.strip().splitlines()
     if done.returncode or not lines:
         reason = (lines or done.stderr.strip().splitlines() or ["no GPU listed"])[0]
-        return Finding(MACHINE, "GPUs", f"nvidia-smi: {reason}", state, fix)
-    return Finding(MACHINE, "GPUs", "; ".join(_gpu(line) for line in lines))
+        return Verdict(f"nvidia-smi: {reason}", state, fix)
+    return Verdict("; ".join(_gpu(line) for line in lines))
 
 
 def _gpu(line: str) -> str:
@@ -137,26 +120,24 @@ def _gpu(line: str) -> str:
     return f"{name} ({size}, driver {driver})"
 
 
-def sharing_of_gpus(settings: Settings, cards: int) -> Iterator[Finding]:
+def sharing_of_gpus(settings: Settings, cards: int | None = None) -> Verdict | None:
     """Whether `--mps` would help: where several workers use one card, which they have in turns without it."""
-    if not cards:
-        return
+    if not (devices.count() if cards is None else cards):
+        return None
     named = len({word.strip() for word in settings.device.split(",") if word.strip().startswith("cuda")})
     workers = max(settings.workers.most, 1)
-    shares = workers > (named or 1)
     if mps.elsewhere():
-        yield Finding(MACHINE, "MPS", "runs already; workers that share a GPU use it side by side")
-    elif not mps.is_there():
-        yield Finding(MACHINE, "MPS", f"not there ({mps.CONTROL}); workers that share a GPU take turns on it")
-    elif shares and not settings.mps:
+        return Verdict("runs already; workers that share a GPU use it side by side")
+    if not mps.is_there():
+        return Verdict(f"not there ({mps.CONTROL}); workers that share a GPU take turns on it")
+    if workers > (named or 1) and not settings.mps:
         value = f"not started: {workers} workers share {named or 1} GPU, and take turns on it"
-        yield Finding(MACHINE, "MPS", value, WARNING, "serve with --mps")
-    else:
-        use = "would be started" if settings.mps else "there"
-        yield Finding(MACHINE, "MPS", f"{use}; it helps where several workers share a GPU (--workers, --mps)")
+        return Verdict(value, WARNING, "serve with --mps")
+    use = "would be started" if settings.mps else "there"
+    return Verdict(f"{use}; it helps where several workers share a GPU (--workers, --mps)")
 
 
-def shared_memory() -> Finding:
+def shared_memory(_: Settings) -> Verdict:
     """Whether anonymous memory files work: some sandboxes refuse them."""
     try:
         fd = os.memfd_create("panglot-doctor")
@@ -167,48 +148,49 @@ def shared_memory() -> Finding:
         finally:
             os.close(fd)
     except (OSError, AttributeError) as error:
-        return Finding(MACHINE, "memory files", f"memfd does not work: {error}", WARNING, "use Linux 3.17 or newer")
-    return Finding(MACHINE, "memory files", "memfd works")
+        return Verdict(f"memfd does not work: {error}", WARNING, "use Linux 3.17 or newer")
+    return Verdict("memfd works")
 
 
-def temporary_folder() -> Finding:
+def temporary_folder(_: Settings) -> Verdict:
     """Whether the temporary folder can be written, and has room."""
-    name = "temporary folder"
     try:
         folder = tempfile.gettempdir()
         with tempfile.TemporaryFile(dir=folder) as file:
             file.write(b"ok")
         free = shutil.disk_usage(folder).free
     except OSError as error:
-        return Finding(MACHINE, name, f"cannot be written: {error}", PROBLEM, "set TMPDIR to a folder that can")
+        return Verdict(f"cannot be written: {error}", PROBLEM, "set TMPDIR to a folder that can")
     value = f"{folder} can be written, {show_size(_rounded(free))} free"
     if free < SMALL_DISK:
-        return Finding(MACHINE, name, value, WARNING, f"free some space, or set TMPDIR; {folder} is nearly full")
-    return Finding(MACHINE, name, value)
+        return Verdict(value, WARNING, f"free some space, or set TMPDIR; {folder} is nearly full")
+    return Verdict(value)
 
 
 # The address
 
 
-def address(settings: Settings) -> Iterator[Finding]:
-    """Who may reach the server, and whether its port is free."""
-    from panglot.web.access import rules as access
-    from panglot.web.http1 import server
+def access(settings: Settings) -> Verdict:
+    """Who may reach the server."""
+    from panglot.web.access import rules
 
     try:
-        rules = access.establish(settings)
+        token = bool(rules.establish(settings).token)
     except StartError as error:
-        yield Finding(ADDRESS, "access", error.problem, PROBLEM, error.fix)
-    else:
-        yield Finding(ADDRESS, "access", _access_words(settings, bool(rules.token), access.is_loopback(settings.host)))
+        return Verdict(error.problem, PROBLEM, error.fix)
+    return Verdict(_access_words(settings, token, rules.is_loopback(settings.host)))
+
+
+def port(settings: Settings) -> Verdict:
+    """Whether the port is free."""
+    from panglot.web.http1 import server
+
     try:
         server.bind(settings).close()
     except StartError as error:
         holder = _holder(settings.port)
-        yield Finding(ADDRESS, "port", error.problem + (f", by {holder}" if holder else ""), PROBLEM, error.fix)
-    else:
-        free = "any free port will be taken" if settings.port == 0 else f"{settings.host}:{settings.port} is free"
-        yield Finding(ADDRESS, "port", free)
+        return Verdict(error.problem + (f", by {holder}" if holder else ""), PROBLEM, error.fix)
+    return Verdict("any free port will be taken" if settings.port == 0 else f"{settings.host}:{settings.port} is free")
 
 
 def _access_words(settings: Settings, token: bool, loopback: bool) -> str:
@@ -223,3 +205,16 @@ def _holder(port: int) -> str:
     """The process that listens on a port, in words, as far as this user may know."""
     pid = listener(port)
     return f"process {pid} ({_read(PROC / str(pid) / 'comm')})" if pid is not None else ""
+
+
+CHECKS = (
+    Check(MACHINE, "CPUs", cpus),
+    Check(MACHINE, "memory", memory),
+    Check(MACHINE, "open files", open_files),
+    Check(MACHINE, "GPUs", gpus),
+    Check(MACHINE, "MPS", sharing_of_gpus),
+    Check(MACHINE, "memory files", shared_memory),
+    Check(MACHINE, "temporary folder", temporary_folder),
+    Check(ADDRESS, "access", access),
+    Check(ADDRESS, "port", port),
+)
