@@ -6,8 +6,8 @@ import html
 import re
 from typing import Any, Callable, Dict, Iterable, List, NamedTuple, Optional, Sequence
 
-from panglot_worker.graphs.errors import near
-from panglot_worker.graphs.values import NOTHING, ExpressionError, divided, fitting, joined, shown
+from panglot_worker.graphs.errors import GraphError, MissingVariable, near
+from panglot_worker.graphs.values import NOTHING, divided, fitting, joined, shown
 
 _TOKEN = re.compile(
     r"\s*(?:(?P<number>\d+)|(?P<text>\"[^\"]*\"|'[^']*'|`[^`]*`)|(?P<name>[A-Za-z_]\w*)"
@@ -34,7 +34,7 @@ class VariableScope:
             self.names[names[0]] = item
             return
         if not isinstance(item, (list, tuple)) or len(item) != len(names):
-            raise ExpressionError("%d names for %s" % (len(names), shown(item)))
+            raise GraphError("%d names for %s" % (len(names), shown(item)))
         self.names.update(zip(names, item))
 
     def find(self, name: str) -> Any:
@@ -43,7 +43,8 @@ class VariableScope:
             if name in scope.names:
                 return scope.names[name]
             scope = scope.outer
-        raise NoVariable(name, self.known())
+        fix = near(name, self.known()) or "give it with --dynamic FILE"
+        raise MissingVariable("there is no variable '%s'" % name, fix=fix)
 
     def known(self) -> List[str]:
         return [*self.names, *(self.outer.known() if self.outer is not None else [])]
@@ -59,30 +60,23 @@ class VariableScope:
         self.names[name] = value
 
 
-class NoVariable(ExpressionError):
-    """An expression names a variable that does not exist."""
-
-    def __init__(self, name: str, known: Iterable[str]) -> None:
-        super().__init__("there is no variable '%s'" % name, near(name, known) or "give it with --dynamic FILE")
-
-
 class Expression(NamedTuple):
-    """A parsed expression. `value` computes it in a scope; raises ExpressionError."""
+    """A parsed expression. `value` computes it in a scope; raises GraphError."""
 
     value: Callable[[VariableScope], Any]
 
     def items(self, scope: VariableScope) -> Iterable[Any]:
-        """What a loop over the expression's value goes through. Raises ExpressionError."""
+        """What a loop over the expression's value goes through. Raises GraphError."""
         container = self.value(scope)
         if isinstance(container, dict):
             return list(container.items())
         if isinstance(container, (list, range)):
             return container
-        raise ExpressionError("for needs an array or a map, not %s" % shown(container))
+        raise GraphError("for needs an array or a map, not %s" % shown(container))
 
 
 def parse(code: str) -> Expression:
-    """Parse the code between the braces of a template. Raises ExpressionError."""
+    """Parse the code between the braces of a template. Raises GraphError."""
     parser = _ExpressionParser(code)
     value = parser.assignment()
     parser.expect_end()
@@ -100,7 +94,7 @@ class _ExpressionParser:
         while at < len(code):
             match = _TOKEN.match(code, at)
             if match is None:
-                raise ExpressionError("'%s' cannot be read" % code[at : at + 20].strip())
+                raise GraphError("'%s' cannot be read" % code[at : at + 20].strip())
             self.tokens.append((match.lastgroup, match.group(match.lastgroup or 0)))
             at = match.end()
         self.at = 0
@@ -119,11 +113,11 @@ class _ExpressionParser:
 
     def expect(self, sign: str) -> None:
         if not self.take(sign):
-            raise ExpressionError("'%s' is expected before '%s'" % (sign, self.peek() or "the end"))
+            raise GraphError("'%s' is expected before '%s'" % (sign, self.peek() or "the end"))
 
     def expect_end(self) -> None:
         if self.at < len(self.tokens):
-            raise ExpressionError("'%s' is not expected" % self.peek())
+            raise GraphError("'%s' is not expected" % self.peek())
 
     def assignment(self) -> Get:
         if self.kind() == "name" and self.at + 1 < len(self.tokens) and self.tokens[self.at + 1] == ("sign", "="):
@@ -153,7 +147,7 @@ class _ExpressionParser:
         while self.take("|"):
             name = self.peek()
             if self.kind() != "name" or name not in FILTERS:
-                raise ExpressionError("there is no filter '%s'" % name, near(name, FILTERS))
+                raise GraphError("there is no filter '%s'" % name, fix=near(name, FILTERS))
             self.at += 1
             arguments = self.arguments("(", ")") if self.take("(") else []
             value = _filtered(name, value, arguments)
@@ -201,7 +195,7 @@ class _ExpressionParser:
             return lambda scope: [item(scope) for item in items]
         if token == "{":
             return self.map()
-        raise ExpressionError("a value is expected, not '%s'" % (token or "the end"))
+        raise GraphError("a value is expected, not '%s'" % (token or "the end"))
 
     def arguments(self, opening: str, closing: str) -> List[Get]:
         arguments: List[Get] = []
@@ -236,26 +230,26 @@ def _item(container: Get, key: Get) -> Get:
             return inside[str(name)]
         if isinstance(inside, list) and shown(name).isdecimal() and int(shown(name)[:20]) < len(inside):
             return inside[int(shown(name))]
-        raise ExpressionError("%s has no '%s'" % (shown(inside), shown(name)))
+        raise GraphError("%s has no '%s'" % (shown(inside), shown(name)))
 
     return get
 
 
 def _call(name: str, arguments: List[Get]) -> Get:
     if name in REFUSED:
-        raise ExpressionError("%s() is refused: a graph file runs no program and reads no file" % name,
-                              "give the value with --dynamic FILE")  # fmt: skip
+        problem = "%s() is refused: a graph file runs no program and reads no file" % name
+        raise GraphError(problem, fix="give the value with --dynamic FILE")
     if name != "range":
-        raise ExpressionError("there is no function '%s'" % name, near(name, ["range"]))
+        raise GraphError("there is no function '%s'" % name, fix=near(name, ["range"]))
 
     def count(scope: VariableScope) -> Any:
         numbers = [_number(argument(scope), "range") for argument in arguments]
         if not 1 <= len(numbers) <= 3 or (len(numbers) == 3 and numbers[2] == 0):
-            raise ExpressionError("range takes an end, a start and an end, or a start, an end and a step")
+            raise GraphError("range takes an end, a start and an end, or a start, an end and a step")
         counted = range(*numbers)
         # len() cannot count beyond 63 bit.
         if counted[MOST_ITEMS : MOST_ITEMS + 1]:
-            raise ExpressionError("a range of more than %d is too long" % MOST_ITEMS)
+            raise GraphError("a range of more than %d is too long" % MOST_ITEMS)
         return counted
 
     return count
@@ -263,13 +257,13 @@ def _call(name: str, arguments: List[Get]) -> Get:
 
 def _number(value: Any, what: str) -> int:
     if type(value) is not int:
-        raise ExpressionError("%s needs whole numbers, not %s" % (what, shown(value) or "nothing"))
+        raise GraphError("%s needs whole numbers, not %s" % (what, shown(value) or "nothing"))
     return value
 
 
 def _boolean(value: Any, what: str) -> bool:
     if not isinstance(value, bool):
-        raise ExpressionError("%s needs true or false, not %s" % (what, shown(value) or "nothing"))
+        raise GraphError("%s needs true or false, not %s" % (what, shown(value) or "nothing"))
     return value
 
 
@@ -289,7 +283,7 @@ def _binary(sign: str, left: Get, right: Get) -> Get:
             return joined([a, b])
         a, b = _number(a, sign), _number(b, sign)
         if sign in "/%" and b == 0:
-            raise ExpressionError("division by zero")
+            raise GraphError("division by zero")
         return fitting(ARITHMETIC[sign](a, b))
 
     return compute
@@ -320,7 +314,7 @@ def _filtered(name: str, value: Get, arguments: List[Get]) -> Get:
         given = [argument(scope) for argument in arguments]
         try:
             subject = value(scope)
-        except NoVariable:
+        except MissingVariable:
             if name == "default":
                 return given[0] if given else None
             if name == "exists":
@@ -330,14 +324,14 @@ def _filtered(name: str, value: Get, arguments: List[Get]) -> Get:
             return FILTERS[name](subject, *given)
         except (TypeError, ValueError, IndexError, KeyError, AttributeError):
             words = ", ".join(shown(argument) for argument in given)
-            raise ExpressionError("%s(%s) does not fit %s" % (name, words, shown(subject) or "nothing")) from None
+            raise GraphError("%s(%s) does not fit %s" % (name, words, shown(subject) or "nothing")) from None
 
     return apply
 
 
 def _require(value: Any) -> Any:
     if value is None:
-        raise ExpressionError("a required value is null")
+        raise GraphError("a required value is null")
     return value
 
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 import re
 from typing import Any, Dict, List, NamedTuple, Tuple, Union
 
-from panglot_worker.graphs.errors import GraphError, MissingVariable
-from panglot_worker.graphs.expressions import Expression, NoVariable, VariableScope, parse
-from panglot_worker.graphs.values import MOST_TEXT, ExpressionError, shown
+from panglot_worker.graphs.errors import GraphError
+from panglot_worker.graphs.expressions import Expression, VariableScope, parse
+from panglot_worker.graphs.values import MOST_TEXT, shown
 
 _OPENING = re.compile(r"\{\{-?|\{%-?|\{#-?")
 _CLOSING = {"{{": "}}", "{%": "%}", "{#": "#}"}
@@ -203,8 +203,8 @@ class _TemplateParser:
     def _expression(self, code: str, line: int) -> Expression:
         try:
             return parse(code)
-        except ExpressionError as error:
-            raise self.error(str(error), line, error.fix) from None
+        except GraphError as error:
+            raise self.error(error.problem, line, error.fix) from None
 
 
 class _Printer:
@@ -227,9 +227,11 @@ class _Printer:
         for element in elements:
             try:
                 self._run(element, scope)
-            except ExpressionError as error:
-                kind = MissingVariable if isinstance(error, NoVariable) else GraphError
-                raise kind("template: %s" % error, self.file, element.line, error.fix) from None
+            except GraphError as error:
+                if error.line:
+                    raise
+                # An expression does not know where it stands.
+                raise type(error)("template: %s" % error.problem, self.file, element.line, error.fix) from None
 
     def _run(self, element: Element, scope: VariableScope) -> None:
         if isinstance(element, _Text):
@@ -247,7 +249,7 @@ class _Printer:
             for item in element.expression.items(scope):
                 self.rounds += 1
                 if self.rounds > MOST_ROUNDS:
-                    raise ExpressionError("its loops go round more than %d times" % MOST_ROUNDS)
+                    raise GraphError("its loops go round more than %d times" % MOST_ROUNDS)
                 inner = scope.inner()
                 inner.declare(element.names, item)
                 self.run(element.body, inner)
@@ -265,4 +267,4 @@ class _Printer:
 def truth(value: Any) -> bool:
     if isinstance(value, bool):
         return value
-    raise ExpressionError("%r is neither true nor false" % (value,))
+    raise GraphError("%r is neither true nor false" % (value,))

@@ -4,18 +4,12 @@ from __future__ import annotations
 
 from typing import Any, List, Sequence
 
+from panglot_worker.graphs.errors import GraphError
+
 MOST_TEXT = 4_000_000
 """Characters a template, or a text in it, may grow to: a loop with a wrong bound must not eat the machine."""
 MOST_PIECES = 250_000
 """The same for a list, counted with its commas."""
-
-
-class ExpressionError(Exception):
-    """An expression of a template cannot be read or computed."""
-
-    def __init__(self, problem: str, fix: str = "") -> None:
-        super().__init__(problem)
-        self.fix = fix
 
 
 def shown(value: Any) -> str:
@@ -43,20 +37,20 @@ def _show(value: Any, pieces: List[str]) -> None:
     elif value is not None and value is not NOTHING:
         pieces.append(str(value))
     if len(pieces) > MOST_PIECES:
-        raise ExpressionError("it grows beyond %d values" % MOST_PIECES)
+        raise GraphError("it grows beyond %d values" % MOST_PIECES)
 
 
 def joined(texts: Sequence[str], mark: str = "") -> str:
-    """Join texts. Raises ExpressionError for what is too long, before it takes the memory."""
+    """Join texts. Raises GraphError for what is too long, before it takes the memory."""
     if sum(map(len, texts)) + len(mark) * len(texts) > MOST_TEXT:
-        raise ExpressionError("it grows beyond %d characters" % MOST_TEXT)
+        raise GraphError("it grows beyond %d characters" % MOST_TEXT)
     return mark.join(texts)
 
 
 def fitting(number: int) -> int:
-    """A number, if it fits 64 bit as those of the platform did. Raises ExpressionError."""
+    """A number, if it fits 64 bit as those of the platform did. Raises GraphError."""
     if not -(2**63) <= number < 2**63:
-        raise ExpressionError("a number does not fit 64 bit")
+        raise GraphError("a number does not fit 64 bit")
     return number
 
 
