@@ -1,4 +1,4 @@
-"""The command line: one file per command; the only place where errors become exit codes."""
+"""The command line: one file per command; errors become exit codes here alone."""
 
 from __future__ import annotations
 

@@ -62,7 +62,7 @@ def bench(target: str, inputs: tuple[str, ...], arguments: tuple[str, ...], **gi
     numbers = ("duration", "warmup", "even", "connections", "timeout", "check")
     options = Options(**{name: given.pop(name) for name in numbers})
     if options.check:
-        import panglot.tools.arrays  # noqa: F401  it says what to install, before anything is asked
+        import panglot.tools.arrays  # noqa: F401  it says what to install, before a request is sent
     loads = _loads(own["concurrency"], own["rate"])
     old = figures.read(own["compare"]) if own["compare"] else None
     gathered = gather(inputs) if inputs else []
@@ -94,11 +94,11 @@ def _opened(target: str, given: dict[str, Any], arguments: tuple[str, ...], fiel
     from panglot.inputs.addresses import is_address
     from panglot.tools.bench.target import running, served
     from panglot.tools.doctor import selftest
-    from panglot.tools.running_server import AskedServer
+    from panglot.tools.running_server import RunningServer
     from panglot.web.access.rules import establish
 
     if is_address(target):
-        with running(AskedServer(target, str(given.get("dialect") or ""), field)) as aim:
+        with running(RunningServer(target, str(given.get("dialect") or ""), field)) as aim:
             yield aim, {"model_name": aim.client.address.host, **aim.about.api.get("autolog", {})}
         return
     package, resolved = resolve_package(target, given, arguments)
@@ -128,7 +128,7 @@ def _measure(aim: BenchTarget, name: str, loads: list[Load], options: Options, q
     rows = report_table.Levels(printing.console(), options.check, bool(devices.count()))
     with Console(stderr=True).status("") as status:
 
-        def tell(level: Level) -> None:
+        def report(level: Level) -> None:
             done.levels.append(level)
             if not quiet:
                 status.stop()
@@ -138,9 +138,9 @@ def _measure(aim: BenchTarget, name: str, loads: list[Load], options: Options, q
         def begins(load: Load) -> None:
             status.update(f"{load}, {len(done.levels) + 1} of {len(loads)}, {options.duration:g} s each")
 
-        # What there is when somebody loses patience is shown all the same.
+        # After Ctrl-C the figures so far are shown.
         with contextlib.suppress(KeyboardInterrupt):
-            measure(aim, loads, options, tell, begins)
+            measure(aim, loads, options, report, begins)
     if done.levels and not quiet:
         rows.close()
     return done

@@ -94,7 +94,7 @@ def _sides(
     inputs = gather(words[1:])
     left = _where(words[0], given, arguments, own["field"])
     if isinstance(left, tuple) and not right_given["python"]:
-        # Of panglot.toml, or of a variable: a command line runs in the package's interpreter too.
+        # `--python` may come from panglot.toml or a variable: the command line on the right uses the same interpreter.
         right_given["python"] = left[1].python
     pairs = ((words[0], left), (against, _other(against, inputs, right_given, arguments, own["field"])))
     warn(unknown(os.environ, all_settings(), {}))
@@ -102,12 +102,12 @@ def _sides(
     outcomes: list[Compared] = []
     console = printing.console()
 
-    def tell(outcome: Compared) -> None:
+    def note(outcome: Compared) -> None:
         outcomes.append(outcome)
         if not own["as_json"]:
             report.show_input(console, outcome)
 
-    asyncio.run(_check(pairs, inputs, tolerance, tell, own["field"]))
+    asyncio.run(_check(pairs, inputs, tolerance, note, own["field"]))
     if own["as_json"]:
         click.echo(json.dumps([_row(outcome) for outcome in outcomes], indent=2))
     else:
@@ -126,10 +126,10 @@ def _other(word: str, inputs: list[Input], given: dict[str, Any], arguments: tup
 def _where(word: str, given: dict[str, Any], arguments: tuple[str, ...], field: str) -> Where:
     from panglot.inputs.addresses import is_address
     from panglot.tools.check.sides import INPUT, Command
-    from panglot.tools.running_server import AskedServer
+    from panglot.tools.running_server import RunningServer
 
     if is_address(word):
-        return AskedServer(word, str(given.get("dialect") or ""), field)
+        return RunningServer(word, str(given.get("dialect") or ""), field)
     if INPUT in word:
         return Command(word, str(given.get("python") or ""))
     try:
@@ -141,13 +141,13 @@ def _where(word: str, given: dict[str, Any], arguments: tuple[str, ...], field: 
     return package, resolved.settings
 
 
-async def _check(pairs: Any, inputs: Any, tolerance: Tolerance, tell: Any, field: str) -> None:
+async def _check(pairs: Any, inputs: Any, tolerance: Tolerance, report: Any, field: str) -> None:
     from panglot.tools.check.sides import opened
     from panglot.tools.check.stagewise import check as compare
 
     (left_name, left), (right_name, right) = pairs
     async with opened(left_name, left, field) as left_side, opened(right_name, right, field) as right_side:
-        await compare(left_side, right_side, inputs, tolerance, tell)
+        await compare(left_side, right_side, inputs, tolerance, report)
 
 
 def _row(outcome: Compared) -> dict[str, Any]:

@@ -23,9 +23,9 @@ COLOURS = {"ok": "green", "warning": "yellow", "problem": "bold red"}
 @click.option("--json", "as_json", is_flag=True, help="print one JSON object")
 @lambda function: setting_options(function, shown=())
 def doctor(path: str | None, as_json: bool, **given: Any) -> None:
-    """Look at the machine and the interpreter; with PATH also at a package, which is served and asked once.
+    """Look at the machine and the interpreter; with PATH also at a package, which is served and sent one request.
 
-    Takes the options of `panglot serve`. The exit code is 3 when something is found that keeps serving from working.
+    Takes the options of `panglot serve`. The exit code is 3 when a problem prevents serving.
     """
     from rich.console import Console
 

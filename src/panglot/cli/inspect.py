@@ -129,7 +129,7 @@ def _curl_line(package: Package, resolved: Resolved, path: str) -> str:
 
 
 def effective(settings: Settings) -> dict[str, str]:
-    """What will be in force, in words, for settings that stand for something else while they are not given."""
+    """The values in force, in words, of settings that have no fixed default."""
     host = settings.host
     address = host if host.startswith(UNIX) else f"{host}:{settings.port}"
     facts = {
@@ -161,8 +161,8 @@ def show(facts: dict[str, Any], show_all: bool) -> None:
     lines = {"why": facts["why"], **facts["facts"]} | {name: facts[name] for name in LINES}
     lines |= {word: [value] for word, value in facts["serves_with"].items()}
     for word, values in lines.items():
-        for place, value in enumerate(values):
-            heading = Text("" if place else visible(word.replace("_", " ")), "dim")
+        for number, value in enumerate(values):
+            heading = Text("" if number else visible(word.replace("_", " ")), "dim")
             top.add_row(heading, Text(visible(str(value), "\n")))
     console.print(top)
     if facts["try"]:

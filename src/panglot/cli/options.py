@@ -26,18 +26,18 @@ from panglot.settings.units import show
 from panglot.terminal.text import visible
 
 WITHOUT = "settings_without_options"
-"""The attribute of a callback that holds the names of settings it takes no options for."""
+"""The attribute of a callback with the names of settings that get no option."""
 WORDS = "words_of_settings"
-"""The attribute of a callback that holds its own words for settings which mean something else to it."""
+"""The attribute of a callback with its own help for settings that mean something else to it."""
 SHOWN = "shown_groups"
-"""The attribute of a callback that holds the groups of settings its help shows; all, where it has none."""
+"""The attribute of a callback with the groups of settings in its help; without it, all groups."""
 COMMON = ("host", "port", "workers", "device", "python", "max_batch", "timeout", "reload", "dev", "log_level")
 """The settings that most people look for, in the order of the help."""
 COMMON_HEADING = "Common settings"
 RANGE = re.compile(r"\s+\[[^\[\]]*x?[<>]=?[^\[\]]*\]$")
 """What click adds to the help of a number with bounds."""
 PER_INPUT = {"timeout": "an input that has no answer by then has failed"}
-"""What a timeout means to who has no server."""
+"""What a timeout means for a command without a server."""
 NEGATIVE = re.compile(r"-\d+(\.\d+)?([eE][-+]?\d+)?")
 METAVARS = {
     "seconds": "TIME",
@@ -56,9 +56,9 @@ METAVARS = {
 
 
 class TakesInputs(click.Command):
-    """A command whose arguments may be JSON, negative numbers among it, which are no options.
+    """A command with arguments of JSON: a negative number is an argument, not an option.
 
-    Its help says what an option is for; what it cannot be is said to who gives that.
+    Its help says what an option is for; the range of a value is said in the error about a wrong value.
     """
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
@@ -66,7 +66,7 @@ class TakesInputs(click.Command):
         options = [option for option in self.get_params(ctx) if isinstance(option, click.Option)]
         with_value = {name for option in options if not option.is_flag for name in option.opts}
         pairs = zip(["", *args], args, strict=False)
-        # A space in front of it is nothing to JSON, and no dash to click.
+        # JSON ignores a space in front of a number, and click then sees no dash.
         shielded = [
             f" {word}" if NEGATIVE.fullmatch(word) and before not in with_value else word for before, word in pairs
         ]
@@ -84,9 +84,9 @@ class TakesInputs(click.Command):
 
 
 class Grouped(TakesInputs):
-    """A command with options for settings, whose help shows them by group, and those of a dialect under its name.
+    """A command with options for settings. Its help lists them by group, and a dialect's options under its name.
 
-    The options are made when the command is used: which there are depends on the dialects that are installed.
+    The options are made when the command is used, because they depend on the installed dialects.
     """
 
     @functools.cached_property
@@ -140,7 +140,7 @@ class Grouped(TakesInputs):
 
 
 class OnPackage(Grouped):
-    """A command whose callback gets `arguments`: what follows `--`, which is for the script."""
+    """A command that passes `arguments` to its callback: the words behind `--`, for the script."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         at = args.index("--") if "--" in args else len(args)
@@ -152,11 +152,11 @@ class OnPackage(Grouped):
 
 
 def _heading(about: Field[Any] | None) -> str:
-    """What the help of an option stands under: its group, and whether it is for the server or for each model."""
+    """The heading of an option in the help: its group, and whether it is for the server or for each model."""
     if about is None:
         return "Options"
-    whose = "the whole server" if about.metadata["scope"] == SERVER else "each model"
-    return f"{about.metadata['group']}, {whose}"
+    scope = "the whole server" if about.metadata["scope"] == SERVER else "each model"
+    return f"{about.metadata['group']}, {scope}"
 
 
 def all_settings() -> dict[str, Field[Any]]:
@@ -261,18 +261,18 @@ def chosen_form(form: str | None, as_json: bool) -> str | None:
 
 
 def warn(warnings: Iterable[str]) -> None:
-    """Say them on stderr, for a command that keeps no log."""
+    """Print them on stderr, for a command without a log."""
     for warning in warnings:
         click.echo(click.style("warning: ", fg="yellow") + visible(warning), err=True)
 
 
 def warned(package: Package, resolved: Resolved, *notes: str) -> Package:
-    """The package with what was given and has no effect, and further notes, among its problems."""
+    """The package with further problems: settings without an effect, and notes."""
     return dataclasses.replace(package, problems=(*package.problems, *resolved.warnings, *notes))
 
 
 def at_platform_address(resolved: Resolved, environ: Mapping[str, str], host: str) -> tuple[Settings, tuple[str, ...]]:
-    """The settings with the platform's own address where access is settled; and what to say where it is not."""
+    """The settings with the platform's address where access is settled; and a note where it is not."""
     settings = resolved.settings
     if resolved.sources["host"] != "default":
         return settings, ()
@@ -286,7 +286,7 @@ def at_platform_address(resolved: Resolved, environ: Mapping[str, str], host: st
 
 
 def check_interpreter(python: str) -> None:
-    """Refuse what is no CPython that a worker can run on."""
+    """Refuse an interpreter that no worker can run on."""
     import subprocess
 
     code = "import sys; print('%d.%d' % sys.version_info[:2])"

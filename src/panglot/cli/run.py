@@ -38,7 +38,7 @@ def run(path: str, inputs: tuple[str, ...], arguments: tuple[str, ...], save: Pa
     """Run the package at PATH on each INPUT, without a server: files, folders, globs, JSON, lines of JSON, or -.
 
     Without an INPUT the package's own example is run: example(), request.json, or the platform's. An input that fails
-    is reported and the rest go on; the exit code is 1 then. Ctrl-C keeps what is done.
+    is reported and the rest go on; the exit code is 1 then. After Ctrl-C the results so far are shown.
     """
     given["form"] = chosen_form(given["form"], given.pop("as_json"))
     own = {name: given.pop(name) for name in ("form", "repeat", "warmup", "concurrency", "field")}
@@ -68,7 +68,7 @@ def _run(
     count = len(gathered) or 1
     with Bar(count, package.name) as bar:
 
-        def tell(result: RunResult) -> None:
+        def report(result: RunResult) -> None:
             done.append(result)
             writer.add(result)
             bar.advance()
@@ -78,7 +78,7 @@ def _run(
             began = time.monotonic()
             bar.begin()
 
-        completed = asyncio.run(running.run(package, settings, gathered, plan, tell, loaded))
+        completed = asyncio.run(running.run(package, settings, gathered, plan, report, loaded))
     writer.close()
     if save is not None and done:
         _save(save, done)

@@ -13,7 +13,7 @@ import click
 @click.argument("dialect")
 @click.option("--json", "as_json", is_flag=True, help="print a JSON list of the folders")
 def shims(dialect: str, as_json: bool) -> None:
-    """Print the folders that hold what scripts of DIALECT import, to put on PYTHONPATH.
+    """Print the folders with the modules that scripts of DIALECT import, to put on PYTHONPATH.
 
     With them a script runs, debugs and completes in an editor without a server. Where its interpreter has the real
     version of a package that Panglot only stands in for, the real one wins:
@@ -28,5 +28,5 @@ def shims(dialect: str, as_json: bool) -> None:
     if not folders:
         raise StartError(f"scripts of the {dialect} dialect import nothing of a platform")
     ordering = Path(panglot_worker.__path__[0]).resolve() / "shims"
-    places = [str(folder) for folder in (ordering, *folders)]
-    click.echo(json.dumps(places) if as_json else os.pathsep.join(places))
+    paths = [str(folder) for folder in (ordering, *folders)]
+    click.echo(json.dumps(paths) if as_json else os.pathsep.join(paths))

@@ -13,7 +13,7 @@ from panglot.errors import StartError
 from panglot.terminal import printing
 
 if TYPE_CHECKING:
-    from panglot.tools.running_server import AskedServer
+    from panglot.tools.running_server import RunningServer
 
 EVERY = 1.0
 
@@ -39,7 +39,7 @@ def top(url: str, once: bool, as_json: bool) -> None:
         _follow(server, url)
 
 
-def _follow(server: AskedServer, url: str) -> None:
+def _follow(server: RunningServer, url: str) -> None:
     """Draw the figures anew each second until Ctrl-C. A server that goes away is waited for."""
     from rich.live import Live
 

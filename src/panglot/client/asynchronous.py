@@ -70,7 +70,7 @@ class AsyncClient(CallerBase):
     ) -> AsyncIterator[Any]:
         """The answers to many inputs in their order, at most `concurrency` of them under way.
 
-        With `return_errors` a CallError stands in the place of its answer; without, it is raised there.
+        With `return_errors` a CallError is yielded instead of its answer; without, it is raised.
         """
         waiting: deque[asyncio.Task[Any]] = deque()
         try:
@@ -85,7 +85,7 @@ class AsyncClient(CallerBase):
                 task.cancel()
 
     async def about(self) -> About:
-        """What the server says about itself; asked once, as soon as its script is loaded."""
+        """What the server says about itself, read once, as soon as its script is loaded."""
         return await self._drive(self._learning())
 
     async def _drive(self, steps: Steps[Result]) -> Result:

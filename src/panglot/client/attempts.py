@@ -1,8 +1,8 @@
-"""Which calls are tried again, and when. Nothing here sends or sleeps: whoever drives `attempts` does.
+"""Which calls are sent again, and when. Nothing here sends or sleeps: the client that drives `attempts` does.
 
-A call is tried again when it certainly was not run: there was no connection, or the server said 503 (429 on some
-platforms) that it cannot take it now. A connection that is lost after the request went out may have had its answer on
-the way; such a call is tried again only where the caller says that running it twice does no harm.
+A call is sent again when it certainly did not run: there was no connection, or the server answered 503 (429 on some
+platforms). When a connection is lost after the request was sent, the call may have run; it is sent again only where
+the caller says that running it twice does no harm.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ Steps = Generator[Send | Pause, Outcome, Result]
 def attempts(
     request: Outgoing, policy: CallPolicy, url: str, clock: Callable[[], float], whole: bool = True
 ) -> Steps[httpx.Response]:
-    """Send until there is an answer that is not "too busy". Raises CallError when that is not to be had in time."""
+    """Send until the server is not too busy to answer. Raises CallError when the time is over."""
     began = clock()
     deadline = began + policy.timeout
     request_id = secrets.token_hex(8)
@@ -102,7 +102,7 @@ def _is_safe(outcome: Outcome, policy: CallPolicy) -> bool:
 
 
 def _is_unknown_name(error: BaseException | None) -> bool:
-    """Whether the host's name means nothing, which waiting does not mend."""
+    """Whether the name of the host is unknown; then waiting does not help."""
     while error is not None:
         if isinstance(error, socket.gaierror):
             return error.errno != socket.EAI_AGAIN
@@ -111,13 +111,13 @@ def _is_unknown_name(error: BaseException | None) -> bool:
 
 
 def _retry_after(outcome: Outcome) -> float:
-    """The seconds that the server asked to wait; 0 where it did not."""
+    """The seconds in the header Retry-After; 0 without one."""
     text = outcome.headers.get("retry-after", "") if isinstance(outcome, httpx.Response) else ""
     return float(text) if text.isdecimal() else 0.0
 
 
 def _pauses() -> Iterator[float]:
-    """Ever longer pauses, each somewhat by chance, so that many clients do not come back together."""
+    """Pauses that grow, each with a random part, so that many clients do not come back together."""
     pause = FIRST_PAUSE
     while True:
         yield pause * random.uniform(0.5, 1.0)  # noqa: S311  spreads retries

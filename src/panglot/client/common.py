@@ -21,7 +21,7 @@ class CallerBase:
     """Calls a server, over connections that stay open.
 
     `timeout` is the longest a call may take, with all attempts; `connect_timeout` how long a server that cannot be
-    reached is tried. With `retry`, a call whose connection is lost is sent again, and so may run twice. `token` is the
+    reached is tried. With `retry`, a call is sent again after a lost connection, and so may run twice. `token` is the
     caller's PANGLOT_TOKEN unless it is given; `dialect` and `field` say what the server does not.
     """
 
@@ -52,7 +52,7 @@ class CallerBase:
         return (yield from self._sending(outgoing(about, given, values), whole))
 
     def _learning(self) -> Steps[About]:
-        """Have the server say what it is; asked once, as soon as its script is loaded. Raises CallError."""
+        """Read what the server says about itself, once, as soon as its script is loaded. Raises CallError."""
         if self._about is None:
             yield from self._sending(READY)
             for document in self._address.documents:

@@ -12,15 +12,15 @@ from panglot.terminal.text import brief
 
 CODES = ("code", "error_code", "err_no")
 MESSAGES = ("message", "error_msg", "err_msg", "errmsg", "error")
-"""Where the platforms' answers keep them."""
+"""The fields that hold code and message in the answers of the platforms."""
 
 
 class CallError(Exception):
     """A call that failed: refused or failed by the server, or without an answer.
 
     `status` is the HTTP status, 0 where there was no answer. `code` is the server's word for what is wrong, as
-    docs/reference/http.md lists them, or one of ours: `no_connection`, `connection_lost`, `timeout`, `bad_answer`. By
-    `request_id` the server's log can be searched.
+    docs/reference/http.md lists them, or one of the client: `no_connection`, `connection_lost`, `timeout`,
+    `bad_answer`. `request_id` finds the call in the server's log.
     """
 
     def __init__(
@@ -41,7 +41,7 @@ class CallError(Exception):
 
 
 def of_response(response: httpx.Response, request_id: str) -> CallError:
-    """The error that an answer of 400 or more tells, in the server's own words."""
+    """The error for an answer of 400 or more, in the server's own words."""
     code, message = _words(response.content)
     status = response.status_code
     message = message or response.reason_phrase or f"status {status}"
@@ -50,7 +50,7 @@ def of_response(response: httpx.Response, request_id: str) -> CallError:
 
 
 def _words(body: bytes) -> tuple[str, str]:
-    """Code and message of the body of an error: of our own form, a platform's, or just text."""
+    """Code and message of an error's body, which is Panglot's JSON, a platform's JSON, or text."""
     try:
         value = json.loads(body)
     except ValueError:
@@ -81,7 +81,7 @@ def _why(error: BaseException) -> str:
     inner: BaseException | None = error
     while inner is not None:
         if isinstance(inner, OSError) and inner.errno:
-            # Those of asyncio say it in words of their own; names that mean nothing have numbers of their own.
+            # Errors of asyncio have other words; errors about unknown names have negative numbers.
             return os.strerror(inner.errno) if inner.errno > 0 else str(inner.strerror)
         inner = inner.__cause__ or inner.__context__
     return str(error) or type(error).__name__

@@ -32,12 +32,12 @@ class Address:
             raise ValueError(str(error)) from None
         self.socket, self.base, self._server = address.socket, address.base, address
         self.documents = [Outgoing("GET", path, {}) for path in address.documents]
-        """What asks for the server's description, the nearest first; one that is not found is followed by the next."""
+        """Requests for the server's description, the most specific first; after a 404 the next is sent."""
         token = os.environ.get("PANGLOT_TOKEN", "") if token is None else token
         self.headers = {"Authorization": f"Bearer {token}"} if token else {}
 
     def described(self, document: Outgoing, response: httpx.Response, dialect: str, field: str) -> About:
-        """What the server's document says of it. Of a server that is none of ours only the given path is known."""
+        """What the server's document says about it. Of a server that is not Panglot only the given path is known."""
         if response.status_code == 401:
             message = f"{self.url} wants a token: give token=..., or set PANGLOT_TOKEN"
             raise CallError(message, status=401, code="unauthorized")
@@ -59,11 +59,12 @@ NOT_FOUND = 404
 def outgoing(about: About, given: Any, values: dict[str, Any]) -> Outgoing:
     """The request that sends an input. Raises ValueError for one that the package cannot take."""
     try:
-        asked = given if isinstance(given, ClientRequest) else inputs.make_request(about, as_given(given, values))
+        request = given if isinstance(given, ClientRequest) else inputs.make_request(about, as_given(given, values))
     except StartError as error:
         raise ValueError(str(error)) from None
-    content_type, body = asked.encoded()
-    return Outgoing(asked.method, asked.path, {"content-type": content_type, "accept": ACCEPT, **asked.headers}, body)
+    content_type, body = request.encoded()
+    headers = {"content-type": content_type, "accept": ACCEPT, **request.headers}
+    return Outgoing(request.method, request.path, headers, body)
 
 
 def as_given(given: Any, values: dict[str, Any]) -> Given:

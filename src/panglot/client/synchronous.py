@@ -68,12 +68,12 @@ class Client(CallerBase):
     def map(self, inputs: Iterable[Any], *, concurrency: int = 8, return_errors: bool = False) -> Iterator[Any]:
         """The answers to many inputs in their order, at most `concurrency` of them under way.
 
-        With `return_errors` a CallError stands in the place of its answer; without, it is raised there.
+        With `return_errors` a CallError is yielded instead of its answer; without, it is raised.
         """
         return in_order(self.ask, inputs, concurrency, return_errors)
 
     def about(self) -> About:
-        """What the server says about itself; asked once, as soon as its script is loaded."""
+        """What the server says about itself, read once, as soon as its script is loaded."""
         return self._drive(self._learning())
 
     def _drive(self, steps: Steps[Result]) -> Result:

@@ -101,7 +101,7 @@ class ResponseReader:
             raise self._error
 
     def end(self) -> None:
-        """Take the end of the connection: it completes a body whose length was not told, and breaks every other."""
+        """Take the end of the connection: it completes a body of unknown length, and breaks every other body."""
         delimited = "content-length" in self._headers or "transfer-encoding" in self._headers
         if not self.complete and (delimited or not self._begun):
             raise FetchBroken("the connection was closed before the answer was complete")

@@ -10,13 +10,13 @@ from socket import SOCK_STREAM, getaddrinfo
 async def look_up(host: str, port: int) -> list[str]:
     """All addresses of a name. Raises OSError.
 
-    Each lookup has a thread of its own that nobody waits for at the end: a resolver may be slow, and the threads of an
-    executor would make other lookups wait, and keep the server from ending.
+    Each lookup has a thread of its own, and no thread is joined: a resolver may be slow. In an executor it would delay
+    other lookups and the end of the server.
     """
     loop = asyncio.get_running_loop()
     answer: asyncio.Future[list[str]] = loop.create_future()
 
-    def tell(addresses: list[str], error: OSError | None) -> None:
+    def deliver(addresses: list[str], error: OSError | None) -> None:
         if answer.cancelled():
             return
         if error is None:
@@ -24,7 +24,7 @@ async def look_up(host: str, port: int) -> list[str]:
         else:
             answer.set_exception(error)
 
-    def ask() -> None:
+    def look_up() -> None:
         addresses: list[str] = []
         failure: OSError | None = None
         try:
@@ -35,9 +35,9 @@ async def look_up(host: str, port: int) -> list[str]:
         except UnicodeError as error:
             failure = OSError(f"not a name: {error}")
         try:
-            loop.call_soon_threadsafe(tell, addresses, failure)
+            loop.call_soon_threadsafe(deliver, addresses, failure)
         except RuntimeError:
             pass  # the server has ended
 
-    threading.Thread(target=ask, name="resolve", daemon=True).start()
+    threading.Thread(target=look_up, name="resolve", daemon=True).start()
     return await answer

@@ -16,7 +16,7 @@ FIX = "such as http://127.0.0.1:8080, or unix:/run/panglot.sock"
 
 @dataclass(frozen=True)
 class ServerAddress:
-    """`wanted` is the path that is asked for, with its query; `socket` the file of a Unix socket, or nothing."""
+    """`wanted` is the path of the address, with its query; `socket` the file of a Unix socket, or empty."""
 
     host: str
     port: int
@@ -39,13 +39,13 @@ class ServerAddress:
 
     @property
     def model(self) -> str:
-        """What the paths of the model begin with that is asked for; empty where none is named."""
+        """The beginning of the paths of the model that the address names; empty where it names none."""
         match = MODEL.match(self.wanted)
         return match[0] if match is not None else ""
 
     @property
     def documents(self) -> tuple[str, ...]:
-        """The paths at which a server of ours describes what is asked for, the nearest first."""
+        """The paths of the documents that describe what the address names, the most specific first."""
         name = self.model.partition("/versions/")[0]
         return (f"{name}{DOCUMENT}", DOCUMENT) if name else (DOCUMENT,)
 
@@ -73,7 +73,7 @@ def is_address(word: str) -> bool:
 def server_address(url: str) -> ServerAddress:
     """The address in a text. Raises StartError.
 
-    What is asked for behind a socket follows a colon: unix:/run/panglot.sock:/models/digits.
+    The path on a server behind a socket follows a colon: unix:/run/panglot.sock:/models/digits.
     """
     if url.startswith(UNIX):
         path, colon, wanted = url.removeprefix(UNIX).partition(":/")

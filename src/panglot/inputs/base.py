@@ -41,7 +41,7 @@ class About:
 
 @dataclass(frozen=True)
 class Content:
-    """A file that lies in memory. Its name may be empty."""
+    """A file in memory. Its name may be empty."""
 
     name: str
     data: bytes = field(repr=False)
@@ -76,7 +76,7 @@ class Base64:
 
 @dataclass(frozen=True)
 class Json:
-    """A JSON body; `value` may hold Base64 and files anywhere. `...` stands for an unknown value, in a line to show."""
+    """A JSON body; `value` may have Base64 and files anywhere in it. `...` is a value that nobody knows."""
 
     value: Any
 
@@ -181,7 +181,7 @@ def _is_upload(value: Any) -> bool:
 
 
 def media_type(file: File) -> str:
-    """The type that the file's name tells, or else, of bytes in memory, the one their beginning tells."""
+    """The media type by the file's name; for bytes without a name, by their first bytes."""
     kind = mimetypes.guess_type(file.name)[0]
     if kind is None and isinstance(file, Content):
         kind = next((known for start, known in SIGNATURES.items() if file.data.startswith(start)), None)

@@ -16,14 +16,14 @@ LONGEST = 160
 TOKEN = ' -H "Authorization: Bearer $PANGLOT_TOKEN"'  # noqa: S105  the name of a variable
 
 
-def curl(base: str, asked: ClientRequest, token: bool = False) -> str:
-    """The line that sends `asked` to the server at `base`; with `token`, the one in the caller's PANGLOT_TOKEN."""
-    method = "" if asked.method == "POST" and not isinstance(asked.body, Nothing) else f" -X {asked.method}"
-    method = " -N" + method if asked.streams else method
-    headers = "".join(f" -H {shlex.quote(f'{name}: {value}')}" for name, value in asked.headers.items())
-    before, body = _body(asked.body)
+def curl(base: str, request: ClientRequest, token: bool = False) -> str:
+    """The line that sends `request` to the server at `base`; with `token`, the one in the caller's PANGLOT_TOKEN."""
+    method = "" if request.method == "POST" and not isinstance(request.body, Nothing) else f" -X {request.method}"
+    method = " -N" + method if request.streams else method
+    headers = "".join(f" -H {shlex.quote(f'{name}: {value}')}" for name, value in request.headers.items())
+    before, body = _body(request.body)
     where, base = _socket(base)
-    return f"{before}curl{where}{method}{TOKEN if token else ''}{headers}{body} {shlex.quote(base + asked.path)}"
+    return f"{before}curl{where}{method}{TOKEN if token else ''}{headers}{body} {shlex.quote(base + request.path)}"
 
 
 def _socket(base: str) -> tuple[str, str]:

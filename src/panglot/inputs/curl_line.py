@@ -36,7 +36,7 @@ def how_to(about: About) -> str:
 
 def known_example(about: About, folder: Path | None, longest: float = LONGEST) -> ClientRequest | None:
     """A request that can be sent as it is: its files are there, and its JSON is short enough for a command line."""
-    return next((asked for asked in _candidates(about, folder or NOWHERE) if _can_be_sent(asked, longest)), None)
+    return next((request for request in _candidates(about, folder or NOWHERE) if _can_be_sent(request, longest)), None)
 
 
 def _candidates(about: About, folder: Path) -> Iterator[ClientRequest]:
@@ -59,8 +59,8 @@ def _asked(about: About, given: Any) -> Iterator[ClientRequest]:
             yield inputs.make_request(about, given)
 
 
-def _can_be_sent(asked: ClientRequest, longest: float) -> bool:
-    body = asked.body
+def _can_be_sent(request: ClientRequest, longest: float) -> bool:
+    body = request.body
     if isinstance(body, Json):
         return body.value is not ... and len(json_text(body.value)) < longest
     if isinstance(body, Form):

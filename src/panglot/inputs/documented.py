@@ -14,7 +14,7 @@ from panglot.inputs.samples import of_type
 class Example:
     """A request, and what to call it. `guessed`: files were chosen by type, not named by the script's author."""
 
-    ask: ClientRequest
+    request: ClientRequest
     about: str
     guessed: bool = False
 

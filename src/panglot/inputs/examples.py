@@ -27,14 +27,14 @@ def examples(package: Package, about: About) -> Examples:
     """All requests that are known to make sense, the best first."""
     tries: list[dict[str, Any]] = []
     files: dict[str, Path] = {}
-    for asked in _asks(package, about):
-        request = _described(asked, package.folder, files)
-        if request is not None and request["body"]["kind"] not in [known["body"]["kind"] for known in tries]:
-            tries.append(request)
+    for request in _known(package, about):
+        shown = _described(request, package.folder, files)
+        if shown is not None and shown["body"]["kind"] not in [known["body"]["kind"] for known in tries]:
+            tries.append(shown)
     return Examples(tries, files)
 
 
-def _asks(package: Package, about: About) -> Iterator[ClientRequest]:
+def _known(package: Package, about: About) -> Iterator[ClientRequest]:
     known = known_example(about, package.folder)
     if known is not None:
         yield known
@@ -43,26 +43,26 @@ def _asks(package: Package, about: About) -> Iterator[ClientRequest]:
         yield inputs.make_request(about, sample(package, about))
 
 
-def _described(asked: ClientRequest, folder: Path, files: dict[str, Path]) -> dict[str, Any] | None:
+def _described(request: ClientRequest, folder: Path, files: dict[str, Path]) -> dict[str, Any] | None:
     """The request as JSON; None where nobody knows what to send."""
     body: dict[str, Any]
-    if isinstance(asked.body, Json) or _is_json(asked.body):
-        value = asked.body.value if isinstance(asked.body, Json) else _read(asked.body.file)
+    if isinstance(request.body, Json) or _is_json(request.body):
+        value = request.body.value if isinstance(request.body, Json) else _read(request.body.file)
         if value is ...:
             return None
         body = {"kind": "json", "value": _marked(value, folder, files)}
-    elif isinstance(asked.body, Form):
+    elif isinstance(request.body, Form):
         uploads = {
             name: [_named(file, folder, files) for file in ([given] if isinstance(given, File) else given)]
-            for name, given in asked.body.files.items()
+            for name, given in request.body.files.items()
         }
-        body = {"kind": "form", "files": uploads, "fields": dict(asked.body.fields)}
-    elif isinstance(asked.body, Whole):
-        type_ = asked.body.type or media_type(asked.body.file)
-        body = {"kind": "file", "file": _named(asked.body.file, folder, files), "type": type_}
+        body = {"kind": "form", "files": uploads, "fields": dict(request.body.fields)}
+    elif isinstance(request.body, Whole):
+        type_ = request.body.type or media_type(request.body.file)
+        body = {"kind": "file", "file": _named(request.body.file, folder, files), "type": type_}
     else:
         body = {"kind": "none"}
-    return {"method": asked.method, "path": asked.path, "headers": dict(asked.headers), "body": body}
+    return {"method": request.method, "path": request.path, "headers": dict(request.headers), "body": body}
 
 
 def _is_json(body: Body) -> TypeGuard[Whole]:

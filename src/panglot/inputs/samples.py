@@ -17,7 +17,7 @@ LARGEST_FILE = 8 << 20
 """Larger files are not taken as samples."""
 NAMES = ("request.json", "example.json", "sample.json")
 FOLDERS = ("", "images", "samples", "data")
-"""Where packages keep pictures to try them with."""
+"""The folders in which packages have pictures to try them with."""
 
 
 def sample(package: Package, about: About) -> Given:
@@ -29,7 +29,7 @@ def sample(package: Package, about: About) -> Given:
 
 
 def request_file(folder: Path) -> Path | None:
-    """The file that holds a request to try a package with."""
+    """The file with a request to try a package with."""
     for name in NAMES:
         with contextlib.suppress(OSError):
             if (folder / name).is_file() and (folder / name).stat().st_size <= LARGEST_JSON:

@@ -102,7 +102,7 @@ class ArchiveCache:
     # Locks
 
     def _use(self, digest: str) -> None:
-        """Hold the lock that tells others that a folder is in use."""
+        """Hold the lock that shows other processes that a folder is in use."""
         path = self._folder / (digest + LOCK)
         while digest not in self._locks:
             lock = _open_lock(path)
@@ -118,7 +118,7 @@ class ArchiveCache:
         with _locked(self._folder / (folder.name + UNPACKING)):
             if folder.is_dir():
                 return
-            # Who held the lock before us was killed while it unpacked.
+            # A process was killed while it unpacked.
             for left in self._folder.glob(f".{folder.name}-*"):
                 archives.remove(left)
             before = os.fstat(file.fileno())
@@ -151,7 +151,7 @@ class ArchiveCache:
                     os.close(lock)
 
     def _remove(self, digest: str) -> None:
-        """Remove a folder whose lock we hold alone."""
+        """Remove a folder. The caller alone holds its lock."""
         with contextlib.suppress(FileNotFoundError):
             # Nobody may find a folder of which a part is gone.
             (self._folder / digest).rename(self._folder / f".{digest}-removed")

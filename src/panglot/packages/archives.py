@@ -55,7 +55,7 @@ _DAMAGED = (
 
 @dataclass(frozen=True)
 class ArchiveLimits:
-    """How much an archive may hold."""
+    """How much an archive may have."""
 
     files: int = 100_000
     """Files, folders and links."""
@@ -71,7 +71,7 @@ class ArchiveLimits:
 
 
 def unpack(archive: IO[bytes], folder: Path, limits: ArchiveLimits | None = None) -> None:
-    """Unpack an open archive into an empty folder of our own. Raises StartError; the folder then holds a part of it."""
+    """Unpack an open archive into an empty folder. Raises StartError, and leaves a part of the files."""
     chosen = limits or ArchiveLimits()
     budget = _Budget(chosen.most_bytes(os.fstat(archive.fileno()).st_size), chosen.files)
     try:
@@ -90,7 +90,7 @@ def unpack(archive: IO[bytes], folder: Path, limits: ArchiveLimits | None = None
 
 
 class _RefusedError(Exception):
-    """Something that no archive of ours may have. The message is a sentence."""
+    """Something that no archive may have. The message is a sentence."""
 
     def __init__(self, problem: str, fix: str = "") -> None:
         super().__init__(problem)
@@ -136,7 +136,7 @@ class _Member(NamedTuple):
 
 
 class _Counted:
-    """A stream whose bytes are spent from a budget as they are read."""
+    """A stream that spends its bytes from a budget as they are read."""
 
     def __init__(self, stream: _Readable, budget: _Budget) -> None:
         self._stream = stream
@@ -149,7 +149,7 @@ class _Counted:
 
 
 def _members(archive: IO[bytes], budget: _Budget) -> Iterator[_Member]:
-    """The entries of an archive, whose kind is told by its first bytes."""
+    """The entries of an archive. Its first bytes say which kind it is."""
     archive.seek(0)
     start = archive.read(512)
     archive.seek(0)

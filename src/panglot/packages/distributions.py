@@ -15,7 +15,7 @@ DISTRIBUTIONS = {
     "tflite_runtime": "tflite-runtime",
     "av": "av",
 }
-"""Modules whose distribution has another name."""
+"""Modules with a distribution of another name."""
 
 
 def pip_line(python: str, module: str) -> str:

@@ -1,4 +1,4 @@
-"""Programs that Paddle exported, known without reading them: beside each lie its parameters, if it has any."""
+"""Programs that Paddle exported, known without reading them: its parameters, if it has any, are beside it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`panglot serve --install`: what a package asks for, in a cached virtual environment of its own."""
+"""`panglot serve --install`: what a package requires, in a cached virtual environment of its own."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A folder of models, as Triton lays it out too: `NAME` is a package, or holds versions `NAME/1`, `NAME/2`."""
+"""A folder of models, as Triton lays it out too: `NAME` is a package, or has versions `NAME/1`, `NAME/2`."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def is_number(name: str) -> bool:
 
 
 class FoundModel(NamedTuple):
-    """One version of a model, and where it lies."""
+    """One version of a model, and its path."""
 
     name: str
     version: str
@@ -34,7 +34,7 @@ class FoundModel(NamedTuple):
 
 
 class ModelFolder:
-    """Read anew whenever it is asked: models may come and go while the server runs."""
+    """Every method reads the folder anew: models may come and go while the server runs."""
 
     def __init__(self, path: Path) -> None:
         self.path = path

@@ -1,4 +1,4 @@
-"""A package that was recognised: what it is, where it lies, and what it needs."""
+"""A package that was recognised: what it is, where it is, and what it needs."""
 
 from __future__ import annotations
 
@@ -50,13 +50,13 @@ class Package:
     """Links, by relative path, in the private folder each worker then runs in; without any it runs in `folder`."""
     fixed_paths: tuple[FixedPath, ...] = ()
     tries_elsewhere: int = 0
-    """How often a call is given to another worker when the script's answer asks for that."""
+    """How often a call is given to another worker when the script's answer requests it."""
     runs_to_its_end: bool = False
     """Whether the package serves nothing: its dialect's `alone.run` runs it, and the command ends with it."""
     kept_bytes: int = 0
     """The most bytes a worker may leave to its successor, in memory that outlives it; 0: nothing."""
     worker_half: Path | None = None
-    """The folder of the dialect's worker half; None: where our own are."""
+    """The folder of the dialect's worker half; None: that of a dialect of Panglot."""
     whole: Path | None = None
     """The folder that has all of the package, where that is more than `folder`, in which the script runs."""
     above: Path | None = None
@@ -64,15 +64,15 @@ class Package:
     archive: Path | None = None
     """The archive that `folder` was unpacked from."""
     elsewhere: tuple[Path, ...] = ()
-    """What the worker is told of that lies on this machine outside of `root`."""
+    """Paths of this machine outside of `root` that the worker gets."""
 
     @property
     def root(self) -> Path:
-        """The folder to take along when the package goes elsewhere."""
+        """The folder to copy when the package goes to another machine."""
         return self.whole or self.folder
 
     def for_worker(self) -> dict[str, object]:
-        """What a worker is told about the package."""
+        """What a worker gets to know about the package."""
         return {
             "name": self.name,
             "folder": str(self.folder),
@@ -85,7 +85,7 @@ class Package:
 
 
 def outside(root: Path, *paths: str) -> tuple[Path, ...]:
-    """Those of some paths that lead to something of this machine which is not below a folder."""
+    """The absolute paths that exist on this machine and are not below a folder."""
     absolute = [Path(os.path.normpath(path)) for path in paths if os.path.isabs(path)]
     return tuple(path for path in absolute if os.path.exists(path) and not path.is_relative_to(root))
 

@@ -26,7 +26,7 @@ ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "0": "\0"}
 CLOSING = {"{": "}", "<": ">"}
 DEEPEST = 50
 LARGEST_NUMBER = 1 << 64
-"""No field of a message holds a larger one."""
+"""No field of a message has a larger value."""
 LONGEST_NUMBER = 100
 
 
@@ -57,7 +57,7 @@ class TextToken(NamedTuple):
 
 
 def read(path: Path) -> Message:
-    """The message that a file holds. Raises StartError, naming the line, for one that holds none."""
+    """The message in a file. Raises StartError, naming the line, for a file that has none."""
     try:
         text = package_files.text(path)
     except OSError as error:
@@ -158,7 +158,7 @@ class TextReader:
         raise self._error(f"expected a value, not {brief(token.text, 80) or 'the end'!r}", token.line)
 
     def _number(self, token: TextToken) -> int | float:
-        """The number that a token is. Raises StartError for one that no field can hold."""
+        """The number that a token is. Raises StartError for one that is too large for every field."""
         number = _number(token.text) if len(token.text) <= LONGEST_NUMBER else LARGEST_NUMBER
         if isinstance(number, int) and abs(number) >= LARGEST_NUMBER:
             shown = brief(token.text, 40)

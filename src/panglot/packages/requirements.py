@@ -1,4 +1,4 @@
-"""What a package asks to be installed."""
+"""What a package requires to be installed."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def commands(package: Package) -> list[tuple[str, ...]]:
 
 
 def requirements(package: Package) -> Path | None:
-    """The requirements.txt of a package, if it asks for anything."""
+    """The requirements.txt of a package, if it requires anything."""
     for folder in (package.folder, package.folder.parent if package.folder.name == "model" else package.folder):
         file = folder / REQUIREMENTS
         if any(_is_line(line) for line in _text(file).splitlines()):
@@ -39,7 +39,7 @@ def _is_line(line: str) -> bool:
 
 
 def wish(package: Package) -> Wish:
-    """What a package asks for, on this machine or another."""
+    """What a package requires, on this machine or another."""
     wanted = commands(package)
     outside = [words[-1] for words in wanted if words[-1].startswith("..")]
     texts = {path: _text(package.folder / path) for path in outside}

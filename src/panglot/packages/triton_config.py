@@ -31,7 +31,7 @@ LATEST = 1
 
 
 def read(path: Path) -> Message:
-    """The configuration. Raises StartError for one that is wrong, or asks for what is not done here."""
+    """The configuration. Raises StartError for one that is wrong, or requires what is not done here."""
     config = pbtxt.read(path)
     for name, values in config.items():
         if name in MESSAGES and not all(isinstance(value, Message) for value in values):
@@ -80,7 +80,7 @@ def applied(package: Package, path: Path, name: str) -> Package:
 
 
 def tensors(config: Message, path: Path) -> dict[str, Any]:
-    """What a configuration says of the model's tensors. Raises StartError."""
+    """What a configuration says about the model's tensors. Raises StartError."""
     rows = _whole(config, "max_batch_size", path, 0)
     return {
         "max_batch_size": rows,
@@ -110,7 +110,7 @@ def instances(config: Message, path: Path) -> dict[str, Any]:
 
 
 def _tensor(tensor: Message, rows: int, path: Path) -> dict[str, Any]:
-    """A tensor as clients are told about it; one of a model with batches has a row more."""
+    """A tensor as clients see it; in a model with batches its first dimension is the batch."""
     name, kind = str(tensor.one("name")), str(tensor.one("data_type"))
     if not name or not kind.startswith("TYPE_"):
         raise StartError("a tensor needs a name and a data_type such as TYPE_FP32", file=str(path), line=tensor.line)

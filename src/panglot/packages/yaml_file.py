@@ -1,9 +1,9 @@
 """A YAML file of a package: its values, and the line of each key.
 
 PyYAML's safe loader parses the text and decides what a plain word means (`yes` is true, `3.10` is a number), as the
-platforms do that read these files. On top of it a file of a stranger is limited: in bytes, in levels, in the number of
+platforms do that read these files. In addition the file is limited: in bytes, in levels, in the number of
 values after aliases are written out, and in the length of a number. Keys that occur twice are an error, and so are
-tags that ask for Python objects. The values are those of JSON, because workers get them as JSON.
+tags that name Python objects. The values are those of JSON, because workers get them as JSON.
 """
 
 from __future__ import annotations

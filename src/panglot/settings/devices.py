@@ -1,4 +1,4 @@
-"""The devices that workers are given, as `--device` names them. Does no I/O: whether they are there is asked later."""
+"""The devices that workers are given, as `--device` names them. Does no I/O: nothing is checked here."""
 
 from __future__ import annotations
 

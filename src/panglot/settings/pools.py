@@ -59,7 +59,7 @@ def _size(name: str, value: Any) -> PoolSize:
 
 
 def _workers(name: str, given: Any) -> WorkerCount:
-    """The processes of a pool that is asked for, so at least one. Raises ValueError."""
+    """The processes of a requested pool: at least one. Raises ValueError."""
     try:
         count = counts.read(given)
     except ValueError as error:

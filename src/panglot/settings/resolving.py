@@ -16,7 +16,7 @@ from panglot.settings.table import Settings, flag, former_names, suggestion, tab
 from panglot.terminal.text import brief
 
 LISTS = ("words", "hosts", "origins")
-"""Kinds of settings that hold several texts."""
+"""Kinds of settings with several texts."""
 IN_RAY = {
     "address": "ray", "worker_resources": "worker_resources", "python": "ray_python", "agent_ports": "agent_ports",
     "files": "ray_files", "tls": "ray_tls", "place": "place", "keeper_ports": "keeper_ports",
@@ -35,7 +35,7 @@ class SettingsScope:
     others: Mapping[str, str] = field(default_factory=dict)
     """Settings and tables of other dialects, each with the names of its dialects."""
     lenient: bool = False
-    """Whether those of other dialects are passed over, since packages of several dialects share a file."""
+    """Whether settings of other dialects are ignored, because packages of several dialects share a file."""
 
     def refuse(self, name: str, shown: str, file: str = "", line: int = 0) -> None:
         """Raise StartError when a setting belongs to packages of other dialects."""
@@ -229,7 +229,7 @@ def resolve(
 def _renamed(old: str, new: str, source: str, layer: Mapping[str, Any]) -> str:
     """A warning that a setting was given under its old name. Raises StartError when the new name was given there too.
 
-    Where two sources give the two names, the stronger source wins as always: only within one is there no telling.
+    Where two sources give the two names, the stronger source wins as always. Within one source neither is stronger.
     """
     spelt = {"environment": variable, "flag": flag}.get(source, str)
     where = "" if spelt is not str else f" in {source}"

@@ -345,7 +345,7 @@ class Settings:
         return self.run_timeout or self.timeout
 
     def for_worker(self) -> dict[str, Any]:
-        """The settings that a worker is told."""
+        """The settings that a worker gets."""
         limits = {
             "json_bytes": self.max_json,
             "json_depth": self.max_json_depth,
@@ -368,7 +368,7 @@ class Settings:
 
 
 def table_of(settings: type[Settings]) -> dict[str, dataclasses.Field[Any]]:
-    """The settings a class declares, by name; a dialect's own class has all of ours too."""
+    """The settings a class declares, by name; a dialect's class has the common ones too."""
     return {entry.name: entry for entry in dataclasses.fields(settings)}
 
 

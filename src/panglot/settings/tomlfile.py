@@ -33,11 +33,11 @@ def read(path: Path) -> TomlFile:
         text = reading.text_of(str(path))
         return TomlFile(path, reading.parse_toml(text, str(path), []), positions.lines(text))
     except GraphError as error:
-        raise told(error) from None
+        raise as_start_error(error) from None
     except RecursionError:
         raise StartError("this nests too deeply", file=str(path)) from None
 
 
-def told(error: GraphError) -> StartError:
+def as_start_error(error: GraphError) -> StartError:
     """An error of the grammar as a StartError."""
     return StartError(brief(error.problem), file=error.file, line=error.line, fix=brief(error.fix))

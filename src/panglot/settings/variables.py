@@ -1,7 +1,7 @@
 """The variables called PANGLOT_...: settings, those of Kubernetes, and unknown ones. Does no I/O.
 
 Kubernetes gives every container variables for each Service of its namespace. Those of a Service called `panglot`, or
-`panglot-workers`, are spelt like ours: PANGLOT_PORT=tcp://10.0.0.1:80, PANGLOT_WORKERS_SERVICE_HOST=10.0.0.1.
+`panglot-workers`, look like settings: PANGLOT_PORT=tcp://10.0.0.1:80, PANGLOT_WORKERS_SERVICE_HOST=10.0.0.1.
 """
 
 from __future__ import annotations
@@ -15,20 +15,20 @@ from panglot.settings.table import variable
 
 PREFIX = "PANGLOT_"
 SECRETS = ("PANGLOT_TOKEN", "PANGLOT_METRICS_TOKEN", "PANGLOT_ADMIN_TOKEN")
-"""Variables that hold tokens: no process that runs code of a package is given them."""
+"""Variables with tokens. No process that runs code of a package gets them."""
 ELSEWHERE = frozenset({*SECRETS, "PANGLOT_SEED_DOCS", "PANGLOT_SOAK"})
 """Variables that are no settings: they are read where they are needed."""
 
 
 def given(environ: Mapping[str, str]) -> Iterator[tuple[str, str, str]]:
-    """The name of the setting, the variable and its text, for each variable spelt like ours and not of Kubernetes."""
+    """The setting, the variable and its text, for each variable PANGLOT_... that is not of Kubernetes."""
     for key, text in environ.items():
         if key.startswith(PREFIX) and key not in ELSEWHERE and not is_of_kubernetes(key, text):
             yield key.removeprefix(PREFIX).lower(), key, text
 
 
 def without_secrets(environ: Mapping[str, str]) -> dict[str, str]:
-    """An environment for a process that runs code of a package: without our tokens."""
+    """An environment for a process that runs code of a package: without the server's tokens."""
     return {key: text for key, text in environ.items() if key not in SECRETS}
 
 

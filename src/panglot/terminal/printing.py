@@ -1,4 +1,4 @@
-"""Printing to a terminal, or to a file in its place."""
+"""Printing to a terminal, or to a file instead."""
 
 from __future__ import annotations
 

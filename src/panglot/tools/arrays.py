@@ -2,7 +2,7 @@
 
 Of all the front and the tools this module alone imports numpy, which nobody else needs, and pickle, because
 `reprod_log` saves a dictionary of arrays as one. `check` and `run --save` import it when they are used; a server never
-does. A pickle is a program that may call whatever it names: here its names lead to the few functions below and to
+does. A pickle is a program that may call every function it names. Here its names lead to the few functions below and to
 nothing else, so that reading a file runs nothing of it, and nothing of numpy that would trust it.
 """
 
@@ -29,11 +29,11 @@ MAGIC = b"\x93NUMPY"
 ZIP = b"PK\x03\x04"
 LONGEST = 60
 PLAIN = "biufcSUVmM"
-"""Kinds of numpy's types whose bytes are all there is to them."""
+"""Kinds of numpy's types that consist of bytes alone, without references to objects."""
 
 
 def read(path: Path) -> dict[str, Any]:
-    """What a file holds, by key; the key of an array that stands alone is empty. Raises StartError."""
+    """The arrays of a file by key; the key of a single array is empty. Raises StartError."""
     try:
         with path.open("rb") as file:
             return _read(file)
@@ -42,7 +42,7 @@ def read(path: Path) -> dict[str, Any]:
     except Refused as error:
         raise StartError(f"no .npy file of arrays: {error}", file=str(path)) from None
     except Exception as error:  # noqa: BLE001  see below
-        # Whatever a damaged pickle or header makes of its reader: there are a dozen types of it.
+        # A damaged pickle or header makes its reader raise one of a dozen types.
         raise StartError(f"no .npy file of arrays: it is damaged ({type(error).__name__})", file=str(path)) from None
 
 
@@ -73,7 +73,7 @@ def _dictionary(value: Any) -> dict[str, Any]:
 
 
 class Refused(ValueError):
-    """The file holds something other than plain values and arrays."""
+    """The file has something other than plain values and arrays."""
 
 
 class Dtype:
@@ -95,7 +95,7 @@ class Dtype:
 
 
 class Unfinished:
-    """An array between its making and its state: an array, or for one of objects what it holds."""
+    """An array between its creation and its state: an array, or the list of objects in it."""
 
     value: Any = None
 
@@ -232,7 +232,7 @@ class Difference:
     count: int = 0
     nans: int = 0
     """How many are NaN on one side only."""
-    place: tuple[int, ...] = ()
+    index: tuple[int, ...] = ()
     """Of the largest gap, of the first NaN, or of the first element that is no number."""
     gap: float = 0.0
     allowed: float = 0.0
@@ -246,21 +246,21 @@ def difference(left: Any, right: Any, atol: float, rtol: float) -> Difference:
     """Compare two arrays of one shape: numbers by `atol + rtol * |right|`, all others exactly."""
     shape, left, right = left.shape, left.ravel(), right.ravel()
     if not is_number(left) or not is_number(right):
-        places = np.flatnonzero(_unequal(left, right))
-        return Difference(len(places), place=_place(places[0], shape)) if len(places) else Difference()
-    places = np.flatnonzero(left != right)
-    if not len(places):
+        indices = np.flatnonzero(_unequal(left, right))
+        return Difference(len(indices), index=_index(indices[0], shape)) if len(indices) else Difference()
+    indices = np.flatnonzero(left != right)
+    if not len(indices):
         return Difference()
-    mine, theirs = left[places], right[places]
+    mine, theirs = left[indices], right[indices]
     no_number, neither = np.isnan(mine), np.isnan(theirs)
     gaps = np.where(no_number & neither, 0.0, _gaps(mine, theirs))
     alone = np.flatnonzero(no_number != neither)
     if len(alone):
-        return Difference(len(alone), len(alone), _place(places[alone[0]], shape))
+        return Difference(len(alone), len(alone), _index(indices[alone[0]], shape))
     allowed = atol + rtol * np.where(np.isfinite(theirs), np.abs(theirs.astype(_wide(theirs))), 0.0)
     worst = gaps.argmax()
     outside = int((gaps > allowed).sum())
-    return Difference(outside, 0, _place(places[worst], shape), float(gaps[worst]), float(allowed[worst]))
+    return Difference(outside, 0, _index(indices[worst], shape), float(gaps[worst]), float(allowed[worst]))
 
 
 def _gaps(left: Any, right: Any) -> Any:
@@ -288,12 +288,12 @@ def _unequal(left: Any, right: Any) -> Any:
     return left.view(raw) != right.view(raw)
 
 
-def _place(index: Any, shape: tuple[int, ...]) -> tuple[int, ...]:
+def _index(index: Any, shape: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(int(number) for number in np.unravel_index(index, shape))
 
 
-def shown(array: Any, place: tuple[int, ...]) -> str:
+def shown(array: Any, index: tuple[int, ...]) -> str:
     """One element in words."""
-    value = array[place]
+    value = array[index]
     text = f"{value:.9g}" if array.dtype.kind in "iufc" else repr(value.item() if hasattr(value, "item") else value)
     return text if len(text) <= LONGEST else text[: LONGEST - 3] + "..."

@@ -20,11 +20,11 @@ SCRIPTS = (
     "export_model.py", "tools/export_model.py", "export.py", "tools/export.py", "deploy/export_model.py", "dump.py",
     "tools/dump.py",
 )  # fmt: skip
-"""Where packages keep their export script, in the order they are looked for."""
+"""Where packages have their export script, in the order of the search."""
 MODELS = {".pdmodel": "paddle", ".json": "paddle", ".onnx": "onnx", ".mge": "megengine"}
 FORMS = {"onnx": "ONNX", "megengine": "MegEngine"}
 TELL_TALE = "PANGLOT-MODEL "
-"""The beginning of the line that holds the probe's answer; frameworks print before and after it."""
+"""The beginning of the line with the probe's answer; frameworks print before and after it."""
 AS_PDMODEL = {"FLAGS_enable_pir_api": "0"}
 """What makes Paddle 3 write the form of Paddle 2; it is read when Paddle is imported."""
 NOT_ALL = "Paddle 3 cannot write every net as .pdmodel, such as those with sigmoid or matmul: leave out --pdmodel"
@@ -34,7 +34,7 @@ LAST_LINES = 20
 
 @dataclass(frozen=True)
 class ExportedModel:
-    """An exported model. `weights` is empty where the model file holds them."""
+    """An exported model. `weights` is empty where they are in the model file."""
 
     kind: str
     file: Path
@@ -80,7 +80,7 @@ def find_script(path: Path) -> Path:
 
 
 def root_of(script: Path) -> Path:
-    """The folder an export script is run in: its package's, also when it lies in tools/ or deploy/."""
+    """The folder an export script is run in: its package's, also for a script in tools/ or deploy/."""
     folder = script.resolve().parent
     return folder.parent if folder.name in ("tools", "deploy") else folder
 
@@ -90,12 +90,12 @@ def export(
 ) -> Exported:
     """Run the script and try each model that came out, Paddle's as .pdmodel if wanted so.
 
-    What goes wrong is told in the result.
+    The result says what went wrong.
     """
     environ = {**without_secrets(environ), **(AS_PDMODEL if pdmodel else {})}
     root = root_of(script)
-    places = [root, *_named(arguments, root)]
-    before = dict(_files(places))
+    folders = [root, *_named(arguments, root)]
+    before = dict(_files(folders))
     began = time.monotonic()
     words = [python or sys.executable, str(script.resolve()), *arguments]
     done = subprocess.run(
@@ -107,7 +107,7 @@ def export(
         how = f"signal {-done.returncode}" if done.returncode < 0 else f"exit code {done.returncode}"
         exported.problem = f"the export script ended with {how}" + (f" ({NOT_ALL})" if pdmodel else "")
         return exported
-    changed = [file for file, state in _files(places) if before.get(file) != state]
+    changed = [file for file, state in _files(folders) if before.get(file) != state]
     exported.models = models(changed)
     if not exported.models:
         exported.problem = _nothing(changed, root)
@@ -123,15 +123,15 @@ def export(
 def _named(arguments: Sequence[str], root: Path) -> Iterator[Path]:
     """Folders named in the arguments, where a script may write besides its own."""
     for word in arguments:
-        place = root / word.rpartition("=")[2]
-        if word and (place.is_dir() or place.parent.is_dir()):
-            yield place if place.is_dir() or not place.suffix else place.parent
+        folder = root / word.rpartition("=")[2]
+        if word and (folder.is_dir() or folder.parent.is_dir()):
+            yield folder if folder.is_dir() or not folder.suffix else folder.parent
 
 
-def _files(places: Sequence[Path]) -> Iterator[tuple[Path, tuple[int, int]]]:
-    for place in dict.fromkeys(places):
-        for folder, names, files in os.walk(place):
-            if len(Path(folder).relative_to(place).parts) >= DEEPEST:
+def _files(folders: Sequence[Path]) -> Iterator[tuple[Path, tuple[int, int]]]:
+    for top in dict.fromkeys(folders):
+        for folder, names, files in os.walk(top):
+            if len(Path(folder).relative_to(top).parts) >= DEEPEST:
                 names.clear()
             names[:] = [name for name in names if not name.startswith(".") and name != "__pycache__"]
             for name in files:

@@ -45,10 +45,10 @@ def paddle(file: str, weights: str) -> dict[str, Any]:
     loaded = time.perf_counter()
     shapes = described(file)
     inputs = []
-    for place, name in enumerate(predictor.get_input_names()):
+    for index, name in enumerate(predictor.get_input_names()):
         handle = predictor.get_input_handle(name)
         dtype = str(handle.type()).rpartition(".")[2].lower()
-        declared = shapes[place] if place < len(shapes) else [-1, 3, 224, 224]
+        declared = shapes[index] if index < len(shapes) else [-1, 3, 224, 224]
         shape = filled(declared)
         handle.reshape(shape)
         handle.copy_from_cpu(random(shape, dtype))
@@ -117,7 +117,7 @@ def megengine(file: str, weights: str) -> dict[str, Any]:
 
 def filled(declared: list[int]) -> list[int]:
     unknown = UNKNOWN.get(len(declared), 16)
-    return [length if length > 0 else 1 if place == 0 else unknown for place, length in enumerate(declared)]
+    return [length if length > 0 else 1 if index == 0 else unknown for index, length in enumerate(declared)]
 
 
 def random(shape: list[int], dtype: str) -> Any:

@@ -1,4 +1,4 @@
-"""A server that runs already, as the tools ask it: what it serves, and one request at a time."""
+"""A server that runs already, as the tools use it: what it serves, and one request at a time."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ LARGEST_PAGE = 64 << 20
 NOT_FOUND = 404
 
 
-class AskedServer:
+class RunningServer:
     """One server. The token is the caller's PANGLOT_TOKEN. Raises StartError when the server cannot be reached."""
 
     def __init__(self, url: str, dialect: str = "", field: str = "") -> None:
@@ -36,7 +36,7 @@ class AskedServer:
         return {"Authorization": f"Bearer {self.token}"} if self.token else {}
 
     def describe(self) -> About:
-        """What the server says about itself. Of a server that is none of ours only the given path is known."""
+        """What the server says about itself. Of a server that is not Panglot only the given path is known."""
         for document in self.address.documents:
             status, _, body = self._send("GET", document, {}, b"", LARGEST_PAGE)
             if status != NOT_FOUND:
@@ -51,12 +51,12 @@ class AskedServer:
         dialect = self.dialect or str(known.get("dialect", ""))
         return About(dialect, path, {}, known.get("api") or {}, self.field)
 
-    def ask(self, asked: ClientRequest, accept: str) -> OfflineReply:
+    def send(self, request: ClientRequest, accept: str) -> OfflineReply:
         """Send one request. Failures of the script are replies; raises StartError when there is no answer."""
-        content_type, body = asked.encoded()
-        headers = {"Content-Type": content_type, "Accept": accept, **asked.headers}
+        content_type, body = request.encoded()
+        headers = {"Content-Type": content_type, "Accept": accept, **request.headers}
         began = time.perf_counter()
-        status, answer_type, answer = self._send(asked.method, asked.path, headers, body)
+        status, answer_type, answer = self._send(request.method, request.path, headers, body)
         taken = int((time.perf_counter() - began) * 1e6)
         error = "" if status < 400 else f"status {status}: {answer[:200].decode(errors='replace')}"
         return OfflineReply(status, answer_type, answer, total_us=taken, error=error)

@@ -16,7 +16,7 @@ from panglot.tools import new_dialect
 def create(dialect: str, folder: Path, force: bool = False, kind: str = "") -> Template:
     """Write the package. Raises StartError when there is no such template or the folder cannot be filled.
 
-    With `force` the folder may hold other files; those of the template's names are replaced.
+    With `force` the folder may have other files; files with the names of the template are replaced.
     """
     if dialect == new_dialect.WORD:
         template, contents = new_dialect.template(folder), new_dialect.contents(folder)

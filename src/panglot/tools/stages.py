@@ -37,7 +37,7 @@ class Opaque:
 
 
 Leaves = dict[str, Any]
-"""Arrays, JSON scalars and Opaque by their place in a value; the place of a value that is one leaf is empty."""
+"""Arrays, JSON scalars and Opaque by their path in a value; the path of a single leaf is empty."""
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from panglot.errors import StartError
 from panglot.inputs.addresses import is_address
 from panglot.terminal.tables import Column, fitting
 from panglot.terminal.text import brief, visible
-from panglot.tools.running_server import AskedServer
+from panglot.tools.running_server import RunningServer
 
 if TYPE_CHECKING:
     from rich.console import Group, RenderableType
@@ -26,13 +26,13 @@ NONSENSE = (LookupError, TypeError, ValueError, AttributeError, ArithmeticError,
 GOOD, REFUSED, FAILED, P50, P95, P99, WAITING, RUNNING, BATCH, CPU, MEMORY = range(1, 12)
 
 
-def reached(url: str) -> AskedServer:
+def reached(url: str) -> RunningServer:
     """The server at an address. Raises StartError for what is none."""
-    return AskedServer(url if is_address(url) else f"http://{url}")
+    return RunningServer(url if is_address(url) else f"http://{url}")
 
 
-def text(server: AskedServer) -> str:
-    """What the server tells. Raises StartError when it does not, or is none of ours."""
+def text(server: RunningServer) -> str:
+    """The figures of a server, as JSON. Raises StartError for a server that does not answer, or is not Panglot."""
     status, body = server.get("/status.json")
     if status == 401:
         raise StartError(f"{server.address} wants a token", fix="set PANGLOT_TOKEN")
@@ -41,48 +41,49 @@ def text(server: AskedServer) -> str:
     return body
 
 
-def read(server: AskedServer) -> dict[str, Any]:
-    """The figures that the server tells. Raises StartError where they are none."""
+def read(server: RunningServer) -> dict[str, Any]:
+    """The figures of a server. Raises StartError where the answer has none."""
     try:
-        told = json.loads(text(server))
+        figures = json.loads(text(server))
     except (ValueError, RecursionError):
-        told = None
-    if not isinstance(told, dict):
+        figures = None
+    if not isinstance(figures, dict):
         raise StartError(f"{server.address} has no figures to show", fix="is it a server of Panglot?")
-    return told
+    return figures
 
 
 # Drawing
 
 
-def screen(told: dict[str, Any], url: str, width: int, height: int = 0) -> Group:
-    """All figures, from the most to the least important; where there are so many lines, as much as they hold.
+def screen(figures: dict[str, Any], url: str, width: int, height: int = 0) -> Group:
+    """All figures, from the most to the least important; where the screen has few lines, as many as fit.
 
-    Raises StartError where the figures are not those of a server of ours.
+    Raises StartError where the figures are not those of Panglot.
     """
     try:
-        return _screen(told, url, width, height)
+        return _screen(figures, url, width, height)
     except NONSENSE as error:
         problem = f"{url} tells figures that make no sense ({brief(f'{type(error).__name__}: {error}', 100)})"
         raise StartError(problem, fix="is it a server of Panglot, and of this version?") from None
 
 
-def _screen(told: dict[str, Any], url: str, width: int, height: int) -> Group:
+def _screen(figures: dict[str, Any], url: str, width: int, height: int) -> Group:
     from rich.console import Group
 
-    parts: list[RenderableType] = [_head(told, url), "", _rates(told), "", *_sizes(told), _workers(told, width)]
-    used = 6 + len(_sizes(told)) + _rows_of(parts)
-    batches = _batches(told["batches"])
+    sizes = _sizes(figures)
+    parts: list[RenderableType] = [_head(figures, url), "", _rates(figures), "", *sizes, _workers(figures, width)]
+    used = 6 + len(sizes) + _rows_of(parts)
+    batches = _batches(figures["batches"])
     if batches:
         parts.append(batches)
         used += 1
     left = height - used if height else 0
-    errors = _errors(told["errors"], rows=min(ERRORS, max(1, (left - 3) // 2)) if height else ERRORS)
+    errors = _errors(figures["errors"], rows=min(ERRORS, max(1, (left - 3) // 2)) if height else ERRORS)
     if errors.row_count:
         parts += ["", errors]
         left -= errors.row_count + 2
     if not height or left > 2:
-        parts += ["", _requests(told["recent"], width, rows=min(REQUESTS, left - 2) if height else REQUESTS)]
+        parts += ["", _requests(figures["recent"], width, rows=min(REQUESTS, left - 2) if height else REQUESTS)]
     return Group(*parts)
 
 
@@ -99,21 +100,21 @@ def lost(words: str, url: str) -> Group:
     )
 
 
-def _head(told: dict[str, Any], url: str) -> RenderableType:
+def _head(figures: dict[str, Any], url: str) -> RenderableType:
     from rich.text import Text
 
-    known = [visible(model["name"]) for model in told["about"]["models"]]
+    known = [visible(model["name"]) for model in figures["about"]["models"]]
     names = ", ".join(known[:NAMES]) + (f" and {len(known) - NAMES} more" if len(known) > NAMES else "")
-    state, restarts = told["state"], sum(told["restarts"].values())
-    facts = f"up {duration(told['uptime'])}   {told['answered']:,} answered   {told['failed']:,} failed"
+    state, restarts = figures["state"], sum(figures["restarts"].values())
+    facts = f"up {duration(figures['uptime'])}   {figures['answered']:,} answered   {figures['failed']:,} failed"
     facts += f"   {restarts:,} restart{'s' * (restarts > 1)}" if restarts else ""
     shown = (f"● {visible(state)}", COLOURS.get(state, ""))
     return Text.assemble((names, "bold"), f"  {url}  ", shown, "\n", (facts, "dim"))
 
 
-def _rates(told: dict[str, Any]) -> Table:
+def _rates(figures: dict[str, Any]) -> Table:
     """A row for each figure of the last second, with a minute of it as a line of bars."""
-    history: list[list[float]] = told["history"][-HISTORY:]
+    history: list[list[float]] = figures["history"][-HISTORY:]
     now = history[-1] if history else [0.0] * 12
     rows = (
         ("requests/s", f"{now[GOOD] + now[REFUSED] + now[FAILED]:,.1f}", [sum(row[GOOD:P50]) for row in history]),
@@ -133,20 +134,20 @@ def _rates(told: dict[str, Any]) -> Table:
     return table
 
 
-def _sizes(told: dict[str, Any]) -> list[RenderableType]:
-    """A line for each pool whose workers become more and fewer, with the last time they did."""
+def _sizes(figures: dict[str, Any]) -> list[RenderableType]:
+    """A line for each pool that has a changing number of workers, with the last change."""
     from rich.text import Text
 
     lines: list[RenderableType] = []
-    for size in told.get("pools", ()):
+    for size in figures.get("pools", ()):
         if "changes" in size:
-            several = len(told["about"]["models"]) > 1
-            whose = " ".join(filter(None, (size["model"] if several else "", size["pool"], "workers")))
+            several = len(figures["about"]["models"]) > 1
+            heading = " ".join(filter(None, (size["model"] if several else "", size["pool"], "workers")))
             last = [f"{clock(change['when'])} {change['before']} → {change['after']}: {change['why']}"
                     for change in size["changes"][-1:]]  # fmt: skip
-            figures = f"{size['ready']} of {size['workers']}"
+            ready = f"{size['ready']} of {size['workers']}"
             wanted = f" ({size['wanted']} wanted)" if size["wanted"] != size["ready"] else ""
-            line = Text.assemble(visible(f"{whose} {figures}{wanted}"), ("   " + visible("".join(last)), "dim"))
+            line = Text.assemble(visible(f"{heading} {ready}{wanted}"), ("   " + visible("".join(last)), "dim"))
             line.no_wrap, line.overflow = True, "ellipsis"
             lines.append(line)
     return lines
@@ -159,20 +160,20 @@ WORKER = (
 )  # fmt: skip
 
 
-def _workers(told: dict[str, Any], width: int) -> Table:
-    """A row for each worker; a column for the GPU's memory, where some hold any."""
-    several = len(told["about"]["models"]) > 1
+def _workers(figures: dict[str, Any], width: int) -> Table:
+    """A row for each worker; a column for the GPU's memory, where a worker uses any."""
+    several = len(figures["about"]["models"]) > 1
     rows = []
-    for worker in told["workers"]:
+    for worker in figures["workers"]:
         name = " ".join(str(part) for part in (worker["model"] if several else "", worker["pool"], worker["index"]))
         cells = (worker["state"], worker["pid"], f"{worker['served']:,}", worker["in_flight"])
         gpu = size(worker["gpu"]) if "gpu" in worker else "–"
         costs = (f"{worker['cpu'] * 100:.0f} %", size(worker["memory"]), gpu, duration(worker["seconds"]))
         rows.append([visible(name.strip()), *map(str, (*cells, *costs))])
-    kept = [
-        at for at, column in enumerate(WORKER) if column.heading != "GPU" or any("gpu" in w for w in told["workers"])
+    shown = [
+        at for at, column in enumerate(WORKER) if column.heading != "GPU" or any("gpu" in w for w in figures["workers"])
     ]
-    return _fitted([WORKER[at] for at in kept], [[row[at] for at in kept] for row in rows], width)
+    return _fitted([WORKER[at] for at in shown], [[row[at] for at in shown] for row in rows], width)
 
 
 def _batches(sizes: Sequence[tuple[int, int]]) -> str:
@@ -213,16 +214,16 @@ def _requests(recent: Sequence[dict[str, Any]], width: int, rows: int) -> Table:
 
 
 def _fitted(columns: Sequence[Column], rows: Sequence[Sequence[str]], width: int, styles: Sequence[str] = ()) -> Table:
-    """A table with the columns that have room; text in the last of them is cut where it has not."""
+    """A table with the columns that fit. Text in the last column is cut to fit."""
     from rich.text import Text
 
     rows = [[visible(cell) for cell in row] for row in rows]
     natural = [max([len(column.heading), *(len(row[at]) for row in rows)]) for at, column in enumerate(columns)]
-    kept = fitting(columns, natural, width)
-    table = _table(*((columns[at].heading, "right" if columns[at].right else "") for at in kept))
+    shown = fitting(columns, natural, width)
+    table = _table(*((columns[at].heading, "right" if columns[at].right else "") for at in shown))
     for number, row in enumerate(rows):
-        table.add_row(*(Text(row[at]) for at in kept), style=styles[number] if styles else "")
-    for at, column in zip(kept, table.columns, strict=True):
+        table.add_row(*(Text(row[at]) for at in shown), style=styles[number] if styles else "")
+    for at, column in zip(shown, table.columns, strict=True):
         column.min_width = min(natural[at], columns[at].least or natural[at])
     return table
 

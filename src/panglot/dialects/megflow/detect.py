@@ -13,7 +13,7 @@ from panglot.dialects.megflow.settings import Settings
 from panglot.dialects.megflow.types import types_of
 from panglot.errors import StartError
 from panglot.packages.package import Package, config_beside, outside
-from panglot.settings.tomlfile import told
+from panglot.settings.tomlfile import as_start_error
 from panglot_worker.files import package_files
 from panglot_worker.files.package_files import UnreadableFile
 from panglot_worker.graphs import checking, configuration, picture, reading
@@ -104,9 +104,9 @@ def package_of(config_file: Path, plugin: Path, module: str = "", dynamic: str =
     except MissingVariable as error:
         if not checked:
             raise
-        raise told(error) from None
+        raise as_start_error(error) from None
     except GraphError as error:
-        raise told(error) from None
+        raise as_start_error(error) from None
     servers = list(server_nodes(config, config.main, ""))
     refuse_same_ports(config, servers)
     working = working_folder(config, plugin, module_path)

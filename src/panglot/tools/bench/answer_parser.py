@@ -69,7 +69,7 @@ class AnswerParser:
         return True
 
     def _chunks(self) -> bool:
-        """Walk over the chunks that are there; True at the last one, whose trailers are taken for empty."""
+        """Walk over the chunks that are there; True at the last chunk. Trailers are taken to be empty."""
         at = self._whole
         while True:
             line = self._buffer.find(b"\r\n", at)

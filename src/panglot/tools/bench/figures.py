@@ -56,7 +56,7 @@ def save(bench: Bench, path: Path) -> None:
 
 
 def read(path: Path) -> Bench:
-    """Raises StartError when the file holds no bench."""
+    """Raises StartError for a file that is no bench."""
     try:
         saved = json.loads(path.read_text(encoding="utf-8"))
         saved.pop("changes", None)

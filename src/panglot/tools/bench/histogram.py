@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 FINE = 7
-"""Bits of a value that are kept: buckets double in width every 2**FINE of them."""
+"""Leading bits of a value that count: buckets double in width every 2**FINE of them."""
 
 
 class FineHistogram:
@@ -27,7 +27,7 @@ class FineHistogram:
         return sum(self.counts.values())
 
     def percentile(self, share: float) -> float:
-        """The value below or at which `share` per cent of all lie; 0 when there are none."""
+        """The percentile: `share` per cent of all values are at most this large; 0 without values."""
         wanted = max(1, -(-self.total * share // 100))
         seen = 0
         for index in sorted(self.counts):
@@ -53,7 +53,7 @@ class FineHistogram:
 
 
 def bucket(value: int) -> int:
-    """The bucket of a value: the value itself while it is small, then its leading bits and their place."""
+    """The bucket of a value: the value itself while it is small, then its leading bits and their position."""
     shift = max(0, value.bit_length() - FINE - 1)
     return (shift << FINE) + (value >> shift)
 

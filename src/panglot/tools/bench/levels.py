@@ -100,10 +100,10 @@ def measure(
     target: BenchTarget,
     loads: Sequence[Load],
     options: Options,
-    tell: Callable[[Level], None],
+    report: Callable[[Level], None],
     begins: Callable[[Load], None] = lambda load: None,
 ) -> None:
-    """Put each load on the target in turn, and tell its figures. Raises StartError when the generator fails."""
+    """Put each load on the target in turn, and report its figures. Raises StartError when the generator fails."""
     for load in loads:
         begins(load)
         before = target.batches()
@@ -119,7 +119,7 @@ def measure(
         finally:
             generator.kill()
             generator.wait()
-        tell(_level(load, outcome, options, cost.as_dict(), target.batches().since(before)))
+        report(_level(load, outcome, options, cost.as_dict(), target.batches().since(before)))
 
 
 def _generate(target: BenchTarget, load: Load, options: Options) -> subprocess.Popen[str]:

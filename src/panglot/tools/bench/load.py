@@ -52,7 +52,7 @@ class LoadPlan:
     timeout: float = 60.0
     seed: int = 1
     socket: str = ""
-    """The path of a Unix socket, in the place of host and port."""
+    """The path of a Unix socket, instead of host and port."""
 
 
 @dataclass
@@ -97,7 +97,7 @@ class LoadConnection(asyncio.Protocol):
         self.transport.write(self.load.requests[number])
 
     def data_received(self, data: bytes) -> None:
-        """Parse what came, and tell the run when the answer is complete."""
+        """Parse what arrived, and notify the run when the answer is complete."""
         try:
             complete = self.parser.feed(data)
         except ValueError as error:
@@ -166,7 +166,7 @@ class LoadRun:
             await loop.create_connection(lambda: LoadConnection(self), plan.host, plan.port, ssl=context)
 
     def free(self, connection: LoadConnection) -> None:
-        """Send the next request on a connection that has none under way, or keep the connection for later."""
+        """Send the next request on a connection that has none under way, or put the connection aside for later."""
         self.open.add(connection)
         if self.over:
             connection.transport.close()
@@ -320,7 +320,7 @@ class LoadRun:
 
 
 def as_good(body: bytes, expected: bytes) -> bool:
-    """Whether two bodies of JSON hold the same, up to the last digits of numbers, which change with the batch."""
+    """Whether two bodies of JSON are equal, up to the last digits of numbers, which change with the batch."""
     from panglot.tools.check.compare import Tolerance, compare, flat
 
     try:

@@ -27,12 +27,12 @@ def lines(series: Sequence[Line], labels: Sequence[tuple[float, str]], unit: str
         return nothing()
     height, ticks = _logarithmic(min(values), max(values))
     body = [_across(height(tick), _short(tick)) for tick in ticks]
-    body += [_text(_x(place), HEIGHT - BOTTOM + 18, label, "middle") for place, label in labels]
+    body += [_text(_x(position), HEIGHT - BOTTOM + 18, label, "middle") for position, label in labels]
     for number, line in enumerate(series):
-        places = [(_x(place), height(value)) for place, value in line.points if value > 0]
-        path = " ".join(f"{x:.1f},{y:.1f}" for x, y in places)
+        points = [(_x(position), height(value)) for position, value in line.points if value > 0]
+        path = " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
         body.append(f'<polyline class="line c{number % COLOURS}" points="{path}"/>')
-        for (x, y), (_, value) in zip(places, [point for point in line.points if point[1] > 0], strict=True):
+        for (x, y), (_, value) in zip(points, [point for point in line.points if point[1] > 0], strict=True):
             tip = f"<title>{html.escape(line.name)}: {value:.3g} {html.escape(unit)}</title>"
             body.append(f'<circle class="dot c{number % COLOURS}" cx="{x:.1f}" cy="{y:.1f}" r="3.5">{tip}</circle>')
     body.append(_text(4, TOP + 4, unit))
@@ -69,15 +69,15 @@ def groups(labels: Sequence[str], series: Sequence[tuple[str, Sequence[float]]],
     if not labels or not series:
         return nothing()
     step = (WIDTH - LEFT - RIGHT) / len(labels)
-    room = HEIGHT - TOP - BOTTOM
-    body = [_across(TOP + room * (1 - share / 100), f"{share} %") for share in (0, 25, 50, 75, 100)]
+    space = HEIGHT - TOP - BOTTOM
+    body = [_across(TOP + space * (1 - share / 100), f"{share} %") for share in (0, 25, 50, 75, 100)]
     width = step * 0.8 / len(series)
-    for place, label in enumerate(labels):
-        body.append(_text(LEFT + step * (place + 0.5), HEIGHT - BOTTOM + 18, label, "middle"))
+    for position, label in enumerate(labels):
+        body.append(_text(LEFT + step * (position + 0.5), HEIGHT - BOTTOM + 18, label, "middle"))
         for number, (name, shares) in enumerate(series):
-            tall = room * shares[place] / 100
-            x, y = LEFT + step * place + step * 0.1 + width * number, TOP + room - tall
-            tip = f"<title>{html.escape(name)}: {shares[place]:.1f} %</title>"
+            tall = space * shares[position] / 100
+            x, y = LEFT + step * position + step * 0.1 + width * number, TOP + space - tall
+            tip = f"<title>{html.escape(name)}: {shares[position]:.1f} %</title>"
             shape = f'x="{x:.1f}" y="{y:.1f}" width="{max(1.0, width - 1):.1f}" height="{tall:.1f}"'
             body.append(f'<rect class="fill c{number % COLOURS}" {shape}>{tip}</rect>')
     body.append(_text(WIDTH - RIGHT, HEIGHT - 6, unit, "end"))
@@ -85,7 +85,7 @@ def groups(labels: Sequence[str], series: Sequence[tuple[str, Sequence[float]]],
 
 
 def nothing() -> str:
-    return '<p class="none">The server tells nothing about this.</p>'
+    return '<p class="none">The server reports nothing about this.</p>'
 
 
 def legend(names: Sequence[str]) -> str:
@@ -103,8 +103,8 @@ def _figure(body: Sequence[str]) -> str:
     return f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img">{"".join(body)}</svg>'
 
 
-def _x(place: float) -> float:
-    return LEFT + INSET + (WIDTH - LEFT - RIGHT - 2 * INSET) * place
+def _x(position: float) -> float:
+    return LEFT + INSET + (WIDTH - LEFT - RIGHT - 2 * INSET) * position
 
 
 def _across(y: float, label: str) -> str:

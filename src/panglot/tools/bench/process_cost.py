@@ -103,7 +103,7 @@ def tree(root: int, proc: Path = PROC) -> dict[int, tuple[int, int, int]]:
     for entry in proc.iterdir():
         if entry.name.isdigit():
             with contextlib.suppress(OSError, ValueError, IndexError):
-                # The name in brackets may hold anything, brackets included.
+                # The name in brackets may contain anything, brackets included.
                 words = (entry / "stat").read_text().rpartition(")")[2].split()
                 everyone[int(entry.name)] = (int(words[1]), int(words[11]) + int(words[12]), int(words[21]))
     family = {root} & everyone.keys()

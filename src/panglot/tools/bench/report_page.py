@@ -36,7 +36,7 @@ def render(bench: Bench, changes: Sequence[Change] = ()) -> str:
     title = f"{text(Path(bench.target).name or bench.target)} under load"
     cards = (
         ("Latency against load", "how long answers take as the load grows", latency(bench.levels)),
-        ("Where the time goes", "mean of each stage, as the server tells it", stages(bench.levels)),
+        ("Where the time goes", "mean of each stage, as the server reports it", stages(bench.levels)),
         ("Percentiles", "how slow the slowest are", percentiles(bench.levels)),
         ("Batch sizes", "share of batches by their size", batches(bench.levels)),
     )
@@ -89,12 +89,12 @@ def tiles(bench: Bench) -> str:
 
 def latency(levels: Sequence[Level]) -> str:
     """A plot of percentiles of the latency over the loads."""
-    places = [number / (len(levels) - 1) if len(levels) > 1 else 0.5 for number in range(len(levels))]
+    positions = [number / (len(levels) - 1) if len(levels) > 1 else 0.5 for number in range(len(levels))]
     series = [
-        Line(name, [(place, level.latency[name]) for place, level in zip(places, levels, strict=True)])
+        Line(name, [(position, level.latency[name]) for position, level in zip(positions, levels, strict=True)])
         for name in ("p50", "p95", "p99", "p99.9")
     ]
-    labels = [(place, str(level.load)) for place, level in zip(places, levels, strict=True)]
+    labels = [(position, str(level.load)) for position, level in zip(positions, levels, strict=True)]
     return plots.lines(series, labels, "ms")
 
 
@@ -116,7 +116,7 @@ def percentiles(levels: Sequence[Level]) -> str:
     series = []
     for level in levels:
         counts = FineHistogram.of(level.histogram)
-        # A percentile beyond what so few answers can tell is left out.
+        # Few answers say nothing about high percentiles: these are left out.
         shares = [share for share in CURVE if counts.total * (100 - share) >= 100 or share <= 50]
         points = [(_nines(share), value / 1000) for share, value in counts.curve(shares)]
         series.append(Line(str(level.load), points))
@@ -141,7 +141,7 @@ def batches(levels: Sequence[Level]) -> str:
 
 
 def _span(size: int) -> str:
-    """The sizes that a bucket holds, such as 5-8 for the one up to 8."""
+    """The sizes in a bucket, such as 5-8 for the one up to 8."""
     return str(size) if size <= 2 else f"{size // 2 + 1}-{size}"
 
 

@@ -13,7 +13,7 @@ from panglot.inputs.base import About, ClientRequest, Given
 from panglot.tools.doctor import selftest
 from panglot.tools.listening import listener, socket_listener
 from panglot.tools.run.inputs import Input, OwnExample, UnreadableInput, own_example, request_for
-from panglot.tools.running_server import AskedServer
+from panglot.tools.running_server import RunningServer
 
 BATCH = re.compile(r'panglot_batch_size_bucket\{(?:[^}]*,)?le="([^"]+)"\} (\S+)')
 TOTAL = re.compile(r"panglot_batch_size_(sum|count)(?:\{[^}]*\})? (\S+)")
@@ -30,7 +30,7 @@ class Batches:
 
     @classmethod
     def of(cls, metrics: str) -> Batches:
-        """The batches that a text of /metrics tells of. Those of several pools are added up."""
+        """The batches in a text of /metrics, summed over pools."""
         batches = cls()
         below = 0.0
         for edge, text in BATCH.findall(metrics):
@@ -49,15 +49,15 @@ class Batches:
 
     def since(self, before: Batches) -> Batches:
         sizes = {size: count - before.sizes.get(size, 0) for size, count in self.sizes.items()}
-        kept = {size: count for size, count in sizes.items() if count > 0}
-        return Batches(kept, self.count - before.count, self.items - before.items)
+        remaining = {size: count for size, count in sizes.items() if count > 0}
+        return Batches(remaining, self.count - before.count, self.items - before.items)
 
 
 @dataclass
 class BenchTarget:
     """A server with its requests, ready to be sent, and the right answer to each."""
 
-    client: AskedServer
+    client: RunningServer
     about: About
     pid: int | None
     folder: Path | None = None
@@ -77,31 +77,31 @@ class BenchTarget:
             self._add(entry)
 
     def _add(self, given: Given | OwnExample) -> None:
-        asked = request_for(self.about, given)
-        reply = self.client.ask(asked, "*/*")
+        request = request_for(self.about, given)
+        reply = self.client.send(request, "*/*")
         if reply.failed:
             raise StartError(
-                f"{self.client.address}{asked.path} answers {given.name} with {reply.error}",
+                f"{self.client.address}{request.path} answers {given.name} with {reply.error}",
                 fix="name inputs it takes; panglot inspect shows how they are sent, --field and --dialect change it",
             )
-        self.requests.append(self._bytes(asked))
+        self.requests.append(self._bytes(request))
         self.answers.append(reply.body)
 
-    def _bytes(self, asked: ClientRequest) -> bytes:
-        content_type, body = asked.encoded()
+    def _bytes(self, request: ClientRequest) -> bytes:
+        content_type, body = request.encoded()
         headers = {
             "Host": self.client.address.authority,
             "Content-Type": content_type,
             "Content-Length": str(len(body)),
             "Accept": "*/*",
-            **asked.headers,
+            **request.headers,
             **self.client.headers(),
         }
         lines = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
-        return f"{asked.method} {asked.path} HTTP/1.1\r\n{lines}\r\n".encode("latin-1") + body
+        return f"{request.method} {request.path} HTTP/1.1\r\n{lines}\r\n".encode("latin-1") + body
 
     def batches(self) -> Batches:
-        """The batches there have been so far; none if the server does not tell."""
+        """The batches there have been so far; none if the server does not count them."""
         with contextlib.suppress(StartError, ValueError):
             status, text = self.client.get("/metrics")
             if status == 200:
@@ -110,7 +110,7 @@ class BenchTarget:
 
 
 @contextlib.contextmanager
-def running(client: AskedServer) -> Iterator[BenchTarget]:
+def running(client: RunningServer) -> Iterator[BenchTarget]:
     """A server that runs already. Its cost is watched when it is on this machine."""
     about, address = client.describe(), client.address
     if address.socket:
@@ -131,7 +131,7 @@ def served(plan: selftest.ServerPlan, dialect: str, field: str) -> Iterator[Benc
         except selftest.ServerGone as gone:
             server.stop()
             raise StartError(selftest.last_words(server) or str(gone)) from None
-        client = AskedServer(f"http://127.0.0.1:{port}", dialect, field)
+        client = RunningServer(f"http://127.0.0.1:{port}", dialect, field)
         client.token = plan.token.decode("latin-1")
         yield BenchTarget(client, client.describe(), server.process.pid, plan.folder)
     finally:

@@ -85,13 +85,13 @@ def _family(array: Any) -> str:
 
 
 def _value(left: Any, right: Any, gap: arrays.Difference) -> str:
-    shown = f"{arrays.shown(left, gap.place)} against {arrays.shown(right, gap.place)}"
+    shown = f"{arrays.shown(left, gap.index)} against {arrays.shown(right, gap.index)}"
     off = f", off by {gap.gap:.3g} (allowed {gap.allowed:.3g})" if arrays.is_number(left) and not gap.nans else ""
     if not left.shape:
         return shown + off
     if gap.nans:
-        return f"{gap.nans} of {left.size} are NaN on one side only, first at {list(gap.place)}: {shown}"
-    return f"{gap.count} of {left.size} differ, {'most' if off else 'first'} at {list(gap.place)}: {shown}{off}"
+        return f"{gap.nans} of {left.size} are NaN on one side only, first at {list(gap.index)}: {shown}"
+    return f"{gap.count} of {left.size} differ, {'most' if off else 'first'} at {list(gap.index)}: {shown}{off}"
 
 
 def _plain(key: str, left: Any, right: Any) -> Verdict:

@@ -23,7 +23,7 @@ from panglot.settings import Settings
 from panglot.tools import arrays, stages
 from panglot.tools.check.compare import flat
 from panglot.tools.run.offline import RESULTS, Offline, OfflineReply, offline
-from panglot.tools.running_server import AskedServer
+from panglot.tools.running_server import RunningServer
 
 ACCEPT = f"{stages.STAGES}, {RESULTS}"
 INPUT, OUTPUT = "{input}", "{output}"
@@ -68,20 +68,20 @@ class Local:
         self.about = inputs.about_package(running.package, running.path, running.api, field)
 
     async def answer(self, given: Given) -> Answer:
-        return _answer(await self.running.ask(inputs.make_request(self.about, given), ACCEPT))
+        return _answer(await self.running.send(inputs.make_request(self.about, given), ACCEPT))
 
 
 class Remote:
     """A server. With `--dev` it shows its stages."""
 
-    def __init__(self, client: AskedServer) -> None:
+    def __init__(self, client: RunningServer) -> None:
         self.name = client.url
         self.client = client
         self.about = client.describe()
         self.dialect = self.about.dialect
 
     async def answer(self, given: Given) -> Answer:
-        return _answer(await asyncio.to_thread(self.client.ask, inputs.make_request(self.about, given), ACCEPT))
+        return _answer(await asyncio.to_thread(self.client.send, inputs.make_request(self.about, given), ACCEPT))
 
 
 class Command:
@@ -130,14 +130,14 @@ def _saved() -> dict[Path, int]:
     return {file: file.stat().st_mtime_ns for file in Path.cwd().glob("*.npy")}
 
 
-Where = AskedServer | Side | tuple[Package, Settings]
+Where = RunningServer | Side | tuple[Package, Settings]
 """A server, a side that is ready as it is (a command line, answers of a file), or a package with its settings."""
 
 
 @asynccontextmanager
 async def opened(name: str, where: Where, field: str) -> AsyncIterator[Side]:
     """A side, ready to answer. Raises StartError when the package does not load or the server is not there."""
-    if isinstance(where, AskedServer):
+    if isinstance(where, RunningServer):
         yield Remote(where)
     elif isinstance(where, tuple):
         async with offline(*where) as running:

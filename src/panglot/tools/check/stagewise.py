@@ -51,19 +51,19 @@ class Compared:
 
 
 async def check(
-    left: Side, right: Side, inputs: Sequence[Input], tolerance: Tolerance, tell: Callable[[Compared], None]
+    left: Side, right: Side, inputs: Sequence[Input], tolerance: Tolerance, report: Callable[[Compared], None]
 ) -> None:
-    """Compare both sides on every input and tell each outcome."""
+    """Compare both sides on every input and report each outcome."""
     for entry in inputs:
         if isinstance(entry, UnreadableInput):
-            tell(Compared(entry.name, problem=entry.problem))
+            report(Compared(entry.name, problem=entry.problem))
             continue
         try:
             answers = [await side.answer(entry) for side in (left, right)]
         except (OSError, StartError) as error:
-            tell(Compared(entry.name, problem=str(error)))
+            report(Compared(entry.name, problem=str(error)))
             continue
-        tell(_compared(entry.name, left, right, answers, tolerance))
+        report(_compared(entry.name, left, right, answers, tolerance))
 
 
 def _compared(name: str, left: Side, right: Side, answers: list[Answer], tolerance: Tolerance) -> Compared:

@@ -36,7 +36,7 @@ HELPERS = {
         "opencv-contrib-python-headless",
     ],
 }
-"""What a worker makes use of when it is there: module to the distributions that hold it."""
+"""What a worker uses where it is installed: modules, with the distributions that have them."""
 
 FRAMEWORKS = {
     "torch": ["torch"],
@@ -60,7 +60,7 @@ class Import:
 
 @dataclass(frozen=True)
 class Interpreter:
-    """An interpreter and what it has, as the probe told."""
+    """An interpreter and what it has, as the probe reported."""
 
     executable: str
     version: str
@@ -70,7 +70,7 @@ class Interpreter:
 
 
 def probe(python: str, package: Package | None = None, modules: Iterable[str] = ()) -> Interpreter:
-    """Ask an interpreter what it has. Raises StartError when it cannot be asked."""
+    """What an interpreter has. Raises StartError when it does not run."""
     wanted = {"versions": HELPERS | FRAMEWORKS, "modules": sorted(set(modules)), **_search_path(package)}
     source = (Path(__file__).parent / "probe.py").read_text(encoding="utf-8")
     done = _run(python, source, json.dumps(wanted))
@@ -139,7 +139,7 @@ def _helper(name: str, interpreter: Interpreter) -> Finding:
 
 
 def worker_process(python: str, patience: float = 5.0) -> Finding:
-    """Start a worker without a package and take its front away from it: it must end."""
+    """Start a worker without a package and close its connection to the front: it must end."""
     name = "process"
     with tempfile.TemporaryDirectory() as folder:
         started = process.start(python, Path(folder), _environment())
@@ -208,7 +208,7 @@ def _missing(entry: Import, interpreter: Interpreter, folder: Path | None) -> Fi
     where = f"{near(str(entry.file))}:{entry.line}"
     own = _of_package(entry, folder) if folder is not None else None
     if own is not None:
-        value = f"{where} imports {entry.name}, which lies in {near(str(own))}: scripts look for it beside themselves"
+        value = f"{where} imports {entry.name}, which is in {near(str(own))}: scripts look for it beside themselves"
         return Finding("package", "import", value, WARNING, f"if it is not found: PYTHONPATH={near(str(own))}")
     if entry.name in sys.stdlib_module_names:
         value = f"{where} imports {entry.name}, which Python {interpreter.version} does not have"
@@ -218,11 +218,11 @@ def _missing(entry: Import, interpreter: Interpreter, folder: Path | None) -> Fi
 
 
 def _of_package(entry: Import, folder: Path) -> Path | None:
-    """The folder of the package in which a module of this name lies, near the script or anywhere below."""
+    """The folder of the package that has a module of this name: beside the script, or anywhere below."""
     below = sorted(child for child in folder.rglob("*") if child.is_dir())[:MOST_FOLDERS]
-    for place in (entry.file.parent, folder, *below):
-        if (place / f"{entry.name}.py").is_file() or (place / entry.name / "__init__.py").is_file():
-            return place
+    for candidate in (entry.file.parent, folder, *below):
+        if (candidate / f"{entry.name}.py").is_file() or (candidate / entry.name / "__init__.py").is_file():
+            return candidate
     return None
 
 

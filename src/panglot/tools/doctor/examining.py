@@ -62,7 +62,7 @@ def examine(
 ) -> Report:
     """Look at the machine and the interpreter; with a path also at the package, which is served and sent one request.
 
-    `flags` are the settings from the command line, `given` the same as typed. Nothing that is wrong raises.
+    `flags` are the settings from the command line, `given` the same as typed. A problem is a finding, and never raised.
     """
     report = Report()
     package = _discover(path, flags, environ, report) if path else None
@@ -74,7 +74,7 @@ def examine(
     say("looking at the machine")
     report.findings += run(machine.CHECKS, settings)
     if settings.ray:
-        say(f"asking the cluster at {settings.ray} for a place")
+        say(f"asking the cluster at {settings.ray} for a placement")
         report.findings += nodes.examine(settings)
         servable = servable and not report.problems
     else:
@@ -115,7 +115,7 @@ def missing_libraries(_: Settings) -> Verdict | None:
 
 
 def _requirement(name: str) -> str:
-    """How Panglot asks for a library, with the versions it takes."""
+    """A library as Panglot requires it, with its versions."""
     try:
         listed = metadata.requires("panglot") or []
     except metadata.PackageNotFoundError:

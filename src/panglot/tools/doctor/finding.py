@@ -1,4 +1,4 @@
-"""One thing that was looked at, and what to do about it; and the checks that look."""
+"""Findings of `panglot doctor`, and the checks that make them."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Verdict(NamedTuple):
 
 
 class Check(NamedTuple):
-    """A line of `panglot doctor` before anybody has looked."""
+    """A line of `panglot doctor`, and the function that finds out what it says."""
 
     section: str
     name: str

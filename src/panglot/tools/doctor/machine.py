@@ -96,7 +96,7 @@ def open_files(settings: Settings) -> Verdict:
 
 
 def gpus(settings: Settings) -> Verdict:
-    """The GPUs that nvidia-smi lists; none is a problem only where one is asked for."""
+    """The GPUs that nvidia-smi lists; none is a problem only where the settings name one."""
     wanted = settings.device.startswith("cuda")
     state, fix = (PROBLEM, "serve with --device cpu, or install the NVIDIA driver") if wanted else (WARNING, "")
     program = shutil.which("nvidia-smi")
@@ -121,7 +121,7 @@ def _gpu(line: str) -> str:
 
 
 def sharing_of_gpus(settings: Settings, cards: int | None = None) -> Verdict | None:
-    """Whether `--mps` would help: where several workers use one card, which they have in turns without it."""
+    """Whether `--mps` would help: without it, workers that share a card take turns on it."""
     if not (devices.count() if cards is None else cards):
         return None
     named = len({word.strip() for word in settings.device.split(",") if word.strip().startswith("cuda")})
@@ -153,7 +153,7 @@ def shared_memory(_: Settings) -> Verdict:
 
 
 def temporary_folder(_: Settings) -> Verdict:
-    """Whether the temporary folder can be written, and has room."""
+    """Whether the temporary folder can be written, and has free space."""
     try:
         folder = tempfile.gettempdir()
         with tempfile.TemporaryFile(dir=folder) as file:

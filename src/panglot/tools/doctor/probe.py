@@ -30,7 +30,7 @@ def main() -> None:
 
 
 def version(name: str, distributions: list[str]) -> str | None:
-    """The version of a module; "" when it cannot be told, None when there is no such module."""
+    """The version of a module; "" when it is unknown, None when there is no such module."""
     if not is_there(name):
         return None
     for distribution in distributions:

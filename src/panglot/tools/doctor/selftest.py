@@ -91,7 +91,7 @@ class PanglotProcess:
         """Returns when the package answers. Raises ServerGone."""
         for _ in self._until(self.plan.load_timeout + SPARE):
             with contextlib.suppress(OSError, http.client.HTTPException):
-                if self.ask(port, "GET", "/v2/health/ready", {}, None, 5).status == 200:
+                if self.send(port, "GET", "/v2/health/ready", {}, None, 5).status == 200:
                     return
         raise ServerGone("it does not get ready")
 
@@ -101,7 +101,7 @@ class PanglotProcess:
             yield
             time.sleep(0.02)
 
-    def ask(
+    def send(
         self, port: int, method: str, path: str, headers: dict[str, str], body: bytes | None, patience: float
     ) -> SelfTestReply:
         """Send one request to the server. Raises OSError and HTTPException."""
@@ -181,7 +181,7 @@ def last_words(server: PanglotProcess) -> str:
 
 
 def _send_example(server: PanglotProcess, port: int, result: SelfTestResult) -> None:
-    document = server.ask(port, "GET", "/openapi.json", {}, None, SPARE)
+    document = server.send(port, "GET", "/openapi.json", {}, None, SPARE)
     if document.status != 200:
         result.add("example", f"/openapi.json answers {document.status}", WARNING)
         return
@@ -191,9 +191,9 @@ def _send_example(server: PanglotProcess, port: int, result: SelfTestResult) -> 
     if example is None:
         result.add("example", "there is none, so nothing was sent", WARNING, how_to(about))
         return
-    content_type, body = example.ask.encoded()
-    headers = {"Content-Type": content_type, **example.ask.headers}
-    reply = server.ask(port, example.ask.method, example.ask.path, headers, body, server.plan.timeout + SPARE)
+    content_type, body = example.request.encoded()
+    headers = {"Content-Type": content_type, **example.request.headers}
+    reply = server.send(port, example.request.method, example.request.path, headers, body, server.plan.timeout + SPARE)
     _judge(example, reply, how_to(about), result)
 
 
@@ -204,12 +204,12 @@ def _about(document: dict[str, Any]) -> About:
 
 def _own_example(about: About, folder: Path) -> Example | None:
     """The request that the package's files allow to make: request.json, or a picture to try it with."""
-    asked = known_example(about, folder, math.inf)
-    return None if asked is None else Example(asked, "what lies in its folder", guessed=True)
+    request = known_example(about, folder, math.inf)
+    return None if request is None else Example(request, "a file of its folder", guessed=True)
 
 
 def _judge(example: Example, reply: SelfTestReply, advice: str, result: SelfTestResult) -> None:
-    value = f"POST {example.ask.path} with {example.about}: {reply.status} in {reply.seconds * 1000:.1f} ms"
+    value = f"POST {example.request.path} with {example.about}: {reply.status} in {reply.seconds * 1000:.1f} ms"
     if reply.status >= 400:
         state = WARNING if example.guessed and reply.status < 500 else PROBLEM
         shown = reply.body[:300].decode(errors="replace")

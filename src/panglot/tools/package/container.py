@@ -47,7 +47,7 @@ ON_REQUEST = {
     KUBERAY: {"kuberay.yaml": "a RayCluster with token authentication, and a Deployment of the server before it"},
     "monitoring": {"alerts.yaml": "alert rules for Prometheus", "dashboard.json": "a dashboard for Grafana"},
 }
-"""Files for clusters and for monitoring, by the option that asks for them."""
+"""Files for clusters and for monitoring, by the option that requests them."""
 DEPLOY = "deploy"
 MARK = "Written by panglot package "
 BASE_IMAGE = "python:3.11-slim"
@@ -57,10 +57,10 @@ SPARE = 15
 FIND_RAY = 'RUN ["ln", "-s", "/opt/panglot/bin/ray", "/usr/local/bin/ray"]\n'
 """For KubeRay, which starts Ray by a shell that may have forgotten our PATH."""
 PRESTOP = 8
-"""Seconds for which a pod that is told to stop still gets new connections: 191 of 192 were refused without them."""
+"""Seconds during which a stopping pod still gets new connections: without them 191 of 192 were refused."""
 
 NAME = re.compile(r"[a-z]([-a-z0-9]{0,48}[a-z0-9])?")
-"""A name for a Service in Kubernetes, with room for a suffix; an image may be called so too."""
+"""A name for a Service in Kubernetes, with space for a suffix; it is also a valid name of an image."""
 PATH = re.compile(r"[\w.+ /-]+")
 _HOST = r"[a-zA-Z0-9]([a-zA-Z0-9.-]*[a-zA-Z0-9])?(:[0-9]{1,5})?/"
 _COMPONENT = r"[a-z0-9]+(?:(?:\.|_{1,2}|-+)[a-z0-9]+)*"
@@ -138,7 +138,7 @@ def _template(name: str) -> str:
 
 
 def signed(text: str, suffix: str = "") -> str:
-    """The text under a first line that tells it from one changed by hand: a comment, or the first key of JSON."""
+    """The text under a first line that shows whether it was changed by hand: a comment, or the first key of JSON."""
     mark = f"{MARK}{__version__} ({_digest(text)})"
     return f'{{ "description": "{mark}",\n{text}' if suffix == ".json" else f"# {mark}\n{text}"
 
@@ -226,7 +226,7 @@ def _values(package: Package, settings: Settings, choices: Choices, folder: Path
 
 
 def _resources(settings: Settings) -> dict[str, str]:
-    """What a pod asks for, a guess for each worker: for those that are always there, and at most for the most."""
+    """Resources of a pod, a guess for each worker: requests for the fewest workers, limits for the most."""
     pools = [plan.workers or settings.workers or SINGLE for plan in divided(settings.pools)]
     least, most = sum(count.least for count in pools), sum(count.most for count in pools)
     return {"cpu": f"{500 * least}m", "memory": f"{512 * least}Mi", "memory_limit": f"{2 * most}Gi"}
@@ -243,7 +243,7 @@ def _relative(path: Path, start: Path, option: str) -> str:
 
 
 def _ignored(own: str, wheel_name: str) -> str:
-    """The lines that keep the files written here out of the image, all but the wheel."""
+    """The lines that exclude the files written here from the image, all but the wheel."""
     if own.split("/")[0] == "..":
         return ""
     return (

@@ -1,6 +1,6 @@
 """A wheel of the very version that runs: from its own files, without a network and without a build.
 
-The same files give the same bytes, whether they were installed, lie in a source checkout, or are installed as editable.
+The same files give the same bytes, whether they are installed, installed as editable, or in a source checkout.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ ABOUT = f"panglot-{__version__}.dist-info"
 GENERATOR = "Generator: panglot package\n"
 TAGS = f"Wheel-Version: 1.0\n{GENERATOR}Root-Is-Purelib: true\nTag: py3-none-any\n"
 LONG_AGO = (1980, 1, 1, 0, 0, 0)
-"""The oldest time a zip file can hold: when something was installed makes no difference."""
+"""The oldest time in a zip file: the time of an installation must make no difference."""
 FILE = 0o100644 << 16
 
 
 def build() -> bytes:
-    """The bytes of the wheel. Raises StartError where nothing tells what it needs."""
+    """The bytes of the wheel. Raises StartError where its requirements are unknown."""
     files = dict(sorted({**_modules(), **_about()}.items()))
     files[f"{ABOUT}/WHEEL"] = TAGS.encode()
     record = "".join(f"{name},sha256={_digest(body)},{len(body)}\n" for name, body in files.items())

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TextIO
 
-from panglot import inputs as asking
+from panglot import inputs as requests
 from panglot.errors import StartError
 from panglot.inputs.base import About, ClientRequest, Given
 from panglot.inputs.curl_line import how_to, known_example
@@ -32,9 +32,9 @@ class UnreadableInput:
 
 @dataclass(frozen=True)
 class OwnExample:
-    """The example of a package or a server, in the place of inputs that nobody gave."""
+    """The example of a package or a server, used where no input is given."""
 
-    ask: ClientRequest
+    request: ClientRequest
     name: str = "its example"
 
 
@@ -43,16 +43,16 @@ Input = Given | UnreadableInput
 
 def own_example(about: About, folder: Path | None) -> OwnExample:
     """The request that a package itself shows. Raises StartError where there is none that can be sent."""
-    asked = known_example(about, folder, math.inf)
-    if asked is None:
+    request = known_example(about, folder, math.inf)
+    if request is None:
         fix = f"name files, folders, globs or JSON such as '{{\"x\": 1}}'; or {how_to(about)}"
         raise StartError("no inputs, and there is no example that could be sent", fix=fix)
-    return OwnExample(asked)
+    return OwnExample(request)
 
 
 def request_for(about: About, entry: Given | OwnExample) -> ClientRequest:
     """The request that sends an input. Raises StartError."""
-    return entry.ask if isinstance(entry, OwnExample) else asking.make_request(about, entry)
+    return entry.request if isinstance(entry, OwnExample) else requests.make_request(about, entry)
 
 
 def gather(words: Sequence[str], stdin: TextIO | None = None) -> list[Input]:
@@ -61,8 +61,8 @@ def gather(words: Sequence[str], stdin: TextIO | None = None) -> list[Input]:
         raise StartError(
             "no inputs", fix="name files, folders or globs, JSON such as '{\"x\": 1}', or - for lines of it"
         )
-    places = enumerate(words, 1)
-    inputs = [entry for place, word in places for entry in _expand(word, f"input {place}", stdin or sys.stdin)]
+    numbered = enumerate(words, 1)
+    inputs = [entry for number, word in numbered for entry in _expand(word, f"input {number}", stdin or sys.stdin)]
     if not inputs:
         raise StartError(f"no inputs in {' '.join(words)}")
     return inputs

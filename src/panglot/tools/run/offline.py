@@ -66,7 +66,7 @@ class OfflineReply:
 
 
 class QuietEngine(LocalEngine):
-    """An engine that keeps failures for the results, and does not log them."""
+    """An engine that stores failures for the results, and does not log them."""
 
     def trouble(self, request_id: str, message: str, traceback: str, worker: int | None = None) -> None:
         self.troubles.append(Trouble(time.time(), request_id, message, traceback))
@@ -81,23 +81,23 @@ class Offline:
         self.engine = engine
         self.contract = dialects.contract(package, settings)
         if not self.contract.routes:
-            raise StartError("there is nothing to ask: the package answers no requests", file=str(package.script))
+            raise StartError("nothing can be sent: the package answers no requests", file=str(package.script))
         self.path = self.contract.routes[0].sample(package.name)
-        self.asked = 0
+        self.sent = 0
 
     @property
     def api(self) -> Description:
         return cast(Description, self.engine.description.get("api") or {})
 
-    async def ask(self, asked: ClientRequest, accept: str = RESULTS) -> OfflineReply:
+    async def send(self, request: ClientRequest, accept: str = RESULTS) -> OfflineReply:
         """Run one request through the package. Failures are replies; raises OSError when an input cannot be read."""
-        content_type, body = asked.encoded()
-        self.asked += 1
-        call = Waiting(f"run-{self.asked}".encode())
-        path, _, query = asked.path.partition("?")
+        content_type, body = request.encoded()
+        self.sent += 1
+        call = Waiting(f"run-{self.sent}".encode())
+        path, _, query = request.path.partition("?")
         route, segments = self._route(path)
         head = wire.Head(call.request_id, route, content_type.encode(), accept.encode(), path.encode(), query.encode())
-        call.head = head._replace(method=asked.method.encode(), segments=segments).pack()
+        call.head = head._replace(method=request.method.encode(), segments=segments).pack()
         call.pieces, call.size = [body], len(body)
         call.arrived = self.engine.clock()
         call.deadline = call.arrived + self.settings.timeout
@@ -106,7 +106,7 @@ class Offline:
         while fault is not None:
             if fault.code not in PASSING or self.engine.clock() > call.deadline:
                 return _refused(fault)
-            # A worker that died on an input before this one is on its way back.
+            # A worker that died on an earlier input is being replaced.
             await asyncio.sleep(PAUSE)
             began = time.perf_counter()
             fault = self.engine.submit(call)
@@ -115,7 +115,7 @@ class Offline:
         return dataclasses.replace(self._explained(answer, call), total_us=taken)
 
     def _route(self, path: str) -> tuple[bytes, bytes]:
-        """What the worker is told as the route of a path, and the free segments of the path."""
+        """The route that the worker gets for a path, and the free segments of the path."""
         for route in sorted(self.contract.routes, key=lambda route: route.is_free):
             values = template(route.path, self.contract.fold_case).match(path.encode())
             if values is not None:
@@ -123,7 +123,7 @@ class Offline:
         return self.contract.routes[0].worker_route.encode(), b""
 
     def _explained(self, answer: OfflineReply, call: Call) -> OfflineReply:
-        """The reply with the error and traceback that the engine kept, where the answer has none."""
+        """The reply with the error and traceback that the engine stored, where the answer has none."""
         name = call.request_id.decode()
         for trouble in reversed(self.engine.troubles):
             died = answer.code == "worker_died" and not trouble.request_id
@@ -133,7 +133,7 @@ class Offline:
 
 
 class Waiting(Call):
-    """A call whose answer is awaited. The chunks of a stream are joined."""
+    """A call, and a future of its answer. The chunks of a stream are joined."""
 
     __slots__ = ("answer", "begun")
 
@@ -144,7 +144,7 @@ class Waiting(Call):
         self.begun: list[bytes] = []
 
     def reply(self, reply: wire.Reply) -> None:
-        """Set the answer once it is complete, or keep a chunk of it."""
+        """Set the answer once it is complete, or store a chunk of it."""
         if self.answer.done():
             return
         if reply.flags & wire.ERROR:

@@ -94,11 +94,11 @@ class TableWriter:
 
 COLUMNS_OF_NAMES = (Column("input", least=16, ending=True), Column("answer", least=36))
 SPARE = {"total": 1, "inference": 2, "preprocess": 3, "postprocess": 4, "decode": 5, "encode": 6}
-"""Which columns of times go first where there is no room for all."""
+"""The columns of times that are left out first on a narrow terminal."""
 
 
 def show(console: Console, results: Sequence[RunResult]) -> None:
-    """The table of results with their times, as far as there is room for those."""
+    """The table of results, with as many times as fit."""
     from rich.text import Text
 
     used = [name for name in COLUMNS if any(result.times.get(name) for result in results)]

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from panglot import inputs as asking
+from panglot import inputs as requests
 from panglot.errors import StartError
 from panglot.inputs.base import About
 from panglot.packages.package import Package
@@ -53,19 +53,20 @@ class RunResult:
         return bool(self.error) or self.status >= 400
 
 
-Told = Callable[[RunResult], None]
+Report = Callable[[RunResult], None]
 
 
 async def run(
-    package: Package, settings: Settings, inputs: Sequence[Input], plan: RunPlan, tell: Told, loaded: Callable[[], None]
-) -> bool:
-    """Run every input, or the package's example, and tell each result in order. False when Ctrl-C ended it early.
+    package: Package, settings: Settings, inputs: Sequence[Input], plan: RunPlan, report: Report,
+    loaded: Callable[[], None],
+) -> bool:  # fmt: skip
+    """Run every input, or the package's example, and report each result in order. False when Ctrl-C ended it early.
 
     Raises LoadError when the package does not load.
     """
     stopping = asyncio.Event()
     asyncio.get_running_loop().add_signal_handler(signal.SIGINT, stopping.set)
-    load = asyncio.ensure_future(_all(package, settings, inputs, plan, tell, loaded))
+    load = asyncio.ensure_future(_all(package, settings, inputs, plan, report, loaded))
     stop = asyncio.ensure_future(stopping.wait())
     await asyncio.wait({load, stop}, return_when=asyncio.FIRST_COMPLETED)
     stop.cancel()
@@ -78,10 +79,11 @@ async def run(
 
 
 async def _all(
-    package: Package, settings: Settings, inputs: Sequence[Input], plan: RunPlan, tell: Told, loaded: Callable[[], None]
-) -> None:
+    package: Package, settings: Settings, inputs: Sequence[Input], plan: RunPlan, report: Report,
+    loaded: Callable[[], None],
+) -> None:  # fmt: skip
     async with offline(package, settings) as running:
-        about = asking.about_package(package, running.path, running.api, plan.field)
+        about = requests.about_package(package, running.path, running.api, plan.field)
         entries: Sequence[Input | OwnExample] = inputs or [own_example(about, package.folder)]
         loaded()
         first = next((entry for entry in entries if not isinstance(entry, UnreadableInput)), None)
@@ -93,10 +95,10 @@ async def _all(
             for entry in entries:
                 waiting.append(asyncio.ensure_future(_one(running, about, entry, plan)))
                 if len(waiting) >= plan.concurrency:
-                    tell(await waiting[0])
+                    report(await waiting[0])
                     del waiting[0]
             while waiting:
-                tell(await waiting[0])
+                report(await waiting[0])
                 del waiting[0]
         finally:
             for task in waiting:
@@ -107,9 +109,9 @@ async def _one(running: Offline, about: About, entry: Input | OwnExample, plan: 
     if isinstance(entry, UnreadableInput):
         return RunResult(entry.name, error=entry.problem)
     try:
-        asked = request_for(about, entry)
+        request = request_for(about, entry)
         accept = f"{stages.STAGES}, {RESULTS}" if plan.record else RESULTS
-        replies = [await running.ask(asked, accept) for _ in range(plan.repeat)]
+        replies = [await running.send(request, accept) for _ in range(plan.repeat)]
     except StartError as error:
         return RunResult(entry.name, error=error.problem + (f" (fix: {error.fix})" if error.fix else ""))
     except OSError as error:
