@@ -37,13 +37,18 @@ QUICK = frozenset(
 )
 """Folders of the quick tier."""
 REST = {
+    "client/test_lost_connections.py": "cuts connections for many seconds",
     "client/test_restarts.py": "serves every example, frameworks included",
     "v2/test_clients.py": "installs clients of others, and serves an example of every dialect",
     "documents/test_pages.py": "runs every block of every page",
     "documents/test_readmes.py": "runs the examples as their pages say",
     "documents/test_site.py": "builds the site and looks at it in a browser",
+    "e2e/test_dialect_from_outside.py": "builds two wheels and an environment for them",
     "e2e/test_wheel.py": "builds a wheel and an environment for it",
     "edge/test_openapi_fuzz.py": "minutes of made-up requests",
+    "fetching/test_namespace.py": "a network of its own, for a run of pytest inside of it",
+    "pools/test_random_kills.py": "a load, under which workers of every stage are killed",
+    "terminal/test_pictures.py": "draws every picture of a terminal anew, among them those of a bench",
 }
 """Files of these folders that belong to the rest, and why."""
 ALL = "all"

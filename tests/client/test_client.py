@@ -143,6 +143,7 @@ def test_parts_come_before_the_stream_ends(server: Server) -> None:
             next(parts)
 
 
+@pytest.mark.rest("a load for seconds")
 def test_answers_to_many_inputs_come_in_their_order_though_the_queue_is_short(kind: Any, server: Server) -> None:
     """The queue holds four: the others are told 503 and to come back."""
     inputs = [{"nap": 0.02, "number": number} for number in range(40)]

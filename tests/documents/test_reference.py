@@ -6,6 +6,7 @@ import json
 import re
 import subprocess
 import sys
+from typing import NamedTuple
 
 import pytest
 
@@ -17,26 +18,35 @@ QUOTED = re.compile(r"^\| ([^|]*`[^|]*) \|", re.MULTILINE)
 SOURCE = " ".join(path.read_text() for path in sorted((ROOT / "src").rglob("*.py")))
 
 
-def told(expression: str) -> list[str]:
-    """What docs/site/facts.py says, in a process of its own."""
-    program = f"import facts; print(*({expression}), sep='\\n')"
-    done = subprocess.run([sys.executable, "-c", program], cwd=SITE, capture_output=True, text=True, check=True)
-    return done.stdout.splitlines()
+class Said(NamedTuple):
+    """What docs/site says of the code."""
+
+    pages: dict[str, str]
+    codes: list[str]
 
 
-def test_pages_that_come_from_the_code_are_fresh() -> None:
-    program = "import json, reference; print(json.dumps(reference.pages()))"
+@pytest.fixture(scope="module")
+def said() -> Said:
+    """Said in a process of its own."""
+    program = (
+        "import facts, json, reference\n"
+        "print(json.dumps([reference.pages(), [failure.code for failure in facts.failures()]]))"
+    )
     done = subprocess.run([sys.executable, "-c", program], cwd=SITE, capture_output=True, text=True, check=True)
-    pages: dict[str, str] = json.loads(done.stdout)
+    return Said(*json.loads(done.stdout))
+
+
+def test_pages_that_come_from_the_code_are_fresh(said: Said) -> None:
+    pages = said.pages
     assert len(pages) >= 7
     stale = [name for name, text in pages.items() if (ROOT / "docs" / "reference" / name).read_text() != text]
     assert not stale, "`make docs` writes them anew"
 
 
 @pytest.mark.parametrize("page", ["troubleshooting.md", "reference/errors.md"])
-def test_every_code_is_explained(page: str) -> None:
+def test_every_code_is_explained(page: str, said: Said) -> None:
     text = (ROOT / "docs" / page).read_text()
-    codes = set(told("failure.code for failure in facts.failures()"))
+    codes = set(said.codes)
     assert len(codes) > 40
     assert not [code for code in codes if f"`{code}`" not in text]
 

@@ -154,6 +154,13 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     assert TOKEN not in running.log
 
 
+@pytest.fixture(scope="module")
+def by_variable() -> Iterator[Server]:
+    with serving("function", env={"PANGLOT_TOKEN": TOKEN}) as running:
+        yield running
+    assert TOKEN not in running.log
+
+
 ACCEPTED = ("Bearer {}", "bearer {}", "BEARER {}", "Bearer   {}")
 MALFORMED = (
     "{}", "Bearer", "Bearer{}", "Token {}", "Bearer {} x", "Bearer x {}", "Bearer {},", 'Bearer "{}"', ", Bearer {}",
@@ -184,20 +191,18 @@ def test_the_body_of_a_stranger_is_not_read(server: Server) -> None:
         assert client.data == b""
 
 
-def test_the_token_is_nowhere_to_be_seen(server: Server) -> None:
+def test_the_token_is_nowhere_to_be_seen(server: Server, by_variable: Server) -> None:
     """Not in the log, whatever is logged; not in answers or on pages; not in the process table; not with the worker."""
     server.predict({"kind": "raise"}, headers=RIGHT)
     server.predict({"kind": "none"}, headers=authorization(f"Bearer {TOKEN}x"))
     for path in ("/", "/docs", "/openapi.json", "/metrics"):
         assert TOKEN not in server.client.get(path, headers=RIGHT).text
     server.wait_log("secret detail")
-    with serving("function", env={"PANGLOT_TOKEN": TOKEN}) as other:
-        for process in (psutil.Process(other.process.pid), *other.workers()):
-            assert TOKEN not in " ".join(process.cmdline())
-        for worker in other.workers():
-            assert TOKEN not in str(worker.environ())
-            assert not [name for name in worker.environ() if name.startswith("PANGLOT_TOKEN")]
-    assert TOKEN not in other.log
+    for process in (psutil.Process(by_variable.process.pid), *by_variable.workers()):
+        assert TOKEN not in " ".join(process.cmdline())
+    for worker in by_variable.workers():
+        assert TOKEN not in str(worker.environ())
+        assert not [name for name in worker.environ() if name.startswith("PANGLOT_TOKEN")]
 
 
 @pytest.mark.parametrize(("content", "words"), [(None, "cannot be read"), ("", "empty"), (" \n", "empty")])
@@ -374,14 +379,13 @@ def test_other_origins(local: Server) -> None:
     assert local.predict(7, headers=own).status_code == 200
 
 
-def test_no_origin_is_allowed_by_default() -> None:
-    with serving("function", env={"PANGLOT_TOKEN": TOKEN}) as server:
-        for headers in (RIGHT, {}):
-            answer = server.predict(7, headers={**headers, "origin": "https://app.example"})
-            assert not [name for name in answer.headers if name.startswith("access-control")]
-        before = server.client.options("/predict", headers={"origin": "https://app.example"})
-        assert before.status_code == 405
-        assert "access-control-allow-origin" not in before.headers
+def test_no_origin_is_allowed_by_default(by_variable: Server) -> None:
+    for headers in (RIGHT, {}):
+        answer = by_variable.predict(7, headers={**headers, "origin": "https://app.example"})
+        assert not [name for name in answer.headers if name.startswith("access-control")]
+    before = by_variable.client.options("/predict", headers={"origin": "https://app.example"})
+    assert before.status_code == 405
+    assert "access-control-allow-origin" not in before.headers
 
 
 def test_an_origin_with_a_token() -> None:

@@ -98,7 +98,7 @@ def test_mixed_shapes_in_one_batch() -> None:
 @pytest.mark.parametrize("script", [SINGLE, BATCH, OVERLAPPING])
 def test_every_caller_gets_its_own_answer(script: str) -> None:
     """F37: many callers, random delays, and not one answer that belongs to another."""
-    callers, total = 48, times(1_800, 36_000)
+    callers, total = 48, times(1_200, 36_000)
     with serving(script, "--workers", "2", "--queue", "1000") as server, unharmed(server, NORMAL, EXPECTED):
         before = server.metric("panglot_requests_total", route="/predict", status="200")
         with ThreadPoolExecutor(callers) as threads:

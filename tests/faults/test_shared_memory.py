@@ -122,7 +122,7 @@ def test_nothing_is_mixed_up_or_left_when_workers_die(flags: tuple[str, ...], tm
 
         wait_until(is_whole, 60)
         before = shared_files(server.process.pid), psutil.Process(server.process.pid).num_fds()
-        clients = [Clients(server, seed, times(60, 10_000)) for seed in range(10)]
+        clients = [Clients(server, seed, times(40, 10_000)) for seed in range(10)]
         for client in clients:
             client.start()
         chance = random.Random(7)

@@ -64,7 +64,7 @@ def test_grows_and_shrinks_while_workers_are_killed(server: Server) -> None:
     assert size(server)["changes"] == []
     with Busy(server, clients=12, rate=2000, sleep=0.1) as busy:
         has(server, 4)
-        for _ in range(times(4, 50)):
+        for _ in range(times(2, 50)):
             victims = [worker for worker in server.workers() if worker.cmdline()]
             chance.choice(victims).send_signal(signal.SIGKILL)
             wait_until(lambda victims=victims: len(set(server.workers()) - set(victims)) > 0, 20)
@@ -103,14 +103,21 @@ def test_the_range_is_shown(server: Server, package: Path) -> None:
     done = panglot("top", server.url, "--once")
     assert "workers 1 of 1:4" in done.stdout
     assert "→ 1: 1 was enough for" in done.stdout
+    done = panglot("inspect", str(package), "--workers", "1:8")
+    assert "workers       1:8" in done.stdout
+
+
+@pytest.mark.rest("a browser")
+def test_the_range_is_shown_on_the_page(server: Server) -> None:
+    with Busy(server, clients=12, rate=2000, sleep=0.1):
+        wait_until(lambda: wanted(server) > 1)
+    has(server, 1)
     with browsing() as browser:
         browser.open(server.url + "/status")
         browser.wait("document.querySelector('.workers .hint').innerText.includes('1 of 1:4')")
         last = browser.run("document.querySelector('.more-and-fewer-workers tbody tr').innerText")
         assert "→ 1" in last
         assert "1 was enough for" in last
-    done = panglot("inspect", str(package), "--workers", "1:8")
-    assert "workers       1:8" in done.stdout
 
 
 def test_a_worker_that_is_let_go_first_answers_what_it_holds(tmp_path: Path) -> None:

@@ -55,7 +55,7 @@ def test_a_limit_below_what_the_script_needs_is_said_once(tmp_path: Path) -> Non
     with serving(write(tmp_path, HEAVY % 100), "--worker-memory", "50MiB") as server:
         line = server.wait_log(r"worker 0 holds (\d+) MiB of memory once loaded, .* \(fix: --worker-memory .*\)")
         assert int(line[1]) > 100
-        ask_for(server, 5, 0)
+        ask_for(server, 3, 0)
     assert loads(server) == 1
     assert server.log.count("more than worker_memory") == 1
 
@@ -66,14 +66,14 @@ def test_a_worker_that_grows_at_once_is_replaced_at_a_pace(tmp_path: Path) -> No
         server.wait_log(r"worker 0 is being replaced: it holds \d+ MiB of memory")
         wait_until(lambda: server.predict(0).json() == 2)
         assert server.predict(200).status_code == 200
-        ask_for(server, 4, 0)
+        ask_for(server, 2.5, 0)
     assert loads(server) == 2
 
 
 def test_a_successor_that_fails_is_tried_again_at_a_pace(tmp_path: Path) -> None:
     with serving(write(tmp_path, DISLIKES % ""), "--worker-max-requests", "3", *PAUSE) as server:
         (tmp_path / "dislikes").touch()
-        ask_for(server, 4, 1)
+        ask_for(server, 2.5, 1)
         said = r"the new worker failed, the old one serves on; the next is tried in 60 s or later: .*model.py:8: "
         server.wait_log(said)
         assert (tmp_path / "loads").read_text() == "xx"
@@ -84,7 +84,7 @@ def test_a_worker_that_does_not_load_is_tried_again_at_a_pace_while_others_answe
     second = '(HERE / "dislikes").touch()'
     with serving(write(tmp_path, DISLIKES % second), "--workers", "2", *PAUSE) as server:
         server.wait_log("this is not the day to load")
-        ask_for(server, 4, 1)
+        ask_for(server, 2.5, 1)
         assert (tmp_path / "loads").read_text() == "xxx"
         server.wait_log(
             r"worker 1 did not load: .*model.py:8: importing model.py failed: RuntimeError: this is not the day"

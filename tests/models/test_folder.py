@@ -25,6 +25,7 @@ version_policy: { latest { num_versions: 2 } }
 """
 
 
+@pytest.mark.rest("twenty models")
 def test_twenty_models_are_ready_in_one_server(tmp_path: Path) -> None:
     names = [f"m{number:02}" for number in range(MANY)]
     for name in names:

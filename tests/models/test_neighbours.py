@@ -77,6 +77,7 @@ def test_a_crash_loop_leaves_the_others_as_quick_as_they_were(server: Server, tm
     assert server.ready() == 200
 
 
+@pytest.mark.rest("a model that sleeps for seconds")
 def test_a_model_that_sleeps_holds_up_nobody(server: Server) -> None:
     with server.new_client() as client:
         thread = threading.Thread(target=lambda: client.post("/models/slow/predict", json=3))

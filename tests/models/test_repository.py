@@ -80,6 +80,7 @@ class Load:
             thread.join()
 
 
+@pytest.mark.rest("a load while versions change")
 def test_a_new_version_serves_before_the_old_one_goes(server: Server, tmp_path: Path) -> None:
     """Reloads, new versions and old ones that go, while four clients ask without a pause."""
     with Load(server, "/models/echo/predict") as load:
@@ -107,6 +108,7 @@ def test_changed_files_are_served_after_a_load(server: Server, tmp_path: Path) -
     assert server.metric("panglot_requests_total", model="other", route="/predict") >= sum(load.answers.values())
 
 
+@pytest.mark.rest("a load while models are unloaded")
 def test_unloading_answers_what_has_come(server: Server, tmp_path: Path) -> None:
     """Requests that run, and one whose body is still arriving, are answered; later ones are told."""
     write_model(tmp_path / "slow", body="import time\n\n\ndef predict(x):\n    time.sleep(1)\n    return x\n")

@@ -34,6 +34,7 @@ print("asyncio" in sys.modules, "click" in sys.modules)
 """
 
 
+@pytest.mark.rest("other CPythons")
 @pytest.mark.parametrize("python", VERSIONS.values(), ids=VERSIONS.keys())
 def test_a_unit_test_runs_with_the_shims_in_any_interpreter(python: str) -> None:
     environment = {**os.environ, "PYTHONPATH": panglot("shims", "plain").stdout.strip()}
@@ -74,6 +75,7 @@ def test_what_is_not_for_scripts_is_told(text: str, told: str, tmp_path: Path) -
     assert told in done.stderr
 
 
+@pytest.mark.rest("other CPythons")
 @pytest.mark.parametrize("python", VERSIONS.values(), ids=VERSIONS.keys())
 def test_routes_answers_and_requests_are_the_same_on_every_python(python: str, tmp_path: Path) -> None:
     (tmp_path / "model.py").write_text(

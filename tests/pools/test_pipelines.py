@@ -182,6 +182,7 @@ def test_back_pressure_reaches_the_entrance(tmp_path: Path) -> None:
                 check(answer.json(), id, 8)
 
 
+@pytest.mark.rest("seconds until a stage that hangs is killed")
 def test_a_hung_stage_is_killed_and_the_others_go_on() -> None:
     flags = ("--run-timeout", "0.5", "--kill-grace", "0.2", "--timeout", "20", "--restart-delay", "0")
     with serving("row_script", *ROW, *flags) as server:

@@ -24,8 +24,8 @@ from support.crowd import Guest, make_room
 from support.server import PACKAGES, Server, serving, wait_until
 from support.traffic import times
 
-CROWD = times(500, 1000)
-SECONDS = times(8, 120)
+CROWD = times(300, 1000)
+SECONDS = times(5, 120)
 KILLS_PER_SECOND = 3
 RELOAD_EVERY = 3.0
 

@@ -12,7 +12,7 @@ from support.server import Server, serving, wait_until
 
 Lend = Callable[..., contextlib.AbstractContextManager[Server]]
 """What tests have of a pool."""
-MOST = 4
+MOST = 6
 """Servers that wait for the next test, in one process of tests."""
 
 
