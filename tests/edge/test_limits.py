@@ -104,7 +104,7 @@ LIMITS = {
     "text field": Limit(("--max-text-field", "100"), text_field, 100, 413, "bad_request"),
 }
 
-ALONE = ("--max-body", "--max-held")
+ALONE = ("--max-body", "--request-memory")
 """What would be reached before other limits."""
 TOGETHER = tuple(flag for limit in LIMITS.values() if limit.flags[0] not in ALONE for flag in limit.flags)
 DEFAULTS = {

@@ -21,10 +21,10 @@ FULL_OR_SOON = ("--max-batch", "4", "--max-wait-ms", "50")
 """Four requests that arrive in a burst are one batch."""
 
 
-def poisoned(op: str, place: int) -> list[dict[str, object]]:
-    """Four items, one of which is poison."""
+def poisoned(op: str, place: int, number: int = 0) -> list[dict[str, object]]:
+    """Four items, one of which is poison: another one for each number, since the same would soon be refused."""
     items: list[dict[str, object]] = [{"id": id} for id in range(10, 14)]
-    items[place]["op"] = op
+    items[place].update(op=op, number=number)
     return items
 
 
@@ -57,7 +57,7 @@ def test_one_of_four_crashes(tmp_path: Path, lend: Lend) -> None:
             with unharmed(server, NORMAL, EXPECTED):
                 before = server.metric("panglot_worker_restarts_total", reason="died")
                 place = chance.randrange(4)
-                sent = send_as_batch(server, Gate(tmp_path / str(number)), poisoned("crash", place))
+                sent = send_as_batch(server, Gate(tmp_path / str(number)), poisoned("crash", place, number))
                 answered = answers(server, sent)
                 assert [answer.status for answer in answered] == [500 if n == place else 200 for n in range(4)]
                 assert answered.pop(place).code == "worker_died"

@@ -62,10 +62,12 @@ def test_worker_killed_in_mid_batch(tmp_path: Path, lend: Lend) -> None:
 def test_segfault(lend: Lend) -> None:
     """F03: a segfault is a 500 at once; the crash trace is in the log and not in the answer."""
     with lend(SINGLE, "--workers", "2", *QUICK) as server:
-        for _ in rounds():
+        for number, _ in enumerate(rounds()):
             with unharmed(server, NORMAL, EXPECTED):
                 mark = len(server.lines)
-                guilty, *others = ask_all(server, [{"id": 5, "op": "crash"}, *({"id": id} for id in range(10, 20))])
+                # Another body each time: the same would soon be refused.
+                crash = {"id": 5, "op": "crash", "number": number}
+                guilty, *others = ask_all(server, [crash, *({"id": id} for id in range(10, 20))])
                 assert (guilty.status, guilty.code) == (500, "worker_died")
                 assert_own(others, list(range(10, 20)))
                 server.wait_log("Fatal Python error: Segmentation fault", after=mark)
@@ -97,10 +99,11 @@ def test_the_script_ends_the_process(how: str, lend: Lend) -> None:
     """F05: ending the process costs the request that did it, and nobody else."""
     harm, code = ENDS[how]
     with lend(SINGLE, *QUICK) as server:
-        for _ in rounds():
+        for number, _ in enumerate(rounds()):
             with unharmed(server, NORMAL, EXPECTED):
                 before = server.workers()[0].pid
-                guilty, *others = ask_all(server, [{"id": 5, **harm}, *({"id": id} for id in range(10, 16))])
+                end = {"id": 5, "number": number, **harm}
+                guilty, *others = ask_all(server, [end, *({"id": id} for id in range(10, 16))])
                 assert (guilty.status, guilty.code) == (500, code)
                 assert_own(others, list(range(10, 16)))
                 wait_until(lambda pid=before: pid not in [worker.pid for worker in server.workers()])
@@ -113,7 +116,7 @@ def test_the_script_ends_the_process_inside_a_batch(how: str, tmp_path: Path, le
     with lend(BATCH, *QUICK) as server:
         for number, _ in enumerate(rounds()):
             with unharmed(server, NORMAL, EXPECTED):
-                items = [{"id": 10}, {"id": 5, **harm}, {"id": 11}, {"id": 12}]
+                items = [{"id": 10}, {"id": 5, "number": number, **harm}, {"id": 11}, {"id": 12}]
                 one, guilty, *others = answers(server, send_as_batch(server, Gate(tmp_path / str(number)), items))
                 assert (guilty.status, guilty.code) == (500, code)
                 assert_own([one, *others], [10, 11, 12])

@@ -23,12 +23,13 @@ def hang(lend: Lend, script: str, op: str) -> None:
     flags = ("--workers", "2", "--timeout", "4", "--kill-grace", "0.3", *QUICK)
     with lend(script, *flags) as server:
         wait_until(lambda: server.metric("panglot_workers", state="ready") == 2)
-        for _ in rounds(1, 10):
+        for number, _ in enumerate(rounds(1, 10)):
             with unharmed(server, NORMAL, EXPECTED):
                 ask_all(server, [{"id": id} for id in range(40)])
                 mark = len(server.lines)
                 pids = {worker.pid for worker in server.workers()}
-                guilty = send(server, {"id": 5, "op": op})
+                # Another body each time: the same would soon be refused.
+                guilty = send(server, {"id": 5, "op": op, "number": number})
                 server.wait_log("item 5 (loops|holds)", after=mark)
                 time.sleep(0.1)
                 for start in range(100, times(120, 160), 20):
@@ -134,7 +135,7 @@ def test_one_of_four_loops(tmp_path: Path) -> None:
                 mark = len(server.lines)
                 place = chance.randrange(4)
                 items = [{"id": id} for id in range(10, 14)]
-                items[place] = {"id": 5, "op": "loop"}
+                items[place] = {"id": 5, "op": "loop", "number": number}
                 answered = answers(server, send_as_batch(server, Gate(tmp_path / str(number)), items), 25)
                 guilty = answered.pop(place)
                 assert (guilty.status, guilty.code) == (504, "timeout")
