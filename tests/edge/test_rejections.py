@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 
 import pytest
@@ -84,6 +85,17 @@ def test_refusals_leave_nothing_behind(server: Server, request_bytes: bytes, sta
     wait_until(lambda: measure(server).fds <= before.fds, 10)
     assert server.metric("panglot_request_memory_bytes") == 0
     assert memory(server) - held < 2 << 20
+
+
+def test_a_refused_client_that_goes_on_to_send_is_not_cut_off(server: Server) -> None:
+    """It looks for an answer when it has sent all: a connection that was reset by then would have lost it."""
+    with Wire(server) as client:
+        client.socket.sendall(post(b"", f"Content-Length: {16 * 64_000}"))
+        for _ in range(16):
+            client.socket.sendall(b"x" * 64_000)
+            time.sleep(0.2)
+        assert client.reply().status == 413
+        assert client.wait_closed()
 
 
 def test_refusals_for_want_of_room() -> None:

@@ -186,8 +186,8 @@ class RequestHead:
         fields = (b"", destination.told, self.content_type, self.accept, path, query, b"", self.trace)
         if not more and not destination.further:
             return b"\0".join((*fields, self.last_event_id) if self.last_event_id else fields)
-        fields = (*fields, self.last_event_id, *(more or (b"", b"")))
-        return b"\0".join((*fields, destination.further) if destination.further else fields)
+        whole = (*fields, self.last_event_id, *(more or (b"", b"")))
+        return b"\0".join((*whole, destination.further) if destination.further else whole)
 
     def _for_tensors(self, target: TensorTarget, client: bytes = b"", headers: bytes = b"") -> bytes:
         """The same for a request with tensors: it comes as if on the model's own route."""

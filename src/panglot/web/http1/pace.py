@@ -7,8 +7,11 @@ from panglot.web.http1.connection import HttpConnection
 from panglot.web.http1.phases import BODY, CLOSING, HEADERS, IDLE
 from panglot.web.limits.stall import drop_if_stalled
 
-LINGER = 1.0
-"""Seconds that a connection reads on after its last answer, so that the answer arrives."""
+LINGER, LONGEST_LINGER = 2.0, 10.0
+"""Seconds without data, and in all, that a connection reads on after its last answer, so that the answer arrives.
+
+A refused client goes on to send until it looks for an answer: closing before that would destroy the answer.
+"""
 
 
 def sweep(connection: HttpConnection, now: float) -> None:
@@ -56,7 +59,9 @@ def _finish(connection: HttpConnection, now: float, waited: float) -> None:
     transport = connection.transport
     if transport.get_write_buffer_size():
         connection.reader.since = now
-    elif waited > LINGER and transport.can_write_eof():
+    elif waited <= LINGER or (now - connection.reader.last_data <= LINGER and waited <= LONGEST_LINGER):
+        return
+    elif transport.can_write_eof():
         transport.abort()
-    elif waited > LINGER:
+    else:
         transport.close()

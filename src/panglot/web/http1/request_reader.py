@@ -127,9 +127,9 @@ class RequestReader:
 
     def feed(self, data: bytes) -> None:
         """Feed the parser, which calls the methods below, and answer whatever stops it."""
+        self.last_data = monotonic()
         if self.phase == CLOSING:
             return
-        self.last_data = monotonic()
         whole, count = self.phase == IDLE, self.count
         if whole:
             self.phase, self.since, self.arrived = HEADERS, self.last_data, 0
@@ -203,12 +203,12 @@ class RequestReader:
 
     def _landed(self, count: int) -> None:
         """Count bytes of a body that are in its buffer; what is beyond its end belongs to the next request."""
+        self.last_data = monotonic()
         if self.phase == CLOSING:
             return
         exchange, length = self.request, self.head.content_length
         assert isinstance(exchange, Exchange)
         assert exchange.buffer is not None
-        self.last_data = monotonic()
         begun, view = self.body_bytes, exchange.buffer.view
         self.body_bytes = min(begun + count, length)
         if not exchange.quota.take(self.body_bytes - begun, self.body_bytes):
