@@ -98,7 +98,7 @@ def test_nodes_of_a_graph(tmp_path: Path) -> None:
 ALONE = """
 import sys
 sys.path.insert(0, {source!r})
-from panglot_worker.life import whole_lines
+from panglot_worker.scripts import whole_lines
 whole_lines.install()
 {body}
 whole_lines.finish()
