@@ -18,8 +18,8 @@ class FixedPath:
     line: int
     root: str
     """The beginning of it that can be a link, such as /home/mind/model."""
-    inside: str
-    """What the link leads to, in a folder made by `Package.run_links`."""
+    inside: str = ""
+    """What the link leads to, in a folder made by `Package.run_links`; empty: to all of the package."""
 
 
 @dataclass(frozen=True)

@@ -15,6 +15,8 @@ from panglot.machine.temporary import is_abandoned
 from panglot.packages.package import Package
 
 log = logging.getLogger("panglot")
+WHOLE = "whole-package"
+"""What the package's folder is called in the folder that such a link leads to."""
 
 
 class Lead(NamedTuple):
@@ -46,7 +48,7 @@ class Links:
                 log.warning(message, path.file, path.line, path.text, path.root, extra={"package": package.name})
             yield
             return
-        scratch = Scratch(package.run_links)
+        scratch = Scratch({**package.run_links, WHOLE: package.root})
         led: list[tuple[Path, Lead]] = []
         try:
             for root, inside in {path.root: path.inside for path in package.fixed_paths}.items():

@@ -51,6 +51,10 @@ _CONSTANT = re.compile(rb"-?Infinity|NaN")
 _UNPAIRED = re.compile(rb"\\u[dD](?:[89abAB]..(?!\\u[dD][c-fC-F])|[c-fC-F](?<!\\u[dD][89abAB]..\\u[dD].))")
 
 
+class LongInteger(ClientError):
+    """An integer that 64 bit cannot hold. All else about its text is right: a dialect may read it in another way."""
+
+
 def _refuse_constant(name: str) -> Any:
     raise FloatingPointError(name)
 
@@ -186,23 +190,26 @@ def _refuse_numbers(text: bytes) -> None:
         token = match.group(1)
         if token.lstrip(b"-").isdigit():
             if len(token) > 20 or not -(2**63) <= int(token) < 2**64:
-                raise ClientError(f"an integer does not fit 64 bit (byte {match.start()})")
+                raise LongInteger(f"an integer does not fit 64 bit (byte {match.start()})")
         elif not isfinite(float(token)):
             raise ClientError(f"a number is too large for a double (byte {match.start()})")
 
 
-def dumps(value: Any, convert: Callable[[Any], Any], nan: str, depth: int, size: int) -> tuple[bytes, str]:
+def dumps(
+    value: Any, convert: Callable[[Any], Any], nan: str, depth: int, size: int, text_keys: bool = False
+) -> tuple[bytes, str]:
     """Compact UTF-8 JSON, and a warning ("" when there is none).
 
     `convert` takes one step from any other object towards JSON, or raises TypeError. `nan` says what NaN and
     Infinity become: "null" (with a warning), "platform" (bare NaN, as the json module writes it) or "error".
+    With `text_keys` the keys of objects must be text; else numbers are spelled as the json module does.
     Raises EncodeError, with the path of the culprit, for what JSON cannot hold and beyond `depth` or `size`.
     """
     if orjson is not None and (_is_small(value) or _rough_size(value) < _LARGE):
         text = _fast_dumps(value, convert, depth)
         if text is not None and len(text) <= size:
             return text, ""
-    writer = _Writer(convert, nan, depth, size)
+    writer = _Writer(convert, nan, depth, size, text_keys)
     text = writer.write(value)
     replaced = writer.not_finite if nan == "null" else 0
     return text, f"nan: {replaced} values replaced by null" if replaced else ""
@@ -280,8 +287,8 @@ def _rough_size(value: Any) -> int:
 class _Writer:
     """The careful way to write one value: looks into every container and stops soon after `size` bytes."""
 
-    def __init__(self, convert: Callable[[Any], Any], nan: str, depth: int, size: int) -> None:
-        self.convert, self.nan, self.depth, self.size = convert, nan, depth, size
+    def __init__(self, convert: Callable[[Any], Any], nan: str, depth: int, size: int, text_keys: bool) -> None:
+        self.convert, self.nan, self.depth, self.size, self.text_keys = convert, nan, depth, size, text_keys
         self.floor = self.not_finite = 0  # the text is at least this long; how many NaN were met
 
     def write(self, value: Any) -> bytes:
@@ -370,6 +377,8 @@ class _Writer:
 
     def key(self, key: Any) -> str:
         """A key as the json module spells it."""
+        if self.text_keys and not isinstance(key, str):
+            raise EncodeError("Dict key must be str")
         if not isinstance(key, (str, int, float, type(None))) and not hasattr(key, "dtype"):
             raise EncodeError(f"its key is neither text nor a number, but a {type(key).__name__}")
         plain = key if type(key) is float else self.plain(key, self.depth)

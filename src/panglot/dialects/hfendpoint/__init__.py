@@ -1,0 +1,1 @@
+"""Custom handlers of Hugging Face Inference Endpoints."""

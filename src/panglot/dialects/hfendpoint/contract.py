@@ -1,0 +1,57 @@
+"""The HTTP contract of the platform's server: POST / and /predict, GET / and /health; errors as `{"error": "..."}`."""
+
+from __future__ import annotations
+
+from http import HTTPStatus
+
+import orjson
+from starlette.requests import Request
+from starlette.responses import Response
+
+from panglot.engine import engine as states
+from panglot.engine.call import Fault
+from panglot.packages.package import Package
+from panglot.settings import Settings
+from panglot.web.contract import PUBLIC, Contract, InferRoute, Page, Words
+from panglot.web.models import Model
+
+TEXT = b"text/plain; charset=utf-8"
+
+
+def contract(package: Package, settings: Settings) -> Contract:
+    """The platform's routes; with Vertex AI's variables, the two that these name and no others."""
+    vertex = package.options.get("vertex")
+    if vertex:
+        routes = (InferRoute(vertex["predict"], vertex["predict"]),)
+        pages = (Page(vertex["health"], PUBLIC, health, unless="text/html" if vertex["health"] == "/" else ""),)
+    else:
+        routes = (InferRoute("/", "/"), InferRoute("/predict", "/predict"))
+        pages = (Page("/", PUBLIC, health, unless="text/html"), Page("/health", PUBLIC, health))
+    return Contract(routes=routes, error=error, pages=pages, unknown=unknown, metrics=metrics)
+
+
+def error(fault: Fault, request_id: str) -> Words:
+    # A script's message may hold lone surrogates, which orjson refuses.
+    message = fault.message.encode("utf-8", "replace").decode()
+    return Words(fault.status, b"application/json", orjson.dumps({"error": message}))
+
+
+def unknown(fault: Fault, request_id: str) -> Words:
+    return Words(fault.status, TEXT, HTTPStatus(fault.status).phrase.encode())
+
+
+def health(model: Model, request: Request) -> Response:
+    """`Ok`; the platform's server answered nothing before its handler was made."""
+    if model.engine.state == states.READY:
+        return Response("Ok", media_type="text/plain")
+    return Response("Not ready", 503, {"retry-after": "2"}, "text/plain")
+
+
+def metrics(model: Model) -> str:
+    """The platform's two gauges, filled from our own numbers."""
+    gauges: dict[str, float] = {}
+    for name, _, _, value in model.engine.gauges():
+        gauges[name] = gauges.get(name, 0) + value
+    waiting = gauges.get("panglot_queue_length", 0)
+    running = max(0, gauges.get("panglot_requests_in_progress", 0) - waiting)
+    return f"inf_batch_current_size {running:g}\ninf_queue_size {waiting:g}\n"
