@@ -22,6 +22,7 @@ QUICK = frozenset(
         "faults",
         "fetching",
         "fuzz",
+        "hfendpoint",
         "http2",
         "life",
         "models",

@@ -52,7 +52,7 @@ class Links:
         led: list[tuple[Path, Lead]] = []
         try:
             for root, inside in {path.root: path.inside for path in package.fixed_paths}.items():
-                lead = Lead(owner, Path(scratch.folder(f"linked{len(led)}")) / inside)
+                lead = Lead(owner, Path(scratch.folder(f"linked{len(led)}")) / (inside or WHOLE))
                 self._begin(Path(root), lead, instead_of)
                 led.append((Path(root), lead))
                 log.info("%s leads to %s", root, package.folder, extra={"package": package.name})

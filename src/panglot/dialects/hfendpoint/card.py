@@ -28,6 +28,12 @@ SAMPLES: dict[str, Any] = {
     "sentence-similarity": {"source_sentence": "That is a happy person", "sentences": ["That is a happy dog"]},
     "text-to-image": "A cat in the snow",
 }
+REQUEST = {
+    "type": "object",
+    "properties": {"inputs": {}, "parameters": {"type": "object"}},
+    "required": ["inputs"],
+}
+BINARY = {"type": "string", "format": "binary"}
 SENTENCE = "I like you. I love you."
 PAIR = re.compile(r"\s*(?:- )?\s*([A-Za-z_]+):\s*(.*)")
 
@@ -88,11 +94,7 @@ def api(card: Card, folder: Path, task: str) -> dict[str, Any]:
         types = ["audio/wav", "audio/flac", JSON]
     return {
         "request_types": types,
-        "request_schema": {
-            "type": "object",
-            "properties": {"inputs": {}, "parameters": {"type": "object"}},
-            "required": ["inputs"],
-        },
+        "request_schema": REQUEST if types == [JSON] else {"anyOf": [BINARY, REQUEST]},
         "response_schema": {},
         "example": _example(card, folder, task),
     }

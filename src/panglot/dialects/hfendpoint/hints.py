@@ -57,8 +57,8 @@ def _from_hub(script: Path, tree: ast.Module, environ: Mapping[str, str]) -> Ite
             seen.add(name)
             if not (script.parent / name).exists() and not _is_cached(name, environ):
                 yield (
-                    f"{script.name}:{value.lineno} loads {name} from the Hugging Face Hub, and no cache of this machine "
-                    f"has it: without a network, `huggingface-cli download {name}` first, or load it from `path`"
+                    f"{script.name}:{value.lineno} loads {name} from the Hugging Face Hub, and no cache here has it: "
+                    f"without a network, `huggingface-cli download {name}` first, or load it from `path`"
                 )
 
 

@@ -1,4 +1,4 @@
-"""Custom handlers of Hugging Face Inference Endpoints: `EndpointHandler(path)`, called with a dict for every request."""
+"""Handlers of Hugging Face Inference Endpoints: `EndpointHandler(path)`, called with a dict for every request."""
 
 from __future__ import annotations
 

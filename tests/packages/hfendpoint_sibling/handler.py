@@ -1,0 +1,1 @@
+from embedder import EndpointHandler  # noqa: F401
