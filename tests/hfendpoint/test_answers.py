@@ -134,7 +134,9 @@ def test_types_that_the_platform_cannot_write_are_400(echo: Server, accept: str)
 # Failures
 
 
-@pytest.mark.parametrize(("kind", "said"), [("ValueError", "no"), ("KeyError", "'no'"), ("HTTPException", "400: detail")])
+@pytest.mark.parametrize(
+    ("kind", "said"), [("ValueError", "no"), ("KeyError", "'no'"), ("HTTPException", "400: detail")]
+)
 def test_a_scripts_exception_is_400_with_its_text_and_its_traceback_in_the_log(
     echo: Server, kind: str, said: str
 ) -> None:

@@ -1,18 +1,15 @@
-"""What a model's own page says about its requests: the task and the samples at the head of its README.md.
-
-The head is YAML. Only two forms of it are read, which nearly all models have: `pipeline_tag: NAME`, and the first
-entry of the list `widget`.
-"""
+"""What a model's own page says of its requests: `pipeline_tag` and the first `widget` at the head of its README.md."""
 
 from __future__ import annotations
 
-import ast
 import mimetypes
 import re
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from panglot.errors import StartError
+from panglot.packages import yaml_file
 from panglot_worker.files.package_files import UnreadableFile, content_if_any, json_value
 
 JSON = "application/json"
@@ -35,7 +32,9 @@ REQUEST = {
 }
 BINARY = {"type": "string", "format": "binary"}
 SENTENCE = "I like you. I love you."
-PAIR = re.compile(r"\s*(?:- )?\s*([A-Za-z_]+):\s*(.*)")
+HEAD = re.compile(r"---[ \t]*\r?\n(.*?\n)---[ \t]*(?:\r?\n|$)", re.DOTALL)
+NO_INPUTS = ("example_title", "output", "src", "group")
+"""Keys of a sample that are no input of the model."""
 
 
 @dataclass(frozen=True)
@@ -43,7 +42,7 @@ class Card:
     """The task of a model, and one sample of its inputs by name."""
 
     task: str = ""
-    sample: dict[str, str] = field(default_factory=dict)
+    sample: dict[str, Any] = field(default_factory=dict)
 
     @property
     def reasons(self) -> tuple[str, ...]:
@@ -51,37 +50,19 @@ class Card:
 
 
 def read(folder: Path) -> Card:
-    """The card of a package; an empty one where there is none."""
-    lines = content_if_any(folder / "README.md", LARGEST_CARD).decode("utf-8", "replace").splitlines()
-    if not lines or lines[0].strip() != "---" or "---" not in (line.strip() for line in lines[1:]):
+    """The card of a package; an empty one where there is none that can be read."""
+    text = content_if_any(folder / "README.md", LARGEST_CARD).decode("utf-8", "replace")
+    head = HEAD.match(text)
+    if head is None:
         return Card()
-    head = lines[1 : [line.strip() for line in lines[1:]].index("---") + 1]
-    task = next((_plain(line.partition(":")[2]) for line in head if line.startswith("pipeline_tag:")), "")
-    return Card(task, _sample(head))
-
-
-def _sample(head: list[str]) -> dict[str, str]:
-    """The first entry of the list `widget`."""
-    start = next((number for number, line in enumerate(head) if line.startswith("widget:")), None)
-    sample: dict[str, str] = {}
-    for line in head[start + 1 :] if start is not None else ():
-        if not line.startswith((" ", "-")) or (line.lstrip().startswith("- ") and sample):
-            break
-        pair = PAIR.fullmatch(line)
-        if pair and pair[2]:
-            sample[pair[1]] = _plain(pair[2])
-    return sample
-
-
-def _plain(text: str) -> str:
-    """A scalar of YAML, with or without quotes."""
-    text = text.strip()
-    if text[:1] in ("'", '"'):
-        try:
-            return str(ast.literal_eval(text))
-        except (ValueError, SyntaxError):
-            return text.strip("'\"")
-    return text
+    try:
+        table = yaml_file.parse(head[1], folder / "README.md").table
+    except StartError:
+        # It is a page for people, and nothing that the handler needs.
+        return Card()
+    task, widget = table.get("pipeline_tag"), table.get("widget")
+    first = widget[0] if isinstance(widget, list) and widget else {}
+    return Card(task if isinstance(task, str) else "", first if isinstance(first, dict) else {})
 
 
 def api(card: Card, folder: Path, task: str) -> dict[str, Any]:
@@ -116,7 +97,7 @@ def _example(card: Card, folder: Path, task: str) -> dict[str, Any]:
                 return {"kind": "file", "type": kind, "name": file.name}
         return {"kind": "file", "type": "image/png" if wanted == "image/" else "audio/wav", "name": ""}
     inputs: Any = SAMPLES.get(task, SENTENCE)
-    sample = {name: text for name, text in card.sample.items() if name not in ("example_title", "output", "src")}
+    sample = {name: value for name, value in card.sample.items() if name not in NO_INPUTS}
     if sample:
         inputs = sample["text"] if set(sample) == {"text"} else sample
     return {"kind": "json", "value": {"inputs": inputs}}

@@ -12,7 +12,7 @@ from panglot.engine import engine as states
 from panglot.engine.call import Fault
 from panglot.packages.package import Package
 from panglot.settings import Settings
-from panglot.web.contract import PUBLIC, Contract, InferRoute, Page, Words
+from panglot.web.contract import PUBLIC, Contract, ErrorAnswer, InferRoute, Page
 from panglot.web.models import Model
 
 TEXT = b"text/plain; charset=utf-8"
@@ -30,14 +30,14 @@ def contract(package: Package, settings: Settings) -> Contract:
     return Contract(routes=routes, error=error, pages=pages, unknown=unknown, metrics=metrics)
 
 
-def error(fault: Fault, request_id: str) -> Words:
+def error(fault: Fault, request_id: str) -> ErrorAnswer:
     # A script's message may hold lone surrogates, which orjson refuses.
     message = fault.message.encode("utf-8", "replace").decode()
-    return Words(fault.status, b"application/json", orjson.dumps({"error": message}))
+    return ErrorAnswer(fault.status, b"application/json", orjson.dumps({"error": message}))
 
 
-def unknown(fault: Fault, request_id: str) -> Words:
-    return Words(fault.status, TEXT, HTTPStatus(fault.status).phrase.encode())
+def unknown(fault: Fault, request_id: str) -> ErrorAnswer:
+    return ErrorAnswer(fault.status, TEXT, HTTPStatus(fault.status).phrase.encode())
 
 
 def health(model: Model, request: Request) -> Response:
