@@ -352,6 +352,39 @@ TRITON = replace(
 )
 
 
+# Hugging Face Inference Endpoints
+
+
+def endpoint_error(status: int, message: Any = TEXT) -> Form:
+    return Form(status, JSON, {"error": message})
+
+
+HFENDPOINT = Platform(
+    name="hfendpoint",
+    package="hfendpoint",
+    ask=lambda order: Asked("/", as_json({"inputs": order})),
+    other_paths=("/predict",),
+    answer=lambda number, twice: Form(200, JSON, result(number, twice)),
+    tells_why=True,
+    credentials={"authorization": "Bearer hf_of_the_platform"},
+    health={"/": Form(200, PLAIN, "Ok"), "/health": Form(200, PLAIN, "Ok")},
+    not_ready=dict.fromkeys(("/", "/health"), Form(503, PLAIN, "Not ready", RETRY)),
+    broken=Asked("/", b"{"),
+    undecodable=endpoint_error(400),
+    unauthorized=endpoint_error(401),
+    too_large=endpoint_error(413),
+    timeout=endpoint_error(504),
+    failed=endpoint_error(400, "a secret of the script"),
+    died=endpoint_error(500),
+    poisonous=endpoint_error(422),
+    nan=Form(200, JSON, result(1, None), WARNED),
+    unknown=Form(404, PLAIN, "Not Found"),
+    wrong_method=Form(405, PLAIN, "Method Not Allowed"),
+    loading=endpoint_error(503),
+    queue_full=endpoint_error(503),
+)
+
+
 # acme, which comes from outside
 
 
@@ -387,5 +420,5 @@ OUTSIDE = Platform(
 
 PLATFORMS = (
     PLAIN_DIALECT, TIINFER, MODELARTS, MODELARTS_ROWS, EVALS, PADDLE, PADDLE_SERVING, MEGFLOW_IMAGE, MEGFLOW_BYTES,
-    BARE, TRITON, OUTSIDE,
+    BARE, TRITON, HFENDPOINT, OUTSIDE,
 )  # fmt: skip

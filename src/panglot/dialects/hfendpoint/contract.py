@@ -21,13 +21,14 @@ TEXT = b"text/plain; charset=utf-8"
 def contract(package: Package, settings: Settings) -> Contract:
     """The platform's routes; with Vertex AI's variables, the two that these name and no others."""
     vertex = package.options.get("vertex")
-    if vertex:
-        routes = (InferRoute(vertex["predict"], vertex["predict"]),)
-        pages = (Page(vertex["health"], PUBLIC, health, unless="text/html" if vertex["health"] == "/" else ""),)
-    else:
-        routes = (InferRoute("/", "/"), InferRoute("/predict", "/predict"))
-        pages = (Page("/", PUBLIC, health, unless="text/html"), Page("/health", PUBLIC, health))
-    return Contract(routes=routes, error=error, pages=pages, unknown=unknown, metrics=metrics)
+    inference, probes = ([vertex["predict"]], [vertex["health"]]) if vertex else (["/", "/predict"], ["/", "/health"])
+    return Contract(
+        routes=tuple(InferRoute(path, path) for path in inference),
+        error=error,
+        pages=tuple(Page(path, PUBLIC, health, unless="text/html" if path == "/" else "") for path in probes),
+        unknown=unknown,
+        metrics=metrics,
+    )
 
 
 def error(fault: Fault, request_id: str) -> ErrorAnswer:

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import asyncio
 import inspect
 import os
-from typing import Any, Callable, Dict, List, Optional, Tuple, Union
+from typing import Any, Callable, List, Tuple, Union, cast
 
-from panglot_worker.bodies import codec
+from panglot_worker.bodies import streams
 from panglot_worker.compat import devices
 from panglot_worker.dialects.base import Answer, Dialect, Package, Problem, Request, Stages
 from panglot_worker.dialects.hfendpoint import answers, requests, script
 from panglot_worker.errors import ClientError, EncodeError, message_of
+from panglot_worker.line.description import Description
 from panglot_worker.scripts.ending import finalise
 
 
@@ -20,14 +20,10 @@ class HfEndpoint(Dialect):
 
     def __init__(self, package: Package) -> None:
         super().__init__(package)
-        settings = package.settings
-        self.limits = codec.Limits(**settings.get("limits", {}))
         self.reader = requests.Reader(self.limits, str(package.options.get("task", "")))
-        self.writer = answers.Writer(
-            self.limits, settings.get("nan", "null"), bool(settings.get("strict_results", True))
-        )
+        self.writer = answers.Writer(self.limits, self.nan, bool(package.settings.get("strict_results", True)))
+        self.kind: Any = None
         self.handler: Any = None
-        self._event_loop: Optional[asyncio.AbstractEventLoop] = None
         self._hinted: List[str] = []
 
     # Loading
@@ -36,10 +32,11 @@ class HfEndpoint(Dialect):
         """Import the script and construct its handler with the package's folder. Raises ScriptError."""
         devices.prepare(os.environ.get("PANGLOT_DEVICE", self.package.settings.get("device", "")), self._say)
         progress("importing " + os.path.basename(self.package.script))
-        kind = script.find(self.package)
-        progress("constructing " + kind.__name__)
-        self.handler = script.construct(kind, self.package)
-        waits = inspect.iscoroutinefunction(type(self.handler).__call__)
+        self.kind = script.find(self.package)
+        if self.package.does("inference"):
+            progress("constructing " + self.kind.__name__)
+            self.handler = script.construct(self.kind, self.package)
+        waits = inspect.iscoroutinefunction(self.kind.__call__)
         return Stages(
             decode=self.reader.read,
             infer=self._awaited if waits else self.handler,
@@ -47,14 +44,13 @@ class HfEndpoint(Dialect):
             decodes_ahead=True,
         )
 
-    def describe(self) -> Dict[str, Any]:
-        kind = type(self.handler)
-        return {
-            **self.package.options.get("api", {}),
-            "entry": kind.__name__ + ".__call__",
-            "summary": script.summary(kind),
-            "streams": inspect.isgeneratorfunction(kind.__call__),
-        }
+    def describe(self) -> Description:
+        kind = self.kind
+        described = cast(Description, dict(self.package.options.get("api", {})))
+        described["entry"] = kind.__name__ + ".__call__"
+        described["summary"] = script.summary(kind)
+        described["streams"] = inspect.isgeneratorfunction(kind.__call__)
+        return described
 
     def _say(self, text: str) -> None:
         """Warn once per server: every worker would say the same, so the first says it."""
@@ -62,11 +58,8 @@ class HfEndpoint(Dialect):
             self.warn(text)
 
     def _awaited(self, data: Any) -> Any:
-        """The result of a handler whose `__call__` is a coroutine, on the one event loop of this worker."""
-        if self._event_loop is None:
-            self._event_loop = asyncio.new_event_loop()
-            asyncio.set_event_loop(self._event_loop)
-        return self._event_loop.run_until_complete(self.handler(data))
+        """The result of a handler whose `__call__` is a coroutine."""
+        return self.settled(self.handler(data))
 
     # A request
 
@@ -80,14 +73,9 @@ class HfEndpoint(Dialect):
     def encode(self, output: Any, request: Request) -> Answer:
         return self.writer.write(output, request.head.accept)
 
-    def stream_type(self, request: Request) -> str:
-        """An extension: the platform refuses generators."""
-        accept = request.head.accept
-        return answers.JSON_LINES if b"ndjson" in accept or b"jsonl" in accept else answers.EVENT_STREAM
-
     def encode_part(self, output: Any, content_type: str) -> bytes:
-        body = self.writer.json(output)[0]
-        return body + b"\n" if content_type == answers.JSON_LINES else b"data: " + body + b"\n\n"
+        """A part of what a generator gives, which the platform refuses."""
+        return streams.written(self.writer.json(output)[0], content_type)
 
     # Failures
 

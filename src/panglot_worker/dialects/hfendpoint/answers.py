@@ -13,16 +13,20 @@ from typing import Any, Tuple
 
 from panglot_worker.bodies import codec, jsontext
 from panglot_worker.bodies.multipart import Limits
-from panglot_worker.dialects.base import Answer
+from panglot_worker.dialects.base import Answer, warned
 from panglot_worker.dialects.hfendpoint.requests import PICTURES, SOUNDS
 from panglot_worker.errors import ClientError, EncodeError
 
-JSON, EVENT_STREAM, JSON_LINES = "application/json", "text/event-stream", "application/x-ndjson"
+try:
+    import orjson
+except ImportError:
+    orjson = None  # type: ignore[assignment]
+
+JSON = "application/json"
 NEVER = ("text/csv", "text/plain", *SOUNDS)
 """Types that the platform knows and cannot write."""
 FORMATS = {"JPG": "JPEG", "X-IMAGE": "PNG"}
 """Formats of Pillow for types whose own name is none."""
-WARNING = "x-panglot-warning: "
 
 
 class Writer:
@@ -43,7 +47,7 @@ class Writer:
         else:
             kind = JSON
         body, warning = self.json(value)
-        return Answer(kind, body, 200, (WARNING + warning,) if warning else ())
+        return Answer(kind, body, 200, warned(warning))
 
     def json(self, value: Any) -> Tuple[bytes, str]:
         """The text of a value, and a warning. Raises EncodeError."""
@@ -112,7 +116,7 @@ def convert(value: Any) -> Any:
 
 def _from_numpy(value: Any) -> Any:
     """The values of an array or scalar; a float32 has the digits of its own precision, as orjson writes it."""
-    dtype = getattr(value, "dtype", None)
+    dtype: Any = getattr(value, "dtype", None)
     kind = getattr(dtype, "kind", "")
     if kind in "biu" and kind:
         return value.tolist()
@@ -125,9 +129,9 @@ def _from_numpy(value: Any) -> Any:
 
 def _short(value: Any) -> Any:
     """Floats of less than double precision as the doubles that have the same shortest digits."""
-    single = value.astype("f4")
-    if jsontext.orjson is not None and getattr(single, "ndim", 0) and single.flags.c_contiguous:
-        text = jsontext.orjson.dumps(single, option=jsontext.orjson.OPT_SERIALIZE_NUMPY)
+    single: Any = value.astype("f4")
+    if orjson is not None and single.ndim and single.flags.c_contiguous:
+        text = orjson.dumps(single, option=orjson.OPT_SERIALIZE_NUMPY)
         if b"null" not in text:
-            return jsontext.orjson.loads(text)
+            return orjson.loads(text)
     return single.astype("U32").astype("f8").tolist()
