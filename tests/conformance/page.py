@@ -17,19 +17,20 @@ HEAD = """\
 
 Written by `make conformance`; do not edit. Five documents tell those who write scripts what each platform does. Every
 feature they promise is a row here, in our words, with the lines of the document it comes from and the tests that
-prove it.
+prove it. Platforms whose own server was measured follow: their rows name the part of the server.
 
 - **passes**: every test of the row passed when it last ran. **fails**: one did not.
 - **skipped**: a test of the row needs something that was not there; the row says what.
 - **not run**: `make conformance` has yet to run it.
 - **no test**: nothing proves it; the row says what stands in the way.
 
-The rows are kept in [features.toml](../../tests/conformance/features.toml), and a test names those it proves:
+The rows are kept in [tests/conformance](../../tests/conformance), and a test names those it proves:
 `@pytest.mark.document("tiinfer.07")`. The documents are not part of this repository; `PANGLOT_SEED_DOCS` says where
 they lie, and tests that run their listings to the letter are skipped without them.
 [The dialects](../dialects/index.md) say what is deliberately different.
 """
 COLUMNS = ("", "feature", "lines", "state", "tests")
+MEASURED = ("", "feature", "of", "state", "tests")
 COUNTED = (PASSES, FAILS, NO_TEST, SKIPPED, NOT_RUN)
 ROW = re.compile(rf"\| (?P<number>\w+) \| .* \| (?P<state>{'|'.join(STATES)}) \| (?P<proof>.*) \|")
 
@@ -86,7 +87,9 @@ def render(rows: list[Row]) -> str:
     parts = [HEAD, _summary(rows)]
     for document in table.documents():
         cells = [row.cells for row in rows if row.feature in document.features]
-        parts.append(f"## {document.name}\n\n{document.title}.\n\n{_table(COLUMNS, cells)}")
+        parts.append(
+            f"## {document.name}\n\n{document.title}.\n\n{_table(COLUMNS if document.file else MEASURED, cells)}"
+        )
     return "\n".join(parts)
 
 

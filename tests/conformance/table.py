@@ -1,7 +1,8 @@
-"""What the five source documents promise their readers, and which tests prove it.
+"""What platforms promise those who write scripts for them, and which tests prove it.
 
-`features.toml` lists the promises. A test that proves one is marked with its id, `@pytest.mark.document("tiinfer.07")`;
-the marks are read from the tests' text, so that reading them costs nothing.
+`features.toml` lists the promises of the five source documents. A platform whose original was measured instead has a
+file of its own beside it, such as `hfendpoint.toml`. A test that proves a row is marked with its id,
+`@pytest.mark.document("tiinfer.07")`; the marks are read from the tests' text, so that reading them costs nothing.
 """
 
 from __future__ import annotations
@@ -22,7 +23,10 @@ RESULTS = "conformance/results"
 
 @dataclass(frozen=True)
 class Feature:
-    """One promise of a document; `open` says why no test proves it, `needs` what its tests need that CI has not."""
+    """One promise of a document, or one row of what was measured.
+
+    `open` says why no test proves it, `needs` what its tests need that CI has not.
+    """
 
     id: str
     text: str
@@ -39,7 +43,7 @@ class Feature:
 
 @dataclass(frozen=True)
 class Document:
-    """A source document: whose it is, what it is called, and the file that holds it."""
+    """A source document: its platform, its title, and the file that holds it; empty: an original was measured."""
 
     name: str
     title: str
@@ -48,15 +52,16 @@ class Document:
 
 
 def documents() -> list[Document]:
-    tables = tomllib.loads(FEATURES.read_text(encoding="utf-8"))
-    return [_document(name, table) for name, table in tables.items()]
+    others = sorted(file for file in FEATURES.parent.glob("*.toml") if file != FEATURES)
+    tables = [tomllib.loads(file.read_text(encoding="utf-8")) for file in (FEATURES, *others)]
+    return [_document(name, table) for named in tables for name, table in named.items()]
 
 
 def _document(name: str, table: dict[str, object]) -> Document:
     rows = table["features"]
     assert isinstance(rows, dict)
     features = tuple(Feature(f"{name}.{number}", **row) for number, row in rows.items())
-    return Document(name, str(table["title"]), str(table["file"]), features)
+    return Document(name, str(table["title"]), str(table.get("file", "")), features)
 
 
 def features() -> dict[str, Feature]:

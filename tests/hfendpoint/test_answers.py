@@ -47,12 +47,14 @@ SENT = {
 }
 
 
+@pytest.mark.document("hfendpoint.28", "hfendpoint.29")
 @pytest.mark.parametrize("name", SENT)
 def test_results_are_compact_json_as_orjson_writes_it(echo: Server, name: str) -> None:
     answer = result(echo, name)
     assert (answer.status_code, answer.content, answer.headers["content-type"]) == (200, SENT[name], JSON)
 
 
+@pytest.mark.document("hfendpoint.29")
 def test_results_are_the_same_without_orjson(tmp_path: Path) -> None:
     (tmp_path / "orjson.py").write_text("raise ImportError('not here')\n")
     python = tmp_path / "python"
@@ -67,12 +69,14 @@ def test_results_are_the_same_without_orjson(tmp_path: Path) -> None:
         assert answer.json() == {"inputs": 123456789012345678901234567890.0}
 
 
+@pytest.mark.document("hfendpoint.30")
 def test_pictures_in_json_are_png_in_base64(echo: Server) -> None:
     alone, listed = result(echo, "image").json(), result(echo, "images").json()
     assert opened(base64.b64decode(alone)).size == (4, 2)
     assert opened(base64.b64decode(listed[0])).format == "PNG"
 
 
+@pytest.mark.document("hfendpoint.31")
 @pytest.mark.parametrize(
     ("name", "said"),
     [
@@ -87,6 +91,7 @@ def test_results_that_json_cannot_hold_are_400(echo: Server, name: str, said: st
     assert (answer.status_code, answer.json()) == (400, {"error": said})
 
 
+@pytest.mark.document("hfendpoint.33")
 def test_a_generator_is_sent_in_parts(echo: Server) -> None:
     events = echo.client.post("/", json={"inputs": "parts"})
     assert events.headers["content-type"] == "text/event-stream"
@@ -98,6 +103,7 @@ def test_a_generator_is_sent_in_parts(echo: Server) -> None:
 # Accept
 
 
+@pytest.mark.document("hfendpoint.34")
 @pytest.mark.parametrize("accept", ["image/png", "image/jpeg", "image/jpg", "image/webp", "image/png, image/jpeg"])
 def test_a_picture_is_sent_as_the_type_that_is_accepted(echo: Server, accept: str) -> None:
     answer = result(echo, "image", accept)
@@ -106,6 +112,7 @@ def test_a_picture_is_sent_as_the_type_that_is_accepted(echo: Server, accept: st
     assert opened(answer.content).format == first.partition("/")[2].upper().replace("JPG", "JPEG")
 
 
+@pytest.mark.document("hfendpoint.37")
 @pytest.mark.parametrize(
     "accept", ["application/json, text/plain, */*", "text/html", "application/xml", f"{JSON}; charset=utf-8", "image/*"]
 )
@@ -114,17 +121,20 @@ def test_all_else_that_is_accepted_gets_json(echo: Server, accept: str) -> None:
     assert (answer.status_code, answer.headers["content-type"]) == (200, JSON)
 
 
+@pytest.mark.document("hfendpoint.38")
 def test_json_in_capitals_has_its_own_content_type(echo: Server) -> None:
     accept = f"{JSON}; charset=UTF-8"
     assert result(echo, "tuple", accept).headers["content-type"] == accept
 
 
+@pytest.mark.document("hfendpoint.35")
 def test_a_picture_cannot_be_made_of_anything_else(echo: Server) -> None:
     answer = result(echo, "tuple", "image/png")
     said = "Can only serialize PIL.Image.Image, got <class 'tuple'>"
     assert (answer.status_code, answer.json()) == (400, {"error": said})
 
 
+@pytest.mark.document("hfendpoint.36")
 @pytest.mark.parametrize("accept", ["text/csv", "text/plain", "audio/wav"])
 def test_types_that_the_platform_cannot_write_are_400(echo: Server, accept: str) -> None:
     answer = result(echo, "tuple", accept)
@@ -134,6 +144,7 @@ def test_types_that_the_platform_cannot_write_are_400(echo: Server, accept: str)
 # Failures
 
 
+@pytest.mark.document("hfendpoint.39")
 @pytest.mark.parametrize(
     ("kind", "said"), [("ValueError", "no"), ("KeyError", "'no'"), ("HTTPException", "400: detail")]
 )

@@ -15,6 +15,7 @@ SCRIPT = Path(__file__).with_name("clients") / "inference_client.py"
 TOKEN = "hf_a-token-of-the-tests"
 
 
+@pytest.mark.document("hfendpoint.46")
 @pytest.mark.rest("installs huggingface_hub")
 @pytest.mark.timeout(900)
 def test_the_inference_client_finds_everything_as_on_the_platform() -> None:

@@ -71,6 +71,7 @@ IS_ONE = {
 }
 
 
+@pytest.mark.document("hfendpoint.01")
 @pytest.mark.parametrize("name", IS_ONE)
 def test_is_one(name: str, tmp_path: Path) -> None:
     files, reason = IS_ONE[name]
@@ -91,6 +92,7 @@ def test_a_handler_of_another_name_is_served_by_its_path(tmp_path: Path) -> None
     assert (package.dialect, package.entry) == ("hfendpoint", "EndpointHandler.__call__")
 
 
+@pytest.mark.document("hfendpoint.02")
 def test_the_platforms_variable_names_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HF_DEFAULT_PIPELINE_NAME", "inference.py")
     assert dialects.discover(write(tmp_path / "own", inference__py=HANDLER)).dialect == "hfendpoint"
@@ -103,6 +105,7 @@ IS_NONE = {
 }
 
 
+@pytest.mark.document("hfendpoint.07")
 @pytest.mark.parametrize("name", IS_NONE)
 def test_other_handlers_are_none(name: str, tmp_path: Path) -> None:
     folder = write(tmp_path / "own", handler__py=IS_NONE[name])
@@ -110,6 +113,7 @@ def test_other_handlers_are_none(name: str, tmp_path: Path) -> None:
         dialects.discover(folder, "hfendpoint")
 
 
+@pytest.mark.document("hfendpoint.06")
 def test_with_a_handler_a_pipeline_is_an_ordinary_module(tmp_path: Path) -> None:
     legacy = HANDLER.replace("EndpointHandler", "PreTrainedPipeline")
     package = dialects.discover(write(tmp_path / "own", handler__py=HANDLER, pipeline__py=legacy))
@@ -163,6 +167,7 @@ def test_a_wrong_package_is_refused_before_it_runs_with_file_line_and_fix(name: 
     assert [part for part in expected if part not in said] == [], said
 
 
+@pytest.mark.document("hfendpoint.11")
 @pytest.mark.parametrize("name", FAILS)
 def test_a_handler_that_cannot_be_made_ends_the_server_with_file_line_and_fix(name: str, tmp_path: Path) -> None:
     script, expected = FAILS[name]
@@ -196,6 +201,7 @@ def test_weights_of_the_hub_and_the_need_of_a_gpu_are_named(tmp_path: Path, monk
     assert "acme/large" not in "\n".join(dialects.discover(folder).problems)
 
 
+@pytest.mark.document("hfendpoint.09")
 def test_fixed_paths_of_the_platform_are_shown_with_the_fix() -> None:
     (path,) = dialects.discover(PACKAGES / "hfendpoint_repository").fixed_paths
     assert (path.file, path.line, path.text, path.root) == ("handler.py", 6, "/repository/labels.json", "/repository")

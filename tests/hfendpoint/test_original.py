@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from hfendpoint.test_requests import picture
 
 from support import originals
+from support.hfendpoint import picture
 from support.originals import Case
 from support.server import PACKAGES, Server, serving
 
@@ -50,7 +50,9 @@ CASES = {
     "a broken picture": post(b"no picture", "image/png", differs="words of refusals"),
     "an unknown type": post("x", "text/plain", differs="words of refusals"),
     "no type": post('{"inputs": "hi"}', "", differs="bodies without a type"),
-    "a type with a charset": post('{"inputs": "hi"}', "application/json; charset=utf-8", differs="types in other words"),
+    "a type with a charset": post(
+        '{"inputs": "hi"}', "application/json; charset=utf-8", differs="types in other words"
+    ),
     "a set": post('{"inputs": {"return": "set"}}', differs="words of refusals"),
     "a generator": post('{"inputs": "parts"}', differs="generators"),
 }
@@ -72,6 +74,7 @@ def ours() -> Iterator[Server]:
         yield server
 
 
+@pytest.mark.document("hfendpoint.47")
 @pytest.mark.parametrize("name", CASES)
 def test_the_same_request_has_the_same_answer(original: originals.Original, ours: Server, name: str) -> None:
     case = CASES[name]

@@ -17,6 +17,7 @@ from support.server import panglot, serving
 JSON = "application/json"
 
 
+@pytest.mark.document("hfendpoint.12", "hfendpoint.13")
 def test_a_text_classifier_takes_texts_lists_and_parameters() -> None:
     with serving("hfendpoint_sentiment") as server:
         ask = server.client.post
@@ -31,6 +32,7 @@ def test_a_text_classifier_takes_texts_lists_and_parameters() -> None:
         assert shown["example"] == {"inputs": "I love you"}
 
 
+@pytest.mark.document("hfendpoint.40")
 def test_the_handler_of_the_platforms_own_guide_reads_keys_beside_inputs() -> None:
     with serving("hfendpoint_holidays") as server:
         ask = server.client.post
@@ -41,12 +43,14 @@ def test_the_handler_of_the_platforms_own_guide_reads_keys_beside_inputs() -> No
         assert (answer.status_code, answer.json()) == (400, {"error": "Invalid isoformat string: 'today'"})
 
 
+@pytest.mark.document("hfendpoint.04")
 def test_a_handler_imported_from_a_sibling_answers_with_arrays() -> None:
     with serving("hfendpoint_sibling") as server:
         answer = server.client.post("/", json={"inputs": ["ab", "abc"]})
         assert answer.content == b'{"embeddings":[[2.0,0.1],[3.0,0.1]]}'
 
 
+@pytest.mark.document("hfendpoint.05")
 def test_the_older_form_is_served_with_a_warning() -> None:
     with serving("hfendpoint_legacy") as server:
         answer = server.client.post("/", json={"inputs": 1, "parameters": {}}).json()
@@ -79,6 +83,7 @@ def test_an_asynchronous_handler_is_awaited() -> None:
         assert server.client.post("/", json={"inputs": 5}).json() == {"later": 5}
 
 
+@pytest.mark.document("hfendpoint.32")
 @pytest.mark.rest("needs torch")
 def test_a_torch_model_answers_lists_and_its_tensors_are_refused() -> None:
     pytest.importorskip("torch")
@@ -91,6 +96,7 @@ def test_a_torch_model_answers_lists_and_its_tensors_are_refused() -> None:
         assert len(server.client.post("/", json={"inputs": [[1, 2, 3]], "raw": True}).json()[0]) == 2
 
 
+@pytest.mark.document("hfendpoint.09")
 @pytest.mark.skipif(os.getuid() != 0 or os.path.lexists("/repository"), reason="makes /repository, as root")
 def test_a_fixed_path_leads_to_the_package_while_it_is_served() -> None:
     with serving("hfendpoint_repository", "--link-paths") as server:
@@ -98,6 +104,7 @@ def test_a_fixed_path_leads_to_the_package_while_it_is_served() -> None:
     assert not os.path.lexists("/repository")
 
 
+@pytest.mark.document("hfendpoint.45")
 def test_vertex_ai_names_the_routes() -> None:
     env = {"AIP_MODE": "PREDICTION", "AIP_PREDICT_ROUTE": "/v1/endpoint:predict", "AIP_HEALTH_ROUTE": "/v1/alive"}
     with serving("hfendpoint_vertex", env=env) as server:

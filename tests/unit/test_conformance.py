@@ -54,7 +54,9 @@ def test_states() -> None:
 
 
 @pytest.mark.rest("the source documents")
-@pytest.mark.parametrize("document", table.documents(), ids=lambda document: document.name)
+@pytest.mark.parametrize(
+    "document", [document for document in table.documents() if document.file], ids=lambda document: document.name
+)
 def test_lines_are_those_of_the_document(document: table.Document) -> None:
     length = len(documents.text(document.name).splitlines())
     spans = [feature.span for feature in document.features]

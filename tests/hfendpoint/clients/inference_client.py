@@ -48,23 +48,23 @@ def speech_of_bytes() -> None:
     assert CLIENT.automatic_speech_recognition(b"fLaC" + bytes(16)).text == "20 bytes"
 
 
-def failure_is_shown() -> None:
+def refusal(client: InferenceClient, text: str) -> HfHubHTTPError:
     try:
-        CLIENT.text_classification("fail")
+        client.text_classification(text)
     except HfHubHTTPError as error:
-        assert error.response.status_code == 400, error
-        assert "no such text" in str(error), error
-    else:
-        raise AssertionError("nothing was raised")
+        return error
+    raise AssertionError("nothing was raised")
+
+
+def failure_is_shown() -> None:
+    error = refusal(CLIENT, "fail")
+    assert error.response.status_code == 400, error
+    assert "no such text" in str(error), error
 
 
 def wrong_token_is_refused() -> None:
-    try:
-        InferenceClient(model=ADDRESS, token="hf_wrong").text_classification("x")
-    except HfHubHTTPError as error:
-        assert error.response.status_code == 401, error
-    else:
-        raise AssertionError("nothing was raised")
+    error = refusal(InferenceClient(model=ADDRESS, token="hf_wrong"), "x")
+    assert error.response.status_code == 401, error
 
 
 CHECKS: list[Callable[[], None]] = [

@@ -1,7 +1,7 @@
 import os
 
 
-class PreTrainedPipeline():
+class PreTrainedPipeline:
     def __init__(self, path=""):
         self.files = sorted(os.listdir(path))
 

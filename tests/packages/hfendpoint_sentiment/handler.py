@@ -3,7 +3,7 @@ import json
 import os
 
 
-class EndpointHandler():
+class EndpointHandler:
     def __init__(self, path=""):
         # load the optimized model
         with open(os.path.join(path, "vocab.json")) as f:
