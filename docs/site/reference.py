@@ -33,6 +33,7 @@ WRITTEN = "Written from the code by `make docs`; do not edit."
 EXAMPLES = {
     "plain": "digits", "tiinfer": "tiinfer", "modelarts": "modelarts", "evals": "evals", "paddle": "paddle",
     "megflow": "megflow/digits", "triton": "triton", "bare": "bare",
+    "hfendpoint": "hfendpoint",
 }  # fmt: skip
 """An example of each dialect, whose routes are shown."""
 LOG_KEYS = ("time", "level", "source", "message", *EXTRA, "traceback")

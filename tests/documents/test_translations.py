@@ -13,7 +13,7 @@ WANTED = {
     "docs/install.md",
     "docs/first-five-minutes.md",
     "docs/troubleshooting.md",
-    *(f"docs/coming-from/{name}.md" for name in ("tiinfer", "modelarts", "evals", "paddle", "megflow")),
+    *(f"docs/coming-from/{name}.md" for name in ("tiinfer", "modelarts", "evals", "paddle", "megflow", "hfendpoint")),
 }
 
 

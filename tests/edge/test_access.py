@@ -46,6 +46,7 @@ SERVED = {
     "megflow": "megflow_faults",
     "bare": str(ROOT / "examples" / "bare"),
     "triton": "triton_add_sub",
+    "hfendpoint": "hfendpoint_echo",
 }
 """One package of every dialect; whoever adds a dialect adds its package here."""
 

@@ -36,6 +36,16 @@ def create_net(configs):
 def net_inference(model, reqs):
     os._exit(1)
 """
+HFENDPOINT = """
+import os
+
+class EndpointHandler:
+    def __init__(self, path):
+        pass
+
+    def __call__(self, data):
+        os._exit(1)
+"""
 MODELARTS = """
 import os
 from model_service.model_service import SingleNodeService
@@ -58,6 +68,7 @@ class Service(tiinfer.Model):
 MESSAGE = "requests like this one have ended the script's process"
 FORMS = {
     "evals": ("eval.py", EVALS, "/v1/eval", {"data": {"uri": "data:;base64,eA=="}}, {"error": MESSAGE}),
+    "hfendpoint": ("handler.py", HFENDPOINT, "/", {"inputs": 1}, {"error": MESSAGE}),
     "modelarts": ("customize_service.py", MODELARTS, "/", {"a": 1}, {"erno": "MR.0101", "words_result": {}}),
     "tiinfer": ("model_service.py", TIINFER, "/inference", {"a": 1}, MESSAGE),
 }

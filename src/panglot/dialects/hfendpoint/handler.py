@@ -65,11 +65,14 @@ def _check(node: ast.ClassDef, script: Path) -> None:
     for name, form in FORMS.items():
         method = methods.get(name)
         if method is None and not node.bases and not _assigned(node, name):
-            problem = f"{node.name} has no {name}"
-            raise StartError(problem, file=str(script), line=node.lineno, fix=form)
+            raise StartError(f"{node.name} has no {name}", file=str(script), line=node.lineno, fix=form)
         if method is not None and not _takes_one(method):
-            problem = f"{node.name}.{name}({ast.unparse(method.args)}) must take one argument besides self"
-            raise StartError(problem, file=str(script), line=method.lineno, fix=form)
+            raise StartError(
+                f"{node.name}.{name}({ast.unparse(method.args)}) must take one argument besides self",
+                file=str(script),
+                line=method.lineno,
+                fix=form,
+            )
 
 
 def _assigned(node: ast.ClassDef, name: str) -> bool:

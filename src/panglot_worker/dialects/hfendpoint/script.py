@@ -33,8 +33,9 @@ def construct(kind: Type[Any], package: Package) -> Any:
         pass  # it is no Python code, and has no signature to look at
     handler = kind(package.folder)
     if not callable(handler):
-        problem = "%s has no __call__" % kind.__name__
-        raise ScriptError(problem, package.script, _line(kind), fix="def __call__(self, data)")
+        raise ScriptError(
+            "%s has no __call__" % kind.__name__, package.script, _line(kind), fix="def __call__(self, data)"
+        )
     try:
         inspect.signature(handler).bind({})
     except TypeError as error:
