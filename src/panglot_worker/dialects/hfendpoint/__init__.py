@@ -18,6 +18,8 @@ from panglot_worker.scripts.ending import finalise
 class HfEndpoint(Dialect):
     """Serves one handler. It is called on the main thread, one request at a time, as on the platform."""
 
+    status_blames_client = False
+
     def __init__(self, package: Package) -> None:
         super().__init__(package)
         self.reader = requests.Reader(self.limits, str(package.options.get("task", "")))
@@ -93,10 +95,6 @@ class HfEndpoint(Dialect):
         if text and text not in self._hinted:
             self._hinted.append(text)
             self.warn("%s: %s" % (text, devices.FIX))
-
-    def blames_client(self, error: BaseException, answer: Union[Answer, Problem]) -> bool:
-        """A script's own exception is answered 400, and is still the script's."""
-        return isinstance(error, ClientError)
 
     def close(self) -> None:
         finalise(self, "handler")
