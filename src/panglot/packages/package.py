@@ -19,7 +19,7 @@ class FixedPath:
     root: str
     """The beginning of it that can be a link, such as /home/mind/model."""
     inside: str = ""
-    """What the link leads to, in a folder made by `Package.run_links`; empty: to all of the package."""
+    """What the link leads to, in a folder made by `Package.run_links`, or in the package where it has none."""
 
 
 @dataclass(frozen=True)

@@ -52,7 +52,8 @@ class Links:
         led: list[tuple[Path, Lead]] = []
         try:
             for root, inside in {path.root: path.inside for path in package.fixed_paths}.items():
-                lead = Lead(owner, Path(scratch.folder(f"linked{len(led)}")) / (inside or WHOLE))
+                holder = Path(scratch.folder(f"linked{len(led)}"))
+                lead = Lead(owner, holder / inside if package.run_links else holder / WHOLE / inside)
                 self._begin(Path(root), lead, instead_of)
                 led.append((Path(root), lead))
                 log.info("%s leads to %s", root, package.folder, extra={"package": package.name})
@@ -109,5 +110,4 @@ def _made_for(link: Path, target: Path) -> list[Path]:
 
 def _is_left_over(target: Path) -> bool:
     """Whether a link was made by a server that was killed."""
-    root = target.parents[1] if len(target.parents) > 1 else target
-    return root.name.startswith(PREFIX) and is_abandoned(root)
+    return any(folder.name.startswith(PREFIX) and is_abandoned(folder) for folder in target.parents)

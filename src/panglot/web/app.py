@@ -24,6 +24,7 @@ from panglot.web.contract import (
     AdminRoute,
     ErrorWriter,
     Page,
+    RequestLine,
     RouteRefused,
     neutral_error,
     v2_error,
@@ -260,7 +261,8 @@ class App:
         admitted = page.access != CONTROL and self.front.sessions.admits(method, scope["headers"])
         forms = subject.contract.token_forms if isinstance(subject, Model) else ()
         given = headers.get(b"authorization", b"")
-        if self.front.access.refuses_all(page.access, given, forms, scope["headers"]) and not admitted:
+        line = RequestLine(method.encode(), path.encode("utf-8", "replace"))
+        if self.front.access.refuses_all(page.access, given, forms, line, scope["headers"]) and not admitted:
             return subject.metrics, page.path, self._unauthorized(path, page, headers.get(b"accept", b""), request_id)
         try:
             answer = page.answer(subject, Request({**scope, "path_params": parameters}, receive))

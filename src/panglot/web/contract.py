@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import hmac
 import json
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -178,6 +179,13 @@ def _json(value: Any) -> bytes:
     return json.dumps(value, ensure_ascii=False).encode("utf-8", "replace")
 
 
+class RequestLine(NamedTuple):
+    """The method and the decoded path of a request."""
+
+    method: bytes
+    path: bytes
+
+
 @dataclass(frozen=True)
 class TokenForm:
     """A form in which the platform's clients carry the token, besides `Authorization: Bearer TOKEN`."""
@@ -197,6 +205,24 @@ class TokenForm:
                 if given:
                     return given
         return b""
+
+    def shown(self, known: bytes, line: RequestLine, headers: Iterable[tuple[bytes, bytes]]) -> bytes:
+        """The token that a request shows in this form; empty where it shows none. `known` is that of the server."""
+        return self.token(headers)
+
+
+@dataclass(frozen=True)
+class SignatureForm(TokenForm):
+    """A form in which clients sign their request with the token instead of sending it."""
+
+    signature: Callable[[bytes, RequestLine, Mapping[bytes, bytes]], bytes] = lambda token, line, headers: b""
+    """What a client with this token sends in place of it; empty where the request has not what is signed."""
+
+    def shown(self, known: bytes, line: RequestLine, headers: Iterable[tuple[bytes, bytes]]) -> bytes:
+        """The token of the server, where the signature is one by it."""
+        given = self.token(headers)
+        expected = self.signature(known, line, dict(headers)) if known and given else b""
+        return known if expected and hmac.compare_digest(given, expected) else b""
 
 
 @dataclass(frozen=True)

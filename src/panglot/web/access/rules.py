@@ -7,7 +7,7 @@ import hmac
 import os
 import re
 import ssl
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,10 +15,11 @@ from panglot.errors import StartError
 from panglot.settings import Settings
 from panglot.settings.loopback import is_loopback as is_loopback
 from panglot.web.access.credentials import Credentials, password
-from panglot.web.contract import ADMIN, CONTROL, METRICS, PUBLIC, TokenForm
+from panglot.web.contract import ADMIN, CONTROL, METRICS, PUBLIC, RequestLine, TokenForm
 
 PORT = re.compile(rb":[0-9]{1,5}$")
 FOR_BROWSERS = (ADMIN, METRICS)
+Headers = Sequence[tuple[bytes, bytes]]
 LOCAL_NAMES = ("localhost", "127.0.0.1", "[::1]", "::1")
 
 
@@ -62,12 +63,12 @@ class Access:
         return not self._opens(access, given)
 
     def refuses_all(
-        self, access: str, authorization: bytes, forms: Iterable[TokenForm], headers: Iterable[tuple[bytes, bytes]]
+        self, access: str, authorization: bytes, forms: Iterable[TokenForm], line: RequestLine, headers: Headers
     ) -> bool:
         """Whether a request lacks the token of its route, where its platform's clients carry it in further forms."""
         if not self.refuses(access, authorization):
             return False
-        return not any(self._opens(access, form.token(headers)) for form in forms)
+        return not any(self._opens(access, form.shown(self.token, line, headers)) for form in forms)
 
     def _opens(self, access: str, given: bytes) -> bool:
         """Whether a token opens a route of this access, which asks for one."""

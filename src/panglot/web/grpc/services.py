@@ -6,7 +6,7 @@ import functools
 from collections.abc import Callable, Coroutine
 from typing import Any, NamedTuple
 
-from panglot.web.contract import CONTROL, INFER, PUBLIC
+from panglot.web.contract import CONTROL, INFER, PUBLIC, RequestLine
 from panglot.web.front import Front
 from panglot.web.grpc import descriptors, methods, reflection
 from panglot.web.grpc.call import RpcCall
@@ -74,7 +74,8 @@ class Services:
         """Whether the token came in a form that the dialect of the service declares."""
         route = self.front.paths.rpc_routes.get(method)
         forms = route.models.first.model.contract.token_forms if route is not None else ()
-        return not self.front.access.refuses_all(access, b"", forms, [(b"authorization", authorization)])
+        line = RequestLine(b"POST", method.encode())
+        return not self.front.access.refuses_all(access, b"", forms, line, [(b"authorization", authorization)])
 
     async def _model_stream_infer(self, stream: RpcStream) -> None:
         await Conversation(self.front, self.open, stream).hold()

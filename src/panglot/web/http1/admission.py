@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from panglot.engine.call import Fault
+from panglot.web.contract import RequestLine
 from panglot.web.front import Front
 from panglot.web.http1.exchange import NO_MEMORY, Exchange
 from panglot.web.http1.head import MILLISECONDS, RequestHead, RequestRefused
@@ -23,7 +24,7 @@ def admit(front: Front, head: RequestHead, method: bytes, exchange: Exchange) ->
     route, quota, length = exchange.route, exchange.quota, head.content_length
     if head.given_timeout and not MILLISECONDS.fullmatch(head.given_timeout):
         raise RequestRefused(BAD_TIMEOUT, "timeout")
-    if lacks_token(front, head, exchange) and not front.sessions.admits(method.decode(), head.headers):
+    if lacks_token(front, head, method, exchange) and not front.sessions.admits(method.decode(), head.headers):
         raise RequestRefused(NO_TOKEN, "token")
     if route.spooled:
         check_spooled(exchange, length)
@@ -33,11 +34,12 @@ def admit(front: Front, head: RequestHead, method: bytes, exchange: Exchange) ->
         raise RequestRefused(NO_MEMORY, "held")
 
 
-def lacks_token(front: Front, head: RequestHead, exchange: Exchange) -> bool:
+def lacks_token(front: Front, head: RequestHead, method: bytes, exchange: Exchange) -> bool:
     """Whether a request carries no token that its route asks for."""
     access, forms = exchange.route.access, exchange.model.contract.token_forms
     if forms:
-        return front.access.refuses_all(access, head.authorization, forms, head.headers)
+        line = RequestLine(method, head.target(front.paths.raw)[0])
+        return front.access.refuses_all(access, head.authorization, forms, line, head.headers)
     return front.access.refuses(access, head.authorization)
 
 

@@ -246,7 +246,7 @@ class RequestReader:
             return
         if not exchange.keep_alive or exchange.upload is not None:
             return
-        if admission.lacks_token(front, head, exchange):
+        if admission.lacks_token(front, head, self.parser.get_method(), exchange):
             return  # A session admits it, and sessions end.
         raw = raw_head(data, max(head.content_length, 0))
         path, query = head.target(front.paths.raw)

@@ -1,0 +1,1 @@
+"""Python processors of Alibaba Cloud PAI-EAS."""

@@ -1,0 +1,85 @@
+"""The paieas dialect: a script with a class over `allspark.BaseProcessor`, alone or beside the service's app.json."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+from panglot.dialects.paieas import processor
+from panglot.dialects.paieas.processor import Processor
+from panglot.dialects.paieas.service import Service, read
+from panglot.errors import StartError, near
+from panglot.packages.package import Package, config_beside, outside
+
+LOOKS_FOR = (
+    "a script with a class over allspark.BaseProcessor: the processor_entry of app.json, app.py, or the only one"
+)
+SCRIPT = "app.py"
+KEEPALIVE = 5000
+"""Milliseconds that the platform gives a request."""
+MOST_SCRIPTS = 100
+
+
+def detect(path: Path) -> Package | None:
+    """The package, None when it is none of ours, StartError when it is ours but cannot work."""
+    service = read(path)
+    found = _find(path, service)
+    if found is None:
+        return None
+    folder = found.script.parent
+    properties = {**service.properties, **found.properties}
+    model = _model(folder, service)
+    return Package(
+        name=service.name or (folder.name if found.script.name == SCRIPT else found.script.stem),
+        folder=folder,
+        script=found.script,
+        dialect="paieas",
+        entry=f"{found.name}.process",
+        reasons=(found.reason, *service.reasons),
+        problems=service.problems,
+        config=config_beside(found.script),
+        defaults=_defaults(properties),
+        options={"model_path": str(model), "service": service.name},
+        fixed_paths=processor.fixed_paths(folder, model),
+        elsewhere=outside(folder, str(model)),
+    )
+
+
+def _find(path: Path, service: Service) -> Processor | None:
+    """The processor at a path: the file itself, the entry of app.json, app.py, or the only script that has one."""
+    if path.is_file() and path.suffix == ".py":
+        return processor.find(path)
+    folder = path if path.is_dir() else path.parent
+    if path.is_file() and service.file is None:
+        return None
+    for entry in (service.entry, SCRIPT):
+        found = processor.find(folder / entry) if entry and (folder / entry).is_file() else None
+        if found is not None:
+            return found
+    scripts = [script for script in sorted(folder.glob("*.py"))[:MOST_SCRIPTS] if processor.mentions(script)]
+    several = [found for script in scripts if (found := processor.find(script)) is not None]
+    if len(several) > 1:
+        raise StartError(
+            f"{' and '.join(found.script.name for found in several)} could both be the processor",
+            file=str(folder),
+            fix=f"name one: panglot serve {near(str(several[0].script))}",
+        )
+    return several[0] if several else None
+
+
+def _model(folder: Path, service: Service) -> Path:
+    """What the platform would have put into /eas/workspace/model: what app.json names, `model`, or the folder."""
+    for name in (service.model_path, "model"):
+        if name and "://" not in name and (folder / name).exists():
+            return Path(os.path.normpath(folder / name))
+    return folder
+
+
+def _defaults(properties: dict[str, str]) -> dict[str, Any]:
+    """The settings that the script's own properties, or those of app.json, stand for."""
+    numbers = {name: int(text) for name, text in properties.items() if text.isdecimal() and int(text)}
+    defaults: dict[str, Any] = {"timeout": numbers.get("rpc.keepalive", KEEPALIVE) / 1000}
+    if "rpc.max_queue_size" in numbers:
+        defaults["queue"] = numbers["rpc.max_queue_size"]
+    return defaults

@@ -1,0 +1,139 @@
+"""The processor class of a script, found in its syntax tree, and what else the script says about itself."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from panglot.errors import StartError
+from panglot.packages.package import FixedPath
+from panglot.packages.source import Function, classes, functions, imported, parse
+from panglot_worker.files.package_files import content_if_any
+
+MODULE, BASE = "allspark", "BaseProcessor"
+FORM = "def process(self, data), which returns (bytes, 200)"
+MODEL = "/eas/workspace/model"
+"""Where the platform puts the model."""
+FIXED = re.compile(r"(/eas/workspace/model|\.\./\.\./model)(?=/|$)")
+MOST_SCRIPTS = 200
+
+
+@dataclass(frozen=True)
+class Processor:
+    """A script, the name of its processor class, and the properties that it sets by plain texts."""
+
+    script: Path
+    name: str
+    reason: str
+    properties: dict[str, str] = field(default_factory=dict)
+
+
+def mentions(script: Path) -> bool:
+    return MODULE.encode() in content_if_any(script)
+
+
+def find(script: Path) -> Processor | None:
+    """The processor of a script; None where there is none. Raises StartError for one that cannot work."""
+    if not mentions(script):
+        return None
+    tree = parse(script)
+    names = set(_names_of_base(tree))
+    found: list[ast.ClassDef] = []
+    for node in classes(tree):
+        if any(ast.unparse(base) in names for base in node.bases):
+            found.append(node)
+            names.add(node.name)
+    if not found:
+        return _elsewhere(script, tree)
+    node = found[-1]
+    methods = [functions(entry.body) for entry in found]
+    if not any("process" in defined for defined in methods) and not _inherits_elsewhere(found):
+        raise StartError(f"{node.name} has no process", file=str(script), line=node.lineno, fix=FORM)
+    for defined in methods:
+        _check(defined.get("process"), node.name, script)
+    reason = f"{script.name}:{node.lineno} defines class {node.name}({MODULE}.{BASE})"
+    return Processor(script, node.name, reason, dict(_properties(tree)))
+
+
+def _names_of_base(tree: ast.Module) -> Iterator[str]:
+    """What a script calls the platform's base class."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (f"{alias.asname or alias.name}.{BASE}" for alias in node.names if alias.name == MODULE)
+        elif isinstance(node, ast.ImportFrom) and node.module == MODULE:
+            yield from (alias.asname or alias.name for alias in node.names if alias.name == BASE)
+            if any(alias.name == "*" for alias in node.names):
+                yield BASE
+
+
+def _elsewhere(script: Path, tree: ast.Module) -> Processor | None:
+    """A script that starts a processor of a module beside it: `from mine import Mine; Mine().run()`."""
+    runs = any(
+        isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "run"
+        for node in ast.walk(tree)
+    )
+    line = imported(tree).get(MODULE, 0)
+    if not runs or not line:
+        return None
+    return Processor(script, "the processor", f"{script.name}:{line} imports {MODULE}", dict(_properties(tree)))
+
+
+def _inherits_elsewhere(found: list[ast.ClassDef]) -> bool:
+    """Whether a class has a further base, which may have what its own body lacks."""
+    return any(len(node.bases) > 1 for node in found)
+
+
+def _check(method: Function | None, name: str, script: Path) -> None:
+    if method is None or method.decorator_list:
+        return
+    arguments = method.args
+    named = [*arguments.posonlyargs, *arguments.args]
+    if len(named) - len(arguments.defaults) <= 2 and (len(named) >= 2 or arguments.vararg is not None):
+        return
+    raise StartError(
+        f"{name}.process({ast.unparse(arguments)}) must take one argument besides self",
+        file=str(script),
+        line=method.lineno,
+        fix=FORM,
+    )
+
+
+def _properties(tree: ast.Module) -> Iterator[tuple[str, str]]:
+    """What a script puts into `allspark.default_properties()` by plain texts."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "put":
+            texts = [argument.value for argument in node.args if isinstance(argument, ast.Constant)]
+            if len(texts) == 2 and str(texts[0]).startswith("rpc."):
+                yield str(texts[0]), str(texts[1])
+
+
+# Paths of the platform
+
+
+def fixed_paths(folder: Path, model: Path) -> tuple[FixedPath, ...]:
+    """Every string in the package's scripts that begins with the place of the model, where nothing is there."""
+    if not model.is_relative_to(folder):
+        return ()
+    inside = str(model.relative_to(folder)).removeprefix(".")
+    found = []
+    for script in sorted(folder.glob("*.py"))[:MOST_SCRIPTS]:
+        if any(place in content_if_any(script) for place in (MODEL.encode(), b"../../model")):
+            found += list(_fixed_in(script, folder, inside))
+    return tuple(found)
+
+
+def _fixed_in(script: Path, folder: Path, inside: str) -> Iterator[FixedPath]:
+    try:
+        tree = parse(script)
+    except StartError:
+        # Importing it will say what is wrong.
+        return
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            place = FIXED.match(node.value)
+            root = (folder / place[1]).resolve() if place and "\n" not in node.value else None
+            if root is not None and not (root.exists() and not root.is_symlink()):
+                yield FixedPath(node.value, script.name, node.lineno, str(root), inside)
