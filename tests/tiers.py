@@ -26,6 +26,7 @@ QUICK = frozenset(
         "http2",
         "life",
         "models",
+        "paieas",
         "plain",
         "pools",
         "promises",

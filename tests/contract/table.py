@@ -385,6 +385,34 @@ HFENDPOINT = Platform(
 )
 
 
+# PAI-EAS
+
+
+def processor_error(status: int, text: Any = TEXT) -> Form:
+    return Form(status, PLAIN, text)
+
+
+PAIEAS = Platform(
+    name="paieas",
+    package="paieas",
+    ask=lambda order: Asked("/api/predict/orders", as_json(order), OCTETS),
+    other_paths=("/api/predict/others", "/api/predict/orders/further", "/test", "/"),
+    answer=lambda number, twice: Form(200, JSON, result(number, twice)),
+    unauthorized=processor_error(401),
+    too_large=processor_error(413),
+    timeout=processor_error(504),
+    failed=processor_error(500, Some(".*the server's log says why")),
+    died=processor_error(500),
+    poisonous=processor_error(422),
+    # The script writes its JSON itself.
+    nan=Form(200, JSON, '{"id": 1, "twice": NaN}'),
+    unknown=processor_error(404),
+    wrong_method=processor_error(405),
+    loading=processor_error(503),
+    queue_full=processor_error(503),
+)
+
+
 # acme, which comes from outside
 
 
@@ -420,5 +448,5 @@ OUTSIDE = Platform(
 
 PLATFORMS = (
     PLAIN_DIALECT, TIINFER, MODELARTS, MODELARTS_ROWS, EVALS, PADDLE, PADDLE_SERVING, MEGFLOW_IMAGE, MEGFLOW_BYTES,
-    BARE, TRITON, HFENDPOINT, OUTSIDE,
+    BARE, TRITON, HFENDPOINT, PAIEAS, OUTSIDE,
 )  # fmt: skip
