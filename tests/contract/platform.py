@@ -114,6 +114,8 @@ class Platform:
     """The platform's own name for the header of request ids."""
     credentials: Mapping[str, str] = field(default_factory=dict)
     """What its clients sent to their gateway; it opens nothing here."""
+    takes_any_path: bool = False
+    """Whether a POST to any path of one segment reaches the script."""
     batches: bool = False
     """Whether requests that come at once share a call of the script."""
     tells_why: bool = False

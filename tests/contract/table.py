@@ -406,7 +406,8 @@ PAIEAS = Platform(
     poisonous=processor_error(422),
     # The script writes its JSON itself.
     nan=Form(200, JSON, '{"id": 1, "twice": NaN}'),
-    unknown=processor_error(404),
+    takes_any_path=True,
+    unknown=processor_error(405, "/nowhere takes POST"),
     wrong_method=processor_error(405),
     loading=processor_error(503),
     queue_full=processor_error(503),

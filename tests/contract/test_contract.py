@@ -121,7 +121,8 @@ def test_nan(desk: Desk) -> None:
 
 def test_unknown_routes(desk: Desk) -> None:
     """The platform's words for what it does not have, and ours under /v2."""
-    for answer in (desk.get("/nowhere"), desk.send(Asked("/nowhere", b"{}"))):
+    posted = [] if desk.platform.takes_any_path else [desk.send(Asked("/nowhere", b"{}"))]
+    for answer in (desk.get("/nowhere"), *posted):
         assert desk.platform.unknown.fits(answer)
     wrong = desk.get(desk.platform.ask({"id": 1}).path, "PUT")
     assert desk.platform.wrong_method.fits(wrong)

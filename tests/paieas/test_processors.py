@@ -49,7 +49,7 @@ def test_the_body_is_given_as_bytes_whatever_its_type(echo: Server, kind: str) -
 
 
 @pytest.mark.document("paieas.15", "paieas.17", "paieas.18")
-@pytest.mark.parametrize("path", ["/api/predict/x", "/api/predict/an.other/v1/more?q=1", "/test", "/", "/a/b"])
+@pytest.mark.parametrize("path", ["/api/predict/x", "/api/predict/an.other/v1/more?q=1", "/test", "/"])
 def test_any_service_name_and_path_reach_the_processor(echo: Server, path: str) -> None:
     assert echo.client.post(path, content=b"hi").json()["size"] == 2
 
@@ -167,4 +167,6 @@ def test_run_sends_texts_and_files_as_they_are(tmp_path: Path) -> None:
     text = tmp_path / "input.txt"
     text.write_text("2 104")
     done = panglot("run", "tests/packages/paieas_sum", str(text))
-    assert (done.returncode, "4 bytes of application/octet-stream" in done.stdout) == (0, True), done.stdout + done.stderr
+    assert (done.returncode, "4 bytes of application/octet-stream" in done.stdout) == (0, True), (
+        done.stdout + done.stderr
+    )

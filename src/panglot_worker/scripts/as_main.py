@@ -15,6 +15,7 @@ from types import ModuleType
 from typing import Any, List, NamedTuple, NoReturn, Optional
 
 from panglot_worker.errors import ScriptError
+from panglot_worker.scripts import membership
 
 
 class ServerStarted(SystemExit):
@@ -48,7 +49,7 @@ def run(path: str, starting: str) -> MainScript:
     code = loader.source_to_code(loader.get_data(path), path)
     module = ModuleType("__main__")
     # Without a spec, as Python leaves it: multiprocessing then imports the file in its processes, by this path.
-    vars(module).update(__file__=path, __loader__=loader, __spec__=None, __package__=None, __cached__=None)
+    vars(module).update(__file__=path, __loader__=loader, __spec__=None, __package__=_package(path), __cached__=None)
     before = sys.modules.get("__main__")
     sys.modules["__main__"] = module
     handed: List[Any] = []
@@ -66,6 +67,12 @@ def run(path: str, starting: str) -> MainScript:
     if not handed:
         raise ScriptError("it ends without calling %s" % starting, path, fix="call it, with what is to be served")
     return MainScript(module, handed[0])
+
+
+def _package(path: str) -> Optional[str]:
+    """The package that a script with relative imports is in, as `python -m` has it; None for all others."""
+    levels = membership.dots(path)
+    return membership.join(path, levels).rpartition(".")[0] if levels else None
 
 
 def hand_over(value: Any, returns: bool = False) -> None:

@@ -1,4 +1,4 @@
-"""The HTTP contract of the platform: /api/predict/SERVICE of its gateway, and any path, as for a processor alone."""
+"""The HTTP contract of the platform: /api/predict/SERVICE of its gateway, and any short path, as for a processor alone."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def contract(package: Package, settings: Settings) -> Contract:
             InferRoute(GATEWAY, "/api/predict", methods=METHODS, whole_head=True),
             InferRoute(GATEWAY + "/{rest...}", "/api/predict", methods=METHODS, whole_head=True),
             InferRoute("/", "/", whole_head=True),
-            InferRoute("/{path...}", "/", whole_head=True),
+            InferRoute("/{path}", "/", whole_head=True),
         ),
         error=error,
         unknown=error,
