@@ -1,4 +1,4 @@
-"""The HTTP contract of the platform: /api/predict/SERVICE of its gateway, and any short path, as for a processor alone."""
+"""The HTTP contract of the platform: /api/predict/SERVICE of its gateway, and short paths, as a processor alone has."""
 
 from __future__ import annotations
 
