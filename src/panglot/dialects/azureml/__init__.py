@@ -1,0 +1,1 @@
+"""The azureml dialect, as the front knows it."""

@@ -1,0 +1,87 @@
+"""Azure ML: POST and GET /score, GET / and GET /swagger.json of azmlinfsrv."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from panglot.dialects.azureml import swagger
+from panglot.engine import engine as states
+from panglot.engine.call import Fault
+from panglot.packages.package import Package
+from panglot.settings import Settings
+from panglot.web.contract import INFER, PUBLIC, Contract, ErrorAnswer, ErrorWriter, InferRoute, Page
+from panglot.web.models import Model
+
+JSON = b"application/json"
+SCORE = "/score"
+NOT_FOUND = (
+    "The requested URL was not found on the server. "
+    "If you entered the URL manually please check your spelling and try again."
+)
+MESSAGES = {
+    "not_found": NOT_FOUND,
+    "method_not_allowed": "The method is not allowed for the requested URL.",
+    "worker_died": "An unexpected error occurred in scoring script. Check the logs for more info.",
+    "script_error": "An unexpected error occurred in scoring script. Check the logs for more info.",
+    "bad_result": "An unexpected internal error occurred. Check the logs for more info.",
+    "internal_error": "An unexpected internal error occurred. Check the logs for more info.",
+}
+"""The platform's sentences for faults, by their code."""
+
+
+def contract(package: Package, settings: Settings) -> Contract:
+    """The routes of the platform's server. A script that takes raw HTTP answers OPTIONS itself."""
+    error = error_writer(settings)
+    routes = [
+        InferRoute(SCORE, SCORE, whole_head=True),
+        InferRoute(SCORE, SCORE, method="GET", target=f"GET {SCORE}", whole_head=True, bare=True),
+    ]
+    pages = [
+        Page("/", PUBLIC, health, unless="text/html"),
+        Page("/swagger.json", INFER, swagger.page),
+    ]
+    if package.options["raw"]:
+        routes.append(InferRoute(SCORE, SCORE, method="OPTIONS", target=f"OPTIONS {SCORE}", whole_head=True, bare=True))
+    else:
+        pages.append(Page(SCORE, PUBLIC, options, method="OPTIONS"))
+    return Contract(routes=tuple(routes), error=error, pages=tuple(pages), unknown=error)
+
+
+def error_writer(settings: Settings) -> ErrorWriter:
+    milliseconds = round(settings.timeout * 1000)
+
+    def error(fault: Fault, request_id: str) -> ErrorAnswer:
+        """A fault as the platform's server answers it; it has no other form than `message`."""
+        if fault.code == "timeout":
+            return _answer(500, f"Scoring timeout after {milliseconds} ms")
+        return _answer(fault.status, MESSAGES.get(fault.code, fault.message))
+
+    return error
+
+
+def _answer(status: int, message: str) -> ErrorAnswer:
+    return ErrorAnswer(status, JSON, json.dumps({"message": message}).encode())
+
+
+# Pages
+
+
+def health(model: Model, request: Request) -> Response:
+    """What probes of the platform ask for; on the platform nothing listened before the script was loaded."""
+    if model.engine.state == states.READY:
+        return Response("Healthy", headers=_version(model), media_type="text/html")
+    body = json.dumps({"message": "the script is not loaded"})
+    return Response(body, 503, {"retry-after": "2"}, "application/json")
+
+
+def options(model: Model, request: Request) -> Response:
+    return Response(b"", headers={**_version(model), "x-ms-run-function-failed": "False"}, media_type="text/html")
+
+
+def _version(model: Model) -> dict[str, Any]:
+    version = model.package.options["server_version"]
+    return {"x-ms-server-version": version} if version else {}

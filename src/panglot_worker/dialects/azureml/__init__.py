@@ -1,0 +1,188 @@
+"""Scoring scripts of Azure Machine Learning: `init()` once, then `run()` for every request.
+
+The names that scripts import are in `platform/fallback`: where the real packages are installed, those are used.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from typing import Any, Callable, Dict, Iterator, NamedTuple, Optional, Union
+
+from panglot_worker.bodies import codec
+from panglot_worker.dialects.azureml import answers, inputs, raw, script
+from panglot_worker.dialects.azureml.answers import Ran
+from panglot_worker.dialects.azureml.examples import example_of
+from panglot_worker.dialects.azureml.incoming import Refused, headers_of, id_lines
+from panglot_worker.dialects.azureml.logs import configure_logging
+from panglot_worker.dialects.base import Answer, Dialect, Package, Problem, Request, Stages
+from panglot_worker.errors import message_of
+from panglot_worker.scripts import current
+
+FORM_WARNING = (
+    "a client sent a form, of which run() gets an empty text, as on the platform; "
+    "it should send Content-Type: application/json"
+)
+now = time.perf_counter
+
+
+class Call(NamedTuple):
+    """The arguments of one call of `run()`, and the request where the script takes the request."""
+
+    arguments: Dict[str, Any]
+    raw: Optional[raw.RawRequest] = None
+
+
+class AzureMl(Dialect):
+    def __init__(self, package: Package) -> None:
+        super().__init__(package)
+        settings = package.settings
+        self.limits = codec.Limits(**settings.get("limits", {}))
+        strict = bool(settings.get("strict_results", True))
+        self.writer = answers.Writer(self.limits, str(settings.get("nan", "null")), strict)
+        version = str(package.options.get("server_version", ""))
+        self.lines = ["x-ms-server-version: " + version] if version else []
+        self.script: script.Script
+        self.requests: Any = None
+        """What makes the request objects of a script that takes them."""
+        self._has_warned = False
+
+    # Loading
+
+    def load(self, progress: Callable[[str], None]) -> Stages:
+        """Import the script and run its `init()`. Raises ScriptError, and what the script raises."""
+        if self.package.run_folder:
+            os.chdir(os.path.join(self.package.run_folder, "app"))
+        sys.path += self.package.options.get("import_folders", [])
+        configure_logging(self.package)
+        progress("importing " + os.path.basename(self.package.script))
+        self.script = script.load(self.package)
+        decode, infer = self.decode_text, self.infer
+        if self.script.mode == script.RAW:
+            self.requests = raw.requests_for(self.limits)
+            decode, infer = self.decode_raw, self.infer_raw
+        elif self.script.mode == script.SCHEMA:
+            decode = self.decode_values
+        progress("running init()")
+        self.script.init()
+        return Stages(decode=decode, infer=infer, encode=self.encode)
+
+    def describe(self) -> Dict[str, Any]:
+        mode, schemas = self.script.mode, self.script.schemas
+        decorated = mode == script.SCHEMA
+        return {
+            "entry": "run",
+            "summary": (self.script.module.__doc__ or "").strip(),
+            "example": example_of(self.package.folder, schemas["input"] if decorated else None),
+            "request_schema": _without_example(schemas["input"]) if decorated else {},
+            "response_schema": _without_example(schemas["output"]) if decorated else {},
+            "any_status": mode == script.RAW,
+            "platform": {"swagger": schemas},
+            **({} if mode == script.RAW else {"request_types": [inputs.JSON]}),
+        }
+
+    # A request
+
+    def decode_text(self, request: Request) -> Call:
+        """The text of the body, or the values of the query as JSON."""
+        head = self._begin(request)
+        if head.route == b"/score":
+            text = inputs.text_of(head.content_type.decode("latin-1"), request.body)
+            if not text and len(request.body) and not self._has_warned:
+                self._has_warned = True
+                self.warn(FORM_WARNING)
+        else:
+            text = json.dumps(inputs.query_values(head.query))
+        return self._call({self.script.first: text}, request)
+
+    def decode_values(self, request: Request) -> Call:
+        """One value for each parameter of `run`."""
+        head = self._begin(request)
+        if head.route == b"/score":
+            values = inputs.object_of(head.content_type.decode("latin-1"), request.body, self.limits)
+        else:
+            values = inputs.query_values(head.query)
+        return self._call(inputs.arguments_of(values, self.script.parameters), request)
+
+    def decode_raw(self, request: Request) -> Call:
+        head = self._begin(request)
+        made = self.requests.make(head, request.body)
+        return self._call({self.script.first: made.request}, request)._replace(raw=made)
+
+    def _begin(self, request: Request) -> Any:
+        head = request.head
+        request.context = self.lines
+        request.context = [*id_lines(head), *self.lines]
+        return head
+
+    def _call(self, arguments: Dict[str, Any], request: Request) -> Call:
+        if self.script.takes_headers:
+            arguments[script.HEADERS] = headers_of(request.head)
+        return Call(arguments)
+
+    def infer(self, value: Call) -> Any:
+        started = now()
+        output = self.script.run(**value.arguments)
+        return self._ran(output, started)
+
+    def infer_raw(self, value: Call) -> Any:
+        assert value.raw is not None
+        with value.raw.context:
+            return self.infer(value)
+
+    def _ran(self, output: Any, started: float) -> Any:
+        ran = Ran(output, (now() - started) * 1000)
+        if answers.is_response(output) and output.is_streamed and output.status_code == 200:
+            return self._parts(ran)
+        return ran
+
+    # Answers
+
+    def encode(self, output: Ran, request: Request) -> Answer:
+        """The platform's answer to a result. Raises EncodeError for what JSON cannot hold."""
+        result = output.output
+        headers = ["x-ms-run-fn-exec-ms: %.3f" % output.milliseconds, *request.context]
+        if answers.is_response(result):
+            status, content_type, lines = answers.head_of(result, headers)
+            return Answer(content_type, answers.body_of(result), status, lines)
+        if result is None:
+            return Answer(answers.JSON, b"{}", 200, (answers.SUCCEEDED, *headers))
+        body, warning = self.writer.write(result)
+        if warning:
+            headers.append("x-panglot-warning: " + warning)
+        return Answer(answers.JSON, body, 200, (answers.SUCCEEDED, *headers))
+
+    def _parts(self, ran: Ran) -> Iterator[bytes]:
+        """A response that comes in parts. What its head has goes with the request that is running."""
+        request = current.running[0]
+        headers = ["x-ms-run-fn-exec-ms: %.3f" % ran.milliseconds, *request.context]
+        _, content_type, lines = answers.head_of(ran.output, headers)
+        request.context = "\0".join((content_type, *lines))
+        return answers.parts_of(ran.output)
+
+    def stream_type(self, request: Request) -> str:
+        """The head of an answer in parts: its content type, and the further header lines behind it."""
+        return str(request.context)
+
+    def encode_part(self, output: Any, content_type: str) -> bytes:
+        return bytes(output)
+
+    def failure(self, error: BaseException, stage: str, request: Request) -> Union[Answer, Problem]:
+        """The platform's answer to a failure: its own refusals, `run()` that raised, a result that cannot be sent."""
+        headers = list(request.context or self.lines) if not isinstance(request.context, str) else self.lines
+        if isinstance(error, Refused):
+            return answers.message(error.status, error.message, headers)
+        if stage == "inference":
+            if self.script.mode == script.SCHEMA and script.converts(error):
+                return answers.message(400, message_of(error), headers)
+            return answers.message(500, answers.SCRIPT_FAILED, headers, failed=True)
+        return answers.message(500, answers.INTERNAL, headers)
+
+
+def _without_example(schema: Dict[str, Any]) -> Dict[str, Any]:
+    return {name: value for name, value in schema.items() if name != "example"}
+
+
+DIALECT = AzureMl

@@ -1,0 +1,121 @@
+"""From what `run()` returns to the platform's answer."""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+from typing import Any, Iterator, List, NamedTuple, Tuple
+
+from panglot_worker.bodies import codec
+from panglot_worker.bodies.multipart import Limits
+from panglot_worker.dialects.base import Answer
+from panglot_worker.errors import EncodeError
+
+JSON = "application/json"
+FAILED, SUCCEEDED = "x-ms-run-function-failed: True", "x-ms-run-function-failed: False"
+INTERNAL = "An unexpected internal error occurred. Check the logs for more info."
+SCRIPT_FAILED = "An unexpected error occurred in scoring script. Check the logs for more info."
+OURS = frozenset((
+    "connection", "content-length", "content-type", "date", "keep-alive", "proxy-connection", "server-timing", "te",
+    "trailer", "transfer-encoding", "upgrade", "x-request-id", "x-ms-request-id", "x-ms-client-request-id",
+    "x-ms-run-function-failed",
+))  # fmt: skip
+"""Headers of a script's response that are not sent as they are: the server, or the platform, has its own."""
+BODILESS = (204, 304)
+
+
+class Ran(NamedTuple):
+    """What a call of `run()` gave, and the milliseconds it took."""
+
+    output: Any
+    milliseconds: float
+
+
+class Writer:
+    """Writes JSON exactly as the platform's server does: the json module's text, in ASCII.
+
+    `nan` says what NaN and Infinity become. When not `strict`, arrays, tensors and more are written too.
+    """
+
+    def __init__(self, limits: Limits, nan: str, strict: bool) -> None:
+        self._limits = limits
+        self._nan = nan
+        default = None if strict else codec.convert
+        self._encode = json.JSONEncoder(allow_nan=nan == "platform", default=default).encode
+
+    def write(self, value: Any) -> Tuple[bytes, str]:
+        """The text, and a warning ("" when there is none). Raises EncodeError for what JSON cannot hold."""
+        warning = ""
+        try:
+            text = self._encode(value)
+        except ValueError as error:
+            if self._nan != "null" or "Circular" in str(error):
+                raise EncodeError(str(error)) from None
+            count, finite = _finite(value)
+            text = self._encode(finite)
+            warning = "nan: %d values replaced by null" % count
+        except (TypeError, RecursionError) as error:
+            raise EncodeError(str(error)) from None
+        if len(text) > self._limits.output_bytes:
+            raise EncodeError("it is larger than %d bytes" % self._limits.output_bytes)
+        return text.encode("ascii"), warning
+
+
+def _finite(value: Any) -> Tuple[int, Any]:
+    """How many numbers of a value are not finite, and the value with null in their place."""
+    if isinstance(value, float):
+        return (0, value) if math.isfinite(value) else (1, None)
+    if isinstance(value, dict):
+        pairs = [(name, *_finite(entry)) for name, entry in value.items()]
+        return sum(count for _, count, _ in pairs), {name: entry for name, _, entry in pairs}
+    if isinstance(value, (list, tuple)):
+        entries = [_finite(entry) for entry in value]
+        return sum(count for count, _ in entries), [entry for _, entry in entries]
+    return 0, value
+
+
+def message(status: int, text: str, headers: List[str], failed: bool = False) -> Answer:
+    """A failure as the platform answers it."""
+    return Answer(JSON, json.dumps({"message": text}).encode(), status, (FAILED if failed else SUCCEEDED, *headers))
+
+
+# Responses of scripts
+
+
+def is_response(output: Any) -> bool:
+    """Whether a script answers with a response of Flask's, or with one that looks like it."""
+    flask = sys.modules.get("flask")
+    own = sys.modules.get("azureml_inference_server_http.api._http")
+    kinds = tuple(module.Response for module in (flask, own) if module is not None)
+    return isinstance(output, kinds)
+
+
+def head_of(response: Any, headers: List[str]) -> Tuple[int, str, List[str]]:
+    """Status, content type and header lines of a response."""
+    status = int(response.status_code)
+    pairs = list(response.headers)
+    said = [value for name, value in pairs if name.lower() == "x-ms-run-function-failed"]
+    failed = str(said[0]) if said else ""
+    lines = ["x-ms-run-function-failed: " + (failed if status < 500 else "True")] if said or status >= 500 else []
+    lines += ["%s: %s" % (name, value) for name, value in pairs if name.lower() not in OURS]
+    return status, response.headers.get("Content-Type") or "", lines + headers
+
+
+def body_of(response: Any) -> bytes:
+    """The whole body of a response, whose status may not allow one."""
+    if response.status_code in BODILESS:
+        return b""
+    return b"".join(response.iter_encoded())
+
+
+def parts_of(response: Any) -> Iterator[bytes]:
+    """The body of a response, part by part, as its generator gives them."""
+    try:
+        for part in response.iter_encoded():
+            if part:
+                yield part
+    finally:
+        close = getattr(response, "close", None)
+        if close is not None:
+            close()

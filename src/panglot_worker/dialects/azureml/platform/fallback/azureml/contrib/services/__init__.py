@@ -1,0 +1,1 @@
+"""The names that scripts of the first SDK import from azureml.contrib.services."""

@@ -1,0 +1,1 @@
+"""Raw HTTP for scripts: `@rawhttp`, AMLRequest, AMLResponse."""
