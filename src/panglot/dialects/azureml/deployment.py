@@ -100,7 +100,8 @@ def by_line(text: str) -> dict[str, Any]:
         if value:
             inside[match["key"]] = value.strip("\"'")
         else:
-            inside[match["key"]] = mapping = {}
+            mapping: dict[str, Any] = {}
+            inside[match["key"]] = mapping
             open_mappings.append((indent, mapping))
     return table
 

@@ -52,7 +52,10 @@ class Entry:
 
 
 def find(path: Path, named: str) -> Entry | None:
-    """The script at a path; `named` is the one that a setting or a variable names. Raises StartError."""
+    """The script at a path; `named` is the one that a setting or a variable names.
+
+    Raises StartError where the path has a script that cannot be served, such as one of a batch endpoint.
+    """
     if path.is_file():
         return _file(path)
     if named:
@@ -66,6 +69,8 @@ def find(path: Path, named: str) -> Entry | None:
         found = _in_folder(folder, path) if folder.is_dir() else None
         if found is not None:
             return found
+    for driver in sorted(path.glob(f"{BATCH_DRIVER}*.py")):
+        _entry(driver, path, path)
     return None
 
 
@@ -243,9 +248,8 @@ def joined_paths(tree: ast.Module) -> Iterator[str]:
             rest = [part.value for part in node.args[1:] if isinstance(part, ast.Constant)]
             if _is_model_dir(node.args[0], names) and rest and len(rest) == len(node.args) - 1:
                 yield "/".join(map(str, rest))
-        elif isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div) and isinstance(node.right, ast.Constant):
-            if _is_model_dir(node.left, names):
-                yield str(node.right.value)
+        elif isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div) and _is_model_dir(node.left, names):
+            yield from [str(node.right.value)] if isinstance(node.right, ast.Constant) else []
 
 
 def _is_model_dir(node: ast.expr, names: set[str]) -> bool:

@@ -54,7 +54,7 @@ class Variables:
 
 
 def read(entry: Entry, environ: Mapping[str, str]) -> Variables:
-    """Everything that is said about the script at its start. Raises StartError for a config.json that cannot be read."""
+    """What the environment, a config.json and a deployment say about the script."""
     known = Variables()
     for file in _config_files(entry, environ):
         table = _config(file)

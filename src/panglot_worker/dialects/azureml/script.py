@@ -59,7 +59,7 @@ def load(package: Package) -> Script:
     raw, decorated = is_raw(), is_decorated(run)
     if raw and decorated:
         problem = "run() cannot be decorated with both @rawhttp and @input_schema"
-        raise ScriptError(problem, *_where(run, package.script), fix="take one of them away")
+        raise _error(run, package.script, problem, "take one of them away")
     mode = RAW if raw else SCHEMA if decorated else PLAIN
     return Script(module, module.init, run, mode, inputs, len(inputs) < len(parameters), schemas_of(run, decorated))
 
@@ -71,17 +71,17 @@ def _check(run: Any, parameters: List[inspect.Parameter], inputs: List[inspect.P
     kinds = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
     if any(parameter.kind not in kinds for parameter in parameters):
         problem = "run() cannot accept positional-only arguments, *args, or **kwargs."
-        raise ScriptError(problem, *_where(run, file), fix="name its parameters: def run(raw_data)")
+        raise _error(run, file, problem, "name its parameters: def run(raw_data)")
     if not inputs:
         problem = "run() needs to accept an argument for input data."
         if parameters:
             problem = 'run() needs to accept an argument other than "request_headers".'
-        raise ScriptError(problem, *_where(run, file), fix="def run(raw_data)")
+        raise _error(run, file, problem, "def run(raw_data)")
 
 
-def _where(run: Any, file: str) -> Any:
+def _error(run: Any, file: str, problem: str, fix: str) -> ScriptError:
     code = getattr(inspect.unwrap(run), "__code__", None)
-    return getattr(code, "co_filename", file), getattr(code, "co_firstlineno", 0)
+    return ScriptError(problem, getattr(code, "co_filename", file), getattr(code, "co_firstlineno", 0), fix)
 
 
 def is_raw() -> bool:

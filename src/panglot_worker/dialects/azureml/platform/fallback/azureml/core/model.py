@@ -19,7 +19,7 @@ class Model:
     def get_model_path(model_name: str, version: Optional[int] = None, _workspace: Any = None) -> str:
         """The file or folder of the model that has this name, below AZUREML_MODEL_DIR. Raises ModelNotFoundException.
 
-        Of several versions it is the given one, or the newest. A folder of a version that holds one thing stands for it.
+        Of several versions it is the given one, or the newest. A version that holds one thing is that thing.
         """
         root = os.environ.get("AZUREML_MODEL_DIR") or os.getcwd()
         for folder in (root, os.path.join(root, DEPLOYED), os.path.join(root, "model"), os.path.join(root, "models")):

@@ -9,7 +9,7 @@ except ImportError:
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
-_rawHttpRequested = False
+_rawHttpRequested = False  # noqa: N816  the platform's own name
 
 
 def rawhttp(func: Function) -> Function:
