@@ -36,19 +36,14 @@ MESSAGES = {
 def contract(package: Package, settings: Settings) -> Contract:
     """The routes of the platform's server. A script that takes raw HTTP answers OPTIONS itself."""
     error = error_writer(settings)
-    routes = [
-        InferRoute(SCORE, SCORE, whole_head=True),
-        InferRoute(SCORE, SCORE, method="GET", target=f"GET {SCORE}", whole_head=True, bare=True),
-    ]
-    pages = [
-        Page("/", PUBLIC, health, unless="text/html"),
-        Page("/swagger.json", INFER, swagger.page),
-    ]
+    pages = [Page("/", PUBLIC, health, unless="text/html"), Page("/swagger.json", INFER, swagger.page)]
+    methods: tuple[str, ...] = ("POST", "GET")
     if package.options["raw"]:
-        routes.append(InferRoute(SCORE, SCORE, method="OPTIONS", target=f"OPTIONS {SCORE}", whole_head=True, bare=True))
+        methods = ("POST", "GET", "OPTIONS")
     else:
-        pages.append(Page(SCORE, PUBLIC, options, method="OPTIONS"))
-    return Contract(routes=tuple(routes), error=error, pages=tuple(pages), unknown=error)
+        pages.append(Page(SCORE, PUBLIC, options, methods=("OPTIONS",)))
+    routes = (InferRoute(SCORE, SCORE, methods=methods, whole_head=True),)
+    return Contract(routes=routes, error=error, pages=tuple(pages), unknown=error)
 
 
 def error_writer(settings: Settings) -> ErrorWriter:

@@ -11,14 +11,15 @@ import sys
 import time
 from typing import Any, Callable, Dict, Iterator, NamedTuple, Optional, Union
 
-from panglot_worker.bodies import codec
+from panglot_worker.bodies.standard_json import StandardJson
 from panglot_worker.dialects.azureml import answers, inputs, raw, script
 from panglot_worker.dialects.azureml.answers import Ran
 from panglot_worker.dialects.azureml.examples import example_of
 from panglot_worker.dialects.azureml.incoming import Refused, headers_of, id_lines
 from panglot_worker.dialects.azureml.logs import configure_logging
-from panglot_worker.dialects.base import Answer, Dialect, Package, Problem, Request, Stages
+from panglot_worker.dialects.base import Answer, Dialect, Package, Problem, Request, Stages, warned
 from panglot_worker.errors import message_of
+from panglot_worker.line.description import Description
 from panglot_worker.scripts import current
 
 FORM_WARNING = (
@@ -38,10 +39,8 @@ class Call(NamedTuple):
 class AzureMl(Dialect):
     def __init__(self, package: Package) -> None:
         super().__init__(package)
-        settings = package.settings
-        self.limits = codec.Limits(**settings.get("limits", {}))
-        strict = bool(settings.get("strict_results", True))
-        self.writer = answers.Writer(self.limits, str(settings.get("nan", "null")), strict)
+        strict = bool(package.settings.get("strict_results", True))
+        self.json = StandardJson(self.limits, self.nan, strict)
         version = str(package.options.get("server_version", ""))
         self.lines = ["x-ms-server-version: " + version] if version else []
         self.script: script.Script
@@ -69,10 +68,10 @@ class AzureMl(Dialect):
         self.script.init()
         return Stages(decode=decode, infer=infer, encode=self.encode)
 
-    def describe(self) -> Dict[str, Any]:
+    def describe(self) -> Description:
         mode, schemas = self.script.mode, self.script.schemas
         decorated = mode == script.SCHEMA
-        return {
+        described: Description = {
             "entry": "run",
             "summary": (self.script.module.__doc__ or "").strip(),
             "example": example_of(self.package.folder, schemas["input"] if decorated else None),
@@ -80,15 +79,17 @@ class AzureMl(Dialect):
             "response_schema": _without_example(schemas["output"]) if decorated else {},
             "any_status": mode == script.RAW,
             "platform": {"swagger": schemas},
-            **({} if mode == script.RAW else {"request_types": [inputs.JSON]}),
         }
+        if mode != script.RAW:
+            described["request_types"] = [inputs.JSON]
+        return described
 
     # A request
 
     def decode_text(self, request: Request) -> Call:
         """The text of the body, or the values of the query as JSON."""
         head = self._begin(request)
-        if head.route == b"/score":
+        if head.method == b"POST":
             text = inputs.text_of(head.content_type.decode("latin-1"), request.body)
             if not text and len(request.body) and not self._has_warned:
                 self._has_warned = True
@@ -100,7 +101,7 @@ class AzureMl(Dialect):
     def decode_values(self, request: Request) -> Call:
         """One value for each parameter of `run`."""
         head = self._begin(request)
-        if head.route == b"/score":
+        if head.method == b"POST":
             values = inputs.object_of(head.content_type.decode("latin-1"), request.body, self.limits)
         else:
             values = inputs.query_values(head.query)
@@ -141,7 +142,7 @@ class AzureMl(Dialect):
     # Answers
 
     def encode(self, output: Ran, request: Request) -> Answer:
-        """The platform's answer to a result. Raises EncodeError for what JSON cannot hold."""
+        """The platform's answer to a result. Raises TypeError and EncodeError for what JSON cannot hold."""
         result = output.output
         headers = ["x-ms-run-fn-exec-ms: %.3f" % output.milliseconds, *request.context]
         if answers.is_response(result):
@@ -149,10 +150,8 @@ class AzureMl(Dialect):
             return Answer(content_type, answers.body_of(result), status, lines)
         if result is None:
             return Answer(answers.JSON, b"{}", 200, (answers.SUCCEEDED, *headers))
-        body, warning = self.writer.write(result)
-        if warning:
-            headers.append("x-panglot-warning: " + warning)
-        return Answer(answers.JSON, body, 200, (answers.SUCCEEDED, *headers))
+        body, warning = self.json.encode(result)
+        return Answer(answers.JSON, body, 200, (answers.SUCCEEDED, *headers, *warned(warning)))
 
     def _parts(self, ran: Ran) -> Iterator[bytes]:
         """A response that comes in parts. What its head has goes with the request that is running."""

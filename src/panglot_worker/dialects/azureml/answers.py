@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 import json
-import math
 import sys
 from typing import Any, Iterator, List, NamedTuple, Tuple
 
-from panglot_worker.bodies import codec
-from panglot_worker.bodies.multipart import Limits
 from panglot_worker.dialects.base import Answer
-from panglot_worker.errors import EncodeError
 
 JSON = "application/json"
 FAILED, SUCCEEDED = "x-ms-run-function-failed: True", "x-ms-run-function-failed: False"
@@ -30,49 +26,6 @@ class Ran(NamedTuple):
 
     output: Any
     milliseconds: float
-
-
-class Writer:
-    """Writes JSON exactly as the platform's server does: the json module's text, in ASCII.
-
-    `nan` says what NaN and Infinity become. When not `strict`, arrays, tensors and more are written too.
-    """
-
-    def __init__(self, limits: Limits, nan: str, strict: bool) -> None:
-        self._limits = limits
-        self._nan = nan
-        default = None if strict else codec.convert
-        self._encode = json.JSONEncoder(allow_nan=nan == "platform", default=default).encode
-
-    def write(self, value: Any) -> Tuple[bytes, str]:
-        """The text, and a warning ("" when there is none). Raises EncodeError for what JSON cannot hold."""
-        warning = ""
-        try:
-            text = self._encode(value)
-        except ValueError as error:
-            if self._nan != "null" or "Circular" in str(error):
-                raise EncodeError(str(error)) from None
-            count, finite = _finite(value)
-            text = self._encode(finite)
-            warning = "nan: %d values replaced by null" % count
-        except (TypeError, RecursionError) as error:
-            raise EncodeError(str(error)) from None
-        if len(text) > self._limits.output_bytes:
-            raise EncodeError("it is larger than %d bytes" % self._limits.output_bytes)
-        return text.encode("ascii"), warning
-
-
-def _finite(value: Any) -> Tuple[int, Any]:
-    """How many numbers of a value are not finite, and the value with null in their place."""
-    if isinstance(value, float):
-        return (0, value) if math.isfinite(value) else (1, None)
-    if isinstance(value, dict):
-        pairs = [(name, *_finite(entry)) for name, entry in value.items()]
-        return sum(count for _, count, _ in pairs), {name: entry for name, _, entry in pairs}
-    if isinstance(value, (list, tuple)):
-        entries = [_finite(entry) for entry in value]
-        return sum(count for count, _ in entries), [entry for _, entry in entries]
-    return 0, value
 
 
 def message(status: int, text: str, headers: List[str], failed: bool = False) -> Answer:

@@ -6,12 +6,13 @@ import os
 from typing import Any, Dict, Optional
 
 from panglot_worker.files.package_files import UnreadableFile, json_value
+from panglot_worker.line.description import ExampleRequest
 
 SAMPLES = ("sample-request.json", "sample_request.json", "sample_input.json", "request.json", "sample.json")
 SWAGGER = ("swagger.json", "swagger2.json", "swagger3.json")
 
 
-def example_of(folder: str, schema: Optional[Dict[str, Any]]) -> Optional[Dict[str, Any]]:
+def example_of(folder: str, schema: Optional[Dict[str, Any]]) -> Optional[ExampleRequest]:
     """An example of the request, as JSON; None where nothing shows one."""
     if schema is not None and schema.get("example"):
         return {"kind": "json", "value": schema["example"]}

@@ -1,4 +1,4 @@
-"""A request as the platform's server sees it: its method, its headers, and the ids that go back with the answer."""
+"""A request as the platform's server sees it: its headers, and the ids that go back with the answer."""
 
 from __future__ import annotations
 
@@ -16,12 +16,6 @@ IDS = (b"x-request-id:", b"x-ms-", b"traceid:")
 
 class Refused(ClientError):
     """The platform's own refusal of a request: its status and its sentence."""
-
-
-def method_of(head: wire.Head) -> str:
-    """The method, which stands before the path in the routes of all methods but POST."""
-    method, space, _ = head.route.partition(b" ")
-    return method.decode("ascii") if space else "POST"
 
 
 def headers_of(head: wire.Head) -> Dict[str, str]:
@@ -64,7 +58,7 @@ def environ_of(head: wire.Head, body: wire.Buffer) -> Dict[str, Any]:
     headers = headers_of(head)
     host, _, port = headers.get("Host", "").partition(":")
     environ: Dict[str, Any] = {
-        "REQUEST_METHOD": method_of(head),
+        "REQUEST_METHOD": head.method.decode("ascii"),
         "SCRIPT_NAME": "",
         "PATH_INFO": head.path.decode("latin-1"),
         "QUERY_STRING": head.query.decode("latin-1"),
