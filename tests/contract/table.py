@@ -414,6 +414,38 @@ PAIEAS = Platform(
 )
 
 
+# azureml
+
+
+def azmlinfsrv(status: int, message: str = TEXT, **options: Any) -> Form:
+    return Form(status, JSON, {"message": message}, **options)
+
+
+SCORING_FAILED = "An unexpected error occurred in scoring script. Check the logs for more info."
+AZUREML = Platform(
+    name="azureml",
+    package="azureml",
+    ask=lambda order: Asked("/score", as_json(order)),
+    answer=lambda number, twice: Form(200, JSON, result(number, twice), {"x-ms-run-function-failed": "False"}),
+    credentials={"authorization": "Bearer a-key-of-an-endpoint"},
+    health={"/": Form(200, HTML, "Healthy")},
+    not_ready={"/": azmlinfsrv(503, headers=RETRY)},
+    broken=Asked("/score", b"\xff"),
+    undecodable=azmlinfsrv(400, Some("Input cannot be decoded as UTF-8: .*")),
+    unauthorized=azmlinfsrv(401),
+    too_large=azmlinfsrv(413),
+    timeout=azmlinfsrv(500, Some("Scoring timeout after [0-9]+ ms")),
+    failed=azmlinfsrv(500, SCORING_FAILED, headers={"x-ms-run-function-failed": "True"}),
+    died=azmlinfsrv(500, SCORING_FAILED),
+    poisonous=azmlinfsrv(422),
+    nan=Form(200, JSON, result(1, None), WARNED),
+    unknown=azmlinfsrv(404, Some("The requested URL was not found on the server.*")),
+    wrong_method=azmlinfsrv(405, "The method is not allowed for the requested URL."),
+    loading=azmlinfsrv(503),
+    queue_full=azmlinfsrv(503),
+)
+
+
 # acme, which comes from outside
 
 
@@ -449,5 +481,5 @@ OUTSIDE = Platform(
 
 PLATFORMS = (
     PLAIN_DIALECT, TIINFER, MODELARTS, MODELARTS_ROWS, EVALS, PADDLE, PADDLE_SERVING, MEGFLOW_IMAGE, MEGFLOW_BYTES,
-    BARE, TRITON, HFENDPOINT, PAIEAS, OUTSIDE,
+    BARE, TRITON, HFENDPOINT, PAIEAS, AZUREML, OUTSIDE,
 )  # fmt: skip

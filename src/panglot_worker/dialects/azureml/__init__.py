@@ -9,7 +9,7 @@ import json
 import os
 import sys
 import time
-from typing import Any, Callable, Dict, Iterator, NamedTuple, Optional, Union
+from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Union
 
 from panglot_worker.bodies.standard_json import StandardJson
 from panglot_worker.dialects.azureml import answers, inputs, raw, script
@@ -17,10 +17,14 @@ from panglot_worker.dialects.azureml.answers import Ran
 from panglot_worker.dialects.azureml.examples import example_of
 from panglot_worker.dialects.azureml.incoming import Refused, headers_of, id_lines
 from panglot_worker.dialects.azureml.logs import configure_logging
-from panglot_worker.dialects.base import Answer, Dialect, Package, Problem, Request, Stages, warned
+from panglot_worker.dialects.azureml.tensors import specs, values_of
+from panglot_worker.dialects.base import Answer, Dialect, Package, Problem, Request, Stages, TensorStages, warned
 from panglot_worker.errors import message_of
 from panglot_worker.line.description import Description
 from panglot_worker.scripts import current
+from panglot_worker.tensors import outputs
+from panglot_worker.tensors.infer import Infer
+from panglot_worker.tensors.tensors import Tensor
 
 FORM_WARNING = (
     "a client sent a form, of which run() gets an empty text, as on the platform; "
@@ -84,6 +88,24 @@ class AzureMl(Dialect):
             described["request_types"] = [inputs.JSON]
         return described
 
+    def tensors(self) -> Optional[TensorStages]:
+        """Of a decorated script, its parameters are the tensors; others take them as bodies."""
+        if self.script.mode != script.SCHEMA:
+            return None
+        inputs_, outputs_ = specs(self.script.schemas)
+        return TensorStages(self.decode_tensors, self.encode_tensors, inputs_, outputs_, "panglot_azureml")
+
+    def decode_tensors(self, infer: Infer, request: Request) -> Call:
+        self._begin(request)
+        values = values_of(infer.inputs, self.script.schemas["input"])
+        return self._call(inputs.arguments_of(values, self.script.parameters), request)
+
+    def encode_tensors(self, output: Ran, request: Request) -> List[Tensor]:
+        result = output.output
+        if answers.is_response(result):
+            return [outputs.of_bytes(outputs.OUTPUT, answers.body_of(result))]
+        return outputs.tensors_of(result, lambda value: self.json.encode(value)[0])
+
     # A request
 
     def decode_text(self, request: Request) -> Call:
@@ -136,7 +158,10 @@ class AzureMl(Dialect):
     def _ran(self, output: Any, started: float) -> Any:
         ran = Ran(output, (now() - started) * 1000)
         if answers.is_response(output) and output.is_streamed and output.status_code == 200:
-            return self._parts(ran)
+            request = current.running[0]
+            # A request with tensors has another context; its answer is sent whole.
+            if type(request.context) is list:
+                return self._parts(ran, request)
         return ran
 
     # Answers
@@ -153,9 +178,8 @@ class AzureMl(Dialect):
         body, warning = self.json.encode(result)
         return Answer(answers.JSON, body, 200, (answers.SUCCEEDED, *headers, *warned(warning)))
 
-    def _parts(self, ran: Ran) -> Iterator[bytes]:
-        """A response that comes in parts. What its head has goes with the request that is running."""
-        request = current.running[0]
+    def _parts(self, ran: Ran, request: Request) -> Iterator[bytes]:
+        """A response that comes in parts. Its head goes with the request, to `stream_type`."""
         headers = ["x-ms-run-fn-exec-ms: %.3f" % ran.milliseconds, *request.context]
         _, content_type, lines = answers.head_of(ran.output, headers)
         request.context = "\0".join((content_type, *lines))
@@ -170,7 +194,7 @@ class AzureMl(Dialect):
 
     def failure(self, error: BaseException, stage: str, request: Request) -> Union[Answer, Problem]:
         """The platform's answer to a failure: its own refusals, `run()` that raised, a result that cannot be sent."""
-        headers = list(request.context or self.lines) if not isinstance(request.context, str) else self.lines
+        headers = request.context if type(request.context) is list else self.lines
         if isinstance(error, Refused):
             return answers.message(error.status, error.message, headers)
         if stage == "inference":
