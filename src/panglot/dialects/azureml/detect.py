@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import dataclasses
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ from panglot.dialects.azureml.deployment import conda_packages
 from panglot.dialects.azureml.entry import Entry
 from panglot.dialects.azureml.settings import Settings
 from panglot.packages.package import FixedPath, Package, outside
+from panglot.packages.source import imported
 
 LOOKS_FOR = (
     "score.py (or scoring.py, main.py) with init() and run() that says azureml, AZUREML_MODEL_DIR or inference_schema, "
@@ -22,6 +23,7 @@ LOOKS_FOR = (
 )
 APP_ROOT = "/var/azureml-app"
 """Where the platform's images have the code, with the models in `azureml-models` below it."""
+JOBLIB = "sklearn.externals.joblib"
 CONDA = ("conda.yml", "conda.yaml", "conda_dependencies.yml", "environment.yml", "environment/conda.yaml")
 
 
@@ -42,7 +44,7 @@ def detect(path: Path, given: Mapping[str, Any]) -> Package | None:
         dialect="azureml",
         entry="init, run",
         reasons=(entry.reason, reason),
-        problems=tuple(known.problems) + _missing_model(entry, folder),
+        problems=(*known.problems, *_missing_model(entry, folder), *_removed(entry)),
         config=_config(entry, path),
         defaults=variables.defaults(known, entry),
         options={
@@ -99,6 +101,13 @@ def _missing_model(entry: Entry, folder: Path) -> tuple[str, ...]:
         for path in wanted
         if path and not (folder / path).exists()
     )
+
+
+def _removed(entry: Entry) -> Iterator[str]:
+    """A warning for the import by which older scripts load their models."""
+    line = imported(entry.tree).get(JOBLIB)
+    if line is not None:
+        yield f"{entry.script.name}:{line} imports {JOBLIB}, which scikit-learn 0.23 removed; write `import joblib`"
 
 
 def _facts(entry: Entry, folder: Path) -> dict[str, list[str]]:

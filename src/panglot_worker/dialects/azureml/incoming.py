@@ -56,6 +56,9 @@ def id_lines(head: wire.Head) -> List[str]:
 def environ_of(head: wire.Head, body: wire.Buffer) -> Dict[str, Any]:
     """The request as WSGI has it, for request objects."""
     headers = headers_of(head)
+    if head.form:
+        # It came with tensors, in a body of another type and length than the script gets.
+        headers["Content-Type"], headers["Content-Length"] = head.content_type.decode("latin-1"), str(len(body))
     host, _, port = headers.get("Host", "").partition(":")
     environ: Dict[str, Any] = {
         "REQUEST_METHOD": head.method.decode("ascii"),

@@ -43,7 +43,7 @@ class Script(NamedTuple):
 
 def load(package: Package) -> Script:
     """Import the script. Raises ScriptError where the platform would refuse it, and whatever the script raises."""
-    module = import_script(package.script, MODULE)
+    module = _imported(package.script)
     for name in ("init", "run"):
         if not callable(getattr(module, name, None)):
             problem = "User script at %s does not have a %s() function defined." % (package.script, name)
@@ -62,6 +62,17 @@ def load(package: Package) -> Script:
         raise _error(run, package.script, problem, "take one of them away")
     mode = RAW if raw else SCHEMA if decorated else PLAIN
     return Script(module, module.init, run, mode, inputs, len(inputs) < len(parameters), schemas_of(run, decorated))
+
+
+def _imported(file: str) -> ModuleType:
+    """The script as a module. Raises ScriptError for what scikit-learn has removed, and whatever the script raises."""
+    try:
+        return import_script(file, MODULE)
+    except ImportError as error:
+        if not (error.name or "").startswith("sklearn.externals"):
+            raise
+        problem = "scikit-learn has no sklearn.externals.joblib since version 0.23"
+        raise ScriptError(problem, file, fix="write `import joblib`, and pip install joblib") from error
 
 
 SIGNATURES = {"init": "init(): it loads the model", "run": "run(raw_data): it answers one request"}
