@@ -32,8 +32,7 @@ FOLDER = ROOT / "docs" / "reference"
 WRITTEN = "Written from the code by `make docs`; do not edit."
 EXAMPLES = {
     "plain": "digits", "tiinfer": "tiinfer", "modelarts": "modelarts", "evals": "evals", "paddle": "paddle",
-    "megflow": "megflow/digits", "triton": "triton", "bare": "bare",
-    "hfendpoint": "hfendpoint",
+    "megflow": "megflow/digits", "triton": "triton", "bare": "bare", "hfendpoint": "hfendpoint", "azureml": "azureml",
 }  # fmt: skip
 """An example of each dialect, whose routes are shown."""
 LOG_KEYS = ("time", "level", "source", "message", *EXTRA, "traceback")

@@ -8,12 +8,14 @@ from support import pages
 from support.server import ROOT
 from support.translations import Translation, fingerprint, translations
 
+IN_ENGLISH_ALONE = {"bentoml", "index", "litserve", "torchserve", "triton"}
+COMING_FROM = [path.stem for path in (ROOT / "docs" / "coming-from").glob("*.md")]
 WANTED = {
     "README.md",
     "docs/install.md",
     "docs/first-five-minutes.md",
     "docs/troubleshooting.md",
-    *(f"docs/coming-from/{name}.md" for name in ("tiinfer", "modelarts", "evals", "paddle", "megflow", "hfendpoint")),
+    *(f"docs/coming-from/{name}.md" for name in COMING_FROM if name not in IN_ENGLISH_ALONE),
 }
 
 

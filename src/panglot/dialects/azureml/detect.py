@@ -14,6 +14,7 @@ from panglot.dialects.azureml import model_dir, variables
 from panglot.dialects.azureml.deployment import conda_packages
 from panglot.dialects.azureml.entry import Entry
 from panglot.dialects.azureml.settings import Settings
+from panglot.errors import near
 from panglot.packages.package import FixedPath, Package, outside
 from panglot.packages.source import imported
 
@@ -114,8 +115,8 @@ def _facts(entry: Entry, folder: Path) -> dict[str, list[str]]:
     mode = "the HTTP request (@rawhttp)" if entry.is_raw else "the body as text"
     if entry.is_decorated:
         mode = "one value for each parameter (inference_schema)"
-    described = [str(entry.deployment.file)] if entry.deployment is not None else []
-    return {"run_gets": [mode], "AZUREML_MODEL_DIR": [str(folder)], "deployment": described}
+    described = [near(str(entry.deployment.file))] if entry.deployment is not None else []
+    return {"run_gets": [mode], "model_folder": [near(str(folder))], "deployment": described}
 
 
 def _installs(entry: Entry) -> tuple[tuple[str, ...], ...]:
