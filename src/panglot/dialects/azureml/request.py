@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-from panglot.inputs.base import About, Ask, Base64, Form, Given, Json, Whole, form_of
+from panglot.inputs.base import About, Base64, ClientRequest, Form, Given, Json, Whole, form_of
 
 FIELD = "data"
 """What samples of the platform call the input of a script."""
 
 
-def ask(about: About, given: Given) -> Ask:
+def make_request(about: About, given: Given) -> ClientRequest:
     """A JSON value as it is; a file as the whole body of a raw script, else in base64 where the example has a text."""
     is_raw = about.options.get("raw") or about.api.get("any_status")
     if given.file is None:
         form = form_of(given.value) if is_raw else None
-        return Ask(about.path, form or Json(given.value))
+        return ClientRequest(about.path, form or Json(given.value))
     if is_raw:
         body = Form({about.field: given.file}) if about.field else Whole(given.file)
-        return Ask(about.path, body)
+        return ClientRequest(about.path, body)
     shown = (about.api.get("example") or {}).get("value")
     texts = [name for name, value in shown.items() if isinstance(value, str)] if isinstance(shown, dict) else []
     name = about.field or (texts[0] if len(texts) == 1 else FIELD)
-    return Ask(about.path, Json({name: Base64(given.file)}))
+    return ClientRequest(about.path, Json({name: Base64(given.file)}))
