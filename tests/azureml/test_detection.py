@@ -216,7 +216,7 @@ def test_batch_deployments_are_refused(tmp_path: Path, name: str) -> None:
 
 
 def test_the_command_ends_with_one_line_and_code_3() -> None:
-    done = panglot("serve", str(PACKAGES / "azureml_batch"), "--port", "0")
+    done = panglot("serve", str(PACKAGES / "broken" / "azureml_batch"), "--port", "0")
     assert done.returncode == 3
     assert len(done.stderr.splitlines()) == 1
     assert "batch_driver.py:11" in done.stderr

@@ -22,6 +22,7 @@ from support.terminal import Shown, in_terminal
 
 EXAMPLES = ROOT / "examples"
 RIGHT = {
+    "azureml": r'"digits": \[7, 3\]',
     "bare": '"probabilities":',
     "digits": '"digit":7',
     "evals": '"class":"seven"',
