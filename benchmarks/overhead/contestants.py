@@ -74,6 +74,7 @@ def contestants(panglot: tuple[str, ...]) -> list[Contestant]:
         panglot_on("panglot-single", "json", "echo_single"),
         mosec_on("mosec-single", "json", "--batch", "1"),
         mosec_on("mosec-single-orjson", "json", "--batch", "1", "--orjson"),
+        dataclasses.replace(panglot_on("panglot-azureml", "json", "echo_azureml"), path="/score"),
         Contestant("floor-raw", "raw", floor, "/raw"),
         panglot_on("panglot-raw", "raw", "echo_raw"),
         mosec_on("mosec-raw", "raw", "--batch", "1", "--raw"),
