@@ -6,6 +6,8 @@ import json
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from panglot_worker.bodies.standard_json import StandardJson
 from panglot_worker.bodies.streams import EVENTS, LINES
@@ -80,3 +82,13 @@ def test_the_json_of_the_standard_library_has_its_blanks_and_indents() -> None:
     assert StandardJson(limits, "null").encode({"a": [1, "é"]}) == (b'{"a": [1, "\\u00e9"]}', "")
     assert StandardJson(limits, "null", indent=2).encode({"a": 1})[0] == json.dumps({"a": 1}, indent=2).encode()
     assert StandardJson(limits, "platform").encode([float("nan")]) == (b"[NaN]", "")
+
+
+NUMBERS = st.one_of(st.floats(), st.integers(), st.floats(-1, 1), st.floats(-1e17, 1e17), st.booleans())
+
+
+@given(st.lists(NUMBERS, min_size=8, max_size=12), st.sampled_from(["list", "nested", "dict"]))
+def test_many_numbers_are_written_as_the_json_module_writes_them(numbers: list[Any], form: str) -> None:
+    """They take a quicker way, which must not show."""
+    value: Any = {"list": numbers, "nested": [numbers, numbers], "dict": {"a": numbers, "b": [numbers]}}[form]
+    assert StandardJson(small().limits, "platform").encode(value) == (json.dumps(value).encode(), "")

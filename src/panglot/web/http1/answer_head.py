@@ -27,6 +27,10 @@ OURS = frozenset((
     b"te", b"trailer", b"transfer-encoding", b"upgrade", b"x-request-id",
 ))  # fmt: skip
 """Names of headers that a script cannot give: they frame the answer, or are in it already."""
+LINES = re.compile(
+    rb"(?:(?!(?i:%s):)[!#$%%&'*+.^_`|~0-9A-Za-z-]+:[\t -~\x80-\xff]*(?:\0(?!$)|$))+" % b"|".join(sorted(OURS))
+)
+"""Lines of which each is a header that a script may give: most answers are found right by one look."""
 
 
 class BadHead(Exception):
@@ -34,14 +38,14 @@ class BadHead(Exception):
 
 
 def beginning(known: dict[tuple[int, bytes], bytes], status: int, head: bytes) -> bytes:
-    """Status line, content type and the script's own header lines. Those without such lines are kept in `known`.
+    """Status line, content type and the script's own header lines. What comes before such lines is kept in `known`.
 
     Raises BadHead for an interim status, what is no content type, and a line that is no header or the server's own.
     """
-    key = (status, head)
+    content_type, has_lines, lines = head.partition(b"\0")
+    key = (status, content_type)
     begun = known.get(key)
     if begun is None:
-        content_type, *lines = head.split(b"\0")
         if 100 <= status < 200:
             raise BadHead(f"status {status} ends no request")
         begun = STATUS_LINES.get(status, STATUS_LINES[500])
@@ -51,11 +55,18 @@ def beginning(known: dict[tuple[int, bytes], bytes], status: int, head: bytes) -
             begun += b"content-type: " + content_type + b"\r\n"
         if content_type != b"application/json":
             begun += b"x-content-type-options: nosniff\r\n"
-        for line in lines:
-            begun += _checked(line) + b"\r\n"
-        if not lines and len(known) < KNOWN_BEGINNINGS:
+        if len(known) < KNOWN_BEGINNINGS:
             known[key] = begun
-    return begun
+    return begun + _checked_lines(lines) if has_lines else begun
+
+
+def _checked_lines(lines: bytes) -> bytes:
+    """Header lines with NUL between them, as they are sent."""
+    if len(lines) > LONGEST_LINE or LINES.fullmatch(lines) is None:
+        # One of them is wrong, or they are many.
+        for line in lines.split(b"\0"):
+            _checked(line)
+    return lines.replace(b"\0", b"\r\n") + b"\r\n"
 
 
 def _checked(line: bytes) -> bytes:

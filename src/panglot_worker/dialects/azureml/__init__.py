@@ -136,7 +136,6 @@ class AzureMl(Dialect):
 
     def _begin(self, request: Request) -> Any:
         head = request.head
-        request.context = self.lines
         request.context = [*id_lines(head), *self.lines]
         return head
 

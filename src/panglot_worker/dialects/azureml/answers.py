@@ -6,6 +6,7 @@ import json
 import sys
 from typing import Any, Iterator, List, NamedTuple, Tuple
 
+from panglot_worker.bodies.codec import ALWAYS_JSON
 from panglot_worker.dialects.base import Answer
 
 JSON = "application/json"
@@ -38,6 +39,8 @@ def message(status: int, text: str, headers: List[str], failed: bool = False) ->
 
 def is_response(output: Any) -> bool:
     """Whether a script answers with a response of Flask's, or with one that looks like it."""
+    if type(output) in ALWAYS_JSON:
+        return False
     flask = sys.modules.get("flask")
     own = sys.modules.get("azureml_inference_server_http.api._http")
     kinds = tuple(module.Response for module in (flask, own) if module is not None)
