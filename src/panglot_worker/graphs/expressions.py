@@ -38,6 +38,7 @@ class VariableScope:
         self.names.update(zip(names, item))
 
     def find(self, name: str) -> Any:
+        """The value of a variable, of the innermost scope that has it. Raises MissingVariable."""
         scope: Optional[VariableScope] = self
         while scope is not None:
             if name in scope.names:

@@ -20,7 +20,7 @@ from panglot.packages.package import Package
 from panglot.settings import Settings, table_of, variables
 from panglot.settings.resolving import resolve
 from panglot.tools.doctor import environment, machine, nodes, selftest
-from panglot.tools.doctor.finding import PROBLEM, WARNING, Check, Finding, Verdict, run
+from panglot.tools.doctor.finding import PROBLEM, WARNING, Check, CheckResult, Finding, run
 
 FRONT, PACKAGE = "panglot", "package"
 LIBRARIES = ("uvicorn", "uvloop", "httptools", "orjson", "starlette", "watchfiles")
@@ -89,29 +89,29 @@ def examine(
     return report
 
 
-def interpreter(_: Settings) -> Verdict:
+def interpreter(_: Settings) -> CheckResult:
     """What Panglot itself runs on."""
-    return Verdict(f"{sys.executable} ({platform.python_implementation()} {platform.python_version()})")
+    return CheckResult(f"{sys.executable} ({platform.python_implementation()} {platform.python_version()})")
 
 
-def system(_: Settings) -> Verdict:
+def system(_: Settings) -> CheckResult:
     """The system, and whether Panglot is tested on it."""
     libc = " ".join(platform.libc_ver()).strip()
     words = " ".join(word for word in (platform.system(), platform.release(), platform.machine(), libc) if word)
     is_tested = platform.system() == "Linux"
-    return Verdict(words) if is_tested else Verdict(words, WARNING, "Panglot is tested on Linux only")
+    return CheckResult(words) if is_tested else CheckResult(words, WARNING, "Panglot is tested on Linux only")
 
 
-def libraries(_: Settings) -> Verdict:
+def libraries(_: Settings) -> CheckResult:
     """What Panglot needs."""
-    return Verdict(", ".join(f"{name} {version}" for name in LIBRARIES if (version := _version(name))))
+    return CheckResult(", ".join(f"{name} {version}" for name in LIBRARIES if (version := _version(name))))
 
 
-def missing_libraries(_: Settings) -> Verdict | None:
+def missing_libraries(_: Settings) -> CheckResult | None:
     """What Panglot needs and does not have."""
     absent = [name for name in LIBRARIES if not _version(name)]
     fix = shlex.join([sys.executable, "-m", "pip", "install", *map(_requirement, absent)])
-    return Verdict(f"missing: {', '.join(absent)}", PROBLEM, fix) if absent else None
+    return CheckResult(f"missing: {', '.join(absent)}", PROBLEM, fix) if absent else None
 
 
 def _requirement(name: str) -> str:
@@ -232,7 +232,7 @@ def _self_test(
 
 
 CHECKS = (
-    Check(FRONT, "version", lambda _: Verdict(__version__)),
+    Check(FRONT, "version", lambda _: CheckResult(__version__)),
     Check(FRONT, "interpreter", interpreter),
     Check(FRONT, "platform", system),
     Check(FRONT, "libraries", missing_libraries),

@@ -23,7 +23,7 @@ class Finding:
     fix: str = ""
 
 
-class Verdict(NamedTuple):
+class CheckResult(NamedTuple):
     """What a check says: the rest of a finding."""
 
     value: str
@@ -36,11 +36,11 @@ class Check(NamedTuple):
 
     section: str
     name: str
-    look: Callable[[Settings], Verdict | None]
+    look: Callable[[Settings], CheckResult | None]
     """None where there is nothing to say."""
 
 
 def run(checks: Iterable[Check], settings: Settings) -> list[Finding]:
     """The findings of some checks, in their order."""
-    verdicts = ((check, check.look(settings)) for check in checks)
-    return [Finding(check.section, check.name, *verdict) for check, verdict in verdicts if verdict is not None]
+    results = ((check, check.look(settings)) for check in checks)
+    return [Finding(check.section, check.name, *result) for check, result in results if result is not None]

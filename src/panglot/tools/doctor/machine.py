@@ -17,7 +17,7 @@ from panglot.machine.cgroups import cpu_quotas, memory_limits
 from panglot.settings import Settings
 from panglot.settings.table import MIB, flag
 from panglot.settings.units import show_size
-from panglot.tools.doctor.finding import PROBLEM, WARNING, Check, Verdict
+from panglot.tools.doctor.finding import PROBLEM, WARNING, Check, CheckResult
 from panglot.tools.listening import listener
 
 MACHINE, ADDRESS = "machine", "address"
@@ -31,18 +31,18 @@ SPARE_FILES = 64
 # Limits
 
 
-def cpus(_: Settings | None = None) -> Verdict:
+def cpus(_: Settings | None = None) -> CheckResult:
     """How many CPUs this process may use."""
     there = os.cpu_count() or 1
     usable = float(len(os.sched_getaffinity(0))) if hasattr(os, "sched_getaffinity") else float(there)
     usable = min([usable, *cpu_quotas()])
     value = f"{usable:g}" if usable == there else f"{usable:g} of {there} (limited by the container or affinity)"
     if usable < 1:
-        return Verdict(value, WARNING, "give the container at least one CPU")
-    return Verdict(value)
+        return CheckResult(value, WARNING, "give the container at least one CPU")
+    return CheckResult(value)
 
 
-def memory(_: Settings) -> Verdict:
+def memory(_: Settings) -> CheckResult:
     """How much memory this process may use, and how much is free."""
     there = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     usable = min([there, *memory_limits()])
@@ -53,8 +53,8 @@ def memory(_: Settings) -> Verdict:
     if free and usable == there:
         value += f", {show_size(_rounded(free))} free"
     if min(usable, free or usable) < SMALL_MEMORY:
-        return Verdict(value, WARNING, "a worker that needs more is killed: free or allow more memory")
-    return Verdict(value)
+        return CheckResult(value, WARNING, "a worker that needs more is killed: free or allow more memory")
+    return CheckResult(value)
 
 
 def _read(path: Path) -> str:
@@ -78,40 +78,40 @@ def _rounded(count: int) -> int:
     return math.floor(count / step) * int(step)
 
 
-def open_files(settings: Settings) -> Verdict:
+def open_files(settings: Settings) -> CheckResult:
     """Whether as many files may be open as the connections need."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft == resource.RLIM_INFINITY:
-        return Verdict(f"no limit; at most {settings.max_connections} connections at once")
+        return CheckResult(f"no limit; at most {settings.max_connections} connections at once")
     value = f"{soft} allowed; at most {settings.max_connections} connections at once"
     if settings.max_connections + SPARE_FILES > soft:
         needed = settings.max_connections + SPARE_FILES
         allowed = hard == resource.RLIM_INFINITY or hard >= needed
         fix = f"ulimit -n {needed}, or a lower {flag('max_connections')}" if allowed else "a lower --max-connections"
-        return Verdict(value, WARNING, fix)
-    return Verdict(value)
+        return CheckResult(value, WARNING, fix)
+    return CheckResult(value)
 
 
 # Devices and features
 
 
-def gpus(settings: Settings) -> Verdict:
+def gpus(settings: Settings) -> CheckResult:
     """The GPUs that nvidia-smi lists; none is a problem only where the settings name one."""
     wanted = settings.device.startswith("cuda")
     state, fix = (PROBLEM, "serve with --device cpu, or install the NVIDIA driver") if wanted else (WARNING, "")
     program = shutil.which("nvidia-smi")
     if program is None:
-        return Verdict("none found", *(state, fix) if wanted else ())
+        return CheckResult("none found", *(state, fix) if wanted else ())
     query = [program, "--query-gpu=name,memory.total,driver_version", "--format=csv,noheader"]
     try:
         done = subprocess.run(query, capture_output=True, text=True, errors="replace", timeout=20, check=False)
     except (OSError, subprocess.TimeoutExpired) as error:
-        return Verdict(f"nvidia-smi does not answer: {error}", state, fix)
+        return CheckResult(f"nvidia-smi does not answer: {error}", state, fix)
     lines = done.stdout.strip().splitlines()
     if done.returncode or not lines:
         reason = (lines or done.stderr.strip().splitlines() or ["no GPU listed"])[0]
-        return Verdict(f"nvidia-smi: {reason}", state, fix)
-    return Verdict("; ".join(_gpu(line) for line in lines))
+        return CheckResult(f"nvidia-smi: {reason}", state, fix)
+    return CheckResult("; ".join(_gpu(line) for line in lines))
 
 
 def _gpu(line: str) -> str:
@@ -120,24 +120,24 @@ def _gpu(line: str) -> str:
     return f"{name} ({size}, driver {driver})"
 
 
-def sharing_of_gpus(settings: Settings, cards: int | None = None) -> Verdict | None:
+def sharing_of_gpus(settings: Settings, cards: int | None = None) -> CheckResult | None:
     """Whether `--mps` would help: without it, workers that share a card take turns on it."""
     if not (devices.count() if cards is None else cards):
         return None
     named = len({word.strip() for word in settings.device.split(",") if word.strip().startswith("cuda")})
     workers = max(settings.workers.most, 1)
     if mps.elsewhere():
-        return Verdict("runs already; workers that share a GPU use it side by side")
+        return CheckResult("runs already; workers that share a GPU use it side by side")
     if not mps.is_there():
-        return Verdict(f"not there ({mps.CONTROL}); workers that share a GPU take turns on it")
+        return CheckResult(f"not there ({mps.CONTROL}); workers that share a GPU take turns on it")
     if workers > (named or 1) and not settings.mps:
         value = f"not started: {workers} workers share {named or 1} GPU, and take turns on it"
-        return Verdict(value, WARNING, "serve with --mps")
+        return CheckResult(value, WARNING, "serve with --mps")
     use = "would be started" if settings.mps else "there"
-    return Verdict(f"{use}; it helps where several workers share a GPU (--workers, --mps)")
+    return CheckResult(f"{use}; it helps where several workers share a GPU (--workers, --mps)")
 
 
-def shared_memory(_: Settings) -> Verdict:
+def shared_memory(_: Settings) -> CheckResult:
     """Whether anonymous memory files work: some sandboxes refuse them."""
     try:
         fd = os.memfd_create("panglot-doctor")
@@ -148,11 +148,11 @@ def shared_memory(_: Settings) -> Verdict:
         finally:
             os.close(fd)
     except (OSError, AttributeError) as error:
-        return Verdict(f"memfd does not work: {error}", WARNING, "use Linux 3.17 or newer")
-    return Verdict("memfd works")
+        return CheckResult(f"memfd does not work: {error}", WARNING, "use Linux 3.17 or newer")
+    return CheckResult("memfd works")
 
 
-def temporary_folder(_: Settings) -> Verdict:
+def temporary_folder(_: Settings) -> CheckResult:
     """Whether the temporary folder can be written, and has free space."""
     try:
         folder = tempfile.gettempdir()
@@ -160,28 +160,28 @@ def temporary_folder(_: Settings) -> Verdict:
             file.write(b"ok")
         free = shutil.disk_usage(folder).free
     except OSError as error:
-        return Verdict(f"cannot be written: {error}", PROBLEM, "set TMPDIR to a folder that can")
+        return CheckResult(f"cannot be written: {error}", PROBLEM, "set TMPDIR to a folder that can")
     value = f"{folder} can be written, {show_size(_rounded(free))} free"
     if free < SMALL_DISK:
-        return Verdict(value, WARNING, f"free some space, or set TMPDIR; {folder} is nearly full")
-    return Verdict(value)
+        return CheckResult(value, WARNING, f"free some space, or set TMPDIR; {folder} is nearly full")
+    return CheckResult(value)
 
 
 # The address
 
 
-def access(settings: Settings) -> Verdict:
+def access(settings: Settings) -> CheckResult:
     """Who may reach the server."""
     from panglot.web.access import rules
 
     try:
         token = bool(rules.establish(settings).token)
     except StartError as error:
-        return Verdict(error.problem, PROBLEM, error.fix)
-    return Verdict(_access_words(settings, token, rules.is_loopback(settings.host)))
+        return CheckResult(error.problem, PROBLEM, error.fix)
+    return CheckResult(_access_words(settings, token, rules.is_loopback(settings.host)))
 
 
-def port(settings: Settings) -> Verdict:
+def port(settings: Settings) -> CheckResult:
     """Whether the port is free."""
     from panglot.web.http1 import server
 
@@ -189,8 +189,10 @@ def port(settings: Settings) -> Verdict:
         server.bind(settings).close()
     except StartError as error:
         holder = _holder(settings.port)
-        return Verdict(error.problem + (f", by {holder}" if holder else ""), PROBLEM, error.fix)
-    return Verdict("any free port will be taken" if settings.port == 0 else f"{settings.host}:{settings.port} is free")
+        return CheckResult(error.problem + (f", by {holder}" if holder else ""), PROBLEM, error.fix)
+    return CheckResult(
+        "any free port will be taken" if settings.port == 0 else f"{settings.host}:{settings.port} is free"
+    )
 
 
 def _access_words(settings: Settings, token: bool, loopback: bool) -> str:
