@@ -98,7 +98,18 @@ class WebServer:
             self.front.tick()
             now = time.monotonic()
             for connection in self.connections:
-                sweep(connection, now)
+                self._look_at(connection, now)
+
+    def _look_at(self, connection: HttpConnection, now: float) -> None:
+        """Sweep one connection. Whatever is wrong with it, the others are looked at too, now and later."""
+        try:
+            sweep(connection, now)
+        except (OSError, ValueError):
+            # Its socket has just been closed, which the loop has yet to tell it.
+            pass
+        except Exception:
+            log.exception("a connection could not be looked after, and is closed")
+            connection.abort()
 
     async def drain(self) -> None:
         """Accept no more connections, answer what has come, and close connections as they become idle."""

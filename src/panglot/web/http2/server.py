@@ -88,7 +88,7 @@ class Http2Server:
             looked_at = 0
             for connection in list(self.connections):
                 looked_at += 1 + len(connection.calls.streams)
-                with contextlib.suppress(OSError):  # Its socket has just been closed.
+                with contextlib.suppress(OSError, ValueError):  # Its socket has just been closed.
                     sweep(connection, time.monotonic())
                 if looked_at > SWEPT:
                     # There may be a thousand calls on each of a thousand connections.
