@@ -90,7 +90,7 @@ def reach(agent: Agent, secret: bytes, tries: int) -> None:
         for left in reversed(range(tries)):
             placement = await opened(secret, agent.about)
             if placement.ready.exception() is None:
-                placement.leave()
+                placement.release()
                 return
             await asyncio.sleep(0.5 if left else 0)
         placement.ready.result()
@@ -161,7 +161,7 @@ class NodeWorker:
 
     def on_here(self) -> None: ...
 
-    def on_memory(self, held: int) -> None: ...
+    def on_memory(self, used: int) -> None: ...
 
     def on_placement_lost(self, why: str) -> None:
         self.lost.set()
@@ -195,7 +195,7 @@ def test_an_odd_line_of_an_agent_loses_its_placement(line: bytes) -> None:
                 await asyncio.wait_for(worker.lost.wait(), 10)
                 assert placement.is_lost
             finally:
-                placement.leave()
+                placement.release()
                 keeping.cancel()
                 await asyncio.wait({keeping})
                 await asyncio.sleep(0)

@@ -33,7 +33,7 @@ def test_a_worker_that_has_ended_is_not_killed(tmp_path: Path) -> None:
         os.kill(worker.pid, signal.SIGTERM)
         while worker.state != DEAD:
             await asyncio.sleep(0.01)
-        worker.kill("was killed: it ran for too long")
+        worker.kill_hung("was killed: it ran for too long")
         assert worker.cause() in ("was killed by SIGTERM", "ended with exit code 143")
 
     asyncio.run(asyncio.wait_for(story(), 60))

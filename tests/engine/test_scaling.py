@@ -154,7 +154,7 @@ def test_whoever_is_turned_away_counts_though_nobody_waits_long() -> None:
 def test_nothing_changes_while_workers_are_missing_or_could_not_be_had() -> None:
     scaling = Scaling(WorkerCount(1, 8), 0.5, 60)
     assert scaling.decide(a_load(waiting=9, waited=3.0, settled=False), 0.0) is None
-    scaling.hold(until=30.0)
+    scaling.pause(until=30.0)
     for now in (1.0, 10.0, 29.0):
         assert scaling.decide(a_load(waiting=9, waited=3.0), now) is None
     assert any(scaling.decide(a_load(waiting=9, waited=3.0), now) for now in (31.0, 33.0))

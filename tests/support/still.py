@@ -35,7 +35,7 @@ class StillEngine:
     def cancel(self, call: Call) -> None:
         pass
 
-    def hold(self, call: Call, held: bool) -> bool:
+    def pause_stream(self, call: Call, paused: bool) -> bool:
         return False
 
     def trouble(self, request_id: str, message: str, traceback: str, worker: int | None = None) -> None:

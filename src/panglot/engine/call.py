@@ -13,7 +13,7 @@ QUEUED, RUNNING, DONE = 0, 1, 2
 
 Who may change the state: `Queue.put_back` and `Pool` make it QUEUED, `Worker.run` makes it RUNNING, and whoever decides
 the answer makes it DONE *before* telling anybody: the pool on a final reply or a death, the engine on a deadline or a
-cancellation. A call that is DONE is never answered again: everybody else who still holds it looks at the state first.
+cancellation. A call that is DONE is never answered again: all other code that has it looks at the state first.
 """
 
 
@@ -25,7 +25,7 @@ class Fault(NamedTuple):
     message: str
     retry_after: int = 0
     details: Mapping[str, Any] | None = None
-    """What a script tells besides."""
+    """What a script says besides."""
 
 
 class Step(NamedTuple):
@@ -38,7 +38,7 @@ class Step(NamedTuple):
 
 
 class CallProgress(NamedTuple):
-    """How far a call is, as its script last told."""
+    """How far a call is, as its script last reported."""
 
     fraction: float | None
     """A part of 1; None: the script does not say."""
@@ -67,12 +67,12 @@ class Uncounted:
 
 
 class Call:
-    """A request on its way. Whoever submits it subclasses this and is told the answer by `reply` or `fail`.
+    """A request on its way. The web makes subclasses, which get the answer by `reply` or `fail`.
 
     Exactly one final `reply` (without the MORE flag) or one `fail` arrives, unless the call was cancelled first.
 
     A call owns its body: the pieces or the buffer they are in, and the bytes that its quota counts. `release` gives
-    all of that back, and may be called again. Until a call is submitted, whoever reads the body calls it; from then on
+    all of that back, and may be called again. The reader of the body calls it until the call is submitted; from then on
     the engine does, which refuses the call, finishes it or cancels it. Nobody else has to.
     """
 
@@ -201,7 +201,7 @@ class Call:
             self.buffer = None
 
     def report(self, progress: CallProgress) -> None:
-        """Take how far the script is. The last report counts; nobody keeps it here."""
+        """Take how far the script is. The last report counts; it is not stored here."""
 
     def printed(self, source: str, text: str) -> None:
         """Take what the script has printed since the last time, to `stdout` or `stderr`, where that is captured."""

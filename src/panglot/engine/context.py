@@ -27,5 +27,5 @@ class EngineContext:
 
     @functools.cached_property
     def event_log(self) -> EventLog:
-        """Where it is logged what workers tell."""
+        """Where reports of workers are logged."""
         return EventLog(self.settings.log_rate, self.clock, self.metrics)

@@ -66,12 +66,12 @@ class Engine(Protocol):
         """Take the call, or return the fault to answer it with."""
 
     def cancel(self, call: Call) -> None:
-        """Give up a call whose client has gone."""
+        """Cancel a call: nobody waits for its answer any more."""
 
     def buffer(self, size: int) -> SharedBuffer | None:
-        """Shared memory for a body of so many bytes; None when the body is to be kept in pieces."""
+        """Shared memory for a body of so many bytes; None when the body is to stay in pieces."""
 
-    def hold(self, call: Call, held: bool) -> None:
+    def pause_stream(self, call: Call, paused: bool) -> None:
         """Pause or resume the stream that answers a call, where that pauses no other call. It resumes when it ends."""
 
     def trouble(self, request_id: str, message: str, traceback: str, worker: int | None = None) -> None:
@@ -85,7 +85,7 @@ class Engine(Protocol):
         """The last script failures, oldest first."""
 
     def gauges(self) -> list[Gauge]:
-        """Name, help, labels and value of each figure that is read when it is asked for."""
+        """Name, help, labels and value of each figure that is read on demand."""
 
     def sizes(self) -> list[dict[str, Any]]:
         """How many workers each pool may have, is to have and has: `pool`, `workers`, `wanted`, `ready`, `changes`."""
@@ -165,13 +165,13 @@ class LocalEngine:
         """Begin again with the pipeline that the script, once imported, asks for; False when it serves already."""
         if self.ready.is_set() or len(self.pools) > 1:
             return False
-        asked_for = pipeline.asked_for(pools)
-        log.info("%s asks for pools: %s", self.package.name, pipeline.listed(asked_for))
+        requested = pipeline.requested(pools)
+        log.info("%s asks for pools: %s", self.package.name, pipeline.listed(requested))
         probe = self.pools[0]
         probe.supervisor.stopping = True
         self._former.append(probe)
-        self._build(asked_for)
-        self._keep = asyncio.get_running_loop().create_task(probe.stop(2.0))
+        self._build(requested)
+        self._retiring = asyncio.get_running_loop().create_task(probe.stop(2.0))
         for pool in self.pools:
             pool.supervisor.start()
         return True
@@ -246,7 +246,7 @@ class LocalEngine:
             self.ready.set()
 
     def load_failed(self, error: LoadError) -> None:
-        """Keep the error for `serving.py`, which ends the server with it."""
+        """Store the error for the server, which stops with it."""
         self.failed = error
         self.ready.set()
 
@@ -264,10 +264,10 @@ class LocalEngine:
         if self.context.cluster is not None:
             traceback = self.context.cluster.at_home(traceback)
         self.troubles.append(Trouble(time.time(), request_id, message, traceback))
-        whose = f"request {request_id}: " if request_id else ""
+        prefix = f"request {request_id}: " if request_id else ""
         about: dict[str, Any] = {"package": self.package.name, "request_id": request_id}
         about |= {"traceback": traceback.rstrip(), **({} if worker is None else {"worker": worker})}
-        self.context.event_log.write(logging.ERROR, worker, whose + message, about)
+        self.context.event_log.write(logging.ERROR, worker, prefix + message, about)
 
     def remember(self, message: str, more: str) -> None:
         self.troubles.append(
@@ -301,7 +301,7 @@ class LocalEngine:
         return None
 
     def _copy_in(self, call: Call) -> None:
-        """Put a body that came in pieces where the workers see it, unless copying it would keep others waiting."""
+        """Put a body that came in pieces where the workers see it, unless others would wait for the copying."""
         buffer = self.buffer(call.size) if call.size <= LONGEST_COPY else None
         if buffer is not None:
             call.copy_in(buffer)
@@ -330,20 +330,20 @@ class LocalEngine:
         return max(1, min(30, math.ceil(waiting / self._rate))) if self._rate > 0.1 else 1
 
     def cancel(self, call: Call) -> None:
-        """Give up a call, in whatever pool it waits or runs. Does nothing to one that is DONE."""
+        """Cancel a call, in whatever pool it waits or runs. Does nothing to one that is DONE."""
         if call.state == QUEUED:
             self.metrics.dropped["disconnected"] += 1
             call.state = DONE
-            self.pools[call.pool_index].dispatcher.drop(call)
+            self.pools[call.pool_index].dispatcher.remove(call)
         elif call.state == RUNNING:
             self.metrics.dropped["disconnected"] += call.ahead
             call.state = DONE
-            self.pools[call.pool_index].forget(call)
+            self.pools[call.pool_index].cancel(call)
         self.live.discard(call)
         call.release()
 
-    def hold(self, call: Call, held: bool) -> None:
-        self.pools[call.pool_index].hold(call, held)
+    def pause_stream(self, call: Call, paused: bool) -> None:
+        self.pools[call.pool_index].pause_stream(call, paused)
 
     def finished(self, call: Call) -> None:
         """Forget a call that has its answer."""
@@ -374,9 +374,9 @@ class LocalEngine:
         call.state = DONE
         self.metrics.dropped["deadline"] += waited
         if queued:
-            self.pools[call.pool_index].dispatcher.drop(call)
+            self.pools[call.pool_index].dispatcher.remove(call)
         else:
-            self.pools[call.pool_index].forget(call)
+            self.pools[call.pool_index].cancel(call)
         self.finished(call)
         hindrance = self.pools[call.pool_index].supervisor.hindrance() if queued else None
         if hindrance is not None:

@@ -1,4 +1,4 @@
-"""Figures of an engine that are read when somebody asks for them, as /metrics shows them."""
+"""Figures of an engine that are read on demand, as /metrics shows them."""
 
 from __future__ import annotations
 
@@ -61,15 +61,15 @@ def sizes(pools: Sequence[Pool]) -> list[dict[str, Any]]:
 
 
 def of_memory(bodies: Arena | None, between: Sequence[Arena], all_of_it: Sequence[Arena]) -> list[Gauge]:
-    """What lies in shared memory, and how much memory that takes, also where it is only kept for the next body."""
+    """How much is in shared memory, and how much memory that takes, also where it only waits for the next body."""
     gauges: list[Gauge] = []
     if bodies is not None:
         gauges.append(("panglot_shared_bodies", "bodies in shared memory", {}, bodies.used))
     if between:
         used = sum(shared.used for shared in between)
-        gauges.append(("panglot_slots_in_use", "shared memory between pools that holds a result", {}, used))
-    held = sum(shared.bytes for shared in all_of_it)
-    gauges.append(("panglot_shared_memory_bytes", "memory shared with the workers", {}, held))
+        gauges.append(("panglot_slots_in_use", "shared memory between pools with a result in it", {}, used))
+    taken = sum(shared.bytes for shared in all_of_it)
+    gauges.append(("panglot_shared_memory_bytes", "memory shared with the workers", {}, taken))
     return gauges
 
 

@@ -1,4 +1,4 @@
-"""Writing to standard error without ever waiting for whoever reads it."""
+"""Writing to standard error without ever waiting for its reader."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ monotonic = time.monotonic
 
 
 class Journal(io.RawIOBase):
-    """A file whose writes go to a queue of at most `most` bytes, and from there, by a thread, to a descriptor.
+    """A file that queues what is written to it, at most `most` bytes; a thread writes the queue to a descriptor.
 
     A write that does not fit is dropped whole and counted in `dropped`. Once there is room again, `on_room` is told
     how many lines are missing at this place.

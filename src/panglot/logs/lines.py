@@ -13,7 +13,7 @@ from panglot.terminal.text import visible
 from panglot_worker.line.wire import STAGES
 
 LAYOUT = "\n\t"
-"""Control characters a log line may hold; all others come from scripts and clients, and are spelt out."""
+"""Control characters a log line may have; all others come from scripts and clients, and are spelt out."""
 
 CONTINUED = "\n" + " " * 9
 """What begins a further line of a record: it stands under the text, clear of the column of times."""
@@ -53,7 +53,7 @@ class Human(logging.Formatter):
 
 
 def traceback_of(formatter: logging.Formatter, record: logging.LogRecord) -> str:
-    """The traceback that came with a record: of an exception of ours, or, as text, of a script's."""
+    """The traceback that came with a record: of an exception of the server, or, as text, of a script."""
     return formatter.formatException(record.exc_info) if record.exc_info else str(getattr(record, "traceback", ""))
 
 

@@ -47,7 +47,7 @@ def own_group(cgroup: Path = CGROUP, proc: Path = PROC) -> Path | None:
 
 
 def _at_every_level(cgroup: Path, proc: Path, file: str, controller: str, old_files: tuple[str, ...]) -> Iterator[str]:
-    """The text of each level, ours first: that of `file` in version 2, of `old_files` joined in version 1."""
+    """The text of each level, from this process up: that of `file` in version 2, of `old_files` joined in version 1."""
     for line in _read(proc / "self" / "cgroup").splitlines():
         _, controllers, own = line.split(":", 2)
         if controllers and controller not in controllers.split(","):

@@ -19,7 +19,7 @@ UNLOCKED = ".panglot-new-"
 
 
 class Temporary:
-    """A folder that only its user can read. It is made when first needed, by whichever thread asks."""
+    """A folder that only its user can read. It is made when first needed, by the first thread that needs it."""
 
     def __init__(self, prefix: str) -> None:
         self.prefix = prefix
@@ -51,7 +51,7 @@ class Temporary:
             self._lock = -1
 
     def close(self) -> None:
-        """Remove it with all it holds, if it was ever made."""
+        """Remove it with all that is in it, if it was ever made."""
         if self._path is not None:
             shutil.rmtree(self._path, ignore_errors=True)
             self._path = None
@@ -59,7 +59,7 @@ class Temporary:
 
 
 def sweep(prefix: str) -> None:
-    """Remove the folders with that prefix whose servers have ended."""
+    """Remove the folders with this prefix that belong to servers which have ended."""
     for folder in Path(tempfile.gettempdir()).glob(prefix + "*"):
         with contextlib.suppress(OSError):
             if folder.lstat().st_uid == os.getuid() and is_abandoned(folder):

@@ -1,4 +1,4 @@
-"""The interpreter that may decode videos for scripts whose own has no PyAV: ours."""
+"""The interpreter that decodes videos where the script's own has no PyAV: the one Panglot runs in."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Counters and histograms, kept as plain numbers and turned into text only when they are asked for.
+"""Counters and histograms: plain numbers, turned into text only when somebody reads them.
 
-Histograms double: bucket n holds what is above 2^(n-1) and at most 2^n, so that counting costs one list access.
+Histograms double: bucket n counts what is above 2^(n-1) and at most 2^n, so that counting costs one list access.
 Labels are route templates, stages and reasons from the code, never anything a client sent.
 """
 
@@ -33,7 +33,7 @@ Gauge = tuple[str, str, Labels, float]
 
 
 class Histogram:
-    """Counts values in buckets whose upper limits are powers of two."""
+    """Counts values in buckets; the upper limit of each is a power of two."""
 
     __slots__ = ("counts", "total")
 
@@ -96,7 +96,7 @@ class Metrics:
         self.fetches: defaultdict[str, int] = defaultdict(int)
         self.log_dropped = 0
         self.log_lines_dropped: Callable[[], int] | None = None
-        """How many lines of the log were lost, where this process keeps one."""
+        """How many lines of the log were lost, where this process writes one."""
         self.script: defaultdict[str, float] = defaultdict(float)
 
     def render(self, gauges: Iterable[Gauge], counted_by_workers: Mapping[str, str]) -> str:
@@ -111,7 +111,7 @@ class Metrics:
             ),
             ("panglot_dropped_total", "requests dropped before the script saw them", "reason", self.dropped),
             ("panglot_worker_restarts_total", "workers replaced", "reason", self.restarts),
-            ("panglot_workers_scaled_total", "workers more, or fewer, that were asked for", "direction", self.scaled),
+            ("panglot_workers_scaled_total", "workers added and removed by autoscaling", "direction", self.scaled),
             ("panglot_reruns_total", "items run again after a failed batch or a dead worker", "reason", self.reruns),
             ("panglot_fetches_total", "addresses in requests, by what came of fetching them", "outcome", self.fetches),
             ("panglot_connections_refused_total", "connections and requests refused by a limit", "limit", self.refused),

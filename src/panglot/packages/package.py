@@ -53,7 +53,7 @@ class Package:
     """How often a call is given to another worker when the script's answer requests it."""
     runs_to_its_end: bool = False
     """Whether the package serves nothing: its dialect's `alone.run` runs it, and the command ends with it."""
-    kept_bytes: int = 0
+    retained_bytes: int = 0
     """The most bytes a worker may leave to its successor, in memory that outlives it; 0: nothing."""
     worker_half: Path | None = None
     """The folder of the dialect's worker half; None: that of a dialect of Panglot."""

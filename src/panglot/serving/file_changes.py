@@ -9,7 +9,7 @@ IGNORED = {"__pycache__", ".git", ".venv", "node_modules", ".mypy_cache", ".ruff
 
 
 async def changes(folder: Path) -> AsyncIterator[list[str]]:
-    """Yield the names of changed files, gathered over a moment, for as long as it is asked."""
+    """Yield the names of changed files, gathered over a moment, until the caller stops."""
     from watchfiles import Change, awatch
 
     def matters(_change: Change, path: str) -> bool:

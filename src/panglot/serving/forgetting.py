@@ -17,7 +17,7 @@ LARGEST = 64 << 20
 
 
 def forget_tokens() -> None:
-    """Have no token in the environment: neither for children nor for whoever reads /proc/PID/environ.
+    """Have no token in the environment: neither for children nor for readers of /proc/PID/environ.
 
     The kernel shows there what the process was started with, from the process's own memory, whatever it has unset
     since; so the text of the tokens is overwritten in that memory too. Memory itself is not hidden from processes

@@ -61,7 +61,7 @@ class ModelHost:
         self.failed = {name: error.sentence() for name, error in plan.failed.items()}
         """Models that could not be loaded, by name, and why."""
         self.in_use: Callable[[Model], bool] = lambda model: False
-        """Whether a request for a model is under way; from whoever has the connections."""
+        """Whether a request for a model is under way; the owner of the connections sets it."""
         self.shared_ports: frozenset[int] = frozenset()
         """Further ports that are open, and that models which are loaded later may share."""
         self._links = Links()
@@ -72,7 +72,7 @@ class ModelHost:
     # Making
 
     def make(self, plan: ModelPlan, instead_of: Collection[str] = ()) -> Model:
-        """A model whose engine has not been started, in place of those with these full names. Raises StartError."""
+        """A model with an engine that is not started, to replace those of these full names. Raises StartError."""
         if self.cluster is not None:
             needs.check(plan.package, plan.settings)
         undo = contextlib.ExitStack()
@@ -196,7 +196,7 @@ class ModelHost:
 
 
 def on_nodes(settings: Settings) -> Settings:
-    """The settings of a model whose workers are on other machines: no memory can be shared with them."""
+    """The settings of a model with workers on other machines: no memory can be shared with these."""
     return dataclasses.replace(settings, share_from=0, handoff_slot=0)
 
 
@@ -213,13 +213,13 @@ def at_listener(model: Model, listener: Listener, token: bool) -> Model:
 
 
 def equip(model: Model, token: bool) -> None:
-    """Give a model what it needs to show how it is asked."""
+    """Give a model what it needs to show how a request is made."""
     model.curl_line = functools.partial(line_for, model, token)
     model.examples = lambda: examples(model.package, about(model))
 
 
 def line_for(model: Model, token: bool, base: str, start: str = "") -> str:
-    """The line of curl that asks a model, by what its worker says about it; `start` is what its paths begin with."""
+    """The line of curl for a request, by what the worker of the model says; `start` is what its paths begin with."""
     return curl_line(base, about(model, start), model.package.folder, token)
 
 
@@ -231,7 +231,7 @@ def about(model: Model, start: str = "") -> About:
 
 
 def installed(plan: ModelPlan) -> ModelPlan:
-    """The plan with an environment that has what the package asks for, if it is to be made here. Raises StartError."""
+    """The plan with an environment that has what the package requires, if it is to be made here. Raises StartError."""
     if not plan.settings.install or plan.settings.ray:
         return plan
     from panglot.packages import install

@@ -26,7 +26,7 @@ NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}")
 RESERVED = ("v2", "models", "stats", "metrics", "docs", "status")
 """Names that models cannot have: clients and pages use them for something else."""
 FOLDER_SETTINGS = "panglot.toml"
-"""The file of a folder of models: settings of the server, and of all models whose own do not say otherwise."""
+"""The file of a folder of models: settings of the server, and of all models that do not set them themselves."""
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class ServingPlan:
     settings: Settings
     models: tuple[ModelPlan, ...]
     default: str
-    """The name of the model whose routes are at the root; empty: none."""
+    """The name of the model with its routes at the root; empty: none."""
     planner: Planner | None = None
     """Makes further plans, where there may be several models."""
     failed: Mapping[str, StartError] = field(default_factory=dict)
@@ -68,7 +68,7 @@ def package_at(
 
 
 def recognise(path: Path, flags: Mapping[str, Any], environ: Mapping[str, str]) -> Package:
-    """The package at a path, told what flags and variables say to its detector. Raises StartError."""
+    """The package at a path; its detector sees flags and variables. Raises StartError."""
     by_variable = {name: text for name, _, text in variables.given(environ)}
     return dialects.discover(path, str(flags.get("dialect", "")), {**by_variable, **flags})
 
@@ -188,7 +188,7 @@ class Planner:
         if not plans:
             if failed:
                 raise next(iter(failed.values()))
-            where = f"{self.folder.path} holds no model" if self.folder is not None else "there is no model"
+            where = f"{self.folder.path} has no model in it" if self.folder is not None else "there is no model"
             raise StartError(where, fix="a folder in it, with a script or a model, is one")
         seen: set[tuple[str, str]] = set()
         for plan in plans:

@@ -54,7 +54,7 @@ class FolderRepository:
         async with self._locks[name]:
             gone = [model for model in self.models if model.name == name]
             for model in gone:
-                self._let_go(model)
+                self._retire(model)
             self.model_host.failed.pop(name, None)
 
     def loading(self) -> set[str]:
@@ -89,7 +89,7 @@ class FolderRepository:
             self.model_host.failed.pop(name, None)
             for model in self.models:
                 if model.name == name and model not in loaded:
-                    self._let_go(model)
+                    self._retire(model)
 
     def _plans(self, name: str) -> list[ModelPlan]:
         """How each version of a name is to be served. Raises StartError."""
@@ -118,10 +118,10 @@ class FolderRepository:
         former = self.models.add(model)
         log.info("%s is ready", full_name(model))
         if former is not None:
-            self._let_go(former)
+            self._retire(former)
         return model
 
-    def _let_go(self, model: Model) -> None:
+    def _retire(self, model: Model) -> None:
         """Take a model off the paths at once; it ends when its last request is answered."""
         self.models.remove(model)
         log.info("%s goes", full_name(model))

@@ -43,7 +43,7 @@ log = logging.getLogger("panglot")
 
 
 def serve(plan: ServingPlan) -> None:
-    """Serve until told to stop. Raises StartError before the first ready, Unanswered when the drain time passes."""
+    """Serve until a signal. Raises StartError before the first ready, Unanswered when the drain time passes."""
     settings = plan.settings
     journal = journals.begin(settings.log_queue)
     journal.on_room = logs.missing_lines
@@ -151,7 +151,7 @@ class Serving:
         self.forced = asyncio.Event()
 
     async def run(self) -> None:
-        """Serve until told to stop."""
+        """Serve until a signal says to stop."""
         await self.web.start()
         tasks = [asyncio.ensure_future(front.live.run()) for front in self.fronts]
         further = [model for port in self.ports for model in port.models]
@@ -215,7 +215,7 @@ class Serving:
         self.model_host.check()
 
     def _say_ready(self) -> None:
-        """Say what is served, and how it is asked."""
+        """Say what is served, and how to make a request."""
         boxed = self.settings.log_format == "human" and sys.stderr.isatty()
         base = "http://localhost" if self.url.startswith(UNIX) else self.url
         playground = {} if self.settings.no_playground else {"playground": f"{base}/"}
@@ -227,10 +227,10 @@ class Serving:
             StartMessage(default.name, default.package.dialect, self.url, pages, line, how, workers).say(boxed)
             return
         for model in self.models:
-            whose = ", the default" if model is default else ""
-            whose += f", {_changing(model)} workers" if _changing(model) else ""
+            more = ", the default" if model is default else ""
+            more += f", {_changing(model)} workers" if _changing(model) else ""
             where = base + self._start(model)
-            log.info("%s is ready on %s (%s%s)", full_name(model), where, model.package.dialect, whose)
+            log.info("%s is ready on %s (%s%s)", full_name(model), where, model.package.dialect, more)
         first = default or self.models.get(self.models.names[0]) or next(iter(self.models))
         line, how = first.curl_line(self.url, self._start(first)), how_to(model_host.about(first))
         count = f"{len(self.models)} model{'s' if len(self.models) > 1 else ''}"

@@ -64,7 +64,7 @@ class StartMessage:
 class LoadingLine(logging.Filter):
     """Shows that the script is loading: a moving line on a terminal, a plain line now and then in a log.
 
-    As a filter of the log's handler it makes room before other lines are written.
+    As a filter of the log's handler it clears the line before other lines are written.
     """
 
     def __init__(self, step: Callable[[], str]) -> None:

@@ -74,7 +74,7 @@ class Package(NamedTuple):
     """
     memory: Dict[str, Any] = {}
     """The memory shared with the front, as `sharing.SharedMemory` takes it."""
-    kept: int = -1
+    retained: int = -1
     """An open file of memory that outlives this worker; what is in it is for its successor. -1: there is none."""
     dialect_folder: str = ""
     """Where the dialect's worker half lies; empty: here."""

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-KEPT = "_PANGLOT_KEPT"
-"""The variable by which an agent tells a worker of `Package.kept`: the open file is the agent's, not the front's."""
+RETAINED = "_PANGLOT_RETAINED"
+"""The variable by which an agent gives a worker `Package.retained`: the open file is the agent's, not the front's."""
 CODE = """\
 import sys
 sys.path[:] = [entry for entry in sys.path if entry]

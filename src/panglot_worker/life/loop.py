@@ -118,7 +118,7 @@ def work(port: Port, own_process: bool = True) -> int:
     port.generation = int(hello["generation"])
     enter_group(str(hello.get("group", "")))
     package = Package(**hello["package"])
-    package = package._replace(kept=int(os.environ.pop(loader.KEPT, package.kept)))
+    package = package._replace(retained=int(os.environ.pop(loader.RETAINED, package.retained)))
     port.max_body = int(package.settings["limits"]["output_bytes"])
     port.shared = SharedMemory(**package.memory)
     port.max_handed = min(port.max_handed, int(package.settings["handed_bytes"]))

@@ -45,7 +45,7 @@ class NodeAgent:
         """The connections for what workers print that are to be started, by generation."""
         self.launches: Dict[int, Any] = {}
         """How each of those is to be started, once the front has said it."""
-        self.kept: Dict[int, int] = {}
+        self.retained: Dict[int, int] = {}
         """Files of memory that outlive workers, by the number of the worker: its successor here finds what it left."""
         self.control: Optional[asyncio.StreamWriter] = None
         self.shelf: Optional[Shelf] = None
@@ -89,7 +89,7 @@ class NodeAgent:
     # Connections
 
     async def _accept(self, listener: socket.socket) -> None:
-        """Take connections, as long as this lives. Whoever has waited longest without a proof makes room for others."""
+        """Take connections, as long as this lives. Of those without a proof, the oldest is closed for others."""
         while True:
             try:
                 conn, address = await asyncio.get_running_loop().sock_accept(listener)
@@ -167,7 +167,7 @@ class NodeAgent:
         try:
             answer = {"path": self.shelf.receive(conn)}
         except (OSError, ValueError, TypeError) as error:
-            answer = {"problem": "the package could not be kept on this node: %s" % error}
+            answer = {"problem": "the package could not be stored on this node: %s" % error}
         with contextlib.suppress(OSError):
             conn.sendall(message(answer))
         conn.close()
@@ -184,7 +184,7 @@ class NodeAgent:
         return self.launches[generation]
 
     async def _start(self, conn: socket.socket, generation: int) -> None:
-        """Start a worker whose socket this connection is. The front says nothing on it before it has our answer."""
+        """Start a worker; this connection becomes its socket. The front says nothing on it before it has our answer."""
         assert self.shelf is not None
         launch = await self._launch(generation)
         del self.launches[generation]
@@ -194,7 +194,7 @@ class NodeAgent:
         try:
             if launch["links"]:
                 run_folder = self.shelf.run_folder(str(launch["run"]), launch["links"])
-            launch["kept_file"] = self._kept_file(*launch["kept"])
+            launch["retained_file"] = self._retained_file(*launch["retained"])
             child = Child(launch, conn, output, self._keys(), self._on_end)
         except OSError as error:
             output.close()
@@ -208,12 +208,12 @@ class NodeAgent:
         conn.sendall(message({}))
         conn.close()
 
-    def _kept_file(self, worker: int, size: int) -> int:
+    def _retained_file(self, worker: int, size: int) -> int:
         """The memory for the workers with a number; -1 where their package wants none."""
-        if size and worker not in self.kept:
-            self.kept[worker] = os.memfd_create("panglot-kept", os.MFD_CLOEXEC)
-            os.ftruncate(self.kept[worker], size)
-        return self.kept.get(worker, -1)
+        if size and worker not in self.retained:
+            self.retained[worker] = os.memfd_create("panglot-retained", os.MFD_CLOEXEC)
+            os.ftruncate(self.retained[worker], size)
+        return self.retained.get(worker, -1)
 
     def _keys(self) -> bytes:
         return proof(self.secret, b"rows") + self.certificate.encode()
@@ -225,7 +225,7 @@ class NodeAgent:
             self.shelf.remove_run(child.run_folder)
 
     async def _look_after(self) -> None:
-        """Tell the front how much memory each worker holds."""
+        """Tell the front how much memory each worker uses."""
         while True:
             await asyncio.sleep(LOOK)
             for child in list(self.children.values()):

@@ -31,10 +31,10 @@ def environment(base: Mapping[str, str], given: Mapping[str, str]) -> Dict[str, 
 
     Where the libraries and devices of the node are, the node knows better.
     """
-    kept = {name: value for name, value in base.items() if not name.startswith(OURS)}
-    if kept.get("PYTHONBREAKPOINT", "").startswith("ray."):
-        del kept["PYTHONBREAKPOINT"]
-    return {**kept, **given, **{name: kept[name] for name in OF_THE_NODE if name in kept}}
+    own = {name: value for name, value in base.items() if not name.startswith(OURS)}
+    if own.get("PYTHONBREAKPOINT", "").startswith("ray."):
+        del own["PYTHONBREAKPOINT"]
+    return {**own, **given, **{name: own[name] for name in OF_THE_NODE if name in own}}
 
 
 class Child:
@@ -56,18 +56,18 @@ class Child:
         life_read, self._life = os.pipe()
         printed, print_end = os.pipe()
         keys_read = piped(keys)
-        kept = int(launch.get("kept_file", -1))
+        retained = int(launch.get("retained_file", -1))
         python = str(launch["python"] or sys.executable)
         code = loader.code(*launch["entry"])
         try:
             self.process = subprocess.Popen(
                 [python, "-u", "-c", code, str(launch["worker"]), str(data.fileno()), str(life_read), str(keys_read)],
                 cwd=str(launch["folder"]),
-                env={**environment(os.environ, launch["environment"]), MARK: self.mark, loader.KEPT: str(kept)},
+                env={**environment(os.environ, launch["environment"]), MARK: self.mark, loader.RETAINED: str(retained)},
                 stdin=subprocess.DEVNULL,
                 stdout=print_end,
                 stderr=print_end,
-                pass_fds=(data.fileno(), life_read, keys_read, *((kept,) if kept >= 0 else ())),
+                pass_fds=(data.fileno(), life_read, keys_read, *((retained,) if retained >= 0 else ())),
                 start_new_session=True,
             )
         except BaseException:
@@ -163,13 +163,13 @@ def environment_of(pid: int) -> bytes:
     worker, and has not set up the new one. Taken for a stranger then, the process would outlive the worker.
     """
     deadline = time.monotonic() + LONGEST_START
-    found, settled = read(pid, "environ"), False
-    while not found and not settled and has_memory(pid) and time.monotonic() < deadline:
+    content, settled = read(pid, "environ"), False
+    while not content and not settled and has_memory(pid) and time.monotonic() < deadline:
         # The kernel sets up the command line first: a process with one has its environment at the next look, or none.
         settled = bool(read(pid, "cmdline"))
         time.sleep(PAUSE)
-        found = read(pid, "environ")
-    return found
+        content = read(pid, "environ")
+    return content
 
 
 def has_memory(pid: int) -> bool:

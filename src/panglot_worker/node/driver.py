@@ -1,6 +1,6 @@
 """The Ray driver: a process of its own beside the front, in an interpreter that has the cluster's Ray.
 
-Ray ends a driver whose cluster has gone; the front must outlive that. They speak JSON lines. The front says first
+Ray ends its driver when the cluster has gone; the front must outlive that. They speak JSON lines. The front says first
 `{"address", "secret", "certificate", "ports", "server"}`, then `{"do": "place", "id", "needs"}` and `{"do": "release",
 "id"}`. This process says `connected` or `failed`, then of each placement that it is `placed` (where its agent listens),
 `waiting`, or `lost` (why).
@@ -36,7 +36,7 @@ PATIENCE = 10.0
 REACH = 5.0
 """Seconds that a connection to the head may take."""
 TRIES = 3
-"""Agents that are asked for at most, where they die before they have begun."""
+"""How many agents are requested at most, where they die before they have begun."""
 LONGEST = 2000
 """Characters of a reason that are passed on."""
 
@@ -133,7 +133,7 @@ class Driver:
                 self._release(said["id"])
 
     async def _place(self, number: int, needs: Dict[str, Any]) -> None:
-        """Find a placement. An agent that dies before it has begun, with its node say, is asked for again."""
+        """Find a placement. An agent that dies before it has begun, with its node say, is requested again."""
         for left in reversed(range(TRIES)):
             if await self._tried(number, needs, left):
                 return
@@ -185,7 +185,7 @@ class Driver:
             max_task_retries=0,
             max_concurrency=8,
             lifetime="detached",
-            # The driver before this may have asked for the same placement.
+            # The driver before this may have requested the same placement.
             name="panglot-%s-%d-%d" % (self.server, number, os.getpid()),
             scheduling_strategy="SPREAD",
         ).remote(self.secret, self.ports, self.certificate)

@@ -75,7 +75,7 @@ async def as_agent(sock: socket.socket, secret: bytes) -> bytes:
 
 def _check(given: bytes, wanted: bytes) -> None:
     if not hmac.compare_digest(given, wanted):
-        raise NotOurs("whoever is at the other end does not know the secret of this server")
+        raise NotOurs("the other end does not know the secret of this server")
 
 
 async def exactly(sock: socket.socket, size: int) -> bytes:

@@ -12,7 +12,7 @@ from panglot_worker.life.installing import InstallError, Wish, cache_folder, env
 
 
 def main(socket_fd: str, life_fd: str, keys_fd: str) -> None:
-    """Entry point of a process on a node: make the environment that the front asks for, and tell its interpreter.
+    """Entry point of a process on a node: make an environment, and tell the front its interpreter.
 
     Both are JSON objects of a line each. What is printed is for the front's log.
     """

@@ -1,4 +1,4 @@
-"""The files of packages on a node: each kept once by its digest, and put together to folders by links.
+"""The files of packages on a node: each stored once by its digest, and put together to folders by links.
 
 A front names a folder by the digest of its list of files. What the shelf has already is not sent again: the second
 worker on a node, or the next version of a package with the same weights, costs nothing. Files have a fixed time of
@@ -24,10 +24,10 @@ from panglot_worker.node.listing import ListedFile, name_of, read
 UNCHANGED = 946684800
 """The time of modification that all files here have."""
 KEPT = 3600.0
-"""Seconds that a folder is kept after its last use."""
+"""Seconds that a folder stays after its last use."""
 PIECE = 1 << 20
 SILENCE = 60.0
-"""Seconds without a byte after which a transfer is given up."""
+"""Seconds without a byte after which a transfer is cancelled."""
 DIGEST = re.compile("[0-9a-f]{64}")
 
 
@@ -53,7 +53,7 @@ class Shelf:
     def receive(self, sock: socket.socket) -> str:
         """Take over the files of a folder that are not here, and return the folder's path.
 
-        Raises OSError when they cannot be had or kept, ValueError when they are not what they should be.
+        Raises OSError when they cannot be read or stored, ValueError when they are not what they should be.
         """
         said = receive_blocking(sock)
         entries, name = read(said["files"]), str(said["folder"])
@@ -95,7 +95,7 @@ class Shelf:
         return [index for path, index in files.items() if not _is_unchanged(path, entries[index].size)]
 
     def _take(self, sock: socket.socket, entry: ListedFile) -> None:
-        """Read one file from the socket, and keep it if it has the right digest."""
+        """Read one file from the socket, and store it if it has the right digest."""
         checked, left = hashlib.sha256(), entry.size
         handle, path = tempfile.mkstemp(dir=os.path.join(self.base, "runs"))
         try:

@@ -138,7 +138,7 @@ def package_of(config_file: Path, plugin: Path, module: str = "", dynamic: str =
         },
         facts={"graph": picture.describe(config, types)},
         runs_to_its_end=not servers,
-        kept_bytes=KEPT if watched else 0,
+        retained_bytes=KEPT if watched else 0,
         whole=module_path if module else plugin,
         above=module_path,
         elsewhere=outside(module_path if module else plugin, *named_files(config, working)),

@@ -21,6 +21,7 @@ LARGEST = 30
 """Sizes of buffers, as powers of two: from 16 KiB, or a page, to 1 GiB."""
 
 
+RELEASED = "this buffer was released"
 EMPTY = memoryview(b"")
 """What a buffer shows once it was released: who still writes to it fails, and spoils nobody's memory."""
 
@@ -39,19 +40,16 @@ class Block:
         self.is_cold = False
         """Whether its pages have been given back to the system."""
 
-    def release(self) -> None:
-        """Take one holder away; the block is free again after the last."""
+    def has_been_sent(self, _: object) -> None:
+        """Take the holder away that sent the bytes; the block is free again after the last."""
+        del self.arena.sent[self]
         self.holders -= 1
         if not self.holders:
             self.arena.give_back(self)
 
-    def has_been_sent(self, _: object) -> None:
-        del self.arena.sent[self]
-        self.release()
-
 
 class SharedBuffer:
-    """One owner's hold on a block of shared memory: a call's body, a worker's input, the result it may write.
+    """One owner's part in a block of shared memory: a call's body, a worker's input, the result it may write.
 
     A buffer has one owner at any time, and a second owner gets a buffer of its own by `share`. It is released exactly
     once: by `release`, which may be called again, by `exported`, or at the latest when nothing refers to it any more.
@@ -65,34 +63,36 @@ class SharedBuffer:
         self._block: Block | None = block
         self.view = block.view
         self.address = block.start + block.order
-        """The buffer as a worker is told it: where it begins, and its size in the bits that are free there."""
+        """The buffer as a worker knows it: where it begins, and its size in the bits that are free there."""
 
     def share(self) -> SharedBuffer:
         """A buffer for another owner: the block is free again once both are released."""
-        return SharedBuffer(self._taken())
+        if self._block is None:
+            raise ValueError(RELEASED)
+        return SharedBuffer(self._block)
 
     def release(self) -> None:
         """Give the memory back. Nothing happens where that was done before."""
-        block, self._block = self._block, None
-        if block is not None:
-            self.view = EMPTY
-            block.release()
+        block = self._block
+        if block is None:
+            return
+        self._block, self.view = None, EMPTY
+        block.holders -= 1
+        if not block.holders:
+            block.arena.give_back(block)
 
     # The last net, for code that forgets. The garbage collector may run it on another thread: see `Arena.used`.
     __del__ = release
 
     def exported(self, length: int) -> memoryview:
         """The first `length` bytes, to be sent. Whoever refers to them owns the memory now, until nothing does."""
-        block = self._taken()
+        block = self._block
+        if block is None:
+            raise ValueError(RELEASED)
         whole = block.arena.exporter(block)
         block.arena.sent[block] = weakref.ref(whole, block.has_been_sent)
         self._block, self.view = None, EMPTY
         return memoryview(whole).cast("B")[:length]
-
-    def _taken(self) -> Block:
-        if self._block is None:
-            raise ValueError("this buffer was released")
-        return self._block
 
 
 class Arena:

@@ -16,9 +16,9 @@ LOOSE = 256
 class PoolMemory:
     """The buffers one pool reads its inputs from, and those it writes its results to.
 
-    A call holds the buffer its input lies in until it is done. A worker holds that buffer from the moment the call is
-    sent until it says FREE, and the buffer it may write to until it replies. A dead worker holds nothing: it has been
-    waited for.
+    A call owns a buffer of its input until it is done. A worker owns another of the same memory from the moment the
+    call is sent until it says FREE, and the buffer it may write to until it replies. A dead worker owns nothing: it
+    has been waited for.
     """
 
     def __init__(self, reads: Arena | None = None, writes: Arena | None = None) -> None:
@@ -52,7 +52,7 @@ class Lending:
             self.size, self._loose = 1 << (largest - 1).bit_length(), 0
 
     def replied(self, worker: Worker, reply: wire.Reply) -> SharedBuffer | None:
-        """The buffer that holds the body of a reply, as lent to its worker; None when the body came by the socket.
+        """The buffer with the body of a reply, as lent to its worker; None when the body came by the socket.
 
         Raises WireError when the worker claims to have used what it was not lent.
         """

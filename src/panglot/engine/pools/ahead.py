@@ -1,4 +1,4 @@
-"""BatchProgress that busy workers are given early, so that they go on without asking. This module only decides.
+"""Batches that busy workers are sent early, so that they go on without a pause. This module only decides.
 
 None shall have a batch in store while another worker has nothing to do. So a batch is sent ahead only when all workers
 are busy and there is a full one for each that has none, and it is called back when a worker becomes free first.
@@ -33,7 +33,7 @@ class BatchProgress:
         self.begun, self.since = count, now
 
     def answered(self, count: int, left: int, now: float) -> bool:
-        """Note `count` answers, after which the worker holds `left` calls. Whether those, sent ahead, begin with it."""
+        """Note `count` answers, after which the worker has `left` calls. Whether these, sent ahead, begin now."""
         self.begun -= count
         if self.begun > 0 or not count:
             return False

@@ -84,14 +84,14 @@ class Dispatcher:
         self.schedule_pump()
 
     def _pump(self) -> None:
-        """Give each worker that has room its share of the calls that wait."""
+        """Give each worker with free slots its share of the calls that wait."""
         self._pump_scheduled = False
         now = self.clock()
         if self.retries.waiting:
             self._retry(now)
         if not self.queue.length and not self._call_back(now):
             return
-        takers = [worker for worker in self.workers if worker.room(now) > 0]
+        takers = [worker for worker in self.workers if worker.free_slots(now) > 0]
         if not takers and self.sends_ahead:
             self._send_ahead(now)
         if len(takers) > 1:
@@ -103,7 +103,7 @@ class Dispatcher:
             if wanted <= 0:
                 break
             share = math.ceil(wanted / (len(takers) - position))
-            self._feed(worker, worker.room(now), share, now)
+            self._feed(worker, worker.free_slots(now), share, now)
         if self.previous is not None and self.previous.queue.length:
             self.previous.schedule_pump()
 
@@ -123,7 +123,7 @@ class Dispatcher:
 
     def _call_back(self, now: float) -> bool:
         """Nothing waits: let a worker that is free have what another was sent ahead. Whether there was such a batch."""
-        if not self.ahead or not self.settings.rerun or not any(worker.room(now) > 0 for worker in self.workers):
+        if not self.ahead or not self.settings.rerun or not any(worker.free_slots(now) > 0 for worker in self.workers):
             return False
         latest = ahead.to_call_back(self.workers, now)
         if latest < 0:
@@ -144,7 +144,7 @@ class Dispatcher:
     def backlog(self, now: float) -> tuple[int, float]:
         """How many calls wait for a worker of this pool, and for how many seconds the oldest has.
 
-        None do where the next pool of the pipeline holds them back, and a batch that waits for company is not late.
+        None do while the next pool of the pipeline has enough, and a batch that waits for company is not late.
         """
         oldest = self.queue.oldest()
         if oldest is None or (self.next is not None and self.next.demand(self._in_flight()) <= 0):
@@ -156,14 +156,14 @@ class Dispatcher:
         return sum(len(worker.in_flight) for worker in self.workers)
 
     def demand(self, coming: int) -> int:
-        """How many more calls the previous pool may start: enough to keep our workers busy, plus a margin."""
+        """How many more calls the previous pool may start: enough that its own workers stay busy, plus a margin."""
         if self.queue.bytes >= self.queue.max_bytes:
             return 0
         batch = max((worker.max_batch if worker.batched else 2 for worker in self.workers), default=1)
         return max(LEAST_WAITING, 2 * batch * self.supervisor.wanted) - self.queue.length - coming
 
     def _feed(self, worker: Worker, most: int, share: int, now: float) -> None:
-        """Send the next batch to a worker with room for `most` calls, unless the batch waits for company."""
+        """Send the next batch to a worker that may take `most` calls, unless the batch waits for company."""
         wait = self.settings.max_wait_ms / 1000 if worker.batched else 0.0
         first = self.queue.oldest()
         if first is not None and first.alone and not worker.lives():
@@ -187,10 +187,10 @@ class Dispatcher:
                 counted.queue_time.add(call.queued_us)
 
     def _retry(self, now: float) -> None:
-        """Send the calls that are to be tried again to workers that have room."""
-        self.retries.drop_given_up()
+        """Send the calls that are to be tried again to workers with free slots."""
+        self.retries.drop_cancelled()
         lend = self.lending.lend if self.lending.size else None
-        for call, worker in self.retries.ready(self.workers, lambda worker: worker.room(now)):
+        for call, worker in self.retries.ready(self.workers, lambda worker: worker.free_slots(now)):
             worker.run([call], now, not worker.batched, lend)
 
     def relieve(self, worker: Worker, now: float) -> None:
@@ -200,7 +200,7 @@ class Dispatcher:
         # Every part of a stream makes its worker look as if it had just begun.
         if now - worker.busy_since < RECALL_AFTER and not worker.streams:
             return
-        if any(candidate.room(now) > 0 for candidate in self.workers if candidate is not worker):
+        if any(candidate.free_slots(now) > 0 for candidate in self.workers if candidate is not worker):
             self.take_back(worker, len(worker.in_flight) - behind)
 
     def take_back(self, worker: Worker, begun: int) -> None:
@@ -223,7 +223,7 @@ class Dispatcher:
         self.queue.put_back(calls)
         self.schedule_pump()
 
-    def drop(self, call: Call) -> None:
+    def remove(self, call: Call) -> None:
         """Take a call that was answered or cancelled out of the queue. Its state must be DONE already."""
         self.queue.remove(call)
         if self.previous is not None and self.previous.queue.length:

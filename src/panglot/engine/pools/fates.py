@@ -1,4 +1,4 @@
-"""What becomes of the calls a dead worker held. This module only decides; the pool acts on it."""
+"""What becomes of the calls of a dead worker. This module only decides; the pool acts on it."""
 
 from __future__ import annotations
 

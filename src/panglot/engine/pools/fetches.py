@@ -1,4 +1,4 @@
-"""Calls whose workers gave them back with addresses to fetch: they wait here, and go back with the bytes."""
+"""Calls that a worker gave back with addresses to fetch: they wait here, and run again with the bytes."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from panglot.settings import Settings
 from panglot_worker.line import wire
 from panglot_worker.net.hosts import Allowed
 
-TOO_MANY, NO_ROOM = "too_many", "no_room"
+TOO_MANY, NO_MEMORY = "too_many", "no_room"
 
 
 class Fetches:
-    """Holds each such call until its addresses are fetched. Everything here runs on the event loop's thread."""
+    """Fetches for each such call, and passes it on. Everything here runs on the event loop's thread."""
 
     def __init__(self, settings: Settings, metrics: Metrics) -> None:
         self.settings = settings
@@ -26,13 +26,13 @@ class Fetches:
         self._open: dict[Call, asyncio.Task[None]] = {}
 
     def begin(self, call: Call, uris: Sequence[str], again: Callable[[Call], None]) -> None:
-        """Fetch all addresses at once, attach what came, and pass the call to `again`, unless it is forgotten first."""
+        """Fetch all addresses at once, attach what came, and pass the call to `again`, unless it is cancelled first."""
         task = asyncio.get_running_loop().create_task(self._serve(call, uris, again))
         self._open[call] = task
         task.add_done_callback(lambda _: self._open.pop(call, None))
 
-    def forget(self, call: Call) -> None:
-        """Stop fetching for a call whose client has gone or has its answer."""
+    def cancel(self, call: Call) -> None:
+        """Stop fetching for a call that was cancelled or has its answer."""
         task = self._open.pop(call, None)
         if task is not None:
             task.cancel()
@@ -58,18 +58,18 @@ class Fetches:
             again(call)
 
     async def _fetch(self, fetcher: Fetcher, call: Call, uri: str) -> Fetched:
-        """Fetch one address. Its bytes count as held by the server from the moment they are there."""
+        """Fetch one address. Its bytes count as memory of the request from the moment they are there."""
         fetched = await fetcher.fetch(uri, call.request_id.decode("latin-1"))
         if fetched.outcome == TOO_LARGE:
             return Fetched(TOO_LARGE, status=413, text="what the uri leads to is too large")
-        # A call that was given up must not grow: what it held has been counted out already.
+        # A call that was cancelled must not grow: its memory has been released already.
         if fetched.outcome == OK and call.state == RUNNING and not call.grow(len(fetched.body)):
-            return Fetched(NO_ROOM, status=503, text="the server holds too many bytes; try again later")
+            return Fetched(NO_MEMORY, status=503, text="the server holds too many bytes; try again later")
         return fetched
 
 
 def attach(call: Call, own: int, results: Sequence[Fetched]) -> None:
-    """Put what was fetched behind the body, which has `own` bytes, and describe in the head what lies where."""
+    """Put what was fetched behind the body, which has `own` bytes, and describe the parts in the head."""
     described = [(len(result.body) if result.outcome == OK else -1, result.status, result.text) for result in results]
     call.copy_out()
     layout = json.dumps({"body": own, "parts": described}).encode("ascii")

@@ -29,7 +29,7 @@ class PoolPlan:
     last: bool = True
 
     def for_worker(self) -> dict[str, Any]:
-        """What the pool's workers are told; nothing when they do all stages."""
+        """What the pool's workers have to know; nothing when they do all stages."""
         if not self.name:
             return {}
         return {"name": self.name, "stages": list(self.stages), "first": self.first, "last": self.last}
@@ -55,15 +55,15 @@ def divided(pools: Mapping[str, PoolSize]) -> list[PoolPlan]:
 
 def too_late(pools: Sequence[Mapping[str, Any]]) -> str:
     """The problem of a script that asks for a pipeline when it serves already."""
-    return f"the script now asks for pools ({listed(asked_for(pools))}), which cannot be made while it serves"
+    return f"the script now asks for pools ({listed(requested(pools))}), which cannot be made while it serves"
 
 
 def listed(plans: Sequence[PoolPlan]) -> str:
     return ", ".join(f"{plan.name} x {plan.workers}" if plan.workers else plan.name for plan in plans)
 
 
-def asked_for(pools: Sequence[Mapping[str, Any]]) -> list[PoolPlan]:
-    """The pools that a script asks for, as its worker told them."""
+def requested(pools: Sequence[Mapping[str, Any]]) -> list[PoolPlan]:
+    """The pools that a script asks for, as its worker reported them."""
     last = len(pools) - 1
     return [
         PoolPlan(

@@ -1,4 +1,4 @@
-"""Requests that kill workers. Does no I/O: the pools tell what happened and ask what to do.
+"""Requests that kill workers. Does no I/O: the pools report what happened and ask what to do.
 
 A call that ran alone while its worker ended itself is suspect. Calls are of one kind when route, path, query, content
 type and body are the same. A kind that has killed `deaths` times, with none of it answered between, is refused for
@@ -67,7 +67,7 @@ class Poison:
             self._suspects.pop(self._kind(call), None)
 
     def hand_on(self, call: Call) -> None:
-        """Keep length and digest of a call that leaves the first pool of a pipeline: its body is replaced there."""
+        """Store length and digest of a call before the next pool of a pipeline: its body is replaced now."""
         if not call.pool_index:
             call.length = call.size
             call.kind = digest(call) if call.size in self.lengths else b""

@@ -1,4 +1,4 @@
-"""The calls of one stage of one package: their answers, and what becomes of those whose worker has died."""
+"""One pool: hears the answers of its workers, and decides what becomes of calls when a worker dies."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from panglot.engine.memory.lending import Lending, PoolMemory
 from panglot.engine.pools import fates, pipeline
 from panglot.engine.pools.dispatching import Dispatcher
 from panglot.engine.pools.fetches import Fetches
-from panglot.engine.pools.holding import SlowReaders
 from panglot.engine.pools.pipeline import PoolPlan
+from panglot.engine.pools.slow_readers import SlowReaders
 from panglot.engine.workers.events import note
 from panglot.engine.workers.supervisor import Supervisor
 from panglot.engine.workers.worker import HUNG, LOST, RETIRED, SICK, Worker
@@ -80,16 +80,17 @@ class Pool:
 
         Raises WireError for a reply that breaks the protocol; the call it was given to has been answered then.
         """
-        now, held = self.clock(), len(worker.in_flight)
+        now, before = self.clock(), len(worker.in_flight)
         worker.busy_since = self.counted.last_reply = now
         if replies and (replies[0].rows > 1 or (worker.batched and len(replies) > 1)):
             self.counted.runs.add(replies, worker.max_batch if worker.batched else replies[0].rows)
         self._hear(worker, replies, now)
-        if worker.hold.call is not None:
-            worker.hold.check()
+        if worker.stream_pause.call is not None:
+            # The paused stream may have ended in these replies: its client, who is done, would never resume the worker.
+            worker.stream_pause.check()
         self.supervisor.restarts.fruitless = 0
         left = len(worker.in_flight)
-        if worker.batched and worker.batches.answered(held - left, left, now):
+        if worker.batched and worker.batches.answered(before - left, left, now):
             self._begin(worker, now)
         dispatcher = self.dispatcher
         if dispatcher.queue.length or dispatcher.retries.waiting or dispatcher.ahead:
@@ -104,6 +105,8 @@ class Pool:
                     call = None
                     self._pass_chunk(worker, reply, now)
                     continue
+                # Out of the worker's calls first: whatever fails below, `_broken` answers this call, and the death of
+                # the worker does not answer it a second time.
                 call = in_flight.pop(reply.id, None)
                 shared = worker.leases.lent or reply.flags & wire.SHARED
                 buffer = self.lending.replied(worker, reply) if shared else None
@@ -123,6 +126,8 @@ class Pool:
                         reply = reply._replace(body=buffer.exported(len(reply.body)))
                     if lengths:
                         self.engine.poison.survived(call)
+                    # In this order: `reply` may run code that cancels the call, which must find it DONE; and its body
+                    # is released before the answer is written, so that the two do not count together.
                     call.state = DONE
                     finished(call)
                     call.reply(reply)
@@ -133,9 +138,9 @@ class Pool:
             raise
 
     def _broken(self, worker: Worker, call: Call | None, reply: wire.Reply, error: Exception) -> wire.WireError:
-        """Answer the call whose reply cannot be dealt with, and return the error with its name.
+        """Answer a call when its reply cannot be dealt with, and return the error with the name of the call.
 
-        The worker does not hold it any more, so that nobody would answer it when the worker is ended for this.
+        It is no longer among the worker's calls, so that nobody would answer it when the worker is killed for this.
         """
         if call is None:
             return wire.WireError(f"{error} (in a reply to item {reply.id})")
@@ -171,7 +176,7 @@ class Pool:
         elif reply.id in worker.recalled:
             worker.recalled.remove(reply.id)
         else:
-            raise wire.WireError("an answer to what was never asked, or is answered already")
+            raise wire.WireError("a reply to an item that was never sent, or is answered already")
 
     def _leave(self, call: Call, reply: wire.Reply, buffer: SharedBuffer | None, now: float) -> wire.Reply:
         """Note the times of a call that is done in this pool of a pipeline. With PASS, queue it in the next pool.
@@ -203,6 +208,7 @@ class Pool:
         if reply.flags != wire.MORE or (call is None and reply.id not in worker.recalled):
             raise wire.WireError("a part of an answer that nobody can wait for")
         if call is not None and call.state == RUNNING:
+            # A stream has no deadline once it has begun: `run_timeout` counts anew from each part.
             call.chunks += 1
             call.dispatched = now
             call.deadline = math.inf
@@ -234,7 +240,7 @@ class Pool:
             self.dispatcher.schedule_pump()
         elif kind == "replace":
             # The worker reads on until STOP: whatever it was sent before is answered by it.
-            worker.stop(event["reason"])
+            worker.retire(event["reason"])
         elif kind == "failure":
             call = worker.in_flight.get(int(event.get("item", 0)))
             request_id = call.request_id.decode("latin-1") if call else ""
@@ -243,12 +249,12 @@ class Pool:
         elif kind == "sick" and not event["certain"]:
             self.supervisor.replace_sick(worker, str(event["message"]))
         elif kind == "let_go":
-            self.supervisor.let_go(worker)
+            self.supervisor.release_retained(worker)
         elif kind == "row":
             if not self.engine.divide(event["pools"]):
                 worker.failure = {"problem": pipeline.too_late(event["pools"]), "fix": "restart the server"}
         else:
-            note(worker, event, self.metrics, self.supervisor.about(worker), self.event_log)
+            note(worker, event, self.metrics, self.supervisor.worker_log_fields(worker), self.event_log)
             if kind == "retire" and worker.slots == 1 and worker.in_flight:
                 # It has answered all that it ran: these came while it said so, and it will not read them.
                 self.dispatcher.take_back(worker, begun=0)
@@ -283,16 +289,16 @@ class Pool:
         self.fetches.begin(call, uris, self._again)
 
     def _again(self, call: Call) -> None:
-        """Put a call whose addresses have been fetched at the head of the queue, where it waits from now on."""
+        """Put a call at the head of the queue once its addresses have been fetched; it waits from now on."""
         call.dispatched = self.clock()
         self._run_again([call])
 
-    # Leaving
+    # Cancelling
 
-    def forget(self, call: Call) -> None:
-        """Drop a running call whose client has its answer or has gone. Its state must be DONE already."""
-        self.fetches.forget(call)
-        worker = self._holder(call)
+    def cancel(self, call: Call) -> None:
+        """Cancel a running call: it has its answer, or nobody waits for one. Its state must be DONE already."""
+        self.fetches.cancel(call)
+        worker = self._worker_of(call)
         if worker is None:
             return
         if call.ahead:
@@ -300,39 +306,39 @@ class Pool:
         lonely = not worker.batched or call.chunks or worker.lanes.get(call.lane) == 1
         if call.ahead or worker.slots > 1 or lonely:
             worker.cancel(call)
-        worker.hold.check()
+        worker.stream_pause.check()
 
-    def _holder(self, call: Call) -> Worker | None:
+    def _worker_of(self, call: Call) -> Worker | None:
         return next((worker for worker in self.workers if call.id in worker.in_flight), None)
 
-    def hold(self, call: Call, held: bool) -> None:
-        """Hold back the worker of a stream whose client reads slowly, or let it go on; not one that runs others too."""
-        worker = self._holder(call)
+    def pause_stream(self, call: Call, paused: bool) -> None:
+        """Pause the worker of a stream while its client reads slowly, or resume it; not one that runs others too."""
+        worker = self._worker_of(call)
         if worker is None or worker.runs_several:
             return
-        if held:
-            worker.hold.begin(call)
+        if paused:
+            worker.stream_pause.begin(call)
         else:
-            worker.hold.end(call)
+            worker.stream_pause.end(call)
 
-    def end_slow_streams(self, now: float) -> None:
-        """Break off the streams whose clients have kept others waiting for too long."""
+    def cancel_slow_streams(self, now: float) -> None:
+        """Cancel the streams of clients that read too slowly while other requests wait."""
         waiting, seconds = self.dispatcher.backlog(now)
         for call in self.slow_readers.due(self.workers, waiting if seconds > 0 else 0, now):
             log.warning(
                 "request %s: its stream is broken off: its client reads too slowly, and held worker %d for %g s while "
                 "others waited (--slow-reader)",
                 call.request_id.decode("latin-1"), call.worker, self.slow_readers.longest,
-                extra=self.supervisor.whose() | {"worker": call.worker},
+                extra=self.supervisor.log_fields() | {"worker": call.worker},
             )  # fmt: skip
             self.metrics.refused["slow_reader"] += 1
             call.state = DONE
-            self.forget(call)
+            self.cancel(call)
             self.engine.finished(call)
             call.fail(fates.READ_SLOWLY)
 
     def sort_out(self, worker: Worker, lost: list[Call]) -> None:
-        """Give each call a dead worker held its fate."""
+        """Decide what becomes of each call that a dead worker had: it runs again, or is answered now."""
         running = len(lost) if worker.slots > 1 else worker.batches.begun if worker.batched else 1
         self.dispatcher.count_ahead()
         if worker.reason == LOST:
@@ -367,7 +373,7 @@ class Pool:
             fault = self.engine.poison.refusal(call)
             if fault is not None:
                 call.state = DONE
-                self.dispatcher.drop(call)
+                self.dispatcher.remove(call)
                 self._refuse(call, fault)
 
     def _run_again(self, calls: list[Call]) -> None:

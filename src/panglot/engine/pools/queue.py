@@ -14,7 +14,7 @@ WAITED = "waited"
 ALONE = "alone"
 MANY = 1 << 30
 SKIPPED = 16
-"""How many places of calls that have left may be kept, beyond those of twice the calls that wait."""
+"""How many calls that wait no longer may stay in the list, beyond twice the calls that wait."""
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class Policy:
 
 
 class Queue:
-    """A bounded queue. Calls that were cancelled or answered are counted out at once; their place is skipped later."""
+    """A bounded queue. Calls that were cancelled or answered are counted out at once, and skipped later."""
 
     def __init__(self, max_items: int, max_bytes: int) -> None:
         self.max_items = max_items
@@ -67,7 +67,7 @@ class Queue:
         self.length -= 1
         self.bytes -= call.size
         if len(self._calls) > 2 * self.length + SKIPPED:
-            # Behind a head that waits for long, the places of those that left would pile up.
+            # Behind a head that waits for long, calls that were cancelled would pile up.
             self._calls = deque(call for call in self._calls if call.state == QUEUED)
 
     def waiting(self) -> list[Call]:

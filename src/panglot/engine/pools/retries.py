@@ -1,4 +1,4 @@
-"""Calls that a script asks to have tried again, on another worker than the one that said so."""
+"""Calls that a script refuses to answer in one worker: they are tried in another."""
 
 from __future__ import annotations
 
@@ -9,30 +9,30 @@ from panglot.engine.workers.worker import Worker
 
 
 class Retries:
-    """Holds such calls until another worker has room. It only decides; the pool sends."""
+    """The calls that wait for another worker with free slots. This class only decides; the dispatcher sends."""
 
     def __init__(self, most: int) -> None:
         self.most = most
         self.waiting: list[tuple[Call, Worker]] = []
 
     def take(self, call: Call, worker: Worker, workers: Sequence[Worker]) -> bool:
-        """Keep the call, unless it has been tried often enough or there is nobody else to try."""
+        """Store the call, unless it has been tried often enough or there is no other worker."""
         if call.retried >= self.most or all(candidate is worker for candidate in workers):
             return False
         call.retried += 1
         self.waiting.append((call, worker))
         return True
 
-    def drop_given_up(self) -> None:
-        """Forget calls that nobody waits for any more."""
+    def drop_cancelled(self) -> None:
+        """Drop calls that were cancelled or have their answer."""
         self.waiting = [(call, refuser) for call, refuser in self.waiting if call.state == RUNNING]
 
-    def ready(self, workers: Sequence[Worker], room: Callable[[Worker], int]) -> Iterator[tuple[Call, Worker]]:
+    def ready(self, workers: Sequence[Worker], free_slots: Callable[[Worker], int]) -> Iterator[tuple[Call, Worker]]:
         """Calls that can run now, each with its worker."""
         waiting, self.waiting = self.waiting, []
         for call, refuser in waiting:
             others = [worker for worker in workers if worker is not refuser] or workers
-            free = next((worker for worker in others if room(worker) > 0), None)
+            free = next((worker for worker in others if free_slots(worker) > 0), None)
             if free is None:
                 self.waiting.append((call, refuser))
             else:

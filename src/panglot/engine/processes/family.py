@@ -57,7 +57,7 @@ class Family:
         self._group = None
         return ""
 
-    def end(self) -> None:
+    def kill(self) -> None:
         """Kill the processes that are left once the worker itself has ended."""
         if self._group is not None:
             _kill_group(self._group)
@@ -161,15 +161,15 @@ def environment_of(pid: int) -> list[bytes]:
     """
     deadline = time.monotonic() + LONGEST_START
     try:
-        found, settled = _read(pid, "environ"), False
-        while not found and not settled and _has_memory(pid) and time.monotonic() < deadline:
+        content, settled = _read(pid, "environ"), False
+        while not content and not settled and _has_memory(pid) and time.monotonic() < deadline:
             # The kernel sets up the command line first: a process with one has its environment at the next look.
             settled = bool(_read(pid, "cmdline"))
             time.sleep(PAUSE)
-            found = _read(pid, "environ")
+            content = _read(pid, "environ")
     except OSError:
         return []
-    return found.split(b"\0")
+    return content.split(b"\0")
 
 
 def _has_memory(pid: int) -> bool:

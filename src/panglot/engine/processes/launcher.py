@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 from panglot.engine.context import EngineContext
 from panglot.engine.memory import buffers
 from panglot.engine.memory.buffers import Arena
-from panglot.engine.memory.kept import KeptMemory
 from panglot.engine.memory.lending import PoolMemory
+from panglot.engine.memory.retained import RetainedMemory
 from panglot.engine.pools.pipeline import PoolPlan
 from panglot.engine.processes import process
 from panglot.engine.processes.family import Family
@@ -41,7 +41,7 @@ class Launcher:
         self.metrics = context.metrics
         self.clock = context.clock
         self.scratch = Scratch(self.package.run_links)
-        self.kept = KeptMemory(self.package.kept_bytes)
+        self.retained = RetainedMemory(self.package.retained_bytes)
         self._ended: list[Family] = []
         """Families of dead workers whose control groups cannot be removed yet."""
         self.inline: socket.socket | None = None
@@ -77,12 +77,12 @@ class Launcher:
             pixels=settings.max_pixels,
         )
         files = tuple(shared.fd for shared in (self.memory.reads, worker.results) if shared is not None)
-        if self.kept.size:
-            files = (*files, self.kept.file(worker.index))
+        if self.retained.size:
+            files = (*files, self.retained.file(worker.index))
         await worker.start(settings.python, self.package.folder, environment, hello, self._output(worker), files)
 
     def _about(self, worker: Worker) -> dict[str, Any]:
-        """What the worker is told about its package."""
+        """What the worker has to know about its package."""
         return {
             **self.package.for_worker(),
             "settings": {**self.settings.for_worker(), "rows": self.inline is None and not self.settings.pools},
@@ -90,7 +90,7 @@ class Launcher:
             "run_folder": self.scratch.folder(self._folder(worker)),
             "pool": self.plan.for_worker(),
             "memory": self._memory(worker),
-            "kept": self.kept.file(worker.index) if self.inline is None else -1,
+            "retained": self.retained.file(worker.index) if self.inline is None else -1,
         }
 
     def _answers(self) -> Arena | None:
@@ -100,7 +100,7 @@ class Launcher:
         return buffers.create(settings.request_memory, settings.max_output) if wanted else None
 
     def _memory(self, worker: Worker) -> dict[str, Any]:
-        """The shared memory as the worker is told it: where its inputs lie, and where it may be lent buffers."""
+        """The shared memory of a worker: the file of its inputs, and the file in which it may be lent buffers."""
         reads, writes = self.memory.reads, worker.results
         return {
             "reads": reads.for_worker() if reads is not None else None,
@@ -135,9 +135,9 @@ class Launcher:
         self._ended = [family for family in (*self._ended, worker.family) if not family.remove()]
 
     def close(self) -> None:
-        """Remove all folders, and kill what dead workers left behind."""
+        """Remove all folders, and kill the processes that dead workers started."""
         self.scratch.close()
-        self.kept.close()
+        self.retained.close()
         for family in self._ended:
-            family.end()
+            family.kill()
             family.remove_soon()

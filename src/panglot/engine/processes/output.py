@@ -1,4 +1,4 @@
-"""What a script prints: logged line by line, up to a rate. The end is kept for the day the worker dies."""
+"""What a script prints: logged line by line, up to a rate. The end is stored for when the worker dies."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ def settled(line: str) -> str:
     line = COLOUR.sub("", line).rstrip("\r").rpartition("\r")[2]
     if "\b" not in line:
         return line
-    kept: list[str] = []
+    shown: list[str] = []
     for character in line:
         if character != "\b":
-            kept.append(character)
-        elif kept:
-            kept.pop()
-    return "".join(kept)
+            shown.append(character)
+        elif shown:
+            shown.pop()
+    return "".join(shown)
 
 
 class ScriptOutput(asyncio.Protocol):
@@ -62,7 +62,7 @@ class ScriptOutput(asyncio.Protocol):
         self.tail: deque[str] = deque(maxlen=TAIL)
         self.ended = asyncio.Event()
         self.wording: Callable[[str], str] = str
-        """How a line is told here; the paths of another machine are told as this one's."""
+        """How a line is logged here: with the paths of this machine, where another machine wrote it."""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.ReadTransport, transport)

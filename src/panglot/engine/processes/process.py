@@ -73,14 +73,14 @@ def start(python: str, folder: Path, environment: Mapping[str, str], files: tupl
             start_new_session=True,
         )
         on_failure.callback(process.wait)
-        on_failure.callback(end, process)
+        on_failure.callback(kill_group, process)
         pidfd = os.pidfd_open(process.pid)
         on_failure.pop_all()
     ours.setblocking(False)
     return Started(process, ours, life_write, output_read, pidfd)
 
 
-def end(process: subprocess.Popen[bytes], number: int = signal.SIGKILL) -> None:
+def kill_group(process: subprocess.Popen[bytes], number: int = signal.SIGKILL) -> None:
     """Signal the worker and its process group."""
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(process.pid, number)

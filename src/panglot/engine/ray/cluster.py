@@ -15,7 +15,7 @@ from typing import Any
 
 from panglot.engine.processes import process
 from panglot.engine.ray import certificate, paths
-from panglot.engine.ray.needs import told
+from panglot.engine.ray.needs import as_text
 from panglot.engine.ray.placement import Placement
 from panglot.errors import StartError
 from panglot.settings import Settings
@@ -34,7 +34,7 @@ FIRST_PAUSE, LONGEST_PAUSE = 0.5, 5.0
 LINE = 1 << 20
 WORDS = 30
 MOST_LINES = 8
-"""Lines of a reason that are all told."""
+"""Lines of a reason that are all shown."""
 HEAD = "is it the address of a head, HOST:6379, or of its client server, ray://HOST:10001?"
 
 
@@ -88,7 +88,7 @@ class Cluster:
             with contextlib.suppress(asyncio.CancelledError):
                 await self._running
         for placement in list(self.placements.values()):
-            placement.leave()
+            placement.release()
         await self._end_driver()
 
     # Placements
@@ -164,7 +164,7 @@ class Cluster:
             "server": self.server,
         }  # fmt: skip
         self._process.stdin.write(json.dumps(first).encode() + b"\n")
-        self._keep(self._read_words(self._process))
+        self._retain(self._read_words(self._process))
 
     async def _end_driver(self) -> None:
         driver, self._process = self._process, None
@@ -173,7 +173,7 @@ class Cluster:
                 driver.kill()
             await driver.wait()
 
-    def _keep(self, coroutine: Any) -> None:
+    def _retain(self, coroutine: Any) -> None:
         task = asyncio.get_running_loop().create_task(coroutine)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
@@ -226,9 +226,11 @@ class Cluster:
         if placement is None:
             return
         if said["is"] == "placed":
-            self._keep(placement.open(said))
+            self._retain(placement.open(said))
         elif said["is"] == "waiting":
-            log.warning("no node has %s free; waiting. The cluster has %s", told(placement.needs), shown(said["nodes"]))
+            log.warning(
+                "no node has %s free; waiting. The cluster has %s", as_text(placement.needs), shown(said["nodes"])
+            )
         elif not placement.ready.done():
             placement.lose(first_line(said["why"]))
         else:
@@ -236,7 +238,7 @@ class Cluster:
             log.debug("%s, says Ray: %s", placement, first_line(said["why"]))
 
     def _fail(self, error: StartError) -> None:
-        """End the start by an error. A server that runs is told by its log, once in each outage."""
+        """End the start by an error. A server that runs logs it, once in each outage."""
         if self._connected is not None and not self._connected.done():
             self._connected.set_exception(error)
         elif not self._complained:

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from panglot.engine.context import EngineContext
-from panglot.engine.memory.kept import KeptMemory
 from panglot.engine.memory.lending import PoolMemory
+from panglot.engine.memory.retained import RetainedMemory
 from panglot.engine.pools.pipeline import PoolPlan
 from panglot.engine.processes import process
 from panglot.engine.processes.launcher import Launcher, MachineLost
@@ -19,7 +19,7 @@ from panglot.engine.processes.scratch import Scratch
 from panglot.engine.ray import installing, needs
 from panglot.engine.ray.cluster import Cluster
 from panglot.engine.ray.files import Shipment
-from panglot.engine.ray.needs import told
+from panglot.engine.ray.needs import as_text
 from panglot.engine.ray.paths import there
 from panglot.engine.ray.placement import FREE, STATES, USED, WAITING, Placement, PlacementLost
 from panglot.engine.ray.worker import DOUBT, NodeWorker
@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("panglot.ray")
 WORKER = ("panglot_worker.life.loop", "start")
-KEPT = 10.0
-"""Seconds that a placement without a worker is kept for the next."""
+SPARE = 10.0
+"""Seconds that a placement without a worker stays reserved for the next."""
 
 
 class NodeLauncher(Launcher):
@@ -40,8 +40,8 @@ class NodeLauncher(Launcher):
 
     def __init__(self, context: EngineContext, plan: PoolPlan, memory: PoolMemory, cluster: Cluster) -> None:
         super().__init__(context, plan, memory)
-        # Folders to run in are made on the nodes, and memory that outlives a worker is kept by its agent.
-        self.scratch, self.kept = Scratch({}), KeptMemory(0)
+        # Folders to run in are made on the nodes, and memory that outlives a worker belongs to its agent.
+        self.scratch, self.retained = Scratch({}), RetainedMemory(0)
         self.cluster = cluster
         self.shipment = Shipment()
         self.free: list[Placement] = []
@@ -56,7 +56,7 @@ class NodeLauncher(Launcher):
         states = self.placements()
         if self.cluster.outage or states[FREE] or states[USED]:
             return self.cluster.outage
-        nobody = f"no node of the cluster has {told(self._needs())} free"
+        nobody = f"no node of the cluster has {as_text(self._needs())} free"
         return nobody if states[WAITING] else "the nodes of the cluster cannot be reached"
 
     def _needs(self) -> dict[str, float]:
@@ -128,7 +128,7 @@ class NodeLauncher(Launcher):
             "environment": there(environment, moved),
             "links": there({name: str(target) for name, target in package.run_links.items()}, moved),
             "run": run,
-            "kept": (worker.index, package.kept_bytes),
+            "retained": (worker.index, package.retained_bytes),
         }
         output = self._output(worker)
         output.wording = worker.at_home
@@ -154,10 +154,10 @@ class NodeLauncher(Launcher):
     def _about(self, worker: Worker) -> dict[str, Any]:
         """As anywhere, less what only this machine has: the files of uploads, and an interpreter that decodes."""
         about = super()._about(worker)
-        told = about["settings"]
-        video = {**told["video"], "python": ""}
+        settings = about["settings"]
+        video = {**settings["video"], "python": ""}
         sent = self.settings.ray_files != needs.SHARED
-        return {**about, "settings": {**told, "video": video, "videos_in_bodies": True, "sent": sent}}
+        return {**about, "settings": {**settings, "video": video, "videos_in_bodies": True, "sent": sent}}
 
     async def _installed(self, worker: NodeWorker, placement: Placement, launch: dict[str, Any]) -> str:
         """The interpreter on the node that has what the package asks for. Raises OSError."""
@@ -172,7 +172,7 @@ class NodeLauncher(Launcher):
             worker.step, worker.installing, worker.since = "starting", False, self.clock()
 
     def clean_up(self, worker: Worker) -> None:
-        """Take a dead worker from its placement; the placement is kept for its successor for a while."""
+        """Take a dead worker from its placement; the placement stays reserved for its successor for a while."""
         assert isinstance(worker, NodeWorker)
         if worker.failure is not None:
             failure = there(worker.failure, worker.folders)
@@ -183,16 +183,16 @@ class NodeLauncher(Launcher):
         placement.workers.pop(worker.generation, None)
         if not placement.workers and placement not in self.free:
             self.free.append(placement)
-            asyncio.get_running_loop().call_later(KEPT, self._let_go, placement)
+            asyncio.get_running_loop().call_later(SPARE, self._release, placement)
 
-    def _let_go(self, placement: Placement) -> None:
+    def _release(self, placement: Placement) -> None:
         if placement in self.free:
             self.free.remove(placement)
-            placement.leave()
+            placement.release()
 
     def close(self) -> None:
         """Give back all placements that are free."""
         super().close()
         for placement in self.free:
-            placement.leave()
+            placement.release()
         self.free.clear()

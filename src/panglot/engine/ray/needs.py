@@ -45,6 +45,6 @@ def is_cpu(device: str) -> bool:
     return device in ("", "cpu")
 
 
-def told(needs: Mapping[str, float]) -> str:
+def as_text(needs: Mapping[str, float]) -> str:
     """The text that --worker-resources takes for these needs."""
     return ",".join(f"{name}={amount:g}" for name, amount in needs.items())

@@ -46,7 +46,7 @@ class Placement:
         self.code = ""
         """The folder of our own code there, once it has been sent."""
         self.pythons: dict[str, str] = {}
-        """Interpreters of environments that were made there, by what was asked for."""
+        """Interpreters of environments that were made there, by what was requested."""
         self.is_lost = False
         self._control: asyncio.StreamWriter | None = None
         self._listening: asyncio.Task[None] | None = None
@@ -150,9 +150,9 @@ class Placement:
             if worker is not None:
                 worker.on_exit(code)
         elif event == "memory":
-            held = handshake.number(said, "bytes")
+            used = handshake.number(said, "bytes")
             if worker is not None:
-                worker.on_memory(held)
+                worker.on_memory(used)
         elif event != "here":
             raise ValueError("a message of no known kind")
         elif worker is not None:
@@ -173,7 +173,7 @@ class Placement:
     # Ending
 
     def lose(self, why: str, fix: str = "") -> None:
-        """Note that the placement has gone. Whoever waits for it or works there is told; the first reason counts."""
+        """Note that the placement has gone. Its workers hear it, and its launcher; the first reason counts."""
         if self.is_lost:
             return
         self.is_lost = True
@@ -186,7 +186,7 @@ class Placement:
             worker.on_placement_lost(why)
         self.workers.clear()
 
-    def leave(self) -> None:
+    def release(self) -> None:
         """Give the placement back. The agent ends when its control connection does."""
         if not self.is_lost:
             self.is_lost = True

@@ -16,14 +16,14 @@ from panglot.engine.workers.worker import HUNG, KILL_AFTER, LINGER, LOST, Worker
 DOUBT = 0.1
 """Seconds to wait whether the placement goes too, when a worker was killed by nobody knows whom; then to ask."""
 UNHEARD = 5.0
-"""Seconds after which a worker that hung up without a word of its agent is lost."""
+"""Seconds after which a worker is lost when its socket was closed and its agent says nothing."""
 
 
 class NodeWorker(Worker):
     """Its process is a child of an agent on some node; its socket leads there."""
 
     placement: Placement | None = None
-    memory_held = 0
+    memory_used = 0
     folders: dict[str, str] = {}
     """Where the folders lie that were sent: there, and here."""
     code: int | None = None
@@ -47,7 +47,7 @@ class NodeWorker(Worker):
         return self.code
 
     def memory(self) -> int:
-        return self.memory_held
+        return self.memory_used
 
     def lives(self) -> bool:
         return not (self._exited or self._link_lost)
@@ -61,7 +61,7 @@ class NodeWorker(Worker):
         try:
             await loop.create_connection(lambda: self.link, sock=data, **self.placement.encryption)
         except OSError:
-            # The process has ended before it could agree on keys: its agent tells how.
+            # The process has ended before it could agree on keys: its agent says how.
             loop.call_soon(self.on_lost)
             return
         self._greet(hello)
@@ -76,7 +76,7 @@ class NodeWorker(Worker):
 
     # Ending
 
-    def kill(self, why: str) -> None:
+    def kill_hung(self, why: str) -> None:
         """End a worker that hangs: abort first, for the stack traces it writes, then for good."""
         if (
             self.placement is None
@@ -89,16 +89,16 @@ class NodeWorker(Worker):
         self.reason, self.why = HUNG, why
         self.placement.signal(self.generation, signal.SIGABRT)
         self.placement.signal(self.generation, signal.SIGCONT)
-        asyncio.get_running_loop().call_later(KILL_AFTER, self.destroy)
+        asyncio.get_running_loop().call_later(KILL_AFTER, self.kill)
 
-    def destroy(self) -> None:
+    def kill(self) -> None:
         """Have the agent kill the process group; without a placement yet, want none any more."""
         if self.placement is None or self._exited:
             return
         if self.placement.ready.done():
             self.placement.signal(self.generation, signal.SIGKILL)
         else:
-            self.placement.leave()
+            self.placement.release()
 
     def on_exit(self, code: int | None) -> None:
         """Note that the process has ended. One that was killed from elsewhere may go with all of its node: wait."""
@@ -113,14 +113,14 @@ class NodeWorker(Worker):
         if self._exited:
             return
         self._exited = True
-        self.hold.close()
+        self.stream_pause.close()
         if self._link_lost:
             self._dead()
         else:
             asyncio.get_running_loop().call_later(LINGER, self.link.close)
 
-    def on_memory(self, held: int) -> None:
-        self.memory_held = held
+    def on_memory(self, used: int) -> None:
+        self.memory_used = used
 
     def on_placement_lost(self, why: str) -> None:
         """Note that the process is out of reach, whether it has ended or not."""

@@ -75,7 +75,7 @@ class Autoscaler:
     def _act(self, decision: Resize) -> None:
         before = self.supervisor.wanted
         self.metrics.scaled["up" if decision.wanted > before else "down"] += abs(decision.wanted - before)
-        self._tell(before, decision.wanted, decision.why)
+        self._report(before, decision.wanted, decision.why)
         self.supervisor.resize(decision.wanted)
 
     def failed(self) -> None:
@@ -83,12 +83,12 @@ class Autoscaler:
         now = self.clock()
         self._failures.done(now)
         pause = self._failures.wait(now)
-        self.scaling.hold(now + pause)
-        self._tell(self.supervisor.wanted + 1, self.supervisor.wanted, "one more could not be started")
+        self.scaling.pause(now + pause)
+        self._report(self.supervisor.wanted + 1, self.supervisor.wanted, "one more could not be started")
 
-    def _tell(self, before: int, after: int, why: str) -> None:
+    def _report(self, before: int, after: int, why: str) -> None:
         """Write a change down, in the log and for the page."""
         self.changes.append(SizeChange(time.time(), before, after, why))
         workers = f"{self.title}{'s' if after != 1 else ''}"
         message = "%d %s instead of %d, of %s: %s"
-        log.info(message, after, workers, before, self.scaling.count, why, extra=self.supervisor.whose())
+        log.info(message, after, workers, before, self.scaling.count, why, extra=self.supervisor.log_fields())

@@ -1,4 +1,4 @@
-"""What workers tell of themselves, and of requests that failed, in the log: up to a rate for each worker."""
+"""What workers report of themselves, and of requests that failed, in the log: up to a rate for each worker."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SECOND = 1.0
 
 @dataclass
 class WorkerShare:
-    """What one worker has had logged in the present second, and what was left out since it was last told."""
+    """What one worker has had logged in the present second, and what was left out since the last report."""
 
     since: float
     used: int = 0
@@ -28,10 +28,10 @@ class WorkerShare:
 
 
 class EventLog:
-    """Writes log records on behalf of workers. Beyond the rate they are counted, and told in one line a second.
+    """Writes log records on behalf of workers. Beyond the rate they are counted, and reported in one line a second.
 
-    A script that fails on every request would else write its traceback thousands of times in a second, and whoever
-    reads the log would find nothing else in it.
+    A script that fails on every request would else write its traceback thousands of times in a second, and a
+    reader of the log would find nothing else in it.
     """
 
     def __init__(self, rate: int, clock: Callable[[], float], metrics: Metrics) -> None:
@@ -48,17 +48,17 @@ class EventLog:
             share.since, share.used = now, 0
         size = len(message) + len(about.get("traceback", "")) + LEAST_COST
         share.used += size
-        # The first of a second is told however long it is.
+        # The first record of a second is logged however long it is.
         if share.used <= self._rate or share.used == size:
             log.log(level, "%s", message, extra=about)
             return
         if not share.left_out:
             share.about = {name: value for name, value in about.items() if name not in ("traceback", "request_id")}
-            asyncio.get_running_loop().call_later(SECOND, self._tell, share)
+            asyncio.get_running_loop().call_later(SECOND, self._report, share)
         share.left_out += 1
         self._metrics.log_dropped += size
 
-    def _tell(self, share: WorkerShare) -> None:
+    def _report(self, share: WorkerShare) -> None:
         """Say how many records of a worker are missing here."""
         count, share.left_out = share.left_out, 0
         message = "... %d more records about this worker are left out: they were more than %s in a second (--log-rate)"

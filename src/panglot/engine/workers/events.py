@@ -1,4 +1,4 @@
-"""What a worker tells about itself, besides answers."""
+"""What a worker reports about itself, besides answers."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ def note(worker: Worker, event: dict[str, Any], metrics: Metrics, about: dict[st
     kind = event.get("type")
     if kind == "sick":
         worker.sick = True
-        worker.retire(str(event["message"]))
+        worker.mark_retiring(str(event["message"]))
     elif kind == "retire" and not worker.sick:
-        worker.retire(str(event.get("reason", "")))
+        worker.mark_retiring(str(event.get("reason", "")))
         tell(logging.INFO if event.get("planned") else logging.WARNING, f"{worker} is replaced: {worker.why}")
     elif kind == "batch_split":
         metrics.reruns["batch_failed"] += int(event["items"])

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from panglot.engine.workers.worker import Worker
 
 log = logging.getLogger("panglot.engine")
-ROOM = 262144
+BUFFER = 262144
 """Bytes of the fixed buffer; a longer frame gets one of its own."""
 LAZY = 32 * 1024 * 1024
 """Frames that claim to be longer get memory that the system gives only as they arrive; for others it is slower."""
@@ -31,7 +31,7 @@ class Link(asyncio.BufferedProtocol):
         """What was wrong with the stream, when that is why the socket was closed."""
         self.error: Exception | None = None
         """Why the socket is closed, where neither end has closed it."""
-        self._room = memoryview(bytearray(ROOM))
+        self._buffer = memoryview(bytearray(BUFFER))
         self._filled = 0
         self._large: memoryview | None = None
         self._large_head = (0, 0)
@@ -56,7 +56,7 @@ class Link(asyncio.BufferedProtocol):
     def get_buffer(self, sizehint: int) -> memoryview:
         if self._large is not None:
             return self._large[self._large_filled :]
-        return self._room[self._filled :]
+        return self._buffer[self._filled :]
 
     def buffer_updated(self, nbytes: int) -> None:
         """Take what was read, and close the socket if it is not what it should be."""
@@ -82,24 +82,30 @@ class Link(asyncio.BufferedProtocol):
             self.worker.on_frame(*self._large_head, payload)
 
     def _split(self) -> None:
-        """Pass on all whole frames in the fixed buffer, and move the rest to its beginning."""
-        room, start, size = self._room, 0, wire.HEADER.size
+        """Pass on all whole frames in the fixed buffer, and move the rest to its beginning.
+
+        `on_frame` may do anything, also close this link, or pause it: the loop then passes on what was read already,
+        since a worker's last replies count although its socket is closed (see `StreamPause` for what that means).
+        `_filled` is set after the loop alone. An exception of a frame leaves it as it was, which nobody sees: the
+        link is closed then, and reads no more.
+        """
+        buffer, start, size = self._buffer, 0, wire.HEADER.size
         while self._filled - start >= size:
-            length, kind, _flags, count, generation = wire.HEADER.unpack_from(room, start)
+            length, kind, _flags, count, generation = wire.HEADER.unpack_from(buffer, start)
             if generation != self.generation and kind != wire.HELLO:
                 raise wire.WireError(f"a frame of generation {generation} on the link of {self.generation}")
             stop = start + size + length
             if stop > self._filled:
-                if size + length > ROOM:
+                if size + length > BUFFER:
                     self._begin_large(kind, count, length, start + size)
                     return
                 break
-            # Owners keep views of a payload, so it must not alias the buffer the next read goes to.
-            self.worker.on_frame(kind, count, memoryview(bytes(room[start + size : stop])))
+            # A copy: views of a payload live on in bodies and answers, while the next read writes to this buffer.
+            self.worker.on_frame(kind, count, memoryview(bytes(buffer[start + size : stop])))
             start = stop
         rest = self._filled - start
         if start and rest:
-            room[:rest] = bytes(room[start : self._filled])
+            buffer[:rest] = bytes(buffer[start : self._filled])
         self._filled = rest
 
     def _begin_large(self, kind: int, count: int, length: int, start: int) -> None:
@@ -110,7 +116,7 @@ class Link(asyncio.BufferedProtocol):
         self._large = memoryview(bytearray(length) if length <= LAZY else mmap.mmap(-1, length, mmap.MAP_PRIVATE))
         self._large_head = (kind, count)
         self._large_filled = self._filled - start
-        self._large[: self._large_filled] = self._room[start : self._filled]
+        self._large[: self._large_filled] = self._buffer[start : self._filled]
         self._filled = 0
 
     def send(self, buffers: Sequence[wire.Buffer]) -> None:
@@ -122,7 +128,7 @@ class Link(asyncio.BufferedProtocol):
             self.transport.writelines(buffers)
 
     def pause(self) -> None:
-        """Stop reading. What has been read already is still passed on: see `Hold`, the only one to ask for this."""
+        """Stop reading. What has been read already is still passed on: see `StreamPause`, which alone calls this."""
         if not self._reading_paused and self.transport is not None and not self.transport.is_closing():
             self._reading_paused = True
             self.transport.pause_reading()

@@ -19,7 +19,7 @@ LAST_LINES = 12
 
 
 async def write(worker: Worker, lost: Sequence[Call], package: Package) -> tuple[str, str]:
-    """One line with the cause and the requests the worker held, and the end of its output.
+    """One line with the cause and the requests the worker had, and the end of its output.
 
     For a worker that has not loaded: the line with the fix, and the script's traceback.
     """
@@ -28,8 +28,8 @@ async def write(worker: Worker, lost: Sequence[Call], package: Package) -> tuple
         return f"{worker} did not load: {error.sentence()}", error.traceback.rstrip()
     words = await _last_words(worker)
     requests = ", ".join(call.request_id.decode("latin-1") for call in lost[:8])
-    held = f"; it held {len(lost)} request(s): {requests}" if lost else ""
-    return f"{worker} {worker.cause()}{held}", f"its last words:\n{words}" if words else ""
+    had = f"; it held {len(lost)} request(s): {requests}" if lost else ""
+    return f"{worker} {worker.cause()}{had}", f"its last words:\n{words}" if words else ""
 
 
 async def _last_words(worker: Worker) -> str:

@@ -15,7 +15,7 @@ IMPROVING = 0.8
 TOLERANCE = 0.1
 """What part of a worker's time more than it has may be asked of it."""
 PATIENCE = 8
-"""How many times the idle time workers are kept that came back too often."""
+"""How many times the idle time workers stay that came back too often."""
 
 
 @dataclass(frozen=True)
@@ -46,11 +46,11 @@ class Resize:
 
 
 class Scaling:
-    """Decides for one pool. It is asked a few times a second.
+    """Decides for one pool. The autoscaler asks it a few times a second.
 
     Up: as soon as calls wait for longer than `wait`, as many workers again as there are, unless fewer could take all
     that wait; then it looks whether that helps. Down: to the most workers that were busy together, for about as long as
-    `wait`, in all of the last `idle` seconds. Workers that soon had to come back are kept longer the next time.
+    `wait`, in all of the last `idle` seconds. Workers that soon had to come back stay longer the next time.
     """
 
     def __init__(self, count: WorkerCount, wait: float, idle: float) -> None:
@@ -75,7 +75,7 @@ class Scaling:
             return None
         return self._more(load, now, turned_away) or self._fewer(load, now)
 
-    def hold(self, until: float) -> None:
+    def pause(self, until: float) -> None:
         """Want no more workers before that moment: the last ones could not be had."""
         self._not_before = until
 

@@ -28,7 +28,7 @@ log = logging.getLogger("panglot.engine")
 FRUITLESS = 5
 """Deaths in a row, without one answer between them, after which the script counts as failing."""
 LONGEST_LOSS = 5.0
-"""The longest pause before a placement is asked for again, in seconds: machines come back without a word."""
+"""The longest pause before a placement is requested again, in seconds: machines come back without notice."""
 RELOAD = "reload"
 SURPLUS = "fewer are needed"
 
@@ -51,11 +51,11 @@ class Supervisor:
         self.lost_placements = Pace(settings.restart_delay, min(LONGEST_LOSS, settings.restart_delay_max))
         self.wear = Wear(settings)
         self.failed_loads = Restarts(settings.restart_delay, settings.restart_delay_max)
-        self.cures = Pace(settings.restart_delay_max, 16 * settings.restart_delay_max)
+        self.sick_replacements = Pace(settings.restart_delay_max, 16 * settings.restart_delay_max)
         self.launcher = launching.launcher(context, pool.plan, memory)
         self.workers: list[Worker] = []
         self.count = self._count()
-        """How many there may be; none given where the script is asked."""
+        """How many there may be; none given where the script says it."""
         self.wanted = self.count.least or 1
         self.autoscaler = Autoscaler(self, self.count, pool.title, context) if self.count.elastic else None
         self.first_ready = False
@@ -66,7 +66,7 @@ class Supervisor:
         self._scaling: asyncio.Task[None] | None = None
         self._to_reload: list[Worker] = []
         self._added: set[Worker] = set()
-        """Workers that were asked for because there were too few, and are not ready yet."""
+        """Workers that were started because there were too few, and are not ready yet."""
 
     # Starting workers
 
@@ -91,10 +91,10 @@ class Supervisor:
         worker = self.launcher.record(self.pool, index, self._generation, self.clock)
         worker.predecessor = predecessor
         self.workers.append(worker)
-        self._keep(asyncio.get_running_loop().create_task(self._start(worker)))
+        self._retain(asyncio.get_running_loop().create_task(self._start(worker)))
         return worker
 
-    def _keep(self, task: asyncio.Task[None]) -> None:
+    def _retain(self, task: asyncio.Task[None]) -> None:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
@@ -110,21 +110,21 @@ class Supervisor:
             worker.failure = {"problem": problem, "fix": getattr(error, "fix", "")}
             self.on_death(worker)
 
-    def whose(self) -> dict[str, Any]:
+    def log_fields(self) -> dict[str, Any]:
         """What a log line about the pool carries besides its text."""
         about = {"package": self.package.name}
         return {**about, "pool": self.plan.name} if self.plan.name else about
 
-    def about(self, worker: Worker) -> dict[str, Any]:
+    def worker_log_fields(self, worker: Worker) -> dict[str, Any]:
         """What a log line about a worker carries besides its text."""
-        return {**self.whose(), "worker": worker.index}
+        return {**self.log_fields(), "worker": worker.index}
 
     def on_ready(self, worker: Worker, ready: dict[str, Any]) -> None:
         """Note that a worker has loaded the script: the first says how many are wanted, a successor takes over."""
         seconds, python = ready["seconds"], worker.info.get("python", "?")
         message = "%s ready after %.1f s (%spid %d, Python %s)"
         where = f"node {worker.node}, " if worker.node else ""
-        log.info(message, worker, seconds, where, worker.pid, python, extra=self.about(worker))
+        log.info(message, worker, seconds, where, worker.pid, python, extra=self.worker_log_fields(worker))
         most = self.plan.max_batch or self.settings.max_batch
         worker.max_batch = min(most, ready["max_batch"] or most)
         if not self.first_ready:
@@ -147,15 +147,15 @@ class Supervisor:
         self._shed(len(self.present()) - self.wanted)
 
     def hand_over(self, index: int) -> None:
-        """Tell the newest worker at an index that what is kept there is its own, once no other worker holds it."""
+        """Tell the newest worker at an index that it owns the retained memory there, once no other worker does."""
         here = [worker for worker in self.workers if worker.index == index]
         heirs = [worker for worker in here if worker.state == READY]
-        if self.package.kept_bytes and heirs and not any(worker.holds_kept for worker in here):
+        if self.package.retained_bytes and heirs and not any(worker.owns_retained for worker in here):
             heirs[-1].take_over()
 
-    def let_go(self, worker: Worker) -> None:
-        """Note that a worker uses what it keeps for its successor no more."""
-        worker.holds_kept = False
+    def release_retained(self, worker: Worker) -> None:
+        """Note that a worker no longer uses the memory that its successor takes over."""
+        worker.owns_retained = False
         self.hand_over(worker.index)
 
     # More workers, or fewer
@@ -169,7 +169,7 @@ class Supervisor:
         return [worker for worker in self.workers if worker.state != RETIRING and worker.predecessor is None]
 
     def resize(self, wanted: int) -> None:
-        """Start workers, or let those end that have the least to do, once they have answered what they hold."""
+        """Start workers, or retire those with the least to do, which answer their calls first."""
         more, self.wanted = wanted - self.wanted, wanted
         used = {worker.index for worker in self.workers}
         free = (index for index in itertools.count() if index not in used)
@@ -184,7 +184,7 @@ class Supervisor:
         spare = [worker for worker in self.present() if worker.state == READY and worker not in replaced]
         spare.sort(key=lambda worker: (len(worker.in_flight), -worker.index))
         for worker in spare[:count]:
-            worker.stop(SURPLUS)
+            worker.retire(SURPLUS)
 
     def scale(self, count: WorkerCount) -> None:
         """Have so many workers from now on, whatever the settings say."""
@@ -196,14 +196,14 @@ class Supervisor:
         if self.first_ready and not self.stopping:
             wanted = min(max(self.wanted, count.least), count.most)
             message = "%d worker%s instead of %d: by request"
-            log.info(message, wanted, "" if wanted == 1 else "s", self.wanted, extra=self.whose())
+            log.info(message, wanted, "" if wanted == 1 else "s", self.wanted, extra=self.log_fields())
             self.resize(wanted)
         self._begin_scaling()
 
     # Replacing workers that still serve
 
     def reload(self) -> None:
-        """Load the script anew, one worker at a time. The old ones serve on, and are kept if the new one fails."""
+        """Load the script anew, one worker at a time. The old ones serve on, and stay if the new one fails."""
         self.wear.reloaded()
         self._to_reload = list(self.workers)
         self._reload_next()
@@ -221,7 +221,7 @@ class Supervisor:
         """Start a successor of a worker that serves until the successor is ready."""
         if self._is_succeeded(worker):
             return
-        log.info("%s is being replaced: %s", worker, why, extra=self.about(worker))
+        log.info("%s is being replaced: %s", worker, why, extra=self.worker_log_fields(worker))
         worker.why = why
         self._spawn(worker.index, worker)
 
@@ -229,43 +229,47 @@ class Supervisor:
         return any(successor.predecessor is worker for successor in self.workers)
 
     def replace_sick(self, worker: Worker, why: str) -> None:
-        """Replace a worker all of whose calls fail in the same way. Seldom, since the calls themselves may be why."""
+        """Replace a worker that fails on all calls in the same way. Seldom: the calls themselves may be the cause."""
         now = self.clock()
-        if worker.state == READY and not self.cures.wait(now):
-            self.cures.done(now)
-            log.error("%s: %s", worker, why, extra=self.about(worker))
+        if worker.state == READY and not self.sick_replacements.wait(now):
+            self.sick_replacements.done(now)
+            log.error("%s: %s", worker, why, extra=self.worker_log_fields(worker))
             self.engine.remember(f"{worker}: {why}", "")
             self.replace(worker, why)
 
     def _succeed(self, old: Worker) -> None:
-        """Let the old worker of a successor that is ready finish what it holds, and end."""
+        """Retire the worker that a successor, which is ready now, replaces. It answers its calls first."""
         if old.why == RELOAD:
             self.engine.poison.forget()
         if old.state == READY:
-            old.stop(old.why)
+            old.retire(old.why)
         self._reload_next()
 
     # Time
 
     def tick(self, now: float) -> None:
         """Kill workers that run or load for too long; replace those that have grown or served enough."""
-        self.pool.end_slow_streams(now)
+        self.pool.cancel_slow_streams(now)
         longest = self.settings.effective_run_timeout + self.settings.kill_grace
         for worker in list(self.workers):
-            if worker.hold.call is not None:
+            if worker.stream_pause.call is not None:
                 # The script is not to blame: it waits for a client.
                 worker.busy_since = now
             if worker.state in (STARTING, LOADING) and now - worker.since > self.settings.load_timeout:
-                worker.kill(f"was killed: not loaded after {self.settings.load_timeout:g} s (it was {worker.step})")
+                worker.kill_hung(
+                    f"was killed: not loaded after {self.settings.load_timeout:g} s (it was {worker.step})"
+                )
             elif worker.in_flight and worker.state in (READY, RETIRING) and now - self._oldest(worker) > longest:
-                worker.kill(f"was killed: one call ran longer than {self.settings.effective_run_timeout:g} s")
+                worker.kill_hung(f"was killed: one call ran longer than {self.settings.effective_run_timeout:g} s")
             elif worker.state == RETIRING and now - max(worker.since, worker.busy_since) > self.settings.kill_grace:
                 if not worker.in_flight:
-                    worker.destroy()
+                    worker.kill()
             elif worker.state == READY:
                 worker.nudge()
                 self.pool.dispatcher.relieve(worker, now)
-                if not self._is_succeeded(worker) and (why := self.wear.reason(worker, now, self.about(worker))):
+                if not self._is_succeeded(worker) and (
+                    why := self.wear.reason(worker, now, self.worker_log_fields(worker))
+                ):
                     self.replace(worker, why)
                 if now - worker.since > self.settings.restart_delay_max:
                     self.restarts.answered()
@@ -278,7 +282,7 @@ class Supervisor:
     # Deaths
 
     def on_death(self, worker: Worker) -> None:
-        """Give the calls of a worker that has ended their fates, and start another. Its process has been waited for."""
+        """Decide what becomes of the calls of a dead worker, and start another. Its process has been waited for."""
         if worker in self.workers:
             self.workers.remove(worker)
         # It has been waited for, or was on a node, which shares no memory with this machine: it can write no more.
@@ -302,7 +306,7 @@ class Supervisor:
             return
         self.metrics.restarts[worker.reason] += 1
         if worker.reason != RETIRED:
-            self._keep(asyncio.get_running_loop().create_task(self._report(worker, lost)))
+            self._retain(asyncio.get_running_loop().create_task(self._report(worker, lost)))
         if self.launcher.inline is not None:
             self.engine.load_failed(obituary.load_error(worker, self.package))
             return
@@ -315,7 +319,7 @@ class Supervisor:
 
     async def _report(self, worker: Worker, lost: list[Call]) -> None:
         line, more = await obituary.write(worker, lost, self.package)
-        log.error("%s%s", line, f"; {more}" if more else "", extra=self.about(worker))
+        log.error("%s%s", line, f"; {more}" if more else "", extra=self.worker_log_fields(worker))
         self.engine.remember(line, more)
 
     def _failed_successor(self, worker: Worker) -> None:
@@ -323,7 +327,7 @@ class Supervisor:
         old = worker.predecessor
         self._to_reload.clear()
         self.metrics.restarts["failed_reload"] += 1
-        about = {**self.about(worker), "traceback": error.traceback.rstrip()}
+        about = {**self.worker_log_fields(worker), "traceback": error.traceback.rstrip()}
         later = ""
         if old is not None:
             old.served = 0
@@ -341,9 +345,9 @@ class Supervisor:
         delay = self._delay(worker, culprit)
         if delay:
             if worker.reason != LOST:
-                # Through no fault of the script: whoever comes meanwhile waits for a machine.
+                # The script has no fault in this: calls that come meanwhile wait for a machine.
                 self.retry_at = max(self.retry_at, self.clock() + delay)
-            log.warning("%s is started again in %.2g s", worker, delay, extra=self.about(worker))
+            log.warning("%s is started again in %.2g s", worker, delay, extra=self.worker_log_fields(worker))
             asyncio.get_running_loop().call_later(delay, self._respawn, worker.index)
         else:
             self._respawn(worker.index)
@@ -382,7 +386,7 @@ class Supervisor:
         return "" if self.is_ready else self.launcher.outage
 
     def hindrance(self) -> Fault | None:
-        """Why nothing can run now, as a call is told; None when something can, or a worker is on its way."""
+        """The fault of a call when nothing can run now; None when something can, or a worker is being started."""
         if self.backing_off:
             return fates.back_off(self.retry_at - self.clock())
         return fates.no_placement(self.outage) if self.outage else None
@@ -399,14 +403,14 @@ class Supervisor:
             self._scaling.cancel()
         for worker in list(self.workers):
             if worker.state == READY and not worker.in_flight:
-                worker.stop("")
+                worker.retire("")
             else:
-                worker.destroy()
+                worker.kill()
         deadline = self.clock() + seconds
         while self.workers and self.clock() < deadline:
             await asyncio.sleep(0.01)
         for worker in list(self.workers):
-            worker.destroy()
+            worker.kill()
         while self.workers and self.clock() < deadline + 2:
             await asyncio.sleep(0.01)
         self.launcher.close()

@@ -60,12 +60,12 @@ class Wear:
             return ""
         if settings.worker_max_requests and worker.served >= settings.worker_max_requests:
             return f"it has served {worker.served} requests"
-        if settings.worker_memory and (held := worker.memory()) > settings.worker_memory:
+        if settings.worker_memory and (used := worker.memory()) > settings.worker_memory:
             pace = self._pace(worker, now, about)
             if pace is None or not pace.wait(now):
                 if pace is not None:
                     pace.done(now)
-                return f"it holds {held // MIB} MiB of memory"
+                return f"it holds {used // MIB} MiB of memory"
         return ""
 
     def _pace(self, worker: Worker, now: float, about: Mapping[str, Any]) -> Pace | None:

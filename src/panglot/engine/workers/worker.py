@@ -1,4 +1,4 @@
-"""One worker as the front knows it: its process, its link, and the calls it holds."""
+"""One worker as the front knows it: its process, its link, and its calls."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from panglot.engine.call import RUNNING, Call
 from panglot.engine.memory.buffers import Arena, Leases
 from panglot.engine.pools.ahead import BatchProgress
-from panglot.engine.pools.holding import Hold
+from panglot.engine.pools.slow_readers import StreamPause
 from panglot.engine.processes import process
 from panglot.engine.processes.family import MARK, Family
 from panglot.engine.processes.output import ScriptOutput
@@ -57,16 +57,16 @@ class Worker:
         self.info: dict[str, Any] = {}
         self.failure: dict[str, Any] | None = None
         self.report: dict[str, Any] = {}
-        """What its dialect last told about itself."""
+        """What its dialect last reported about itself."""
         self.predecessor: Worker | None = None
         """The worker this one takes over from once it is ready."""
-        self.holds_kept = False
-        """Whether the memory that outlives it is its own now, and no other worker's."""
+        self.owns_retained = False
+        """Whether it owns the memory that outlives it, and no other worker does."""
         self.in_flight: dict[int, Call] = {}
-        """What it holds, in the order it was sent."""
+        """Its calls, in the order in which they were sent."""
         self.batches = BatchProgress()
         self.recalled: set[int] = set()
-        """Items the worker was asked to give back, and has not confirmed."""
+        """Items that were recalled from the worker, which has not confirmed that yet."""
         self.leases = Leases()
         self.results: Arena | None = None
         """The buffers it may be lent for its results."""
@@ -79,7 +79,7 @@ class Worker:
         self.service_us = 0.0
         """How long an item takes, as learnt; the first one is sent alone."""
         self.served = self.memory_needed = 0
-        """How many answers it has given; bytes of memory it held when it was ready, where somebody counts them."""
+        """How many answers it has given; bytes of memory it used when it was ready, where somebody counts them."""
         self.reason, self.why = DIED, ""
         self.paused = self.loaded = False
         """Whether it reads too slowly for more; whether it has been ready."""
@@ -87,7 +87,7 @@ class Worker:
         """Whether it has said that nothing can succeed in it any more; whether it ends because of what it replied."""
         self.popen: subprocess.Popen[bytes] | None = None
         self.link = Link(self, generation)
-        self.hold = Hold(self.link, self.in_flight)
+        self.stream_pause = StreamPause(self.link, self.in_flight)
         self.output: ScriptOutput | None = None
         self._life_fd = self._pidfd = -1
         self._out_of_memory_before = cgroups.out_of_memory_kills()
@@ -116,7 +116,7 @@ class Worker:
         return self.popen.returncode if self.popen else None
 
     def memory(self) -> int:
-        """Bytes of memory that it alone holds."""
+        """Bytes of memory that it alone uses."""
         return process.memory(self.pid)
 
     def lives(self) -> bool:
@@ -162,7 +162,7 @@ class Worker:
     # What the worker says
 
     def longest(self, kind: int, count: int) -> int:
-        """How long a frame may be: as long as the replies to all the worker holds, or as a control frame."""
+        """How long a frame may be: as long as the replies to all its calls, or as a control frame."""
         if kind != wire.REPLY:
             return wire.MAX_EVENT if kind == wire.EVENT else wire.MAX_CONTROL
         return min(count, len(self.in_flight) + len(self.recalled)) * self.pool.max_reply
@@ -195,7 +195,7 @@ class Worker:
             raise wire.WireError(f"a worker sent {wire.NAMES.get(kind, kind)}")
 
     def _tell_event(self, value: dict[str, Any]) -> None:
-        """Pass an event to the pool. An exception of ours is logged; the worker does not pay for it."""
+        """Pass an event to the pool. A failure of the server itself is logged; the worker is not killed for it."""
         try:
             self.pool.on_event(self, value)
         except wire.WireError:
@@ -242,8 +242,8 @@ class Worker:
         self.link.send(wire.run_frame(items, self.generation, flags))
 
     def take_over(self) -> None:
-        """Tell the worker that what the one before it kept is its own now."""
-        self.holds_kept = True
+        """Tell the worker that it owns the memory which its predecessor wrote."""
+        self.owns_retained = True
         self.link.send([wire.frame(wire.TAKE_OVER, self.generation)])
 
     def cancel(self, call: Call) -> None:
@@ -256,32 +256,32 @@ class Worker:
         for item_id in ids:
             del self.in_flight[item_id]
         self.recalled.update(ids)
-        self.hold.check()
+        self.stream_pause.check()
         self.link.send([wire.cancel_frame(ids, self.generation)])
         return [call for call in behind if call.state == RUNNING]
 
     def nudge(self) -> None:
-        """Make an idle worker that still holds bodies look whether anything of its script refers to them."""
+        """Make an idle worker that still owns bodies look whether anything of its script refers to them."""
         if self.leases.looked_at and not self.in_flight:
             self.link.send([wire.cancel_frame([], self.generation)])
 
-    def room(self, now: float) -> int:
+    def free_slots(self, now: float) -> int:
         """How many more calls it may be given now."""
         if self.state != READY or self.paused or self.reason == HUNG:
             return 0
-        held = len(self.in_flight)
-        first = next(iter(self.in_flight.values())) if held else None
+        calls = len(self.in_flight)
+        first = next(iter(self.in_flight.values())) if calls else None
         if first is not None and first.alone:
             return 0
         if self.slots > 1:
-            return self.open_slots - held
+            return self.open_slots - calls
         if self.batched:
-            return 0 if held else self.max_batch
+            return 0 if calls else self.max_batch
         if first is not None and (first.chunks or now - self.busy_since > STUCK):
             # Nobody knows how long a stream takes, and each of its parts makes the worker look as if it had just begun.
             return 0
         window = self.window()
-        return window - held if held <= window // 2 else 0
+        return window - calls if calls <= window // 2 else 0
 
     def most_of(self, lane: str) -> int:
         """The most calls of a lane in one batch."""
@@ -328,23 +328,23 @@ class Worker:
         return first is not None and not first.alone and not first.chunks and not self.sent_ahead
 
     def window(self) -> int:
-        """How many items are about a millisecond of work, which is kept in the worker's socket; the first is alone."""
+        """How many items are about a millisecond of work, which waits in the worker's socket; the first is alone."""
         return max(1, min(32, int(1000 / (self.service_us + 1)))) if self.served else 1
 
     # Ending
 
-    def stop(self, why: str) -> None:
-        """Ask the worker to end once it has answered what it holds."""
+    def retire(self, why: str) -> None:
+        """Have the worker end once it has answered its calls."""
         if self.state != DEAD:
-            self.retire(why)
+            self.mark_retiring(why)
             self.link.send([wire.frame(wire.STOP, self.generation)])
 
-    def retire(self, why: str) -> None:
+    def mark_retiring(self, why: str) -> None:
         """Give the worker no more calls: it ends on purpose, or because it is sick."""
         self.state, self.why, self.since = RETIRING, why, self.clock()
         self.reason = SICK if self.sick else RETIRED
 
-    def kill(self, why: str) -> None:
+    def kill_hung(self, why: str) -> None:
         """End a worker that hangs: abort first, for the stack traces it writes, then for good."""
         if self.popen is None or self._exited or self.reason == HUNG:
             # One that has ended has been waited for: its number may be another process's by now.
@@ -354,25 +354,25 @@ class Worker:
             # In this order: a process that was stopped must not go on, and answer, before it is aborted.
             os.kill(self.popen.pid, signal.SIGABRT)
             os.kill(self.popen.pid, signal.SIGCONT)
-        asyncio.get_running_loop().call_later(KILL_AFTER, self.destroy)
+        asyncio.get_running_loop().call_later(KILL_AFTER, self.kill)
 
-    def destroy(self) -> None:
+    def kill(self) -> None:
         """Kill the process group; where the script runs in this process, close the socket."""
         if self.popen is None:
             self.link.close()
         elif not self._exited:
-            process.end(self.popen)
+            process.kill_group(self.popen)
 
     def _on_exit(self) -> None:
         """Kill what the ended process started, then give its last replies a moment to be read."""
         asyncio.get_running_loop().remove_reader(self._pidfd)
         os.close(self._pidfd)
         assert self.popen is not None
-        process.end(self.popen)
+        process.kill_group(self.popen)
         self.popen.wait()
-        self.family.end()
+        self.family.kill()
         self._exited = True
-        self.hold.close()
+        self.stream_pause.close()
         if self._link_lost:
             self._dead()
         else:
@@ -383,7 +383,7 @@ class Worker:
         if self._exited:
             self._dead()
         else:
-            self.destroy()
+            self.kill()
 
     def _dead(self) -> None:
         if self.state != DEAD:

@@ -157,7 +157,7 @@ def worker_process(python: str, patience: float = 5.0) -> Finding:
                 return Finding(WORKER, name, value, WARNING, "after a kill -9, look for leftover workers")
             return Finding(WORKER, name, f"starts, and ends {(time.monotonic() - began) * 1000:.0f} ms after its front")
         finally:
-            process.end(started.process)
+            process.kill_group(started.process)
             started.process.wait()
             started.socket.close()
             os.close(started.output_fd)

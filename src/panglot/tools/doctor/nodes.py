@@ -7,7 +7,7 @@ import logging
 import time
 
 from panglot.engine.ray.cluster import Cluster
-from panglot.engine.ray.needs import told
+from panglot.engine.ray.needs import as_text
 from panglot.errors import StartError
 from panglot.settings import Settings
 from panglot.tools.doctor.finding import PROBLEM, WARNING, Finding
@@ -55,8 +55,8 @@ async def _placed(cluster: Cluster, needs: dict[str, float]) -> Finding:
         await asyncio.wait_for(asyncio.shield(placement.ready), PATIENCE)
     except TimeoutError:
         fix = "add nodes, or ask for less with --worker-resources"
-        return Finding(CLUSTER, "placement", f"no node has {told(needs)} free", PROBLEM, fix)
+        return Finding(CLUSTER, "placement", f"no node has {as_text(needs)} free", PROBLEM, fix)
     except OSError as error:
         return Finding(CLUSTER, "placement", str(error), PROBLEM, getattr(error, "fix", ""))
-    where = f"{told(needs)} on node {placement.node}, port {placement.about['port']}"
+    where = f"{as_text(needs)} on node {placement.node}, port {placement.about['port']}"
     return Finding(CLUSTER, "placement", f"{where}, after {time.monotonic() - began:.1f} s")

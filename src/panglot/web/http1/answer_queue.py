@@ -149,13 +149,13 @@ class AnswerQueue:
         """Tell the engine that the client does not take the next chunk of its stream yet."""
         exchange = self.current
         if isinstance(exchange, Exchange) and exchange.started:
-            exchange.model.engine.hold(exchange, True)
+            exchange.model.engine.pause_stream(exchange, True)
 
     def resume(self) -> None:
         """Go on with the stream, or with the request, that waited for the client to read."""
         exchange = self.current
         if isinstance(exchange, Exchange) and exchange.started:
-            exchange.model.engine.hold(exchange, False)
+            exchange.model.engine.pause_stream(exchange, False)
         elif self.waits_for_client:
             self.waits_for_client = False
             self._next(True)

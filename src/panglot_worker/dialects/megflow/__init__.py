@@ -45,7 +45,7 @@ class Megflow(Dialect):
         images.limit(int(self.package.settings.get("max_pixels", 40_000_000)))
         os.chdir(options["working"])
         config = configuration.from_json(options["config"])
-        self.gateway = Gateway(self.port, Ledger(self.package.kept) if self.package.kept >= 0 else None)
+        self.gateway = Gateway(self.port, Ledger(self.package.retained) if self.package.retained >= 0 else None)
         try:
             plugins.load(options["plugin"], options["module"], progress)
             self._check_libraries(config)

@@ -1,4 +1,4 @@
-"""Workers that stand still because the client of their stream reads slowly, and for how long they may."""
+"""Workers that are paused because the client of their stream reads slowly, and for how long they may be."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ LONGEST_TICK = 1.0
 """Seconds that count at most between two looks: longer ones are a stall of our own."""
 
 
-class Hold:
-    """Whether a worker is held back, and for which call. It alone pauses and resumes the link.
+class StreamPause:
+    """The pause of a worker while the client of its stream reads too slowly. It alone pauses and resumes the link.
 
-    Nothing is read from a worker that is held, so that it blocks once the kernel holds enough of its stream. The hold
-    belongs to one call, and ends with it in whatever way the call ends: who takes calls from `in_flight`, or makes
-    one DONE, calls `check`. It is not enough to wait until the client has read: frames that were in the link's buffer
-    when the link was paused are still passed on, the last one of the stream among them, and nobody waits for the
-    client of a call that is over.
+    Nothing is read from a paused worker, so that the worker blocks once the kernel has enough of its stream. A pause
+    belongs to one call, and ends with it in whatever way the call ends: code that takes calls from `in_flight`, or
+    makes one DONE, calls `check`. It is not enough to wait until the client has read: frames that were in the link's
+    buffer when the link was paused are still passed on, the last frame of the stream among them, and nobody waits for
+    the client of a call that has ended. The worker would be paused for ever.
     """
 
     __slots__ = ("_in_flight", "_link", "_over", "_stood", "_stood_for", "call")
@@ -31,13 +31,13 @@ class Hold:
         self._link = link
         self._in_flight = in_flight
         self.call: Call | None = None
-        """The call whose client reads too slowly; None: the worker is not held."""
+        """The call of the slow client; None: the worker is not paused."""
         self._over = False
         self._stood = 0.0
         self._stood_for = 0
 
     def begin(self, call: Call) -> None:
-        """Hold the worker back until the client of this call has read more, or the call has ended."""
+        """Pause the worker until the client of this call has read more, or the call has ended."""
         if not self._over:
             self.call = call
             self._link.pause()
@@ -46,28 +46,28 @@ class Hold:
     def end(self, call: Call) -> None:
         """Go on: the client of this call has read."""
         if self.call is call:
-            self._release()
+            self._resume()
 
     def check(self) -> None:
-        """End the hold if its call has ended, or has left the worker."""
+        """End the pause if its call has ended, or runs elsewhere."""
         call = self.call
         if call is not None and (call.state != RUNNING or self._in_flight.get(call.id) is not call):
-            self._release()
+            self._resume()
 
     def close(self) -> None:
-        """Never hold the worker again: its process has ended. What it has left unread is little, and is read now."""
+        """Never pause the worker again: its process has ended. Little is unread, and is read now."""
         self._over = True
-        self._release()
+        self._resume()
 
-    def _release(self) -> None:
+    def _resume(self) -> None:
         self.call = None
         self._link.resume()
 
     def stood_still(self, seconds: float, others_wait: bool) -> float:
-        """How long its present stream has kept others waiting, now that `seconds` more have passed.
+        """How long others have waited for its present stream, now that `seconds` more have passed.
 
-        Time in which the worker goes on is set off against that: who reads in bursts holds it as long as who does not
-        read, and who is a little slower than the script costs others little.
+        Time in which the worker goes on is set off against that: a client that reads in bursts pauses it as long as one
+        that does not read, and a client a little slower than the script costs others little.
         """
         if self.call is None:
             self._stood = max(0.0, self._stood - seconds)
@@ -79,24 +79,24 @@ class Hold:
 
 
 class SlowReaders:
-    """Chooses the streams that end because they keep others waiting for too long. This class only decides."""
+    """Chooses the streams to cancel because other requests wait for their workers. This class only decides."""
 
     def __init__(self, longest: float) -> None:
-        """`longest` is how many seconds a stream may keep others waiting; 0: for ever."""
+        """`longest` is for how many seconds other requests may wait for a stream; 0: for ever."""
         self.longest = longest
         self._looked = 0.0
 
     def due(self, workers: Sequence[Worker], waiting: int, now: float) -> list[Call]:
         """The calls whose streams are to end now, given that `waiting` others wait for any worker.
 
-        No more than would help: the longest held first, one for each call that waits for any worker.
+        No more than would help: the longest paused first, one for each call that waits for any worker.
         """
         seconds, self._looked = min(LONGEST_TICK, now - self._looked), now
         due: list[tuple[float, Call, bool]] = []
         for worker in workers:
             behind = worker.waiting_behind > 0
-            stood = worker.hold.stood_still(seconds, behind or waiting > 0)
-            if worker.hold.call is not None and self.longest and stood > self.longest:
-                due.append((stood, worker.hold.call, behind))
+            stood = worker.stream_pause.stood_still(seconds, behind or waiting > 0)
+            if worker.stream_pause.call is not None and self.longest and stood > self.longest:
+                due.append((stood, worker.stream_pause.call, behind))
         due.sort(key=lambda entry: -entry[0])
         return [call for position, (_, call, behind) in enumerate(due) if behind or position < waiting]

@@ -1,11 +1,11 @@
-"""Memory that outlives a worker: what one worker leaves there, its successor finds. The front never looks into it."""
+"""Memory that outlives a worker: what one worker writes there, its successor finds. The front never looks into it."""
 
 from __future__ import annotations
 
 import os
 
 
-class KeptMemory:
+class RetainedMemory:
     """One file of memory for each index of a pool's workers, made when the first worker there is started."""
 
     def __init__(self, size: int) -> None:
@@ -17,7 +17,7 @@ class KeptMemory:
         if not self.size:
             return -1
         if index not in self._files:
-            file = os.memfd_create("panglot-kept", os.MFD_CLOEXEC)
+            file = os.memfd_create("panglot-retained", os.MFD_CLOEXEC)
             # It takes no memory until something is written.
             os.ftruncate(file, self.size)
             self._files[index] = file
