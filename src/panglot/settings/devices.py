@@ -7,7 +7,7 @@ import re
 CPU = "cpu"
 GPU = re.compile(r"(?:cuda|gpu)(?::([0-9]{1,4}|(?:gpu|mig)-[0-9a-z/-]{4,80}))?", re.IGNORECASE)
 """A GPU by its number, or by the name that the driver gives it, or a part of one."""
-KNOWN = "cpu, cuda:0, or several with commas such as cuda:0,cuda:1"
+FORMS = "cpu, cuda:N, cuda:GPU-ID, or several with commas such as cuda:0,cuda:1"
 
 
 def parse(text: str) -> str:
@@ -20,5 +20,5 @@ def _device(word: str) -> str:
         return CPU
     match = GPU.fullmatch(word)
     if match is None:
-        raise ValueError(f"there is no device '{word[:80]}'; there are {KNOWN}")
+        raise ValueError(f"'{word[:80]}' is no device; expected {FORMS}")
     return f"cuda:{match[1] or 0}"
