@@ -37,7 +37,7 @@ from panglot.web import app, listeners
 from panglot.web.access import rules as access
 from panglot.web.front import Front
 from panglot.web.limits.quota import Quota
-from panglot.web.models import Model
+from panglot.web.models import Model, Repository
 
 log = logging.getLogger("panglot")
 
@@ -133,7 +133,7 @@ class Serving:
             repository = FolderRepository(self.model_host, plan.planner)
             self.models.absent = repository.absent
             self.models.loading = repository.loading
-            self.fronts[0].repository = repository if settings.admin else None
+            self.fronts[0].repository = Repository(repository.load, repository.unload) if settings.admin else None
         for front in self.fronts:
             front.administration = functools.partial(Administration, self.models, self.fronts[0].repository)
         self.web = listeners.Listeners(self.fronts, sockets, tls)

@@ -137,7 +137,7 @@ def _expected(kind: str) -> str:
         "folder": "the path of a folder",
         "amounts": "a table such as { cpu = 1, gpu = 1 }",
         "ports": 'two ports such as "20000-20099"',
-        "devices": f"devices: {devices.KNOWN}",
+        "devices": f"devices: {devices.FORMS}",
         "pools": "a table such as { preprocess = 4 }",
         "workers": 'a whole number, or text such as "1:8"',
     }[kind]

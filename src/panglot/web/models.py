@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 import logging
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Generic, Protocol, TypeVar, cast
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar, cast
 
 from panglot.engine.call import Fault
 from panglot.engine.engine import Engine
@@ -79,14 +79,13 @@ class Model:
             return neutral_error(fault, request_id.decode("latin-1"))
 
 
-class Repository(Protocol):
-    """Loads and unloads models of the server's folder while it serves."""
+class Repository(NamedTuple):
+    """Loads and unloads models of the server's folder while it serves. Both raise StartError."""
 
-    async def load(self, name: str) -> None:
-        """Serve what the folder has of a name now. Raises StartError."""
-
-    async def unload(self, name: str) -> None:
-        """Serve no version of a name any more. Raises StartError."""
+    load: Callable[[str], Awaitable[None]]
+    """Serve what the folder has of a name now."""
+    unload: Callable[[str], Awaitable[None]]
+    """Serve no version of a name any more."""
 
 
 class ModelAdministration(Protocol):

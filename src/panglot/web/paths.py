@@ -27,7 +27,7 @@ class Destination:
 
     model: Model
     route: InferRoute
-    told: bytes
+    worker_route: bytes
     """What the worker is told as the route."""
     cut: int = 0
     """How many bytes of the path the worker is not told: those that lead to the model."""

@@ -12,7 +12,7 @@ from panglot.engine.call import Call, Fault
 from panglot.web.contract import InferRoute, RpcErrorWriter
 from panglot.web.front import Front
 from panglot.web.grpc.messages import leading_name
-from panglot.web.grpc.received import NO_NAME, NO_ROOM, ReceivedMessage
+from panglot.web.grpc.received import NO_MEMORY, NO_NAME, ReceivedMessage
 from panglot.web.grpc.statuses import OK, UNIMPLEMENTED, RpcError, refused, status_and_sentence
 from panglot.web.http1.head import REQUEST_ID
 from panglot.web.models import Model
@@ -22,34 +22,34 @@ from panglot_worker.line import wire
 
 log = logging.getLogger("panglot.web")
 
-Told = Callable[[int, str, wire.Buffer, bool], None]
-"""Is told a status of gRPC, a sentence, the message, and whether more follow."""
+OnAnswer = Callable[[int, str, wire.Buffer, bool], None]
+"""Takes an answer: a status of gRPC, a sentence, the message, and whether more follow."""
 
 
 class RpcCall(Call):
-    """A call whose answers go to `told`. It owns the memory of its message until it is answered or given up."""
+    """A call whose answers go to `on_answer`. It owns the memory of its message until it is answered or cancelled."""
 
-    __slots__ = ("began", "front", "is_over", "model", "route", "told", "trace", "write_error")
+    __slots__ = ("began", "front", "is_over", "model", "on_answer", "route", "trace", "write_error")
 
-    def __init__(self, front: Front, model: Model, route: InferRoute, told: Told) -> None:
+    def __init__(self, front: Front, model: Model, route: InferRoute, on_answer: OnAnswer) -> None:
         super().__init__(model.quota)
         self.front = front
         self.model = model
         self.route = route
         self.lane = route.lane
-        self.told = told
+        self.on_answer = on_answer
         self.is_over = False
-        """Whether it has its answer, or nobody waits for one."""
+        """Whether it has its answer, or is cancelled."""
         self.trace = b""
         self.write_error: RpcErrorWriter = status_and_sentence
         """How a fault is told."""
         self.began = self.arrived = time.monotonic()
 
     def take_over(self, message: ReceivedMessage) -> None:
-        """Own the memory of a message. Raises RpcError where there is no room for it: then it stays the message's."""
-        message.leave_room()
+        """Own the memory of a message. Raises RpcError where the quota has no space: then it stays the message's."""
+        message.release_quota()
         if not self.take_body(*message.contents(), message.size):
-            raise refused(NO_ROOM)
+            raise refused(NO_MEMORY)
         message.hand_over()
         if self.buffer is not None and message.model is not self.model:
             # Its first bytes named another model than all of it does, whose workers do not see this memory.
@@ -61,10 +61,10 @@ class RpcCall(Call):
             if reply.flags & wire.ERROR:
                 self._failed(reply)
             elif reply.flags & wire.MORE:
-                self.told(OK, "", reply.body, True)
+                self.on_answer(OK, "", reply.body, True)
             else:
                 self._end(200, reply.times)
-                self.told(OK, "", reply.body, False)
+                self.on_answer(OK, "", reply.body, False)
         except Exception:
             # It must not reach the engine, for which it would be the fault of a worker.
             log.exception("request %s: the server itself failed on it", self.request_id.decode("latin-1"))
@@ -76,11 +76,11 @@ class RpcCall(Call):
             self.model.engine.trouble(request_id, problem["message"], problem["traceback"], self.worker)
         self._end(reply.status, reply.times)
         fault = Fault(reply.status, problem["code"], problem["message"], details=problem.get("details"))
-        self.told(*self.write_error(fault), b"", False)
+        self.on_answer(*self.write_error(fault), b"", False)
 
     def fail(self, fault: Fault) -> None:
         self._end(fault.status, wire.NO_TIMES)
-        self.told(*self.write_error(fault), b"", False)
+        self.on_answer(*self.write_error(fault), b"", False)
 
     def _end(self, status: int, times: wire.Times) -> None:
         """Count what was answered, and give the body back."""
@@ -95,14 +95,14 @@ class RpcCall(Call):
             observe(self, status, times, total)
 
     def cancel(self) -> None:
-        """Give the call up: nobody waits for it."""
+        """Cancel the call: the client does not wait for it any more."""
         self.is_over = True
         if self.id:
             self.model.engine.cancel(self)
         self.release()
 
 
-class Asked(NamedTuple):
+class InferCall(NamedTuple):
     """What a client says of an inference besides its message."""
 
     form: bytes
@@ -112,18 +112,21 @@ class Asked(NamedTuple):
     trace: bytes = b""
 
 
-def begin(front: Front, asked: Asked, message: ReceivedMessage, told: Told) -> RpcCall:
-    """Submit an inference; `told` may be called before this returns. Raises RpcError: the message is then as it was."""
+def begin(front: Front, about: InferCall, message: ReceivedMessage, on_answer: OnAnswer) -> RpcCall:
+    """Submit an inference; `on_answer` may be called before this returns.
+
+    Raises RpcError: the message is then as it was.
+    """
     model, target, forms, heads = _destination(front, message)
-    call = RpcCall(front, model, forms[asked.form], told)
-    call.request_id = asked.request_id if REQUEST_ID.fullmatch(asked.request_id) else front.new_request_id()
-    call.trace = asked.trace
-    rest = heads[asked.form]
+    call = RpcCall(front, model, forms[about.form], on_answer)
+    call.request_id = about.request_id if REQUEST_ID.fullmatch(about.request_id) else front.new_request_id()
+    call.trace = about.trace
+    rest = heads[about.form]
     if call.trace or message.encoding:
-        rest = rpc_head(target, asked.form)._replace(traceparent=call.trace, encoding=message.encoding).pack()
+        rest = rpc_head(target, about.form)._replace(traceparent=call.trace, encoding=message.encoding).pack()
     call.head = call.request_id + rest
     longest = model.settings.timeout
-    call.deadline = call.arrived + (longest if asked.seconds is None else min(longest, max(0.0, asked.seconds)))
+    call.deadline = call.arrived + (longest if about.seconds is None else min(longest, max(0.0, about.seconds)))
     call.take_over(message)
     submit(call)
     return call

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
+from typing import TYPE_CHECKING
 
 from panglot.web.front import Front
-from panglot.web.grpc.call import Asked, RpcCall, Told, submit
-from panglot.web.grpc.conversation import BACKLOG, TOO_SLOW, RpcStream
+from panglot.web.grpc.call import InferCall, OnAnswer, RpcCall, submit
 from panglot.web.grpc.messages import NAMES, text_fields
 from panglot.web.grpc.received import ReceivedMessage
 from panglot.web.grpc.statuses import (
@@ -18,9 +18,13 @@ from panglot.web.grpc.statuses import (
     RpcError,
     status_and_sentence,
 )
+from panglot.web.grpc.stream_infer import BACKLOG, TOO_SLOW
 from panglot.web.http1.head import REQUEST_ID
 from panglot.web.paths import RpcDestination, RpcRoute, unknown_model
 from panglot_worker.line import wire
+
+if TYPE_CHECKING:
+    from panglot.web.http2.bidi_call import BidiCall
 
 UNREADABLE = Refusal(INVALID_ARGUMENT, "the message cannot be read")
 NO_NAME = Refusal(INVALID_ARGUMENT, f"the model's name is not in the first {NAMES} bytes of the message: send it first")
@@ -28,22 +32,25 @@ IN_PARTS = "the script answers in parts, and this method gives one answer"
 NO_MESSAGE = Refusal(UNIMPLEMENTED, "this method takes one message")
 
 
-def begin(front: Front, route: RpcRoute, asked: Asked, message: ReceivedMessage, told: Told) -> RpcCall:
-    """Submit a call; `told` may be called before this returns. Raises RpcError: the message is then as it was."""
+def begin(front: Front, route: RpcRoute, about: InferCall, message: ReceivedMessage, on_answer: OnAnswer) -> RpcCall:
+    """Submit a call; `on_answer` may be called before this returns.
+
+    Raises RpcError: the message is then as it was.
+    """
     destination = _destination(front, route, message)
     model = destination.model
-    call = RpcCall(front, model, destination.route, told)
+    call = RpcCall(front, model, destination.route, on_answer)
     if not route.method.streams:
-        call.told = _one_answer(call, told)
+        call.on_answer = _one_answer(call, on_answer)
     call.write_error = route.service.error or status_and_sentence
-    call.request_id = asked.request_id if REQUEST_ID.fullmatch(asked.request_id) else front.new_request_id()
-    call.trace = asked.trace
+    call.request_id = about.request_id if REQUEST_ID.fullmatch(about.request_id) else front.new_request_id()
+    call.trace = about.trace
     head = destination.head
     if call.trace:
         head = wire.Head.unpack(head)._replace(traceparent=call.trace).pack()
     call.head = call.request_id + head
     longest = model.settings.timeout
-    call.deadline = call.arrived + (longest if asked.seconds is None else min(longest, max(0.0, asked.seconds)))
+    call.deadline = call.arrived + (longest if about.seconds is None else min(longest, max(0.0, about.seconds)))
     call.take_over(message)
     submit(call)
     return call
@@ -69,15 +76,15 @@ def _destination(front: Front, route: RpcRoute, message: ReceivedMessage) -> Rpc
     return destination
 
 
-def _one_answer(call: RpcCall, told: Told) -> Told:
+def _one_answer(call: RpcCall, on_answer: OnAnswer) -> OnAnswer:
     """Refuse an answer in parts, of which the client could take only the first."""
 
     def pass_on(code: int, sentence: str, message: wire.Buffer, more: bool) -> None:
         if more:
             call.cancel()
-            told(INTERNAL, IN_PARTS, b"", False)
+            on_answer(INTERNAL, IN_PARTS, b"", False)
         else:
-            told(code, sentence, message, more)
+            on_answer(code, sentence, message, more)
 
     return pass_on
 
@@ -85,10 +92,10 @@ def _one_answer(call: RpcCall, told: Told) -> Told:
 class StreamedAnswer:
     """A call whose answers are sent as they come, at the pace its client reads."""
 
-    def __init__(self, front: Front, route: RpcRoute, everywhere: set[RpcCall], stream: RpcStream) -> None:
+    def __init__(self, front: Front, route: RpcRoute, open_calls: set[RpcCall], stream: BidiCall) -> None:
         self.front = front
         self.route = route
-        self.everywhere = everywhere
+        self.open_calls = open_calls
         """The open calls of the whole server."""
         self.stream = stream
         self._messages: deque[bytes] = deque()
@@ -103,12 +110,12 @@ class StreamedAnswer:
         message = await self.stream.next()
         if message is None:
             raise NO_MESSAGE.error()
-        call = begin(self.front, self.route, Asked(b""), message, self._take)
-        self.everywhere.add(call)
+        call = begin(self.front, self.route, InferCall(b""), message, self._take)
+        self.open_calls.add(call)
         try:
             await self._write()
         finally:
-            self.everywhere.discard(call)
+            self.open_calls.discard(call)
             if not call.is_over:
                 call.cancel()
 

@@ -13,7 +13,7 @@ from panglot.web.limits.quota import ByteQuota
 from panglot.web.models import Model
 from panglot_worker.line import wire
 
-NO_ROOM = Fault(503, "memory", "the server holds too many request bodies; try again later", 1)
+NO_MEMORY = Fault(503, "memory", "the server holds too many request bodies; try again later", 1)
 SMALL = 65536
 """Bytes of a message that find their room as soon as it is announced; of larger ones what has come is counted."""
 NO_INFERENCE = Refusal(INVALID_ARGUMENT, "the message is no ModelInferRequest")
@@ -45,18 +45,18 @@ class ReceivedMessage:
 
     # Coming
 
-    def come_whole(self, body: bytes) -> None:
+    def fill_whole(self, body: bytes) -> None:
         """Take in all of it at once."""
         self._view, self._at = body, self.size
         self._quota.held += self.size
         self._counted = self.size
 
-    def find_place(self, model: Model | None) -> None:
+    def allocate(self, model: Model | None) -> None:
         """Find memory for a message that has begun to come, its model's where that is known. Raises RpcError."""
         if model is not None:
             self.model, self._quota = model, model.quota
         if not self._quota.fits(self.size):
-            raise refused(NO_ROOM)
+            raise refused(NO_MEMORY)
         if self.size <= SMALL:
             self._count(self.size)
             self._view = memoryview(bytearray(self.size))
@@ -82,7 +82,7 @@ class ReceivedMessage:
 
     def _count(self, size: int) -> None:
         if not self._quota.take(size, self._counted + size):
-            raise refused(NO_ROOM)
+            raise refused(NO_MEMORY)
         self._counted += size
 
     @property
@@ -111,7 +111,7 @@ class ReceivedMessage:
             unfolded = self.plain()
             self.release()
             self.encoding, self.size = b"", len(unfolded)
-            self.come_whole(unfolded)
+            self.fill_whole(unfolded)
 
     def addressed(self) -> Addressed:
         """What it says of itself, if it is an inference. Raises RpcError."""
@@ -145,7 +145,7 @@ class ReceivedMessage:
 
     def release(self) -> None:
         """Give its memory and its quota back, unless somebody else has taken it over. May be called again."""
-        self.leave_room()
+        self.release_quota()
         self._view = b""
         if self._buffer is not None:
             self._buffer.release()
@@ -154,7 +154,7 @@ class ReceivedMessage:
     # The last net: a message that everybody has forgotten costs neither memory nor quota.
     __del__ = release
 
-    def leave_room(self) -> None:
+    def release_quota(self) -> None:
         """Count for nothing any more, because somebody else counts it or it is released."""
         if self._counted:
             self._quota.held -= self._counted

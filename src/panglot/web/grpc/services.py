@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Coroutine
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from panglot.web.contract import CONTROL, INFER, PUBLIC, RequestLine
 from panglot.web.front import Front
 from panglot.web.grpc import descriptors, methods, reflection
 from panglot.web.grpc.call import RpcCall
-from panglot.web.grpc.conversation import Conversation, RpcStream
 from panglot.web.grpc.messages import named
 from panglot.web.grpc.methods import HEALTH, METHODS, SERVICE
 from panglot.web.grpc.native import UNREADABLE, StreamedAnswer
 from panglot.web.grpc.statuses import UNAUTHENTICATED, Refusal, refused
+from panglot.web.grpc.stream_infer import StreamInfer
 from panglot.web.grpc.watch import Watches
 from panglot.web.paths import RpcRoute
 from panglot.web.v2 import repository
+
+if TYPE_CHECKING:
+    from panglot.web.http2.bidi_call import BidiCall
 
 INFER_CALL, STREAM_CALL = f"/{SERVICE}/ModelInfer", f"/{SERVICE}/ModelStreamInfer"
 WATCH = f"/{HEALTH}/Watch"
@@ -25,17 +28,17 @@ NO_TOKEN = Refusal(UNAUTHENTICATED, "this server needs a token: metadata authori
 
 
 class Service(NamedTuple):
-    """How a call is answered: by `answer`, by `hold`, by the engine if it only `infers`, or by `Watches`."""
+    """How a call is answered: by `answer`, by `answer_stream`, by the engine if it only `infers`, or by `Watches`."""
 
     access: str
     answer: Callable[[bytes], bytes | Coroutine[Any, Any, bytes]] | None = None
     """From its only message to the only answer. Raises RpcError."""
-    hold: Callable[[RpcStream], Coroutine[Any, Any, None]] | None = None
-    """Answers all that comes, as it comes. Raises RpcError."""
+    answer_stream: Callable[[BidiCall], Coroutine[Any, Any, None]] | None = None
+    """Answers many messages, as they come. Raises RpcError."""
     infers: bool = False
     """Whether its messages are for models: these alone may be large, and lie in shared memory."""
     is_public: bool = False
-    """Whether anybody may make the call: then it may hold next to nothing."""
+    """Whether a call needs no token: then it may use very little memory."""
     native: RpcRoute | None = None
     """Of a service that a dialect brings: the method, where a script answers it."""
 
@@ -46,13 +49,13 @@ class Services:
     def __init__(self, front: Front) -> None:
         self.front = front
         self.open: set[RpcCall] = set()
-        """Inferences of conversations that are being answered."""
+        """Inferences of streams that are being answered."""
         self.watches = Watches(front)
         self._known = {
             INFER_CALL: Service(INFER, infers=True),
-            STREAM_CALL: Service(INFER, hold=self._model_stream_infer, infers=True),
+            STREAM_CALL: Service(INFER, answer_stream=self._model_stream_infer, infers=True),
             WATCH: Service(PUBLIC, is_public=True),
-            **dict.fromkeys(reflection.METHODS, Service(INFER, hold=self._reflection)),
+            **dict.fromkeys(reflection.METHODS, Service(INFER, answer_stream=self._reflection)),
         }
         for name, method in METHODS.items():
             answer = functools.partial(methods.respond, front, name)
@@ -77,8 +80,8 @@ class Services:
         line = RequestLine(b"POST", method.encode())
         return not self.front.access.refuses_all(access, b"", forms, line, [(b"authorization", authorization)])
 
-    async def _model_stream_infer(self, stream: RpcStream) -> None:
-        await Conversation(self.front, self.open, stream).hold()
+    async def _model_stream_infer(self, stream: BidiCall) -> None:
+        await StreamInfer(self.front, self.open, stream).run()
 
     def _native(self, path: str) -> Service | None:
         """What answers a call of a service that a dialect brings."""
@@ -90,13 +93,13 @@ class Services:
             model = (route.models.find("") or route.models.first).model
             return Service(access, functools.partial(answer, model), is_public=access == PUBLIC)
         if route.method.streams:
-            return Service(access, hold=functools.partial(self._streamed, route), infers=True, native=route)
+            return Service(access, answer_stream=functools.partial(self._streamed, route), infers=True, native=route)
         return Service(access, infers=True, native=route)
 
-    async def _streamed(self, route: RpcRoute, stream: RpcStream) -> None:
+    async def _streamed(self, route: RpcRoute, stream: BidiCall) -> None:
         await StreamedAnswer(self.front, route, self.open, stream).run()
 
-    async def _reflection(self, stream: RpcStream) -> None:
+    async def _reflection(self, stream: BidiCall) -> None:
         services = {route.service.full_name: route.service for route in self.front.paths.rpc_routes.values()}
         files = descriptors.files(services.values())
         while (message := await stream.next()) is not None:

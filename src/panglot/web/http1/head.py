@@ -183,7 +183,7 @@ class RequestHead:
         path = path[destination.cut :] or b"/"
         if b"\0" in path:
             path = path.replace(b"\0", b"")
-        fields = (b"", destination.told, self.content_type, self.accept, path, query, b"", self.trace)
+        fields = (b"", destination.worker_route, self.content_type, self.accept, path, query, b"", self.trace)
         if not more and not destination.further:
             return b"\0".join((*fields, self.last_event_id) if self.last_event_id else fields)
         whole = (*fields, self.last_event_id, *(more or (b"", b"")))

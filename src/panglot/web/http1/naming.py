@@ -60,7 +60,7 @@ def _move(exchange: Exchange, destination: Destination) -> Fault | None:
     if buffer is not None:
         exchange.copy_in(buffer)
     request_id, _, rest = exchange.head.split(b"\0", 2)
-    exchange.head = b"\0".join((request_id, destination.told, rest))
+    exchange.head = b"\0".join((request_id, destination.worker_route, rest))
     whole = exchange.deadline >= exchange.arrived + former.settings.timeout
     latest = exchange.arrived + model.settings.timeout
     exchange.deadline = latest if whole else min(exchange.deadline, latest)

@@ -10,7 +10,7 @@ from typing import Any
 
 from panglot.web.front import Front
 from panglot.web.grpc import native
-from panglot.web.grpc.call import Asked, begin
+from panglot.web.grpc.call import InferCall, begin
 from panglot.web.grpc.encoding import WINDOWS
 from panglot.web.grpc.received import ReceivedMessage
 from panglot.web.grpc.services import Service, Services, watched_service
@@ -24,13 +24,14 @@ from panglot.web.grpc.statuses import (
     RpcError,
 )
 from panglot.web.http2 import frames
+from panglot.web.http2.answer_task import BLUNDER, AnswerTask
+from panglot.web.http2.bidi_call import BidiCall
 from panglot.web.http2.headers.answers import ending, no_grpc
 from panglot.web.http2.headers.call_head import CallHead
 from panglot.web.http2.inbox import ONE_MESSAGE
 from panglot.web.http2.outflow import Outflow
 from panglot.web.http2.public_quota import MOST_OPEN, TOO_MANY_OPEN, PublicQuota
 from panglot.web.http2.stream import WINDOW, CallStream
-from panglot.web.http2.talk import BLUNDER, Talk, Task
 from panglot.web.http2.watch import Watch
 from panglot.web.v2.routes import GRPC
 from panglot_worker.line import wire
@@ -72,11 +73,11 @@ class Calls:
         self.streams: dict[int, CallStream] = {}
         self.public = 0
         """How many of these need no token."""
-        self.held_back: deque[CallStream] = deque()
+        self.deferred: deque[CallStream] = deque()
         """Calls that have come whole, and wait for the client to read its answers."""
-        self._goes_on = False
+        self._is_scheduled = False
         """Whether they are looked at in the next turn of the loop."""
-        self.abandoned: OrderedDict[int, None] = OrderedDict()
+        self.ended_early: OrderedDict[int, None] = OrderedDict()
         self.only_public = False
         """Whether the connection is beyond the limit, and may only ask for public calls."""
         self.turned_away = False
@@ -101,9 +102,9 @@ class Calls:
             # Nobody asks what else its headers say, and they may be long.
             head = CallHead(head.method, head.path, seconds=head.seconds, encoding=head.encoding)
         stream = self.streams[number] = CallStream(self, number, head, service, cost)
-        if service.hold is not None:
-            stream.talk = Talk(stream)
-            stream.task = Task(stream, service.hold(stream.talk))
+        if service.answer_stream is not None:
+            stream.bidi = BidiCall(stream)
+            stream.task = AnswerTask(stream, service.answer_stream(stream.bidi))
         if ended:
             self.ended(stream)
 
@@ -137,13 +138,13 @@ class Calls:
         self.outflow.write(answer)
         if not ended:
             self.outflow.write(frames.reset(number, frames.NO_ERROR))
-            self.forsake(number)
+            self.remember_ended(number)
 
-    def forsake(self, number: int) -> None:
+    def remember_ended(self, number: int) -> None:
         """Remember a call that we ended before its client did: what it still says is no fault."""
-        self.abandoned[number] = None
-        if len(self.abandoned) > MOST_ABANDONED:
-            self.abandoned.popitem(last=False)
+        self.ended_early[number] = None
+        if len(self.ended_early) > MOST_ABANDONED:
+            self.ended_early.popitem(last=False)
 
     def feed(self, stream: CallStream, data: wire.Buffer) -> None:
         """Take in bytes of a call's messages."""
@@ -157,14 +158,14 @@ class Calls:
             completed = inbox.feed(data)
             if completed:
                 self.outflow.budget.earn(completed)
-                if stream.talk is not None:
-                    stream.talk.wake()
+                if stream.bidi is not None:
+                    stream.bidi.wake()
         except RpcError as error:
             self.refuse(stream, error.code, error.message)
 
-    def give_credit(self, stream: CallStream) -> None:
+    def open_window(self, stream: CallStream) -> None:
         """Let the client send more, unless it is ahead of what answers it."""
-        waits = stream.talk is not None and stream.inbox.has_more
+        waits = stream.bidi is not None and stream.inbox.has_more
         if stream.owed >= WINDOW // 4 and not stream.ended and not waits and stream.is_open:
             self.outflow.write(frames.window_update(stream.number, stream.owed))
             stream.credit += stream.owed
@@ -173,12 +174,12 @@ class Calls:
     def ended(self, stream: CallStream) -> None:
         """Take in that a client has said all, and answer a call that has one message."""
         stream.ended = True
-        if stream.talk is not None:
-            stream.talk.wake()
+        if stream.bidi is not None:
+            stream.bidi.wake()
         elif stream.inbox.is_within or not stream.inbox.has_more:
             self.refuse(stream, ONE_MESSAGE.code, ONE_MESSAGE.message)
         elif self.is_full:
-            self.held_back.append(stream)
+            self.deferred.append(stream)
         else:
             self._begin(stream)
 
@@ -187,21 +188,21 @@ class Calls:
         """Whether so much waits to be read that nothing more is run for this client."""
         return self.outflow.backlog > BACKLOG or self.outflow.paused
 
-    def go_on(self) -> None:
+    def run_deferred(self) -> None:
         """Run the calls that waited for the client to read: some of them now, the rest in further turns of the loop."""
-        self._goes_on = False
+        self._is_scheduled = False
         for _ in range(AT_ONCE):
-            if not self.held_back or self.is_full:
+            if not self.deferred or self.is_full:
                 return
-            stream = self.held_back.popleft()
+            stream = self.deferred.popleft()
             if stream.is_open and not stream.is_answered:
                 self._begin(stream)
-        self.go_on_soon()
+        self.run_deferred_soon()
 
-    def go_on_soon(self) -> None:
-        if self.held_back and not self._goes_on:
-            self._goes_on = True
-            self.outflow.loop.call_soon(self.go_on)
+    def run_deferred_soon(self) -> None:
+        if self.deferred and not self._is_scheduled:
+            self._is_scheduled = True
+            self.outflow.loop.call_soon(self.run_deferred)
 
     def _begin(self, stream: CallStream) -> None:
         """Answer a call whose only message has come."""
@@ -224,11 +225,11 @@ class Calls:
     def _infer(self, stream: CallStream, message: ReceivedMessage) -> None:
         head = stream.head
         seconds = None if head.seconds is None else head.seconds - (self.now - stream.began)
-        asked, route = Asked(GRPC, seconds, head.request_id, head.trace), stream.service.native
+        about, route = InferCall(GRPC, seconds, head.request_id, head.trace), stream.service.native
         if route is None:
-            call = begin(self.front, asked, message, stream.told)
+            call = begin(self.front, about, message, stream.on_answer)
         else:
-            call = native.begin(self.front, route, asked, message, stream.told)
+            call = native.begin(self.front, route, about, message, stream.on_answer)
         if not stream.is_answered:
             stream.call = call
 
@@ -236,7 +237,7 @@ class Calls:
         if isinstance(answer, bytes):
             self.answered(stream, answer)
         else:
-            stream.task = Task(stream, answer)
+            stream.task = AnswerTask(stream, answer)
 
     # Ending
 
@@ -254,10 +255,10 @@ class Calls:
 
     def refuse(self, stream: CallStream, code: int, sentence: str) -> None:
         """End a call with a status and a sentence, in place of what its answer still lacks."""
-        if not stream.is_open or stream.last_words:
+        if not stream.is_open or stream.final_headers:
             return
         stream.is_answered = True
-        stream.give_up()
+        stream.cancel()
         if self.outflow.end(stream, code, sentence):
             self.finished(stream)
 
@@ -273,7 +274,7 @@ class Calls:
     def reset(self, stream: CallStream, code: int) -> None:
         """Break a call off, or tell that nothing more of it is needed."""
         self.outflow.write(frames.reset(stream.number, code))
-        self.forsake(stream.number)
+        self.remember_ended(stream.number)
         self.close(stream)
 
     def close(self, stream: CallStream) -> None:
@@ -282,32 +283,32 @@ class Calls:
             return
         stream.is_open = False
         del self.streams[stream.number]
-        stream.give_up()
+        stream.cancel()
         if stream.public is not None:
             self.public -= 1
             self.quota.leave(stream.public)
         self.outflow.forget(stream)
-        if self.held_back:
-            self.go_on_soon()
-        if not self.is_claimed:
+        if self.deferred:
+            self.run_deferred_soon()
+        if not self.has_authorized_call:
             self.idle_since = time.monotonic()
         if not self.streams:
             self.when_idle()
 
-    def said_all(self, number: int) -> None:
+    def forget_ended(self, number: int) -> None:
         """Take in that a client has said all on a call that we ended before: it may say nothing more."""
-        self.abandoned.pop(number, None)
+        self.ended_early.pop(number, None)
 
     @property
-    def is_claimed(self) -> bool:
+    def has_authorized_call(self) -> bool:
         """Whether there is a call of somebody with a token, where that is needed."""
         return len(self.streams) > self.public
 
     def close_all(self) -> None:
-        self.held_back.clear()
+        self.deferred.clear()
         for stream in list(self.streams.values()):
             self.close(stream)
 
     def unanswered(self) -> int:
         """Calls that have come, or begun to come, and have no answer yet."""
-        return sum(not stream.is_listening for stream in self.streams.values())
+        return sum(not stream.only_listens for stream in self.streams.values())

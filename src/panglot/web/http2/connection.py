@@ -180,9 +180,9 @@ class Http2Connection(asyncio.BufferedProtocol):
 
     def resume_writing(self) -> None:
         self.outflow.paused = False
-        self.outflow.go_on()
+        self.outflow.send_ready()
         self.note_unsent()
-        self.calls.go_on()
+        self.calls.run_deferred()
 
     def note_unsent(self) -> None:
         """Count what the client has not read of its answers."""
@@ -255,7 +255,7 @@ class Http2Connection(asyncio.BufferedProtocol):
 
     def end_listening_calls(self) -> None:
         """End the calls that only wait for news, because the server stops."""
-        for stream in [stream for stream in self.calls.streams.values() if stream.is_listening]:
+        for stream in [stream for stream in self.calls.streams.values() if stream.only_listens]:
             self.calls.refuse(stream, UNAVAILABLE, "the server is stopping")
 
     def _close_if_done(self) -> None:
@@ -272,7 +272,9 @@ class Http2Connection(asyncio.BufferedProtocol):
 
         A client that only watches, or makes other public calls, gives way to newcomers as an idle connection does.
         """
-        if self.calls.is_claimed or self.transport is None or self.closing or self.deferred or not self.reader.settled:
+        if self.transport is None or self.closing or self.deferred or not self.reader.settled:
+            return 0.0
+        if self.calls.has_authorized_call:
             return 0.0
         if self.reader.is_within and time.monotonic() - self.since < BEGUN:
             return 0.0
@@ -280,7 +282,7 @@ class Http2Connection(asyncio.BufferedProtocol):
 
     def turn_away(self) -> None:
         """Close a connection beyond the limit, unless it is being answered."""
-        if not self.calls.is_claimed:
+        if not self.calls.has_authorized_call:
             self.front.metrics.refused["connections"] += 1
             self.close(ENHANCE_YOUR_CALM, "too many connections")
 

@@ -115,10 +115,10 @@ class FrameActions:
         """Headers on a stream that is over: trailers of a call that we have ended, or wrong."""
         self.budget.spend(1 + cost_of_headers(block))
         self.heads.skip(block)
-        if stream not in self.calls.abandoned:
+        if stream not in self.calls.ended_early:
             raise ConnectionBroken(STREAM_CLOSED, "headers on a stream that is closed")
         if ended:
-            self.calls.said_all(stream)
+            self.calls.forget_ended(stream)
 
     def _break(self, stream: int, code: int) -> None:
         """End a stream with an error; too many of these end the connection."""
@@ -128,7 +128,7 @@ class FrameActions:
             self.calls.reset(present, code)
         else:
             self.outflow.write(frames.reset(stream, code))
-            self.calls.forsake(stream)
+            self.calls.remember_ended(stream)
 
     def data_begins(self, stream: int, flags: int, length: int) -> CallStream | None:
         """Count a frame of data against both windows; returns the stream that takes it, if one does."""
@@ -145,10 +145,10 @@ class FrameActions:
         present = self.calls.streams.get(stream)
         if present is None:
             self._check_idle(stream)
-            if stream not in self.calls.abandoned:
+            if stream not in self.calls.ended_early:
                 raise ConnectionBroken(STREAM_CLOSED, "data on a stream that is closed")
             if flags & END_STREAM:
-                self.calls.said_all(stream)
+                self.calls.forget_ended(stream)
             return None
         present.credit -= length
         present.owed += length
@@ -165,11 +165,11 @@ class FrameActions:
     def data_ends(self, stream: CallStream, flags: int) -> None:
         """Act on the end of a frame; we may have ended its call while the frame came."""
         if not flags & END_STREAM:
-            self.calls.give_credit(stream)
+            self.calls.open_window(stream)
         elif stream.is_open:
             self.calls.ended(stream)
         else:
-            self.calls.said_all(stream.number)
+            self.calls.forget_ended(stream.number)
 
     def _check_idle(self, stream: int) -> None:
         if not stream or not stream & 1 or stream > self.last:
@@ -219,7 +219,7 @@ class FrameActions:
             raise ConnectionBroken(PROTOCOL_ERROR, "a window of a connection grows by nothing")
         else:
             self.outflow.widen(more)
-        self.calls.go_on_soon()
+        self.calls.run_deferred_soon()
 
     def _ping(self, flags: int, payload: bytes) -> None:
         if not flags & frames.ACK:

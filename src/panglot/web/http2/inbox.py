@@ -33,16 +33,27 @@ class Inbox:
     """
 
     __slots__ = (
-        "_announces", "_behind", "_encoding", "_front", "_infers", "_many", "_most", "_part", "_prefix", "_quota",
-        "_taken", "_waiting", "is_closed",
+        "_announces",
+        "_encoding",
+        "_for_model",
+        "_front",
+        "_many",
+        "_most",
+        "_part",
+        "_prefix",
+        "_quota",
+        "_taken",
+        "_unparsed",
+        "_waiting",
+        "is_closed",
     )  # fmt: skip
 
     def __init__(self, front: Front, service: Service, encoding: bytes, quota: ByteQuota) -> None:
         self._front = front
-        self._infers = service.infers
+        self._for_model = service.infers
         self._announces = service.infers and service.native is None
         """Whether the first bytes of a message tell its model, so that it is read into that model's memory."""
-        self._many = service.hold is not None
+        self._many = service.answer_stream is not None
         self._most = front.quota.largest_body if service.infers else SMALL
         self._encoding = encoding
         self._quota = quota
@@ -52,24 +63,24 @@ class Inbox:
         self._waiting: deque[ReceivedMessage] = deque()
         self._taken: ReceivedMessage | None = None
         """The one that was handed out last."""
-        self._behind = bytearray()
+        self._unparsed = bytearray()
         self.is_closed = False
 
     # Coming
 
     def feed(self, data: wire.Buffer) -> int:
         """Take in the next bytes; how many messages they completed. Raises RpcError for one that cannot be taken."""
-        if self._behind:
-            self._put_behind(data)
+        if self._unparsed:
+            self._store_unparsed(data)
             return 0
         before = len(self._waiting)
         used = self._read(data)
         if used < len(data):
-            self._put_behind(data[used:])
+            self._store_unparsed(data[used:])
         return len(self._waiting) - before
 
-    def _put_behind(self, data: wire.Buffer) -> None:
-        self._behind += data
+    def _store_unparsed(self, data: wire.Buffer) -> None:
+        self._unparsed += data
         self._front.quota.held += len(data)
 
     def _read(self, data: wire.Buffer) -> int:
@@ -92,20 +103,20 @@ class Inbox:
             else:
                 packed, size = MESSAGE.unpack_from(data, at)
                 at += MESSAGE.size
-            message = self._announced(packed, size)
+            message = self._new_message(packed, size)
             if end - at >= size:
-                message.come_whole(bytes(data[at : at + size]))
+                message.fill_whole(bytes(data[at : at + size]))
                 self._waiting.append(message)
                 at += size
             else:
                 self._part = message
-                message.find_place(self._model(data[at:]) if self._announces and not packed else None)
+                message.allocate(self._model(data[at:]) if self._announces and not packed else None)
         return at
 
-    def _announced(self, packed: int, size: int) -> ReceivedMessage:
+    def _new_message(self, packed: int, size: int) -> ReceivedMessage:
         """A message of which nothing has come. Raises RpcError."""
         if size > self._most:
-            limit = "max_body, " if self._infers else ""
+            limit = "max_body, " if self._for_model else ""
             raise RpcError(RESOURCE_EXHAUSTED, f"the message is larger than {limit}{self._most} bytes")
         if packed and (packed > 1 or not self._encoding):
             raise NOT_PACKED.error()
@@ -136,7 +147,7 @@ class Inbox:
     @property
     def has_more(self) -> bool:
         """Whether messages that have come wait to be taken: their client is ahead of what answers it."""
-        return bool(self._waiting) or bool(self._behind)
+        return bool(self._waiting) or bool(self._unparsed)
 
     @property
     def arrived(self) -> int:
@@ -158,15 +169,15 @@ class Inbox:
         if self._taken is not None:
             self._taken.release()
         self._taken = self._waiting.popleft() if self._waiting else None
-        if self._behind and not self._waiting:
+        if self._unparsed and not self._waiting:
             self._catch_up()
         return self._taken
 
     def _catch_up(self) -> None:
         """Read the next messages of the bytes that lie behind."""
-        while self._behind and len(self._waiting) < MOST_WAITING:
-            used = self._read(bytes(self._behind[:PIECE]))
-            del self._behind[:used]
+        while self._unparsed and len(self._waiting) < MOST_WAITING:
+            used = self._read(bytes(self._unparsed[:PIECE]))
+            del self._unparsed[:used]
             self._front.quota.held -= used
 
     def close(self) -> None:
@@ -181,6 +192,6 @@ class Inbox:
             self._part = None
         while self._waiting:
             self._waiting.popleft().release()
-        if self._behind:
-            self._front.quota.held -= len(self._behind)
-            self._behind.clear()
+        if self._unparsed:
+            self._front.quota.held -= len(self._unparsed)
+            self._unparsed.clear()

@@ -61,7 +61,7 @@ class Outflow:
         self._lines: list[Any] = []
         self._queued = 0
         self._scheduled = False
-        self._goes_on = False
+        self._is_scheduled = False
         """Whether more is sent in the next turn of the loop."""
         self._widest = 0
         """At least as much as any stream's `window`."""
@@ -109,13 +109,13 @@ class Outflow:
         small = len(message) < JOIN_BELOW
         pieces = [memoryview(prefix + bytes(message))] if small else [memoryview(prefix), memoryview(message)]
         if not stream.pending:
-            stream.moved = self.loop.time()
+            stream.last_sent = self.loop.time()
         stream.pending.append(pieces)
         stream.waiting += len(message) + len(prefix)
         self.backlog += len(message) + len(prefix)
         if len(stream.pending) == 1:
             self.ready[stream.number] = stream
-            self.go_on()
+            self.send_ready()
 
     def end(self, stream: CallStream, code: int, sentence: str) -> bool:
         """End an answer once its messages have left; whether that is now.
@@ -124,15 +124,15 @@ class Outflow:
         """
         last = ending(stream.number, code, sentence, stream.opened)
         if code:
-            self._leave_behind(stream)
+            self._drop_unsent(stream)
         if not stream.pending:
             self.write(last)
             return True
-        stream.last_words = last
+        stream.final_headers = last
         return False
 
-    def _leave_behind(self, stream: CallStream) -> None:
-        while len(stream.pending) > stream.is_cut:
+    def _drop_unsent(self, stream: CallStream) -> None:
+        while len(stream.pending) > stream.is_partly_sent:
             size = sum(map(len, stream.pending.pop()))
             stream.waiting -= size
             self.backlog -= size
@@ -157,7 +157,7 @@ class Outflow:
         self.window += more
         if self.window > LARGEST_WINDOW:
             raise ConnectionBroken(FLOW_CONTROL_ERROR, "the window of a connection is too large")
-        self.go_on()
+        self.send_ready()
 
     def open(self, stream: CallStream, more: int) -> bool:
         """Take in that it can take more on a stream; False where that would then have more than there can be."""
@@ -167,7 +167,7 @@ class Outflow:
         self._widest = max(self._widest, stream.window)
         if self.initial + stream.window > 0 and self.stalled.pop(stream.number, None) is not None:
             self.ready[stream.number] = stream
-            self.go_on()
+            self.send_ready()
         return True
 
     def resize(self, initial: int, streams: dict[int, CallStream]) -> None:
@@ -188,9 +188,9 @@ class Outflow:
             self.budget.spend(len(self.stalled) // STALLED_PER_UNIT)
             self.ready.update(self.stalled)
             self.stalled.clear()
-            self.go_on()
+            self.send_ready()
 
-    def go_on(self) -> None:
+    def send_ready(self) -> None:
         """Send what can be sent: a frame of each stream in turn, as many as a turn of the loop may have."""
         for _ in range(TURNS):
             if not self.ready or self.window <= 0 or self.paused:
@@ -200,13 +200,13 @@ class Outflow:
                 self.stalled[number] = stream
             else:
                 self._turn(stream)
-        if not self._goes_on:
-            self._goes_on = True
-            self.loop.call_soon(self._go_on_later)
+        if not self._is_scheduled:
+            self._is_scheduled = True
+            self.loop.call_soon(self._send_later)
 
-    def _go_on_later(self) -> None:
-        self._goes_on = False
-        self.go_on()
+    def _send_later(self) -> None:
+        self._is_scheduled = False
+        self.send_ready()
 
     def _turn(self, stream: CallStream) -> None:
         """Send one frame of a stream, and its end where that was the last."""
@@ -224,7 +224,7 @@ class Outflow:
             message[0] = view[size:]
         else:
             message.pop(0)
-        stream.is_cut = bool(message)
+        stream.is_partly_sent = bool(message)
         if not message:
             self.budget.earn()
             stream.pending.popleft()

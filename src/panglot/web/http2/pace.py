@@ -59,15 +59,15 @@ def _check_head(connection: Http2Connection, now: float) -> None:
 def _check_call(connection: Http2Connection, stream: CallStream, now: float) -> None:
     limits = connection.limits
     if stream.pending:
-        if now - stream.moved > limits.write_stall:
+        if now - stream.last_sent > limits.write_stall:
             connection.front.metrics.refused["write_stall"] += 1
             connection.calls.reset(stream, frames.CANCEL)
         return
-    if stream.talk is not None and stream.inbox.has_more:
+    if stream.bidi is not None and stream.inbox.has_more:
         # We let the client send no more: that nothing comes is not its fault.
         stream.since = stream.last = now
         return
-    awaited = stream.inbox.is_within or (stream.talk is None and not stream.ended)
+    awaited = stream.inbox.is_within or (stream.bidi is None and not stream.ended)
     waited = now - stream.since
     too_slow = waited > limits.body_rate_after and stream.inbox.arrived < limits.body_rate * waited
     if awaited and (now - stream.last > limits.body_gap or waited > limits.body_timeout or too_slow):

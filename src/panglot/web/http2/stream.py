@@ -11,8 +11,9 @@ from panglot.web.http2.headers.call_head import CallHead
 from panglot.web.http2.inbox import Inbox
 
 if TYPE_CHECKING:
+    from panglot.web.http2.answer_task import AnswerTask
+    from panglot.web.http2.bidi_call import BidiCall
     from panglot.web.http2.calls import Calls
-    from panglot.web.http2.talk import Talk, Task
     from panglot.web.http2.watch import Watch
 
 WINDOW = 1 << 22
@@ -23,9 +24,32 @@ class CallStream:
     """What is known of one call. `Calls` begins and ends it."""
 
     __slots__ = (
-        "began", "call", "calls", "cost", "credit", "ended", "head", "inbox", "is_answered", "is_cut", "is_open",
-        "last", "last_words", "moved", "number", "opened", "owed", "pending", "public", "service", "since", "talk",
-        "task", "waiting", "watch", "window",
+        "began",
+        "bidi",
+        "call",
+        "calls",
+        "cost",
+        "credit",
+        "ended",
+        "final_headers",
+        "head",
+        "inbox",
+        "is_answered",
+        "is_open",
+        "is_partly_sent",
+        "last",
+        "last_sent",
+        "number",
+        "opened",
+        "owed",
+        "pending",
+        "public",
+        "service",
+        "since",
+        "task",
+        "waiting",
+        "watch",
+        "window",
     )  # fmt: skip
 
     def __init__(self, calls: Calls, number: int, head: CallHead, service: Service, cost: int) -> None:
@@ -48,8 +72,8 @@ class CallStream:
         """What it counts for, where it needs no token."""
         encoding = head.encoding if head.encoding != b"identity" else b""
         self.inbox = Inbox(calls.front, service, encoding, self.public or calls.front.quota)
-        self.talk: Talk | None = None
-        self.task: Task | None = None
+        self.bidi: BidiCall | None = None
+        self.task: AnswerTask | None = None
         self.watch: Watch | None = None
         self.began = self.since = self.last = now
         """When the call began, then the message being awaited, and when something of it last came."""
@@ -59,17 +83,17 @@ class CallStream:
         self.opened = False
         self.pending: deque[list[memoryview]] = deque()
         """Messages that have not left, each in pieces; the first may have left in part."""
-        self.is_cut = False
+        self.is_partly_sent = False
         self.waiting = 0
         """Bytes of these."""
-        self.moved = now
+        self.last_sent = now
         """When something of them last left."""
-        self.last_words = b""
+        self.final_headers = b""
         """The end of the answer, to be sent after them."""
         self.is_answered = False
         self.call: RpcCall | None = None
 
-    def give_up(self) -> None:
+    def cancel(self) -> None:
         """Stop whatever answers the call, and give back what has come of it."""
         self.inbox.close()
         if self.call is not None:
@@ -81,14 +105,14 @@ class CallStream:
             self.watch.cancel()
 
     @property
-    def is_listening(self) -> bool:
+    def only_listens(self) -> bool:
         """Whether nothing is being said on it: what it waits for may never come."""
-        if self.talk is None:
+        if self.bidi is None:
             return self.watch is not None and not self.pending
         return not (self.inbox.has_more or self.pending or self.inbox.is_within)
 
-    def told(self, code: int, sentence: str, message: Any, more: bool) -> None:
-        """Send the engine's answer. See `grpc.call.Told`."""
+    def on_answer(self, code: int, sentence: str, message: Any, more: bool) -> None:
+        """Send the engine's answer. See `grpc.call.OnAnswer`."""
         if self.is_open and not self.is_answered:
             self.call, self.is_answered = None, True
             if code:
@@ -99,12 +123,12 @@ class CallStream:
     def sent(self, size: int) -> None:
         self.waiting -= size
         self.window -= size
-        self.moved = self.calls.now
+        self.last_sent = self.calls.now
 
     def drained(self) -> None:
         """Go on after everything has left: say the end, or let whoever answers say more."""
-        if self.last_words:
-            self.calls.outflow.write(self.last_words)
+        if self.final_headers:
+            self.calls.outflow.write(self.final_headers)
             self.calls.finished(self)
-        elif self.talk is not None:
-            self.talk.wake()
+        elif self.bidi is not None:
+            self.bidi.wake()

@@ -1,4 +1,4 @@
-"""A call of Health/Watch: somebody who listens, and may be sent away to make room for others."""
+"""A call of Health/Watch: it only listens, and gives way when others need its quota."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from panglot.web.grpc.statuses import DEADLINE_EXCEEDED
 from panglot.web.grpc.watch import Watches
-from panglot.web.http2.talk import LATE
+from panglot.web.http2.answer_task import LATE
 
 if TYPE_CHECKING:
     from panglot.web.http2.stream import CallStream
@@ -29,7 +29,7 @@ class Watch:
         self._watches.add(self)
 
     def tell(self, status: bytes) -> None:
-        """Send a status, unless it is the one that was sent last. One that is in the way is read first."""
+        """Send a status, unless the client has it already, or has not read the one before yet."""
         stream = self._stream
         if status != self._last and not stream.pending and stream.is_open:
             self._last = status

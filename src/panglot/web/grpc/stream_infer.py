@@ -4,47 +4,37 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from panglot.web.front import Front
-from panglot.web.grpc.call import Asked, RpcCall, begin
+from panglot.web.grpc.call import InferCall, RpcCall, begin
 from panglot.web.grpc.messages import stream_failure, streamed
 from panglot.web.grpc.received import ReceivedMessage
 from panglot.web.grpc.statuses import RESOURCE_EXHAUSTED, Refusal, RpcError
 from panglot.web.v2.routes import STREAM
 
+if TYPE_CHECKING:
+    from panglot.web.http2.bidi_call import BidiCall
+
 MOST_OPEN = 64
-"""Inferences of one conversation at once, answers that wait to be read counted too; those behind are not read."""
+"""Inferences of one stream at once, answers that wait to be read counted too; those behind are not read."""
 BACKLOG = 8 * 1024 * 1024
-"""Bytes of answers in parts that may wait for a client to read them: their worker cannot be held back."""
+"""Bytes of answers in parts that may wait for a client to read them: their worker cannot be slowed down."""
 TOO_SLOW = Refusal(RESOURCE_EXHAUSTED, "this client reads its answers too slowly")
 
 
-class RpcStream(Protocol):
-    """A call with any number of messages each way, as its transport has it."""
-
-    async def next(self) -> ReceivedMessage | None:
-        """The next message, once it has come whole; None after the last. Raises RpcError where what comes is none.
-
-        The stream owns it, until the next is asked for.
-        """
-
-    async def write(self, message: bytes) -> None:
-        """Send a message to the client, and wait while it takes no more."""
-
-
-class Conversation:
+class StreamInfer:
     """One call of ModelStreamInfer."""
 
-    def __init__(self, front: Front, everywhere: set[RpcCall], stream: RpcStream) -> None:
+    def __init__(self, front: Front, open_calls: set[RpcCall], stream: BidiCall) -> None:
         self.front = front
-        self.everywhere = everywhere
+        self.open_calls = open_calls
         """The open calls of the whole server."""
         self.stream = stream
         self.mine: set[RpcCall] = set()
         self.slots = asyncio.Semaphore(MOST_OPEN)
         self.messages: deque[tuple[bytes, bool]] = deque()
-        """What is to be written, and whether an inference ends with it."""
+        """Messages to write, and whether an inference ends with each."""
         self.waiting = 0
         """Bytes of these."""
         self.pending = 0
@@ -53,8 +43,8 @@ class Conversation:
         self.news = asyncio.Event()
         self.too_slow = asyncio.Event()
 
-    async def hold(self) -> None:
-        """Answer all that comes, until nothing more will and everything is answered. Raises RpcError."""
+    async def run(self) -> None:
+        """Answer every message, until the client has sent its last one and all are answered. Raises RpcError."""
         tasks = [asyncio.ensure_future(work) for work in (self._write(), self._read(), self.too_slow.wait())]
         writing, reading, cut = tasks
         try:
@@ -68,7 +58,7 @@ class Conversation:
                 task.cancel()
             for call in list(self.mine):
                 call.cancel()
-                self._over(call)
+                self._forget(call)
 
     async def _write(self) -> None:
         while not (self.read_all and not self.pending):
@@ -85,10 +75,11 @@ class Conversation:
                 self.news.clear()
 
     async def _read(self) -> None:
-        """Begin what the client asks for, as far as there is room."""
+        """Begin the inferences of the client, as long as there are free slots."""
         try:
             while True:
-                # Room first: between the arrival of a message and its beginning nothing is awaited.
+                # The slot first: the inbox owns a message only until the next one is taken, so nothing is awaited
+                # between taking it and handing its memory to the call.
                 await self.slots.acquire()
                 message = await self.stream.next()
                 if message is None:
@@ -103,31 +94,31 @@ class Conversation:
         calls: list[RpcCall] = []
         known = message.request_id
 
-        def told(code: int, sentence: str, message: Any, more: bool) -> None:
+        def on_answer(code: int, sentence: str, message: Any, more: bool) -> None:
             # The end of an answer in parts is an empty message, which clients need not see.
             said = stream_failure(sentence, known) if code else streamed(message) if len(message) else b""
-            self._say(said, more)
+            self._send(said, more)
             if not more:
                 for call in calls:
-                    self._over(call)
+                    self._forget(call)
 
         try:
-            call = begin(self.front, Asked(STREAM), message, told)
+            call = begin(self.front, InferCall(STREAM), message, on_answer)
         except RpcError as error:
-            told(error.code, error.message, b"", False)
+            on_answer(error.code, error.message, b"", False)
             return
         if not call.is_over:
             calls.append(call)
             self.mine.add(call)
-            self.everywhere.add(call)
+            self.open_calls.add(call)
 
-    def _say(self, message: bytes, more: bool) -> None:
+    def _send(self, message: bytes, more: bool) -> None:
         self.messages.append((message, not more))
         self.waiting += len(message)
         if more and self.waiting > BACKLOG:
             self.too_slow.set()
         self.news.set()
 
-    def _over(self, call: RpcCall) -> None:
+    def _forget(self, call: RpcCall) -> None:
         self.mine.discard(call)
-        self.everywhere.discard(call)
+        self.open_calls.discard(call)
