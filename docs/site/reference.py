@@ -30,11 +30,8 @@ from panglot.web.app import ROUTES  # noqa: E402
 
 FOLDER = ROOT / "docs" / "reference"
 WRITTEN = "Written from the code by `make docs`; do not edit."
-EXAMPLES = {
-    "plain": "digits", "tiinfer": "tiinfer", "modelarts": "modelarts", "evals": "evals", "paddle": "paddle",
-    "megflow": "megflow/digits", "triton": "triton", "bare": "bare", "hfendpoint": "hfendpoint", "azureml": "azureml",
-}  # fmt: skip
-"""An example of each dialect, whose routes are shown."""
+EXAMPLES = {"plain": "digits", "megflow": "megflow/digits"}
+"""The folder of a dialect's example, where it is not called as the dialect is."""
 LOG_KEYS = ("time", "level", "source", "message", *EXTRA, "traceback")
 WORDS = tomllib.loads((HERE / "reference.toml").read_text())
 
@@ -161,8 +158,8 @@ def routes() -> str:
         [(f"`{method} {path}`", access, WORDS["routes"].get(f"{method} {path}", "")) for path, method, access in ours],
     )
     parts = [who, ["## On every server", "", *neutral]]
-    for name, example in EXAMPLES.items():
-        rows = list(_routes_of(ROOT / "examples" / example))
+    for name in dialects.known():
+        rows = list(_routes_of(ROOT / "examples" / EXAMPLES.get(name, name)))
         parts.append([f"## Packages of {name}", "", *table(("route", "who may call it", "what answers"), rows)])
     return page("Routes", *parts)
 

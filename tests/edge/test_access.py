@@ -48,6 +48,7 @@ SERVED = {
     "triton": "triton_add_sub",
     "hfendpoint": "hfendpoint_echo",
     "azureml": "azureml_plain",
+    "paieas": "paieas_echo",
 }
 """One package of every dialect; whoever adds a dialect adds its package here."""
 

@@ -57,6 +57,7 @@ DIALECTS = {
     "paddle": ("paddle", "demo.png", "../modelarts/model/seven.png", "class_id", "7"),
     "triton": ("triton", "", "../bare/three.png", "DIGIT", "3"),
     "hfendpoint": ("hfendpoint", "seven.png", "three.png", "", "3"),
+    "paieas": ("paieas", "", "three.png", "digit", "3"),
 }
 """Folder of the example, the file it begins with, another to drop, and a name and a value of its answer then."""
 

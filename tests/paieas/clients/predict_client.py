@@ -1,4 +1,7 @@
-"""Ask a server as users of eas_prediction do, with a token. Prints the checks by name, each "passed" or what went wrong."""
+"""Ask a server as users of eas_prediction do, with a token.
+
+Prints the checks by name, each "passed" or what went wrong.
+"""
 
 import json
 import sys
