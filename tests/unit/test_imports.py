@@ -119,6 +119,11 @@ def test_only_tools_reach_the_module_of_arrays() -> None:
     assert {"numpy", "pickle"} <= set(imports(SOURCE / "panglot" / "tools" / "arrays.py"))
 
 
+def test_yaml_is_imported_where_its_limits_are() -> None:
+    users = {path.relative_to(SOURCE).as_posix() for path in [*FRONT, *WORKER] if "yaml" in imports(path)}
+    assert users == {"panglot/packages/yaml_file.py"}
+
+
 def test_a_server_never_loads_numpy() -> None:
     """Nor does a tool before it is used."""
     modules = [module_name(path) for path in FRONT if not belongs(module_name(path), "panglot.tools.check")]
