@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from panglot.web.limits import peer
 from support.server import Server, serving
 from support.wire import Wire
 
@@ -53,3 +54,9 @@ def test_limits_hold_for_the_others_too(server: Server) -> None:
     with Wire(server) as client:
         client.send(b"GET /v2/health/live HTTP/1.1\r\nHost: localhost\r\n\r\n")
         assert client.reply().status == 200
+
+
+def test_a_transport_may_have_no_socket_any_more() -> None:
+    """TLS lets go of it a moment before the connection is told that it has ended."""
+    assert (peer.unacknowledged(None), peer.acknowledged(None), peer.unread(None)) == (0, 0, 0)
+    assert not peer.has_reset(None)

@@ -1,4 +1,7 @@
-"""What the kernel knows of the machine at the other end: whether it is still there, and how much has arrived."""
+"""What the kernel knows of the machine at the other end: whether it is still there, and how much has arrived.
+
+Where a transport has no socket any more, it is None here: TLS lets go of it a moment before the connection is told so.
+"""
 
 from __future__ import annotations
 
@@ -33,12 +36,16 @@ def notice_silence(listener: socket.socket, seconds: float) -> None:
 
 def unacknowledged(sock: Any) -> int:
     """Bytes that were sent, or wait in the kernel to be, and that the peer has not received."""
+    if sock is None:
+        return 0
     (count,) = struct.unpack("i", fcntl.ioctl(sock.fileno(), SIOCOUTQ, bytes(4)))
     return int(count)
 
 
 def acknowledged(sock: Any) -> int:
     """Bytes that have reached the peer since the connection began."""
+    if sock is None:
+        return 0
     if sock.family == socket.AF_UNIX:
         return -unacknowledged(sock)
     (count,) = BYTES_ACKNOWLEDGED.unpack(sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, BYTES_ACKNOWLEDGED.size))
@@ -47,6 +54,8 @@ def acknowledged(sock: Any) -> int:
 
 def unread(sock: Any) -> int:
     """Bytes that came from the peer and lie in the kernel."""
+    if sock is None:
+        return 0
     (count,) = struct.unpack("i", fcntl.ioctl(sock.fileno(), termios.FIONREAD, bytes(4)))
     return int(count)
 
@@ -54,5 +63,5 @@ def unread(sock: Any) -> int:
 def has_reset(sock: Any) -> bool:
     """Whether the peer has reset the connection. Where nobody reads, nobody else would notice."""
     with contextlib.suppress(OSError):
-        return bool(sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 1)[0] == TCP_CLOSE)
+        return sock is not None and bool(sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 1)[0] == TCP_CLOSE)
     return False
