@@ -254,7 +254,7 @@ async def told(front: Front, shared: Arena, data: bytes, cut: int) -> tuple[list
     assert not everywhere
     assert not connection.calls.streams
     assert connection.outflow.backlog == 0
-    assert front.quota.held == 0
+    assert front.quota.used == 0
     assert shared.used == 0
     assert not front.quota.connections
     return engine.bodies, ended

@@ -100,7 +100,7 @@ def test_compression_that_is_wrong(client: Client) -> None:
     assert asked(client, INFER, message(infer(), 2), grpc_encoding=b"gzip")[0] == INTERNAL
 
 
-def test_a_failure_in_a_conversation_names_its_request_though_that_was_compressed(client: Client) -> None:
+def test_a_failure_in_a_stream_names_its_request_though_that_was_compressed(client: Client) -> None:
     packed = gzip.compress(infer(model="other") + protobuf.text(3, "mine"))
     broken = message(b"no gzip", 1)
     status, _, messages = asked(client, STREAM_INFER, message(packed, 1) + broken, grpc_encoding=b"gzip")
@@ -144,7 +144,7 @@ def test_a_model_that_is_not_there_is_refused_before_its_tensors_have_come(clien
     )  # fmt: skip
 
 
-def test_a_large_inference_for_no_model_costs_its_conversation_nothing(client: Client) -> None:
+def test_a_large_inference_for_no_model_costs_its_stream_nothing(client: Client) -> None:
     stream = client.open(STREAM_INFER)
     wrong = message(infer(model="other", values=(1.0,) * 100_000))
     client.data(stream, wrong[:1000])

@@ -181,7 +181,7 @@ def test_a_message_that_does_not_come(server: Server, begun: bytes) -> None:
         assert client.is_well()
 
 
-def test_a_conversation_may_be_silent_between_messages(server: Server) -> None:
+def test_a_stream_may_be_silent_between_messages(server: Server) -> None:
     with Client(server) as client:
         stream = client.open(STREAM_INFER)
         waiting = client.open(INFER)

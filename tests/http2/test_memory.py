@@ -67,7 +67,7 @@ def test_calls_that_a_full_queue_refuses(client: Client, server: Server) -> None
     assert server.metric("panglot_shared_bodies") == 0
 
 
-def test_inferences_of_a_conversation_that_a_full_queue_refuses(client: Client, server: Server) -> None:
+def test_inferences_of_a_stream_that_a_full_queue_refuses(client: Client, server: Server) -> None:
     fill_the_queue(client, server)
     stream = client.open(STREAM_INFER)
     for at in range(20):
@@ -89,7 +89,7 @@ def test_a_second_message_to_a_unary_call(client: Client, server: Server, second
 
 
 @pytest.mark.parametrize("how", ["reset", "gone"])
-def test_a_conversation_that_ends_while_its_messages_wait(client: Client, server: Server, how: str) -> None:
+def test_a_stream_that_ends_while_its_messages_wait(client: Client, server: Server, how: str) -> None:
     """More than are begun at once, more than are read ahead, and one that has not come whole."""
     stream = client.open(STREAM_INFER)
     for _ in range(70):
@@ -104,7 +104,7 @@ def test_a_conversation_that_ends_while_its_messages_wait(client: Client, server
         wait_until(lambda: not any(map(server.metric, GAUGES)), message=lambda: left(server))
 
 
-def test_a_conversation_whose_deadline_passes_while_its_messages_wait(client: Client, server: Server) -> None:
+def test_a_stream_whose_deadline_passes_while_its_messages_wait(client: Client, server: Server) -> None:
     stream = client.open(STREAM_INFER, grpc_timeout=b"300m")
     for _ in range(70):
         client.data(stream, message(infer(name="sleep", values=(2.0,))))

@@ -156,7 +156,7 @@ def test_what_strangers_hold_is_counted_and_little(server: Server, client: Clien
         assert client.is_well()
         oldest = clients[0]
         fields, _ = oldest.answer(1)
-        assert (fields[b"grpc-status"], b"made room for others" in fields[b"grpc-message"]) == (b"8", True)
+        assert (fields[b"grpc-status"], b"the oldest of them was ended" in fields[b"grpc-message"]) == (b"8", True)
         assert oldest.is_well()
 
 

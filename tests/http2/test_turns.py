@@ -62,7 +62,7 @@ class Talking:
 
     def over(self) -> None:
         self.connection.connection_lost(None)
-        assert self.front.quota.held == 0
+        assert self.front.quota.used == 0
 
 
 def in_a_loop(test: Callable[[], Any]) -> None:
@@ -80,7 +80,7 @@ def test_many_frames_take_many_turns() -> None:
         before = len(talking.pipe.written)
         while talking.connection.deferred:
             assert talking.pipe.paused, "nothing more is read meanwhile"
-            assert talking.front.quota.held > 0, "and what has come is counted"
+            assert talking.front.quota.used > 0, "and what has come is counted"
             await asyncio.sleep(0)
             turns.append((len(talking.pipe.written) - before) // len(pong))
             before = len(talking.pipe.written)

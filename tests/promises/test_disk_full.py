@@ -31,5 +31,5 @@ def test_sixteen_megabytes_are_all_there_is(tmp_path: Path) -> None:
                     status = 507  # closed while we were still sending
                 assert status == 507
             assert server.client.post("/analyze_video", content=clip).text.count("\nid: ") == 5
-        server.wait_log("uploads cannot be kept .*No space left on device")
+        server.wait_log("uploads cannot be saved .*No space left on device")
         assert server.client.get("/list").status_code == 200

@@ -54,13 +54,13 @@ def test_a_folder_that_cannot_be_used_is_507_and_a_line_in_the_log(folder: Path)
         for _ in range(3):
             answer = send(server)
             assert (answer.status_code, int(answer.headers["retry-after"]) > 0) == (507, True)
-        server.wait_log(f"uploads cannot be kept below {folder}: Not a directory")
+        server.wait_log(f"uploads cannot be saved below {folder}: Not a directory")
         assert server.client.get("/list").status_code == 200
         folder.unlink()
         folder.mkdir()
         assert send(server).status_code == 200
         assert server.workers()
-    assert server.log.count("uploads cannot be kept") == 1, "once, not for every request"
+    assert server.log.count("uploads cannot be saved") == 1, "once, not for every request"
 
 
 def test_sweeping_goes_by_locks(folder: Path) -> None:

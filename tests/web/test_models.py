@@ -85,18 +85,18 @@ def test_shares_add_up_whatever_comes_and_goes() -> None:
         if seed.random() < 0.6:
             share.take(size, size)
         else:
-            share.held -= min(share.held, size)
-        assert quota.held == sum(member.held for member in members) <= settings.request_memory
-        assert shares.used == sum(member.beyond for member in members) <= shares.most_used
+            share.used -= min(share.used, size)
+        assert quota.used == sum(member.used for member in members) <= settings.request_memory
+        assert shares.common_used == sum(member.beyond_own for member in members) <= shares.most_common
     flooded, quiet = members[0], members[1]
     for member in members:
-        member.held = 0
+        member.used = 0
     while flooded.take(5000, 5000):
         pass
     assert quiet.take(8000, 8000)
     assert flooded.largest_body < settings.max_body
     shares.give_back(flooded)
-    assert quiet.own > (settings.request_memory - shares.most_used) // 4
+    assert quiet.own > (settings.request_memory - shares.most_common) // 4
 
 
 def test_texts_of_several_models_are_one() -> None:

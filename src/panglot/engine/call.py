@@ -49,7 +49,7 @@ class CallProgress(NamedTuple):
 class MemoryQuota(Protocol):
     """Counts the bytes of the requests of a server, or of one model."""
 
-    held: int
+    used: int
 
     def take(self, size: int, total: int) -> bool:
         """Count `size` more bytes of a body that then has `total`; False when these are too many."""
@@ -59,10 +59,10 @@ class Uncounted:
     """The quota of calls that nobody counts, such as those of a command."""
 
     def __init__(self) -> None:
-        self.held = 0
+        self.used = 0
 
     def take(self, size: int, total: int) -> bool:
-        self.held += size
+        self.used += size
         return True
 
 
@@ -155,14 +155,14 @@ class Call:
 
     def recount(self, quota: MemoryQuota) -> bool:
         """Have another quota count the body; False, and none counts it, when that quota has no space for it."""
-        self.quota.held -= self.size
+        self.quota.used -= self.size
         size, self.size, self.quota = self.size, 0, quota
         return self.grow(size)
 
     def become(self, body: wire.Buffer, buffer: SharedBuffer | None) -> None:
         """Replace the body by what a pool made of it, for the next pool of the pipeline; it may lie in a buffer."""
         # Never refused: the pool before has done its work, and the call was accepted with its own body.
-        self.quota.held += len(body) - self.size
+        self.quota.used += len(body) - self.size
         self.release_buffer()
         self.pieces, self.size, self.buffer = (), len(body), buffer
         if not isinstance(body, wire.Placed):
@@ -171,7 +171,7 @@ class Call:
     def release(self) -> None:
         """Give back the body, the memory it lies in, and what the quota counts for it. May be called again."""
         # Queues count calls by their size: a call that waits leaves its queue before this.
-        self.quota.held -= self.size
+        self.quota.used -= self.size
         self.size, self.pieces = 0, ()
         if self.buffer is not None:
             self.release_buffer()

@@ -1,4 +1,4 @@
-"""The end of listening: nobody new comes in, and nobody is lost who had come already."""
+"""The end of listening: no new connection comes in, and none is lost that the kernel has accepted."""
 
 from __future__ import annotations
 

@@ -99,7 +99,7 @@ def _shown(front: Front, request: Request) -> Model | None:
 OF_MODEL = "/models/{model}"
 """The path of a model's own page, which its other paths begin with."""
 MOST_PATHS = 8
-"""How many paths are told someone who asks for another."""
+"""How many paths a 404 lists."""
 
 ROUTES = (
     Page("/v2/health/live", PUBLIC, live),
@@ -271,7 +271,7 @@ class App:
             return subject.metrics, page.path, self._error(path, refused.fault, request_id)
 
     def _unauthorized(self, path: str, page: Page, accept: bytes, request_id: str) -> Response:
-        """401; to a browser that opens a page, with a form that asks for the token."""
+        """401; for a browser that opens a page, with a form for the token."""
         can_log_in = self.front.access.token and page.access in FOR_BROWSERS and "GET" in page.methods
         if can_log_in and b"text/html" in accept:
             return pages.login_page(self.front)
@@ -309,7 +309,7 @@ class App:
         return metadata.is_loading(visible(name)) if name in models.loading() else Fault(404, "not_found", missing)
 
     def _missing(self, path: str) -> str:
-        """What there is, for someone who asked for something else."""
+        """The paths there are, for a client that requested another one."""
         models = self.front.models
         start, model = self._area(path)
         if model is None:

@@ -75,7 +75,7 @@ class InferRoute:
     methods: tuple[str, ...] = ("POST",)
     """The methods it takes. Where it declares OPTIONS, `--cors-origin` still answers the questions of browsers."""
     target: str = ""
-    """What the worker is told as the route instead of the path."""
+    """The route that the worker gets instead of the path."""
     model: ModelName | None = None
     """Where requests name the model, if they do; else the route leads to the model it is a route of."""
     takes: tuple[str, ...] = ()
@@ -83,12 +83,12 @@ class InferRoute:
     gives: str = ""
     """The media type of its answers, likewise."""
     whole_head: bool = False
-    """Whether the worker is told all headers, and the client's address."""
+    """Whether the worker gets all headers, and the client's address."""
     lane: str = ""
     """What it shares with the routes whose requests may be in one batch with its own."""
     spooled: bool = False
     """Whether its body goes to a file, within the limits of videos; the script is given that file's path."""
-    bare: bool = False
+    without_body: bool = False
     """Whether it takes no body."""
     endless: bool = False
     """Whether its stream ends only when the server stops."""
@@ -101,7 +101,7 @@ class InferRoute:
 
     @property
     def worker_route(self) -> str:
-        """What the worker is told as the route."""
+        """The route that the worker gets."""
         return self.target or self.path
 
     @property
@@ -193,7 +193,7 @@ class TokenForm:
     scheme: str = ""
     """The word before the token, such as `Api-Key`, in any case; empty: the whole value is the token."""
     header: str = "authorization"
-    """The header, in lower case. Where clients need a token, no script is told a header that carries it."""
+    """The header, in lower case. Where clients need a token, no script gets a header that carries it."""
 
     def token(self, headers: Iterable[tuple[bytes, bytes]]) -> bytes:
         """The token that a request carries in this form; empty where there is none."""
@@ -259,7 +259,7 @@ class RpcMethod:
     """The number of the field that names the model's version; 0: there is none."""
     streams: bool = False
     target: str = ""
-    """What the worker is told as the route; empty: `/PACKAGE.SERVICE/METHOD`."""
+    """The route that the worker gets; empty: `/PACKAGE.SERVICE/METHOD`."""
     lane: str = ""
     """As of an InferRoute."""
     access: str = INFER

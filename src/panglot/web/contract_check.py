@@ -53,7 +53,7 @@ def _path(path: str, methods: tuple[str, ...], access: str, model: ModelName | N
 def _route(route: InferRoute) -> Iterator[str]:
     if route.fields and route.is_free:
         yield f"{route.path}: a path with free segments names its model itself, and in no field of a body"
-    if route.fields and (route.spooled or route.bare):
+    if route.fields and (route.spooled or route.without_body):
         yield f"{route.path}: a field is read of a body in memory"
 
 

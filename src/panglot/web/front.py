@@ -49,9 +49,9 @@ class Front:
         self.sessions = Sessions(access.token)
         self.public: frozenset[bytes] = frozenset()
         self.repository: Repository | None = None
-        """What loads and unloads models, where that is allowed; from whoever makes the front."""
+        """What loads and unloads models, where that is allowed; set by the code that makes the front."""
         self.administration: Callable[[str], ModelAdministration] | None = None
-        """By dialect: what its routes may do with its models; from whoever makes the front."""
+        """By dialect: what its routes may do with its models; set by the code that makes the front."""
         self.spool = Spool(settings.spool_bytes)
         self.draining = False
         self.began = time.monotonic()
@@ -79,8 +79,8 @@ class Front:
 
     def gauges(self) -> list[tuple[str, str, dict[str, str], float]]:
         about = "bytes of request bodies, and of answers that clients are slow to read"
-        return [("panglot_request_memory_bytes", about, {}, self.quota.held)]
+        return [("panglot_request_memory_bytes", about, {}, self.quota.used)]
 
     def is_public(self, path: bytes) -> bool:
-        """Whether anyone may ask for this path: it is answered even when connections run out."""
+        """Whether any client may request this path: it is answered even when connections run out."""
         return path in self.public

@@ -45,9 +45,9 @@ class Model:
     metrics: Metrics
     contract: Contract
     quota: ByteQuota
-    """What its requests may hold."""
+    """The memory that its requests may use."""
     curl_line: Callable[..., str] = _no_line
-    """A line of curl that asks the script at a base address, once it is loaded; from whoever makes the model.
+    """A line of curl that asks the script at a base address, once it is loaded; set by the code that makes the model.
 
     A further argument is what its paths begin with; empty: it is asked at the root.
     """
@@ -117,7 +117,7 @@ class ModelAdministration(Protocol):
 
 
 class Models:
-    """All models by name and version. The newest version of a name answers unless another is asked for."""
+    """All models by name and version. The newest version of a name answers unless a request names another."""
 
     def __init__(self, *models: Model, default: str = "") -> None:
         self._versions: dict[str, dict[str, Model]] = {}

@@ -28,13 +28,13 @@ class Destination:
     model: Model
     route: InferRoute
     worker_route: bytes
-    """What the worker is told as the route."""
+    """The route that the worker gets."""
     cut: int = 0
-    """How many bytes of the path the worker is not told: those that lead to the model."""
+    """How many bytes of the path the worker does not get: the beginning that leads to the model."""
     tensors: TensorTarget | None = None
-    """Of requests with tensors: what their worker is told."""
+    """What the worker gets for a request with tensors."""
     further: bytes = b""
-    """The last fields of the head that the worker is told, where the method is not POST or a segment is free."""
+    """The last fields of the head that the worker gets, where the method is not POST or a segment is free."""
 
 
 class RpcDestination(NamedTuple):
@@ -44,7 +44,7 @@ class RpcDestination(NamedTuple):
     route: InferRoute
     """It has no path; its name is what the call is counted as."""
     head: bytes
-    """What the worker is told besides the request's id, of a call that is not traced."""
+    """What the worker gets behind the request's id, of a call that is not traced."""
 
 
 class RpcRoute:

@@ -27,7 +27,7 @@ def routes(node: str) -> tuple[InferRoute, ...]:
     )  # fmt: skip
     streams = tuple(
         InferRoute(
-            path, path, target=node, gives=gives, response=schema, methods=(method,), bare=True,
+            path, path, target=node, gives=gives, response=schema, methods=(method,), without_body=True,
             endless=path.startswith(("/events/", "/preview/")), access=ADMIN if "/preview/" in path else INFER,
         )
         for path, method, gives, schema in answer

@@ -1,4 +1,4 @@
-"""What of a request's headers is for this server alone: no script is told it, by whatever protocol it came."""
+"""The parts of a request's headers that are for this server alone: no script gets them, over any protocol."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ BASIC = re.compile(rb"basic[ \t]+", re.IGNORECASE)
 
 
 class Credentials:
-    """The tokens of a server, and what is left of headers without them.
+    """The tokens of a server, and headers without them.
 
     Where clients need a token, every Authorization is for the server. Where they need none it is the script's own,
     unless it carries a token for something else.

@@ -33,11 +33,11 @@ class Access:
     metrics_token: bytes = b""
     """Opens /metrics and nothing else; empty while there is none."""
     control_token: bytes = b""
-    """Loads and unloads models, and nothing else; empty: nobody may."""
+    """Loads and unloads models, and nothing else; empty: no client may."""
 
     @functools.cached_property
     def credentials(self) -> Credentials:
-        """What of a request's headers no script is told."""
+        """The parts of a request's headers that no script gets."""
         return Credentials(self.token, self.metrics_token, self.control_token)
 
     def needs_token(self, access: str) -> bool:

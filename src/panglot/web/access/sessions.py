@@ -15,7 +15,7 @@ READING = ("GET", "HEAD")
 
 @dataclass(frozen=True)
 class Sessions:
-    """Makes and checks cookies. They are signed with the token: a new token ends all of them, and nothing is kept."""
+    """Makes and checks cookies. They are signed with the token: a new token ends all of them, and nothing is stored."""
 
     token: bytes
 
@@ -38,7 +38,7 @@ class Sessions:
         return f"{self.name}={value}; Path=/; Max-Age={life}; HttpOnly; SameSite=Strict{safe}"
 
     def admits(self, method: str, headers: Iterable[tuple[bytes, bytes]]) -> bool:
-        """Whether a request without a token comes from a page of ours in a browser that has logged in."""
+        """Whether a request without a token comes from a page of this server in a browser that has logged in."""
         if not self.token:
             return False
         given = dict(headers)

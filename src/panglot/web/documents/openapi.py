@@ -202,7 +202,7 @@ def _infer(front: Front, model: Model, route: InferRoute, api: Object, name: str
 
 
 def _body(route: InferRoute, api: Object) -> Object:
-    if route.bare:
+    if route.without_body:
         return {}
     return {"requestBody": {"required": True, "content": _request(route, api)}}
 

@@ -42,7 +42,7 @@ class RpcCall(Call):
         """Whether it has its answer, or is cancelled."""
         self.trace = b""
         self.write_error: RpcErrorWriter = status_and_sentence
-        """How a fault is told."""
+        """Writes the status and the sentence for a fault."""
         self.began = self.arrived = time.monotonic()
 
     def take_over(self, message: ReceivedMessage) -> None:
@@ -52,7 +52,7 @@ class RpcCall(Call):
             raise refused(NO_MEMORY)
         message.hand_over()
         if self.buffer is not None and message.model is not self.model:
-            # Its first bytes named another model than all of it does, whose workers do not see this memory.
+            # The first bytes named one model, and the whole message names another: its workers do not see this memory.
             self.copy_out()
 
     def reply(self, reply: wire.Reply) -> None:
@@ -161,7 +161,7 @@ def _target(front: Front, name: str, version: str) -> RpcTarget:
 
 
 def submit(call: RpcCall) -> None:
-    """Give a call to its engine; a fault is told as its answer."""
+    """Give a call to its engine; a fault becomes its answer."""
     try:
         fault = call.model.engine.submit(call)
     except Exception:

@@ -96,7 +96,7 @@ def health(front: Front, service: str) -> bytes:
 
 
 def watched(front: Front, service: str) -> bytes:
-    """The same for whoever goes on listening, to whom a service that is not there may yet come."""
+    """The same for a call that watches: a service that is not there may be loaded later, so it is no error."""
     try:
         return health(front, service)
     except RpcError:

@@ -1,4 +1,4 @@
-"""One message of a client, and the memory it lies in."""
+"""One message of a client, and the memory it is in."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from panglot_worker.line import wire
 
 NO_MEMORY = Fault(503, "memory", "the server holds too many request bodies; try again later", 1)
 SMALL = 65536
-"""Bytes of a message that find their room as soon as it is announced; of larger ones what has come is counted."""
+"""Bytes up to which a message is counted whole as soon as it is announced; larger ones are counted as they come."""
 NO_INFERENCE = Refusal(INVALID_ARGUMENT, "the message is no ModelInferRequest")
 NO_NAME = Refusal(
     INVALID_ARGUMENT, f"model_name is not in the first {messages.NAMES} bytes of the message: send it first"
@@ -23,7 +23,7 @@ NO_NAME = Refusal(
 
 
 class ReceivedMessage:
-    """A message from its first byte on: where it lies, and the bytes that it counts for.
+    """A message from its first byte on: the memory it is in, and the bytes that its quota counts.
 
     It has one owner, the inbox of its call, which releases it when the call ends, whatever became of it until then.
     An inference takes the memory by `hand_over`: from then on the engine's call owns it, and `release` does nothing.
@@ -36,7 +36,7 @@ class ReceivedMessage:
         self.encoding = encoding
         """How it is compressed; empty: it is not."""
         self.model: Model | None = None
-        """The model whose quota, and whose memory, it has been given."""
+        """The model that gave it memory and counts it."""
         self._quota = quota
         self._counted = self._at = 0
         self._view: wire.Buffer = b""
@@ -48,7 +48,7 @@ class ReceivedMessage:
     def fill_whole(self, body: bytes) -> None:
         """Take in all of it at once."""
         self._view, self._at = body, self.size
-        self._quota.held += self.size
+        self._quota.used += self.size
         self._counted = self.size
 
     def allocate(self, model: Model | None) -> None:
@@ -70,7 +70,7 @@ class ReceivedMessage:
             self._view = memoryview(mmap.mmap(-1, self.size))
 
     def fill(self, data: wire.Buffer) -> int:
-        """Take in its next bytes; how many of these are its. Raises RpcError where there is no more room."""
+        """Add its next bytes; returns how many of them it needed. Raises RpcError where the quota has no space."""
         count = min(len(data), self.size - self._at)
         if self.size > SMALL:
             self._count(count)
@@ -133,10 +133,10 @@ class ReceivedMessage:
         except RpcError:
             return ""
 
-    # Leaving
+    # Ending
 
     def contents(self) -> tuple[wire.Buffer, SharedBuffer | None]:
-        """Its bytes, and the buffer they lie in, if there is one."""
+        """Its bytes, and the buffer they are in, if there is one."""
         return self._view, self._buffer
 
     def hand_over(self) -> None:
@@ -144,7 +144,7 @@ class ReceivedMessage:
         self._view, self._buffer = b"", None
 
     def release(self) -> None:
-        """Give its memory and its quota back, unless somebody else has taken it over. May be called again."""
+        """Give its memory and its quota back, unless a call owns them now. May be called again."""
         self.release_quota()
         self._view = b""
         if self._buffer is not None:
@@ -155,7 +155,7 @@ class ReceivedMessage:
     __del__ = release
 
     def release_quota(self) -> None:
-        """Count for nothing any more, because somebody else counts it or it is released."""
+        """Stop counting it, because its call counts it now, or it is released."""
         if self._counted:
-            self._quota.held -= self._counted
+            self._quota.used -= self._counted
             self._counted = 0

@@ -36,7 +36,7 @@ class Service(NamedTuple):
     answer_stream: Callable[[BidiCall], Coroutine[Any, Any, None]] | None = None
     """Answers many messages, as they come. Raises RpcError."""
     infers: bool = False
-    """Whether its messages are for models: these alone may be large, and lie in shared memory."""
+    """Whether its messages are for models: these alone may be large, and are read into shared memory."""
     is_public: bool = False
     """Whether a call needs no token: then it may use very little memory."""
     native: RpcRoute | None = None

@@ -43,7 +43,7 @@ def status_of(status: int) -> int:
 
 
 def status_and_sentence(fault: Fault) -> tuple[int, str]:
-    """How a fault is told where its service has no manner of its own."""
+    """The status and sentence for a fault, where its service does not write its own."""
     return status_of(fault.status), fault.message
 
 

@@ -19,6 +19,14 @@ TOO_MANY_CONNECTIONS = Fault(503, "too_many_connections", "this server has too m
 BAD_TIMEOUT = Fault(400, "bad_timeout", "X-Timeout-Ms is no number of milliseconds such as 1500")
 
 
+def check_old_version(version: str, head: RequestHead) -> int:
+    """The minor version of a request that is not HTTP/1.1: 0. Raises RequestRefused for all but HTTP/1.0."""
+    if version != "1.0":
+        raise RequestRefused(NOT_SPOKEN if version != "0.9" else NOT_SPOKEN._replace(status=400), "http")
+    head.expects_continue = False
+    return 0
+
+
 def admit(front: Front, head: RequestHead, method: bytes, exchange: Exchange) -> None:
     """Refuse what can be refused of a request to the script now that its head is complete. Raises RequestRefused."""
     route, quota, length = exchange.route, exchange.quota, head.content_length
@@ -30,7 +38,7 @@ def admit(front: Front, head: RequestHead, method: bytes, exchange: Exchange) ->
         check_spooled(exchange, length)
     elif length > quota.largest_body:
         raise RequestRefused(too_large(quota.largest_body), "body")
-    elif quota.held + length > quota.most_for_large and not quota.fits(length):
+    elif quota.used + length > quota.most_for_large and not quota.fits(length):
         raise RequestRefused(NO_MEMORY, "held")
 
 

@@ -9,7 +9,7 @@ from http import HTTPStatus
 from panglot.engine.call import Step
 
 KNOWN_BEGINNINGS = 256
-"""How many beginnings of answers are kept."""
+"""How many beginnings of answers are remembered."""
 LONGEST_LINE = 8192
 STATUS_LINES = {
     status: b"HTTP/1.1 %d %s\r\n" % (status, HTTPStatus(status).phrase.encode() if status in set(HTTPStatus) else b"")
@@ -38,7 +38,7 @@ class BadHead(Exception):
 
 
 def beginning(known: dict[tuple[int, bytes], bytes], status: int, head: bytes) -> bytes:
-    """Status line, content type and the script's own header lines. What comes before such lines is kept in `known`.
+    """Status line, content type and the script's own header lines. What comes before such lines is remembered in `known`.
 
     Raises BadHead for an interim status, what is no content type, and a line that is no header or the server's own.
     """

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 OpenRequest = Exchange | RequestResponseCycle
 """A request without its whole answer: one for the script, or one that the ASGI app answers."""
-NO_SPACE = Fault(507, "no_space", "there is no room for the request body; try again later", 10)
+NO_SPACE = Fault(507, "no_space", "there is no space on disk for the request body; try again later", 10)
 
 
 class AnswerQueue:

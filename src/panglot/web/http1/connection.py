@@ -46,7 +46,7 @@ class HttpConnection(HttpToolsProtocol):
         self.reserved = False
         """Whether this connection is beyond the limit and may only ask for public routes."""
         self.unsent = 0
-        """Bytes of answers the client has not read yet, as counted in `Quota.held`."""
+        """Bytes of answers the client has not read yet, as counted in `Quota.used`."""
         self.input_ended = False
         """Whether the client has sent its last byte."""
         self.delivered = 0
@@ -55,7 +55,7 @@ class HttpConnection(HttpToolsProtocol):
 
     def connection_made(self, transport: Any) -> None:
         super().connection_made(transport)
-        self.reserved = not self.front.quota.enter(self)
+        self.reserved = not self.front.quota.admit(self)
 
     # What the ASGI app answers
 
@@ -93,7 +93,7 @@ class HttpConnection(HttpToolsProtocol):
 
     def count_unsent(self, unsent: int) -> None:
         """Count how many bytes of its answers the client has not read."""
-        self.front.quota.held += unsent - self.unsent
+        self.front.quota.used += unsent - self.unsent
         self.unsent = unsent
 
     # Ending
@@ -135,7 +135,7 @@ class HttpConnection(HttpToolsProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Cancel the requests that are being read, are being answered, or wait."""
-        self.front.quota.leave(self)
+        self.front.quota.remove(self)
         self.count_unsent(0)
         cycle = self.answers.current
         self.reader.close()
@@ -149,7 +149,7 @@ class HttpConnection(HttpToolsProtocol):
         if self.transport is not None:
             self.transport.abort()
 
-    # What the quota asks
+    # For the quota
 
     @property
     def idle_since(self) -> float:
@@ -171,7 +171,7 @@ class HttpConnection(HttpToolsProtocol):
         if self.transport is not None and self.answers.current is None:
             self.reader.refuse(admission.TOO_MANY_CONNECTIONS, "connections")
 
-    # What the server asks
+    # For the server
 
     def has_request_for(self, model: Model) -> bool:
         """Whether a request for a model is arriving here, waits, or is being answered."""

@@ -24,7 +24,7 @@ STREAM_BACKLOG = 8 * 1024 * 1024
 """Bytes of a stream that may wait for a client to read them when another part comes, however large that is."""
 
 BODILESS = (204, 304)
-"""Statuses whose answers have no body, and must not say how long it is."""
+"""Statuses of answers without a body and without a length."""
 MANY_PIECES, SMALL_PIECE = 256, 4096
 """Beyond so many pieces of a body, those of at most so many bytes share a buffer."""
 TLS_PIECE = 1 << 17
@@ -69,7 +69,7 @@ class Exchange(Call):
         """The body, where it is written to a file."""
 
     def add_piece(self, body: bytes) -> None:
-        """Add a piece to the body. Small ones share a buffer once there are many: each costs more than it holds."""
+        """Add a piece to the body. Once there are many, small ones are joined: an object costs more than they do."""
         pieces = self.pieces
         if len(pieces) < MANY_PIECES or len(body) > SMALL_PIECE:
             pieces.append(body)
@@ -82,7 +82,7 @@ class Exchange(Call):
         """Make the path of the uploaded file the body that the worker is given; on another machine, what is in it."""
         body = upload.content() if self.model.settings.ray else bytes(upload.path)
         self.pieces, self.size = [body], len(body)
-        self.quota.held += self.size
+        self.quota.used += self.size
 
     def release(self) -> None:
         """Give the body back, and the file it was written to."""
@@ -91,7 +91,7 @@ class Exchange(Call):
             self.upload.close()
 
     def cancel(self) -> None:
-        """Give the request up: its client has disconnected."""
+        """Cancel the request: its client has disconnected."""
         if self.id:
             self.model.engine.cancel(self)
         self.release()
@@ -115,7 +115,7 @@ class Exchange(Call):
             self.blunder()
 
     def _unsendable(self, error: BadHead) -> None:
-        """Answer 500 in the place of an answer whose head would not be what its client takes it for."""
+        """Answer 500 instead of an answer with a head that the client would misread."""
         if self.state == RUNNING:
             # It is the first part of a stream: no more of it can be sent.
             self.model.engine.cancel(self)
@@ -140,7 +140,7 @@ class Exchange(Call):
         self._send(status, content_type, body, wire.NO_TIMES, extra)
 
     def blunder(self) -> None:
-        """Log the exception being handled, which is a fault of ours, and answer 500 if nothing has been written yet.
+        """Log the exception being handled, a fault of the server, and answer 500 if nothing has been written yet.
 
         It must not reach the engine, for which it would be the fault of a worker.
         """
@@ -183,7 +183,7 @@ class Exchange(Call):
         self._send(status, content_type, body, reply.times, extra)
 
     def _note(self, problem: dict[str, Any]) -> None:
-        """Tell the log and the page of a failure of the script."""
+        """Report a failure of the script to the log and the page."""
         request_id = self.request_id.decode("latin-1")
         self.model.engine.trouble(request_id, problem["message"], problem["traceback"], self.worker)
 
@@ -222,7 +222,7 @@ class Exchange(Call):
         if self.connection.scheme == "http":
             transport.writelines((lines, body))
             return
-        # Encrypted in one go, it would lie in a buffer below TLS where nobody sees how much is left unread.
+        # Encrypted at once, it would be in a buffer below TLS, which does not tell how much of it is unsent.
         transport.write(lines)
         view = memoryview(body)
         for start in range(0, len(view), TLS_PIECE):
@@ -259,7 +259,7 @@ class Exchange(Call):
             return
         if len(reply.body):
             if transport.get_write_buffer_size() > STREAM_BACKLOG:
-                # Its worker serves others too and cannot be held back: the reader is too slow.
+                # Its worker serves other requests too and cannot wait: the client reads too slowly.
                 self.model.metrics.refused["stream_backlog"] += 1
                 transport.abort()
                 return
@@ -301,7 +301,7 @@ class Exchange(Call):
         """End a stream that cannot be completed, and its connection, without the final chunk: so the client notices."""
         self.keep_alive = False
         if not self.minor:
-            # HTTP/1.0 has no final chunk whose absence would tell.
+            # HTTP/1.0 has no final chunk: only an aborted connection tells the client that the answer is cut.
             self.connection.transport.abort()
         self._done(status, wire.NO_TIMES, int((monotonic() - self.began) * 1e6))
 

@@ -76,7 +76,7 @@ class RequestHead:
         """How many headers came before a chunked body; those after them are trailers."""
 
     def add(self, name: bytes, value: bytes, limits: Settings) -> None:
-        """Take in one header. Raises RequestRefused when there are too many or they are too large."""
+        """Add one header. Raises RequestRefused when there are too many or they are too large."""
         size = len(name) + len(value)
         self.size += size
         name = name.lower()
@@ -85,9 +85,9 @@ class RequestHead:
         if size > limits.max_header or self.size > limits.max_headers or len(headers) > limits.max_header_count:
             fault = Fault(431, "headers_too_large", "the request's headers are too large or too many")
             raise RequestRefused(fault, "headers")
-        keep = KEEP.get(name)
-        if keep is not None:
-            keep(self, value)
+        read = KNOWN.get(name)
+        if read is not None:
+            read(self, value)
 
     def target(self, raw: tuple[bytes, ...] = ()) -> tuple[bytes, bytes]:
         """Path and query. The path is decoded once, unless it begins like one of `raw`. A URL loses its host."""
@@ -141,7 +141,7 @@ class RequestHead:
     def check_trailers(self) -> None:
         """Refuse headers behind the body that would have meant something before it. Raises RequestRefused."""
         for name, _ in self.headers[self.before_body :]:
-            if name in KEEP:
+            if name in KNOWN:
                 message = f"{name.decode('latin-1')} may not come behind the body"
                 raise RequestRefused(Fault(400, "bad_trailer", message), "http")
 
@@ -155,7 +155,7 @@ class RequestHead:
         return front.new_request_id()
 
     def timeout(self, longest: float) -> float:
-        """Seconds until the deadline: `longest`, or less if the client asked for less."""
+        """Seconds until the deadline: `longest`, or less if the client wants less."""
         return min(longest, float(self.given_timeout) / 1000) if self.given_timeout else longest
 
     def scope(self, method: bytes, path: bytes, query: bytes) -> dict[str, Any]:
@@ -249,7 +249,7 @@ def _field(name: str) -> Callable[[RequestHead, bytes], None]:
     return lambda head, value: setattr(head, name, value)
 
 
-KEEP: dict[bytes, Callable[[RequestHead, bytes], None]] = {
+KNOWN: dict[bytes, Callable[[RequestHead, bytes], None]] = {
     b"content-length": _length,
     b"content-type": _field("content_type"),
     b"accept": _field("accept"),

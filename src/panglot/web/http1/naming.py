@@ -49,7 +49,7 @@ def _direct(front: Front, exchange: Exchange, fields: dict[str, object]) -> Faul
 
 
 def _move(exchange: Exchange, destination: Destination) -> Fault | None:
-    """Have another model answer: with its own quota, timeout and shared memory, and what its worker is told."""
+    """Have another model answer: with its own quota, timeout, shared memory, and route of its worker."""
     former, model = exchange.model, destination.model
     exchange.copy_out()
     exchange.model, exchange.route, exchange.lane = model, destination.route, destination.route.lane

@@ -298,7 +298,9 @@ class RequestReader:
         head, parser, front = self.head, self.parser, self.front
         self.arrived = 0
         self.count += 1
-        minor = 1 if parser.get_http_version() == "1.1" else self._check_version()
+        minor = (
+            1 if parser.get_http_version() == "1.1" else admission.check_old_version(parser.get_http_version(), head)
+        )
         if parser.should_upgrade():
             raise RequestRefused(admission.NO_UPGRADE, "upgrade")
         head.check(front, minor)
@@ -326,16 +328,6 @@ class RequestReader:
             self._choose_memory(exchange, head.content_length)
         self._send_continue()
 
-    def _check_version(self) -> int:
-        """The minor version of a request that is not HTTP/1.1, which is 0. Refuses every other version."""
-        version = self.parser.get_http_version()
-        if version != "1.0":
-            raise RequestRefused(
-                admission.NOT_SPOKEN if version != "0.9" else admission.NOT_SPOKEN._replace(status=400), "http"
-            )
-        self.head.expects_continue = False
-        return 0
-
     def _exchange(self, destination: Destination, worker_head: bytes) -> Exchange:
         """The exchange of a request whose head is complete; `worker_head` is what `_worker_head` makes of it."""
         head, contract = self.head, destination.model.contract
@@ -361,7 +353,7 @@ class RequestReader:
         """Choose where the body goes: to a file, into shared memory if it is known to be large, else into pieces."""
         if exchange.route.spooled:
             exchange.upload = self.front.spool.begin()
-            exchange.upload.on_room = self.connection.flow.resume_reading
+            exchange.upload.on_space = self.connection.flow.resume_reading
             self.reads_to = self.front.quota.for_pieces
             return
         if 0 <= length < SPLIT_FROM:

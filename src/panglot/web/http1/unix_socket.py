@@ -1,4 +1,4 @@
-"""Listening on a Unix socket: whoever may open its file may ask."""
+"""Listening on a Unix socket: a client that may open its file may send requests."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from panglot.errors import StartError
 
 
 def bind(path: str, backlog: int) -> socket.socket:
-    """Listen on a socket at this path, where nobody listens yet. Raises StartError."""
+    """Listen on a socket at this path, where no server listens yet. Raises StartError."""
     if not path:
         raise StartError("--host unix: needs the path of a socket", fix="--host unix:/run/panglot.sock")
     sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
@@ -28,7 +28,7 @@ def bind(path: str, backlog: int) -> socket.socket:
 
 
 def _remove_abandoned(path: str) -> None:
-    """Remove the file of a socket that nobody listens on any more, as a server that was killed leaves it."""
+    """Remove the socket file of a server that was killed: nothing listens on it any more."""
     with contextlib.suppress(FileNotFoundError):
         if stat.S_ISSOCK(os.stat(path).st_mode):
             with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
@@ -39,7 +39,7 @@ def _remove_abandoned(path: str) -> None:
 
 
 def remove(path: str) -> None:
-    """Remove the file of a socket of ours, which has stopped listening. An empty path names none."""
+    """Remove the file of our socket, which has stopped listening. An empty path names none."""
     if path:
         with contextlib.suppress(OSError):
             os.unlink(path)

@@ -1,4 +1,4 @@
-"""How much a client may send that asks nothing: every kind of frame is taken out of it, what is answered adds to it.
+"""How many frames a client may send that are no call: each kind of frame is spent, each answer earns.
 
     a frame that is no data and no call       1 (PING, SETTINGS, their acknowledgements, WINDOW_UPDATE, RST_STREAM, ...)
     less than 256 bytes of data               1; each message that is completed adds 1
@@ -28,14 +28,14 @@ def cost_of_headers(block: bytes) -> int:
 
 
 class Budget:
-    """What is left of it for one connection."""
+    """What one connection may still spend."""
 
     def __init__(self) -> None:
         self.left = MOST
         self._since = time.monotonic()
 
     def spend(self, cost: int = 1) -> None:
-        """Take in a frame that asks nothing. Raises ConnectionBroken when there were too many."""
+        """Pay for a frame that is no call. Raises ConnectionBroken when there were too many."""
         self.left -= cost
         if self.left < 0:
             now = time.monotonic()

@@ -42,11 +42,11 @@ BACKLOG = 8 << 20
 """Bytes of answers that may wait for a client to read them before further calls wait too."""
 TOO_MANY = Refusal(UNAVAILABLE, "too many connections; try again later")
 MOST_ABANDONED = 1024
-"""How many calls are remembered that we ended before their client did: it may not know yet."""
+"""How many calls are remembered that we ended before their client did."""
 AT_ONCE = 32
 """Calls that waited for their client, and are begun in one turn of the loop."""
 PER_ANSWER = 4
-"""What an answered call adds to the budget: its client opens windows, and asks whether we are there."""
+"""What an answered call adds to the budget: its client opens windows, and sends PINGs."""
 
 
 class NoRpc(Exception):
@@ -79,9 +79,9 @@ class Calls:
         """Whether they are looked at in the next turn of the loop."""
         self.ended_early: OrderedDict[int, None] = OrderedDict()
         self.only_public = False
-        """Whether the connection is beyond the limit, and may only ask for public calls."""
+        """Whether the connection is beyond the limit, and may only make public calls."""
         self.turned_away = False
-        """Whether it asked for another."""
+        """Whether it tried to make another call."""
 
     # Beginning
 
@@ -99,7 +99,7 @@ class Calls:
             self.outflow.budget.spend(cost)
             self.public += 1
             self.idle_since = self.now
-            # Nobody asks what else its headers say, and they may be long.
+            # The other headers are not needed, and they may be long: a public call uses little memory.
             head = CallHead(head.method, head.path, seconds=head.seconds, encoding=head.encoding)
         stream = self.streams[number] = CallStream(self, number, head, service, cost)
         if service.answer_stream is not None:
@@ -141,13 +141,16 @@ class Calls:
             self.remember_ended(number)
 
     def remember_ended(self, number: int) -> None:
-        """Remember a call that we ended before its client did: what it still says is no fault."""
+        """Remember a call that we ended before its client did: what the client still sends on it is no error.
+
+        Its frames may be on their way when our end of the stream is sent, and RFC 9113 lets us ignore them.
+        """
         self.ended_early[number] = None
         if len(self.ended_early) > MOST_ABANDONED:
             self.ended_early.popitem(last=False)
 
     def feed(self, stream: CallStream, data: wire.Buffer) -> None:
-        """Take in bytes of a call's messages."""
+        """Add bytes to a call's messages."""
         inbox = stream.inbox
         if inbox.is_closed:
             return
@@ -164,7 +167,7 @@ class Calls:
             self.refuse(stream, error.code, error.message)
 
     def open_window(self, stream: CallStream) -> None:
-        """Let the client send more, unless it is ahead of what answers it."""
+        """Let the client send more, unless messages of it still wait to be taken."""
         waits = stream.bidi is not None and stream.inbox.has_more
         if stream.owed >= WINDOW // 4 and not stream.ended and not waits and stream.is_open:
             self.outflow.write(frames.window_update(stream.number, stream.owed))
@@ -172,13 +175,14 @@ class Calls:
             stream.owed = 0
 
     def ended(self, stream: CallStream) -> None:
-        """Take in that a client has said all, and answer a call that has one message."""
+        """Note that a client has sent all of a call, and answer a call with one message."""
         stream.ended = True
         if stream.bidi is not None:
             stream.bidi.wake()
         elif stream.inbox.is_within or not stream.inbox.has_more:
             self.refuse(stream, ONE_MESSAGE.code, ONE_MESSAGE.message)
         elif self.is_full:
+            # Its answer would only join those that the client does not read.
             self.deferred.append(stream)
         else:
             self._begin(stream)
@@ -195,6 +199,7 @@ class Calls:
             if not self.deferred or self.is_full:
                 return
             stream = self.deferred.popleft()
+            # The client may have reset the call, or the sweep refused it, while it waited.
             if stream.is_open and not stream.is_answered:
                 self._begin(stream)
         self.run_deferred_soon()
@@ -263,7 +268,7 @@ class Calls:
             self.finished(stream)
 
     def finished(self, stream: CallStream) -> None:
-        """Forget a call whose answer has left."""
+        """Forget a call whose answer is sent."""
         if not stream.ended:
             # RFC 9113, 8.1: what the client still wants to send is not needed.
             self.reset(stream, frames.NO_ERROR)
@@ -286,7 +291,7 @@ class Calls:
         stream.cancel()
         if stream.public is not None:
             self.public -= 1
-            self.quota.leave(stream.public)
+            self.quota.remove(stream.public)
         self.outflow.forget(stream)
         if self.deferred:
             self.run_deferred_soon()
@@ -296,12 +301,12 @@ class Calls:
             self.when_idle()
 
     def forget_ended(self, number: int) -> None:
-        """Take in that a client has said all on a call that we ended before: it may say nothing more."""
+        """Note that a client has ended a call that we ended before: any further frame on it is an error."""
         self.ended_early.pop(number, None)
 
     @property
     def has_authorized_call(self) -> bool:
-        """Whether there is a call of somebody with a token, where that is needed."""
+        """Whether there is a call that needs a token, where the server has one."""
         return len(self.streams) > self.public
 
     def close_all(self) -> None:

@@ -47,7 +47,7 @@ COPY_BELOW = 1 << 15
 """Bytes of a read that are handled as `bytes`; slices of more are views."""
 NOTHING = memoryview(b"")
 BEGUN = 1.0
-"""Seconds that a frame which has begun to come keeps its connection from counting as idle."""
+"""Seconds for which a connection with an unfinished frame does not count as idle."""
 NO_HTTP2 = (
     b"HTTP/1.1 505 HTTP Version Not Supported\r\ncontent-type: text/plain\r\nconnection: close\r\n\r\n"
     b"this port speaks gRPC, over HTTP/2; HTTP/1.1 is spoken on the server's other port\n"
@@ -85,9 +85,9 @@ class Http2Connection(asyncio.BufferedProtocol):
         self.since = self.last_data = time.monotonic()
         """When the present frame began to come, or the connection; and when bytes last came."""
         self.pinged = False
-        """Whether we asked a silent client if it is there."""
+        """Whether a PING has asked a silent client if it is there."""
         self.unsent = 0
-        """Bytes of answers that the client has not read, as counted in `Quota.held`."""
+        """Bytes of answers that the client has not read, as counted in `Quota.used`."""
         self.delivered, self.delivered_at = 0, self.since
         self.stopping_since = 0.0
         """When the client was told that the server stops."""
@@ -98,11 +98,11 @@ class Http2Connection(asyncio.BufferedProtocol):
         self.transport = self.outflow.transport = transport
         transport.set_write_buffer_limits(high=UNSENT)
         self.connections.add(self)
-        self.calls.only_public = not self.front.quota.enter(self)
+        self.calls.only_public = not self.front.quota.admit(self)
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Cancel the calls of a client that has disconnected."""
-        self.front.quota.leave(self)
+        self.front.quota.remove(self)
         self.connections.discard(self)
         self._stop_reading()
         self.outflow.transport = None
@@ -156,7 +156,7 @@ class Http2Connection(asyncio.BufferedProtocol):
     def _defer(self, rest: memoryview) -> None:
         """Keep bytes for the next turn of the loop, in place of those kept before. Meanwhile none are read."""
         had, self.deferred = self.deferred, rest
-        self.front.quota.held += len(rest) - len(had)
+        self.front.quota.used += len(rest) - len(had)
         if self.transport is None or self.transport.is_closing():
             return
         if not had and rest:
@@ -190,7 +190,7 @@ class Http2Connection(asyncio.BufferedProtocol):
             self.count_unsent(self.outflow.backlog + self.transport.get_write_buffer_size())
 
     def count_unsent(self, unsent: int) -> None:
-        self.front.quota.held += unsent - self.unsent
+        self.front.quota.used += unsent - self.unsent
         self.unsent = unsent
 
     # Closing
@@ -264,7 +264,7 @@ class Http2Connection(asyncio.BufferedProtocol):
         if not accepts and not self.calls.streams and not self.closing and self.transport:
             self._half_close()
 
-    # What the quota asks
+    # For the quota
 
     @property
     def idle_since(self) -> float:

@@ -18,16 +18,16 @@ if TYPE_CHECKING:
     from panglot.web.models import Model
 
 MOST_WAITING = 64
-"""Messages of a conversation that wait to be taken. Behind them bytes stay bytes: an empty message has five of these,
-and a hundred times as many as an object of ours."""
+"""Messages of a stream that wait to be taken. What comes behind them stays unparsed: an empty message is five bytes on
+the wire, and a hundred times as much as an object."""
 PIECE = 16384
-"""Bytes of those behind that are looked at together."""
+"""Unparsed bytes that are parsed at once."""
 ONE_MESSAGE = Refusal(UNIMPLEMENTED, "this method takes one message")
 NOT_PACKED = Refusal(INTERNAL, "a message is compressed, and no grpc-encoding says how")
 
 
 class Inbox:
-    """Takes in the bytes of one call, and hands its messages out, each when it is asked for.
+    """Makes messages of the bytes of one call, and hands them out one by one.
 
     Whatever becomes of the call, `close` gives back what is left of all of them.
     """
@@ -62,14 +62,14 @@ class Inbox:
         """The message that has begun to come."""
         self._waiting: deque[ReceivedMessage] = deque()
         self._taken: ReceivedMessage | None = None
-        """The one that was handed out last."""
+        """The message that was handed out last; released when the next one is taken."""
         self._unparsed = bytearray()
         self.is_closed = False
 
     # Coming
 
     def feed(self, data: wire.Buffer) -> int:
-        """Take in the next bytes; how many messages they completed. Raises RpcError for one that cannot be taken."""
+        """Add the next bytes; returns how many messages they completed. Raises RpcError for a refused message."""
         if self._unparsed:
             self._store_unparsed(data)
             return 0
@@ -81,10 +81,10 @@ class Inbox:
 
     def _store_unparsed(self, data: wire.Buffer) -> None:
         self._unparsed += data
-        self._front.quota.held += len(data)
+        self._front.quota.used += len(data)
 
     def _read(self, data: wire.Buffer) -> int:
-        """Read messages out of these bytes, until enough of them wait; how many bytes that took."""
+        """Parse messages out of these bytes, until enough of them wait; returns how many bytes that took."""
         at, end = 0, len(data)
         while at < end and len(self._waiting) < MOST_WAITING:
             if self._part is not None:
@@ -114,7 +114,7 @@ class Inbox:
         return at
 
     def _new_message(self, packed: int, size: int) -> ReceivedMessage:
-        """A message of which nothing has come. Raises RpcError."""
+        """A message of which only the prefix has come. Raises RpcError."""
         if size > self._most:
             limit = "max_body, " if self._for_model else ""
             raise RpcError(RESOURCE_EXHAUSTED, f"the message is larger than {limit}{self._most} bytes")
@@ -159,7 +159,7 @@ class Inbox:
         """The model that the message which is coming is for, once that is known."""
         return self._part.model if self._part is not None else None
 
-    # Going
+    # Taking
 
     def take(self) -> ReceivedMessage | None:
         """The next message that has come whole. It stays ours to release, until the next one is taken or we close.
@@ -174,14 +174,14 @@ class Inbox:
         return self._taken
 
     def _catch_up(self) -> None:
-        """Read the next messages of the bytes that lie behind."""
+        """Parse the next messages of the unparsed bytes."""
         while self._unparsed and len(self._waiting) < MOST_WAITING:
             used = self._read(bytes(self._unparsed[:PIECE]))
             del self._unparsed[:used]
-            self._front.quota.held -= used
+            self._front.quota.used -= used
 
     def close(self) -> None:
-        """Give back everything that is left: nothing more is taken in. May be called again."""
+        """Release all messages, and take no further bytes. May be called again."""
         self.is_closed = True
         self._prefix = b""
         if self._taken is not None:
@@ -193,5 +193,5 @@ class Inbox:
         while self._waiting:
             self._waiting.popleft().release()
         if self._unparsed:
-            self._front.quota.held -= len(self._unparsed)
+            self._front.quota.used -= len(self._unparsed)
             self._unparsed.clear()

@@ -1,4 +1,4 @@
-"""What leaves on a connection: within the windows that its client opens, at the pace it reads, streams in turn."""
+"""What a connection sends: within the windows that its client opens, at the pace it reads, streams in turn."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from panglot.web.http2.stream import CallStream
 
 JOIN_BELOW = 65536
-"""Bytes of an answer that leave in one piece with its headers."""
+"""Bytes up to which an answer is sent in one piece with its headers."""
 AT_ONCE = 1 << 18
 """Bytes that are handed to the transport before we look whether it takes more."""
 LARGEST = 1 << 20
@@ -57,7 +57,7 @@ class Outflow:
         self.backlog = 0
         """Bytes of all these messages."""
         self.paused = False
-        """Whether the transport holds as much as it should."""
+        """Whether the transport has as many unsent bytes as it may have."""
         self._lines: list[Any] = []
         self._queued = 0
         self._scheduled = False
@@ -69,7 +69,7 @@ class Outflow:
     # Bytes
 
     def write(self, data: wire.Buffer) -> None:
-        """Send bytes; everything said in one turn of the loop leaves in one go."""
+        """Send bytes; everything written in one turn of the loop is sent at once."""
         self._lines.append(data)
         if not self._scheduled:
             self._scheduled = True
@@ -88,7 +88,7 @@ class Outflow:
     # Answers
 
     def answer(self, stream: CallStream, body: wire.Buffer) -> bool:
-        """Send the only message of an answer, and its end; whether all of it has left."""
+        """Send the only message of an answer, and its end; returns whether all of it is sent."""
         size = len(body) + MESSAGE.size
         fits = size <= self.window and size <= self.initial + stream.window and size <= self.frame
         if not fits or size > JOIN_BELOW or self.ready or self.paused:
@@ -118,9 +118,9 @@ class Outflow:
             self.send_ready()
 
     def end(self, stream: CallStream, code: int, sentence: str) -> bool:
-        """End an answer once its messages have left; whether that is now.
+        """End an answer once its messages are sent; returns whether they are.
 
-        After a failure those that have not begun to leave stay behind.
+        After a failure the messages that are not sent in part are dropped.
         """
         last = ending(stream.number, code, sentence, stream.opened)
         if code:

@@ -1,4 +1,4 @@
-"""What calls that need no token may hold, all of them together: no stranger's call costs one with a token anything."""
+"""The memory for calls that need no token, all of them together: they take none from calls with a token."""
 
 from __future__ import annotations
 
@@ -20,7 +20,9 @@ OPEN = 1024
 MOST_OPEN = 32
 """Public calls at once on one connection."""
 TOO_MANY_OPEN = Refusal(RESOURCE_EXHAUSTED, f"at most {MOST_OPEN} calls of this kind at once on a connection")
-GAVE_WAY = Refusal(RESOURCE_EXHAUSTED, "this call, which needs no token, made room for others; make it again")
+GAVE_WAY = Refusal(
+    RESOURCE_EXHAUSTED, "calls that need no token use too much memory, and the oldest of them was ended; make it again"
+)
 
 
 class PublicQuota:
@@ -28,60 +30,60 @@ class PublicQuota:
 
     def __init__(self, quota: Quota) -> None:
         self._quota = quota
-        self._most = min(MOST, quota.most_held // PART)
-        self._held = 0
+        self._most = min(MOST, quota.most // PART)
+        self._used = 0
         self._calls: OrderedDict[PublicCall, None] = OrderedDict()
 
-    def enter(self, stream: CallStream) -> PublicCall:
-        """Count a call until it leaves."""
+    def admit(self, stream: CallStream) -> PublicCall:
+        """Count a call until it is removed."""
         call = PublicCall(self, stream)
         self._calls[call] = None
-        call.held = OPEN
+        call.used = OPEN
         return call
 
-    def leave(self, call: PublicCall) -> None:
-        """Count a call no longer, whose messages have been released."""
+    def remove(self, call: PublicCall) -> None:
+        """Stop counting a call, after its messages are released."""
         self._calls.pop(call, None)
-        call.held = 0
+        call.used = 0
 
     def add(self, size: int) -> None:
         """Count bytes, and let calls give way where they are too many."""
-        self._held += size
-        self._quota.held += size
-        while self._held > self._most and len(self._calls) > 1:
+        self._used += size
+        self._quota.used += size
+        while self._used > self._most and len(self._calls) > 1:
             oldest, _ = self._calls.popitem(last=False)
             oldest.give_way()
 
 
 class PublicCall:
-    """What one public call holds: the quota that its messages are counted in. See `quota.ByteQuota`."""
+    """The memory of one public call: the quota that counts its messages. See `quota.ByteQuota`."""
 
-    __slots__ = ("_held", "_quota", "_stream", "largest_body", "most_for_large")
+    __slots__ = ("_quota", "_stream", "_used", "largest_body", "most_for_large")
 
     def __init__(self, quota: PublicQuota, stream: CallStream) -> None:
         self._quota = quota
         self._stream = stream
-        self._held = 0
+        self._used = 0
         self.largest_body = self.most_for_large = MOST
 
     @property
-    def held(self) -> int:
-        return self._held
+    def used(self) -> int:
+        return self._used
 
-    @held.setter
-    def held(self, held: int) -> None:
-        more, self._held = held - self._held, held
+    @used.setter
+    def used(self, used: int) -> None:
+        more, self._used = used - self._used, used
         self._quota.add(more)
 
     def take(self, size: int, total: int) -> bool:
         """Count bytes of its message; what that is too much for is another call's."""
-        self.held += size
+        self.used += size
         return True
 
     def fits(self, size: int) -> bool:
         return True
 
     def give_way(self) -> None:
-        """End the call, because others need its quota; what it holds is given back by its end."""
+        """End the call, because others need its quota; the end releases its memory."""
         stream = self._stream
         stream.calls.refuse(stream, GAVE_WAY.code, GAVE_WAY.message)

@@ -60,16 +60,16 @@ class CallStream:
         self.service = service
         self.is_open = True
         self.cost = cost
-        """What its headers are taken out of the budget for, should it come to nothing."""
+        """What its headers cost in the budget, should the call come to nothing."""
         # What comes
         self.credit = WINDOW
         """Bytes that the client may still send."""
         self.owed = 0
-        """Bytes that came and that it was not told it may send again."""
+        """Bytes that came, and that no WINDOW_UPDATE has given back yet."""
         self.ended = False
-        """Whether the client has said all."""
-        self.public = calls.quota.enter(self) if service.is_public else None
-        """What it counts for, where it needs no token."""
+        """Whether the client has sent all."""
+        self.public = calls.quota.admit(self) if service.is_public else None
+        """Its part of the public quota, where it needs no token."""
         encoding = head.encoding if head.encoding != b"identity" else b""
         self.inbox = Inbox(calls.front, service, encoding, self.public or calls.front.quota)
         self.bidi: BidiCall | None = None
@@ -77,24 +77,24 @@ class CallStream:
         self.watch: Watch | None = None
         self.began = self.since = self.last = now
         """When the call began, then the message being awaited, and when something of it last came."""
-        # What leaves
+        # What is sent
         self.window = 0
         """Bytes that the client lets us send on it, beyond those with which every stream begins (`Outflow.initial`)."""
         self.opened = False
         self.pending: deque[list[memoryview]] = deque()
-        """Messages that have not left, each in pieces; the first may have left in part."""
+        """Messages that are not sent yet, each in pieces; the first may be sent in part."""
         self.is_partly_sent = False
         self.waiting = 0
         """Bytes of these."""
         self.last_sent = now
-        """When something of them last left."""
+        """When something of them was last sent."""
         self.final_headers = b""
         """The end of the answer, to be sent after them."""
         self.is_answered = False
         self.call: RpcCall | None = None
 
     def cancel(self) -> None:
-        """Stop whatever answers the call, and give back what has come of it."""
+        """Cancel the answer of the call, and release its messages."""
         self.inbox.close()
         if self.call is not None:
             self.call.cancel()
@@ -106,13 +106,14 @@ class CallStream:
 
     @property
     def only_listens(self) -> bool:
-        """Whether nothing is being said on it: what it waits for may never come."""
+        """Whether it only waits for news or for its client: it may wait for ever."""
         if self.bidi is None:
             return self.watch is not None and not self.pending
         return not (self.inbox.has_more or self.pending or self.inbox.is_within)
 
     def on_answer(self, code: int, sentence: str, message: Any, more: bool) -> None:
         """Send the engine's answer. See `grpc.call.OnAnswer`."""
+        # The engine may answer after the call was refused, in the same turn of the loop: the first answer counts.
         if self.is_open and not self.is_answered:
             self.call, self.is_answered = None, True
             if code:
@@ -126,7 +127,7 @@ class CallStream:
         self.last_sent = self.calls.now
 
     def drained(self) -> None:
-        """Go on after everything has left: say the end, or let whoever answers say more."""
+        """Go on after everything is sent: send the end, or wake the service, which may send more."""
         if self.final_headers:
             self.calls.outflow.write(self.final_headers)
             self.calls.finished(self)

@@ -53,7 +53,7 @@ def acknowledged(sock: Any) -> int:
 
 
 def unread(sock: Any) -> int:
-    """Bytes that came from the peer and lie in the kernel."""
+    """Bytes that came from the peer and that we have not read from the kernel yet."""
     if sock is None:
         return 0
     (count,) = struct.unpack("i", fcntl.ioctl(sock.fileno(), termios.FIONREAD, bytes(4)))
@@ -61,7 +61,7 @@ def unread(sock: Any) -> int:
 
 
 def has_reset(sock: Any) -> bool:
-    """Whether the peer has reset the connection. Where nobody reads, nobody else would notice."""
+    """Whether the peer has reset the connection. While we do not read, only the kernel knows."""
     with contextlib.suppress(OSError):
         return sock is not None and bool(sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 1)[0] == TCP_CLOSE)
     return False

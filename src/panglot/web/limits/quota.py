@@ -1,4 +1,4 @@
-"""How many bytes and connections a server holds at once: one budget for all its listeners."""
+"""How much memory and how many connections the requests of a server may use: one quota for all its listeners."""
 
 from __future__ import annotations
 
@@ -30,30 +30,30 @@ class CountedConnection(Protocol):
 
 
 class ByteQuota(Protocol):
-    """How many bytes the requests of a model may hold: all of the quota, or a share of it."""
+    """The memory that the requests of a model may use: all of the quota, or a share of it."""
 
-    held: int
+    used: int
     largest_body: int
     most_for_large: int
 
     def take(self, size: int, total: int) -> bool:
-        """Count `size` more bytes of a body that then has `total`; False when it is too large, or there is no room."""
+        """Count `size` more bytes of a body that then has `total`; False when it is too large, or space is short."""
 
     def fits(self, size: int) -> bool:
-        """Whether a body of this size would find room now."""
+        """Whether the quota has space for a body of this size now."""
 
 
 class Quota:
-    """What a server may hold. Bytes are counted when they have arrived, connections when they are made.
+    """The memory and connections of a server. Bytes are counted when they have arrived, connections when they are made.
 
-    A share of the bytes is kept for small bodies: however many large ones come, a small request is served.
+    A share of the bytes is reserved for small bodies: however many large ones come, a small request is served.
     """
 
     def __init__(self, settings: Settings) -> None:
-        self.held = 0
+        self.used = 0
         """Bytes of request bodies in memory, and of answers that clients are slow to read."""
         self.small = min(settings.small_body, settings.max_body)
-        self.most_held = settings.request_memory
+        self.most = settings.request_memory
         self.most_for_large = int(settings.request_memory * (1 - settings.small_share))
         self.largest_body = min(settings.max_body, max(self.small, self.most_for_large))
         self.heads = bytearray(HEADS)
@@ -62,49 +62,49 @@ class Quota:
         """Where all connections read to: a loop reads, and hands on what was read, for one of them at a time."""
         self.connections: set[CountedConnection] = set()
         """Connections within the limit."""
-        self.most_guests = settings.max_connections
+        self.most_connections = settings.max_connections
         self.reserved: deque[CountedConnection] = deque()
-        """Connections beyond the limit that have not asked anything yet, oldest first."""
+        """Connections beyond the limit that have sent no request yet, oldest first."""
         self._idle: list[tuple[float, CountedConnection]] = []
         """Connections that were idle when we last looked, the longest idle last."""
 
     # Bytes
 
     def take(self, size: int, total: int) -> bool:
-        """Count `size` more bytes of a body that then has `total`; False when it is too large, or there is no room."""
-        held = self.held + size
-        if held > self.most_held:
+        """Count `size` more bytes of a body that then has `total`; False when it is too large, or space is short."""
+        used = self.used + size
+        if used > self.most:
             return False
-        if total > self.small and (held > self.most_for_large or total > self.largest_body):
+        if total > self.small and (used > self.most_for_large or total > self.largest_body):
             return False
-        self.held = held
+        self.used = used
         return True
 
     def fits(self, size: int) -> bool:
-        """Whether a body of this size would find room now."""
-        return self.held + size <= (self.most_held if size <= self.small else self.most_for_large)
+        """Whether the quota has space for a body of this size now."""
+        return self.used + size <= (self.most if size <= self.small else self.most_for_large)
 
     # Connections
 
-    def enter(self, connection: CountedConnection) -> bool:
-        """Count a connection; False when it is one too many. The one that has been idle longest makes room if it can.
+    def admit(self, connection: CountedConnection) -> bool:
+        """Count a connection; False when it is one too many. The one that has been idle longest is closed for it.
 
-        One too many may still ask for public routes, until more such connections come.
+        A connection too many may still request public routes, until more such connections come.
         """
-        idle = self._longest_idle() if len(self.connections) >= self.most_guests else None
+        idle = self._longest_idle() if len(self.connections) >= self.most_connections else None
         if idle is not None:
             self.connections.discard(idle)
             idle.evict()
-        if len(self.connections) < self.most_guests:
+        if len(self.connections) < self.most_connections:
             self.connections.add(connection)
             return True
         self.reserved.append(connection)
         if len(self.reserved) > RESERVED:
-            # Those that came first have had their chance to ask.
+            # The oldest has had its chance to send a request.
             self.reserved.popleft().turn_away()
         return False
 
-    def leave(self, connection: CountedConnection) -> None:
+    def remove(self, connection: CountedConnection) -> None:
         self.connections.discard(connection)
         if self.reserved and connection in self.reserved:
             self.reserved.remove(connection)

@@ -1,4 +1,4 @@
-"""How several models share the bytes that a server may hold: a flood of requests to one leaves room for the others."""
+"""How several models share the memory for requests: a flood of requests to one leaves memory for the others."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from panglot.settings import Settings
 from panglot.web.limits.quota import Quota
 
 COMMON = 0.5
-"""The part of the quota that belongs to nobody; the rest is divided evenly."""
+"""The part of the quota that all models share; the rest is divided evenly among them."""
 
 
 class Shares:
@@ -14,9 +14,9 @@ class Shares:
 
     def __init__(self, quota: Quota) -> None:
         self.quota = quota
-        self.used = 0
-        """Bytes that shares hold beyond their own."""
-        self.most_used = int(quota.most_held * COMMON)
+        self.common_used = 0
+        """Bytes of the common part that models use."""
+        self.most_common = int(quota.most * COMMON)
         self.members: list[Share] = []
 
     def new(self, settings: Settings) -> Share:
@@ -27,20 +27,20 @@ class Shares:
         return share
 
     def give_back(self, share: Share) -> None:
-        """Divide what a model that has gone had."""
+        """Divide the share of a model that was unloaded among the others."""
         if share in self.members:
             self.members.remove(share)
             self._divide()
 
     def _divide(self) -> None:
-        own = (self.quota.most_held - self.most_used) // max(1, len(self.members))
+        own = (self.quota.most - self.most_common) // max(1, len(self.members))
         for share in self.members:
             share.resize(own)
-        self.used = sum(share.beyond for share in self.members)
+        self.common_used = sum(share.beyond_own for share in self.members)
 
 
 class Share:
-    """What one model may hold."""
+    """The memory that the requests of one model may use."""
 
     def __init__(self, shares: Shares, settings: Settings) -> None:
         self._shares = shares
@@ -48,50 +48,50 @@ class Share:
         self._large = 1 - settings.small_share
         self.small = min(settings.small_body, settings.max_body)
         self.own = 0
-        self._held = 0
+        self._used = 0
         self.largest_body = self.most_for_large = 0
 
     def resize(self, own: int) -> None:
         """Have so many bytes that no other model can take."""
         self.own = own
-        self.most_for_large = int((own + self._shares.most_used) * self._large)
+        self.most_for_large = int((own + self._shares.most_common) * self._large)
         self.largest_body = min(self._max_body, max(self.small, self.most_for_large))
 
     @property
-    def beyond(self) -> int:
-        """Bytes held beyond its own."""
-        return max(0, self._held - self.own)
+    def beyond_own(self) -> int:
+        """Bytes that it uses of the common part."""
+        return max(0, self._used - self.own)
 
     @property
-    def held(self) -> int:
-        return self._held
+    def used(self) -> int:
+        return self._used
 
-    @held.setter
-    def held(self, held: int) -> None:
-        before = self.beyond
-        self._shares.quota.held += held - self._held
-        self._held = held
-        self._shares.used += self.beyond - before
+    @used.setter
+    def used(self, used: int) -> None:
+        before = self.beyond_own
+        self._shares.quota.used += used - self._used
+        self._used = used
+        self._shares.common_used += self.beyond_own - before
 
     def take(self, size: int, total: int) -> bool:
-        """Count `size` more bytes of a body that then has `total`; False when it is too large, or there is no room."""
+        """Count `size` more bytes of a body that then has `total`; False when it is too large, or space is short."""
         if total > self.small and total > self.largest_body:
             return False
         if not self._fits(size, total):
             return False
-        self.held = self._held + size
+        self.used = self._used + size
         return True
 
     def fits(self, size: int) -> bool:
-        """Whether a body of this size would find room now."""
+        """Whether the quota has space for a body of this size now."""
         return self._fits(size, size)
 
     def _fits(self, size: int, total: int) -> bool:
-        held = self._held + size
-        if self._shares.quota.held + size > self._shares.quota.most_held:
+        used = self._used + size
+        if self._shares.quota.used + size > self._shares.quota.most:
             return False
-        if total > self.small and held > self.most_for_large:
+        if total > self.small and used > self.most_for_large:
             return False
-        more = max(0, held - self.own) - self.beyond
-        most = self._shares.most_used if total <= self.small else int(self._shares.most_used * self._large)
-        return not more or self._shares.used + more <= most
+        more = max(0, used - self.own) - self.beyond_own
+        most = self._shares.most_common if total <= self.small else int(self._shares.most_common * self._large)
+        return not more or self._shares.common_used + more <= most

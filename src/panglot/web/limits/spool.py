@@ -19,8 +19,8 @@ from panglot.machine.temporary import Temporary
 log = logging.getLogger("panglot.web")
 PIECE = 1 << 20
 """Bytes that are written at once."""
-ROOM = 8 << 20
-"""Bytes that may wait to be written; a sender of more is held back."""
+MOST_WAITING = 8 << 20
+"""Bytes that may wait to be written; a sender of more has to wait."""
 
 
 class Spool:
@@ -33,7 +33,7 @@ class Spool:
         self.threads: ThreadPoolExecutor | None = None
         self._count = 0
         self._trouble = 0
-        """The number of the error that was logged last; 0 once a body has been kept since."""
+        """The number of the error that was logged last; 0 once a body has been saved since."""
 
     def begin(self) -> SpooledBody:
         if self.threads is None:
@@ -45,7 +45,7 @@ class Spool:
         """Log an error of saving a body, once and not for every body."""
         number = (error.errno or -1) if error is not None else 0
         if error is not None and number != self._trouble:
-            log.error("uploads cannot be kept below %s: %s", tempfile.gettempdir(), error.strerror or error)
+            log.error("uploads cannot be saved below %s: %s", tempfile.gettempdir(), error.strerror or error)
         self._trouble = number
 
     def close(self) -> None:
@@ -63,7 +63,7 @@ class SpooledBody:
         """The file, once something has been written to it."""
         self.size = 0
         self.error: OSError | None = None
-        self.on_room: Callable[[], None] = lambda: None
+        self.on_space: Callable[[], None] = lambda: None
         self._spool = spool
         self._pieces: list[bytes] = []
         self._waiting = 0
@@ -73,14 +73,14 @@ class SpooledBody:
         self._file: FileIO | None = None
 
     def write(self, data: bytes) -> bool:
-        """Take bytes in; False when the sender should be held back until `on_room` is called."""
+        """Add bytes; False when the sender has to wait until `on_space` is called."""
         self._pieces.append(data)
         self._waiting += len(data)
         self.size += len(data)
         self._spool.used += len(data)
         if self._waiting >= PIECE:
             self._flush()
-        return self._waiting < ROOM
+        return self._waiting < MOST_WAITING
 
     @property
     def fits(self) -> bool:
@@ -98,7 +98,7 @@ class SpooledBody:
         return memoryview(mmap.mmap(self._file.fileno(), self.size, prot=mmap.PROT_READ))
 
     def close(self) -> None:
-        """Remove the file: nobody needs it any more."""
+        """Remove the file: its request is answered."""
         if not self._closed:
             self._closed = True
             self._spool.used -= self.size
@@ -132,13 +132,13 @@ class SpooledBody:
     def _saved(self, count: int) -> None:
         self._busy = False
         self._spool.saved(self.error)
-        held_back = self._waiting >= ROOM
+        had_to_wait = self._waiting >= MOST_WAITING
         self._waiting -= count
         if self._closed:
             self._remove()
             return
-        if held_back and self._waiting < ROOM:
-            self.on_room()
+        if had_to_wait and self._waiting < MOST_WAITING:
+            self.on_space()
         if self._pieces and (self._then is not None or self._waiting >= PIECE):
             self._flush()
         elif self._then is not None and not self._pieces:

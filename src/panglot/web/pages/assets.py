@@ -1,4 +1,4 @@
-"""The files that pages are made of: style, scripts, templates. Read once, told apart by their content."""
+"""The files that pages are made of: style, scripts, templates. Read once; a tag of the content tells versions apart."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ STYLE = OURS / "panglot.css"
 
 @dataclass(frozen=True)
 class Asset:
-    """One file. Browsers keep it, and ask each time whether it is still the same: `tag` says so."""
+    """One file. Browsers cache it, and check each time by `tag` whether it is still the same."""
 
     body: bytes
     media_type: str
@@ -68,7 +68,7 @@ class Assets:
             yield from self._imported(further, seen)
 
     def _find(self, name: str) -> Asset | None:
-        """Read a file once. A name never leads out of the folders: it is looked up in what they hold."""
+        """Read a file once. A name never leads out of the folders: it is looked up among the files in them."""
         if name not in self._known:
             media_type = TYPES.get(Path(name).suffix, "")
             files = [file for folder in self._folders for file in folder.glob("*") if file.name == name]

@@ -13,7 +13,7 @@ from panglot.metrics.counters import Metrics
 from panglot.terminal.text import visible
 
 MOST = 100
-"""Groups that are kept; the one that was seen last the longest ago makes room."""
+"""How many groups are remembered; a new one replaces the one that was not seen for longest."""
 
 
 @dataclass
@@ -44,7 +44,7 @@ class Failures:
         self._seen: dict[str, Trouble] = {}
 
     def update(self, whose: str, metrics: Metrics, troubles: Iterable[Trouble], routes: frozenset[str]) -> None:
-        """Take in what a model has counted and told since the last time; `whose` goes before what is said of it."""
+        """Add what a model has counted and reported since the last time; `whose` goes before its messages."""
         for trouble in self._fresh(whose, list(troubles)):
             if not trouble.request_id:
                 self.deaths = [*self.deaths, trouble][-20:]
@@ -57,7 +57,7 @@ class Failures:
                 group.count, group.last = count, time.time()
 
     def _words(self, trouble: Trouble) -> str:
-        """What a group is called: what clients are told, or in development the exception itself."""
+        """What a group is called: what clients get, or in development the exception itself."""
         last = trouble.traceback.strip().rpartition("\n")[2] if self._dev and trouble.request_id else ""
         return visible(last or trouble.message.partition("\n")[0])
 
@@ -68,7 +68,7 @@ class Failures:
         return [group.shown(self._dev) for group in groups]
 
     def _fresh(self, whose: str, troubles: list[Trouble]) -> list[Trouble]:
-        """Those that are new. An engine keeps the last of them, oldest first."""
+        """The new ones. An engine remembers the last ones, oldest first."""
         last = self._seen.get(whose)
         known = next((place for place, trouble in enumerate(troubles) if trouble is last), -1)
         if troubles:

@@ -1,4 +1,4 @@
-"""How much memory of a GPU each process holds, as nvidia-smi tells; asked only while somebody looks.
+"""How much memory of a GPU each process holds, as nvidia-smi tells; it runs only while a page is open.
 
 Inside of a container whose processes have numbers of their own, nvidia-smi tells those of the machine, or none: there
 are no figures then.
@@ -37,7 +37,7 @@ class Gpus:
             await asyncio.shield(self._asking)
 
     async def _ask(self, program: str) -> None:
-        """Ask once; a program that fails or hangs leaves no figures."""
+        """Run it once; a program that fails or hangs gives no figures."""
         used: dict[int, int] = {}
         with contextlib.suppress(OSError, TimeoutError, ValueError):
             process = await asyncio.create_subprocess_exec(

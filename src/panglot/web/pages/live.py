@@ -1,4 +1,4 @@
-"""The figures of the status page: a sample each second, ten minutes of them, sent to whoever looks.
+"""The figures of the status page: a sample each second, ten minutes of them, sent to every page that is open.
 
 They are put together and written down once a second, however many look.
 """
@@ -192,7 +192,7 @@ class Live:
         front, answers = self.front, self._before.answers
         gauges = _gauges(front)
         model = front.models.default
-        told = model.contract.live if model is not None else None
+        extra = model.contract.live if model is not None else None
         return {
             "state": self.state,
             "now": round(time.time(), 1),
@@ -202,7 +202,7 @@ class Live:
             "failed": answers.get(5, 0),
             "waiting": int(gauges["panglot_queue_length"]),
             "in_progress": int(gauges["panglot_requests_in_progress"]),
-            "held": front.quota.held,
+            "held": front.quota.used,
             "watching": self.watching,
             "front": self._cost(os.getpid()),
             "workers": [self._worker(name, worker) for name, worker in self._workers()],
@@ -211,7 +211,7 @@ class Live:
             "restarts": dict(sum((Counter(model.metrics.restarts) for model in front.models), Counter())),
             "deaths": [self._death(death) for death in reversed(self.failures.deaths)],
             "errors": self.failures.shown(),
-            **({"extra": told(model)} if told is not None else {}),
+            **({"extra": extra(model)} if extra is not None else {}),
         }
 
     def _death(self, death: Trouble) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""The routes of the pages: what browsers open, what scripts of these pages ask for, logging in and out."""
+"""The routes of the pages: what browsers open, what scripts of these pages request, logging in and out."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def status(front: Front, request: Request) -> Response:
 
 
 def login_page(front: Front) -> Response:
-    """The form that asks for the token, in place of the page that needs it. Its name is all that it tells."""
+    """The form for the token, in place of the page that needs it. It tells the name of the server alone."""
     response = page(front.assets, LOGIN, (), "Panglot", 401)
     response.headers["www-authenticate"] = "Bearer"
     return response
@@ -86,7 +86,7 @@ def asset(front: Front, request: Request) -> Response:
     return answer if answer is not None else _not_found("the pages have no such file", request)
 
 
-# What the playground asks for
+# For the playground
 
 
 def playground_data(front: Front, request: Request) -> Response:
@@ -128,7 +128,7 @@ def sample(front: Front, request: Request) -> Response:
 PRIVATE = {"cache-control": "no-store", "x-content-type-options": "nosniff"}
 
 
-# What the status page asks for
+# For the status page
 
 
 async def status_data(front: Front, request: Request) -> Response:
@@ -137,7 +137,7 @@ async def status_data(front: Front, request: Request) -> Response:
 
 
 def status_events(front: Front, request: Request) -> Response:
-    """Figures each second, for as long as somebody looks; to HEAD, only that they would come."""
+    """Figures each second, for as long as the page is open; to HEAD, only that they would come."""
     if request.method == "HEAD":
         return Response(headers=PRIVATE, media_type="text/event-stream")
     return StreamingResponse(front.live.events(), headers=PRIVATE, media_type="text/event-stream")

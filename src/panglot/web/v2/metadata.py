@@ -159,7 +159,7 @@ def state(models: Models) -> str:
 def index(models: Models, only_ready: bool = False, why: bool = False) -> list[dict[str, str]]:
     """Every version of every model, and whether it answers; and the models that could be loaded.
 
-    Why one could not be is told only with `why`: such sentences name files and programs of this machine.
+    Only with `why` does it say why a model could not be loaded: such sentences name files and programs of this machine.
     """
     rows = []
     for model in models:
@@ -169,7 +169,7 @@ def index(models: Models, only_ready: bool = False, why: bool = False) -> list[d
             rows.append({"name": model.name, "version": model.version, "state": state, "reason": ""})
     absent, loading = {} if only_ready else models.absent(), models.loading()
     for name, reason in absent.items():
-        state, told = ("LOADING", "") if name in loading else ("UNAVAILABLE", reason)
-        told = told if why or told in ("", UNLOADED) else WITHHELD
-        rows.append({"name": name, "version": "", "state": state, "reason": told})
+        state, shown = ("LOADING", "") if name in loading else ("UNAVAILABLE", reason)
+        shown = shown if why or shown in ("", UNLOADED) else WITHHELD
+        rows.append({"name": name, "version": "", "state": state, "reason": shown})
     return rows

@@ -1,4 +1,4 @@
-"""The pages of the Open Inference Protocol over REST. Each declares who may ask for it."""
+"""The pages of the Open Inference Protocol over REST. Each declares who may request it."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def of_model(answer: Callable[[Front, Model], Any]) -> Callable[[Front, Request]
 
 
 def ready(front: Front, model: Model) -> Response:
-    """The state of a model; whoever asks may be anyone, so it tells nothing else."""
+    """The state of a model. Any client may request it, so it tells nothing else."""
     up = metadata.is_ready(model)
     return _json({"name": model.name, "ready": up}, 200 if up else 503)
 
@@ -46,14 +46,14 @@ def every_statistics(front: Front, request: Request) -> Response:
 
 
 async def index(front: Front, request: Request) -> Response:
-    """All models; the body, which may be empty, may ask for those that are ready alone."""
+    """All models; with a body that says so, only the models that are ready."""
     try:
         wanted = orjson.loads(await request.body() or b"{}")
     except ValueError:
         return _refusal(Fault(400, "bad_request", "the body is no JSON; it may be empty"))
     if not isinstance(wanted, dict) or not isinstance(wanted.get("ready", False), bool):
         return _refusal(Fault(400, "bad_request", 'the body may be {"ready": true}, or empty'))
-    # Only whoever may load models, or develops here, is told what is wrong with one.
+    # What is wrong with a model is only for clients that may load models, and for development.
     loads = not front.access.refuses(CONTROL, request.headers.get("authorization", "").encode("latin-1"))
     return _json(metadata.index(front.models, wanted.get("ready", False), why=loads or front.settings.dev))
 

@@ -21,20 +21,20 @@ IGNORED = ("unload_dependents",)
 
 
 class NotChanged(metadata.Missing):
-    """A repository call that cannot be followed; `fault` is the answer."""
+    """A repository call that cannot be carried out; `fault` is the answer."""
 
 
 async def load(front: Front, name: str) -> None:
     """Load a model, or load it anew. Raises NotChanged."""
-    await _followed(front, lambda repository: repository.load(name))
+    await _carry_out(front, lambda repository: repository.load(name))
 
 
 async def unload(front: Front, name: str) -> None:
     """Unload all versions of a model. Raises NotChanged."""
-    await _followed(front, lambda repository: repository.unload(name))
+    await _carry_out(front, lambda repository: repository.unload(name))
 
 
-async def _followed(front: Front, call: Callable[[Repository], Awaitable[None]]) -> None:
+async def _carry_out(front: Front, call: Callable[[Repository], Awaitable[None]]) -> None:
     if front.repository is None:
         raise NotChanged(OFF)
     if front.draining:
@@ -59,7 +59,7 @@ def _page(action: Callable[[Front, str], Awaitable[None]]) -> Callable[[Front, R
 
 
 def _check(body: bytes) -> None:
-    """Refuse a body that asks for more than the folder has. Raises NotChanged."""
+    """Refuse a body that wants more than the folder has. Raises NotChanged."""
     try:
         parameters = orjson.loads(body or b"{}").get("parameters") or {}
         names = [str(name) for name in parameters]

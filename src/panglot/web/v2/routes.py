@@ -12,7 +12,7 @@ from panglot.web.models import Model, Models
 from panglot_worker.line import wire
 
 REST, GRPC, STREAM = b"rest", b"grpc", b"stream"
-"""The forms of a request with tensors, as its worker is told them."""
+"""The forms of a request with tensors, as its worker gets them."""
 RPC_NAMES = {GRPC: "grpc ModelInfer", STREAM: "grpc ModelStreamInfer"}
 """As what calls over gRPC are counted."""
 NAME = "/v2/models/{model}/infer"
@@ -20,7 +20,7 @@ START = "/v2/models/"
 
 
 class TensorTarget(NamedTuple):
-    """What the worker of a model is told about a request with tensors: as what it would come on its own route."""
+    """What the worker of a model gets for a request with tensors: route and path are those of a native request."""
 
     model: bytes
     version: bytes
@@ -31,12 +31,12 @@ class TensorTarget(NamedTuple):
 def native_route(model: Model) -> InferRoute | None:
     """The route of a model that requests with tensors are taken for: the first that takes a body in memory."""
     routes = (route for route in model.contract.routes if "POST" in route.methods and not route.spooled)
-    return next((route for route in routes if not route.bare), None)
+    return next((route for route in routes if not route.without_body), None)
 
 
 def target(model: Model, native: InferRoute) -> TensorTarget:
-    path, told = native.sample(model.name, model.version), native.worker_route
-    return TensorTarget(model.name.encode("utf-8", "replace"), model.version.encode(), told.encode(), path.encode())
+    path, route = native.sample(model.name, model.version), native.worker_route
+    return TensorTarget(model.name.encode("utf-8", "replace"), model.version.encode(), route.encode(), path.encode())
 
 
 def infer_route(native: InferRoute, path: str) -> InferRoute:
@@ -55,11 +55,11 @@ class RpcTarget(NamedTuple):
     forms: dict[bytes, InferRoute]
     """The route by form; it has no path, and its name is what the call is counted as."""
     heads: dict[bytes, bytes]
-    """By form: what the worker is told besides the request's id, of a call that is neither traced nor compressed."""
+    """By form: what the worker gets behind the request's id, of a call that is neither traced nor compressed."""
 
 
-def rpc_head(told: TensorTarget, form: bytes) -> wire.Head:
-    return wire.Head(route=told.route, path=told.path, form=form, model=told.model, version=told.version)
+def rpc_head(target: TensorTarget, form: bytes) -> wire.Head:
+    return wire.Head(route=target.route, path=target.path, form=form, model=target.model, version=target.version)
 
 
 def rpc_targets(models: Models) -> dict[tuple[str, str], RpcTarget]:
@@ -69,9 +69,9 @@ def rpc_targets(models: Models) -> dict[tuple[str, str], RpcTarget]:
         native = native_route(model)
         if native is not None:
             forms = {form: dataclasses.replace(infer_route(native, ""), name=name) for form, name in RPC_NAMES.items()}
-            told = target(model, native)
-            heads = {form: rpc_head(told, form).pack() for form in forms}
-            rpc = RpcTarget(model, told, forms, heads)
+            tensors = target(model, native)
+            heads = {form: rpc_head(tensors, form).pack() for form in forms}
+            rpc = RpcTarget(model, tensors, forms, heads)
             targets[model.name, model.version] = rpc
             if models.get(model.name) is model:
                 targets[model.name, ""] = rpc

@@ -17,7 +17,7 @@ VALUE = re.compile(rb"(?:[^\0\r\n \t](?:[^\0\r\n]*[^\0\r\n \t])?)?")
 TIMEOUT = re.compile(rb"([0-9]{1,8})([HMSmun])")
 UNITS = {b"H": 3600.0, b"M": 60.0, b"S": 1.0, b"m": 1e-3, b"u": 1e-6, b"n": 1e-9}
 KNOWN = 64
-"""How many blocks a connection keeps."""
+"""How many blocks a connection remembers."""
 
 
 class CallHead(NamedTuple):
@@ -50,7 +50,7 @@ class CallHeads:
         return head if head is not None else self._read(block)
 
     def skip(self, block: bytes) -> None:
-        """Take a block in that nobody asks about. Raises ConnectionBroken."""
+        """Decode a block that no call needs, for the sake of the table. Raises ConnectionBroken."""
         self._fields(block)
 
     def trailers(self, block: bytes) -> None:
