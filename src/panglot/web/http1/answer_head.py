@@ -38,7 +38,7 @@ class BadHead(Exception):
 
 
 def beginning(known: dict[tuple[int, bytes], bytes], status: int, head: bytes) -> bytes:
-    """Status line, content type and the script's own header lines. What comes before such lines is remembered in `known`.
+    """Status line, content type and the script's own header lines. What comes before them is remembered in `known`.
 
     Raises BadHead for an interim status, what is no content type, and a line that is no header or the server's own.
     """
