@@ -78,6 +78,13 @@ def test_a_request_has_five_seconds_unless_the_script_says_otherwise(tmp_path: P
     assert dialects.discover(PACKAGES / "paieas_echo").defaults["timeout"] == 20.0
 
 
+def test_an_environment_of_the_platform_is_named_with_the_fix(tmp_path: Path) -> None:
+    folder = write(tmp_path / "own", app__py=SCRIPT)
+    (folder / "ENV").mkdir()
+    (said,) = dialects.discover(folder).problems
+    assert "--python ENV/bin/python" in said
+
+
 WRONG = {
     "without process": (
         {"app__py": "import allspark\nclass Mine(allspark.BaseProcessor):\n    def initialize(self): ...\n"},

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import struct
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,7 +12,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from support.server import Server, panglot, serving
+from support.server import PACKAGES, Server, panglot, serving
 
 JSON, OCTETS = "application/json", "application/octet-stream"
 SERVICE = "/api/predict/any_name"
@@ -152,6 +153,15 @@ def test_arguments_at_the_bottom_have_their_defaults_or_those_of_the_command_lin
 def test_the_platforms_path_of_the_model_leads_to_the_package() -> None:
     with serving("paieas_model", "--link-paths") as server:
         assert server.client.post("/api/predict/x", content=b"1").content == b"dog"
+    assert not os.path.lexists("/eas")
+
+
+@pytest.mark.skipif(os.getuid() != 0 or os.path.lexists("/eas"), reason="makes /eas, as root")
+def test_a_second_model_with_the_same_fixed_path_is_refused_and_names_the_first(tmp_path: Path) -> None:
+    models = [shutil.copytree(PACKAGES / "paieas_model", tmp_path / name) for name in ("first", "second")]
+    done = panglot("serve", *map(str, models), "--port", "0", "--link-paths", seconds=60)
+    assert done.returncode == 3
+    assert "/eas/workspace/model leads to the model first already" in done.stderr
     assert not os.path.lexists("/eas")
 
 

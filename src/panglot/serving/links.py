@@ -67,6 +67,11 @@ class Links:
         leads = self._leads.setdefault(link, [])
         if leads and leads[-1].owner in instead_of:
             _turn(link, lead.target)
+        elif leads:
+            raise StartError(
+                f"{link} leads to the model {leads[-1].owner} already",
+                fix="serve the two in servers of their own, or change the path in one of the scripts",
+            )
         else:
             self._made[link] = _made_for(link, lead.target)
         leads.append(lead)

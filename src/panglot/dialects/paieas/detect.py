@@ -37,7 +37,7 @@ def detect(path: Path) -> Package | None:
         dialect="paieas",
         entry=f"{found.name}.process",
         reasons=(found.reason, *service.reasons),
-        problems=service.problems,
+        problems=(*service.problems, *_environment(folder)),
         config=config_beside(found.script),
         defaults=_defaults(properties),
         options={"model_path": str(model), "service": service.name},
@@ -74,6 +74,13 @@ def _model(folder: Path, service: Service) -> Path:
         if name and "://" not in name and (folder / name).exists():
             return Path(os.path.normpath(folder / name))
     return folder
+
+
+def _environment(folder: Path) -> tuple[str, ...]:
+    """What to do about an environment that conda packed for the platform."""
+    if not (folder / "ENV").is_dir():
+        return ()
+    return ("ENV, the environment of the platform, is not used: --python ENV/bin/python runs the script in it",)
 
 
 def _defaults(properties: dict[str, str]) -> dict[str, Any]:

@@ -52,6 +52,7 @@ class PaiEas(Dialect):
         return Stages(decode=self.decode, infer=self._awaited if waits else process, encode=self.encode)
 
     def describe(self) -> Description:
+        """Bytes in and bytes out: a processor says no more about itself than its docstring."""
         kind = type(self.processor)
         text = kind.__doc__ if kind.__module__ == "__main__" else ""
         text = text or getattr(sys.modules.get("__main__"), "__doc__", "") or ""
