@@ -1,4 +1,4 @@
-"""Echo of a scoring script of Azure ML. It reads the text by itself, with the library that plain scripts are read by."""
+"""Echo of a scoring script of Azure ML, which reads the text by the library that plain scripts are read by."""
 
 from __future__ import annotations
 
