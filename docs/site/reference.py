@@ -24,7 +24,7 @@ from panglot.logs.lines import EXTRA  # noqa: E402
 from panglot.metrics.counters import FORMER_NAMES  # noqa: E402
 from panglot.serving import planning  # noqa: E402
 from panglot.settings import Settings, flag, table_of  # noqa: E402
-from panglot.settings.table import SERVER  # noqa: E402
+from panglot.settings.all_settings import SERVER  # noqa: E402
 from panglot.settings.units import show  # noqa: E402
 from panglot.web.app import ROUTES  # noqa: E402
 

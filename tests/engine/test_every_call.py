@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from panglot.engine.call import DONE, QUEUED, RUNNING, Call
-from panglot.engine.pools import fates
+from panglot.engine.pools import after_death
 from panglot.engine.pools.queue import Policy, Queue
 
 MOST, MOST_BYTES, BATCH_BYTES = 10, 100, 60
@@ -105,7 +105,7 @@ class Calls(RuleBasedStateMachine):
         live = [call for call in lost if call.state == RUNNING]
         for call in lost[:running]:
             self.suspected[call.id] = self.suspected.get(call.id, 0) + (call.state == RUNNING)
-        verdict = fates.judge(lost, running, self.rerun)
+        verdict = after_death.judge(lost, running, self.rerun)
         assert sorted(call.id for call in verdict.again + verdict.guilty) == sorted(call.id for call in live)
         assert verdict.again == [call for call in live if call in verdict.again]
         for call in verdict.guilty:

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from panglot.engine.call import DONE, RUNNING, Call
-from panglot.engine.pools.fates import judge
+from panglot.engine.pools.after_death import judge
 
 
 def call(number: int, *, killers: int = 0, parts: int = 0, state: int = RUNNING) -> Call:

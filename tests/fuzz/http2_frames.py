@@ -18,9 +18,9 @@ from panglot.engine.call import Call, Fault, SharedBuffer
 from panglot.engine.memory import buffers
 from panglot.engine.memory.buffers import Arena
 from panglot.web.front import Front
-from panglot.web.grpc import messages, received
+from panglot.web.grpc import inbox, messages, received_message
 from panglot.web.grpc.services import Services
-from panglot.web.http2 import budget, calls, frame_reader, frames, inbox, outflow, public_quota
+from panglot.web.http2 import budget, calls, frame_reader, frames, outflow, public_quota
 from panglot.web.http2.connection import Http2Connection
 from panglot.web.http2.frames import (
     CONTINUATION,
@@ -52,7 +52,7 @@ LARGEST = 1 << 16
 LIMITS: dict[str, Any] = {"max_body": 2000, "max_headers": 600}
 SMALL: dict[Any, dict[str, Any]] = {
     budget: {"MOST": 80, "PER_SECOND": 0.0}, calls: {"MOST_OPEN": 3, "BACKLOG": 500, "AT_ONCE": 2, "MOST_ABANDONED": 3},
-    messages: {"NAMES": 300, "MOST_FIELDS": 8, "MOST_OF_INFERENCE": 20}, received: {"SMALL": 64},
+    messages: {"NAMES": 300, "MOST_FIELDS": 8, "MOST_OF_INFERENCE": 20}, received_message: {"SMALL": 64},
     inbox: {"MOST_WAITING": 3, "PIECE": 16, "SMALL": 400}, outflow: {"TURNS": 3}, public_quota: {"MOST": 5000},
 }  # fmt: skip
 """The limits that are no settings, by the modules that use them."""

@@ -14,7 +14,7 @@ from panglot.inputs.curl_line import curl_line
 from panglot.metrics.counters import Metrics
 from panglot.packages.package import Package
 from panglot.settings import Settings
-from panglot.web.access.rules import Access
+from panglot.web.access.tokens import Access
 from panglot.web.front import Front
 from panglot.web.limits.quota import Quota
 from panglot.web.models import Model, only

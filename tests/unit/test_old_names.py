@@ -12,8 +12,8 @@ import pytest
 from panglot.cli.options import parse_flags
 from panglot.errors import StartError
 from panglot.settings import Settings
+from panglot.settings.all_settings import flag, former_names, table_of, variable
 from panglot.settings.resolving import Resolved, resolve
-from panglot.settings.table import flag, former_names, table_of, variable
 
 MIB = 1 << 20
 

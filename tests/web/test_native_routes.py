@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from openapi_spec_validator import validate
 
-from panglot.web.templates import PathTemplate
+from panglot.web.path_template import PathTemplate
 from support.raw import post
 from support.server import Server, serving, wait_until
 from support.wire import Wire

@@ -95,7 +95,7 @@ def _opened(target: str, given: dict[str, Any], arguments: tuple[str, ...], fiel
     from panglot.tools.bench.target import running, served
     from panglot.tools.doctor import selftest
     from panglot.tools.running_server import RunningServer
-    from panglot.web.access.rules import establish
+    from panglot.web.access.tokens import establish
 
     if is_address(target):
         with running(RunningServer(target, str(given.get("dialect") or ""), field)) as aim:

@@ -13,7 +13,7 @@ import click
 
 from panglot.cli.options import PER_INPUT, OnPackage, all_settings, of_groups, resolve_package, setting_options, warn
 from panglot.errors import StartError
-from panglot.settings.declaring import ACCESS, HTTP
+from panglot.settings.setting import ACCESS, HTTP
 from panglot.terminal import printing
 
 if TYPE_CHECKING:

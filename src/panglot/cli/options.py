@@ -20,8 +20,8 @@ from panglot.serving import planning
 from panglot.serving.planning import ServingPlan
 from panglot.settings import Settings, flag, table_of
 from panglot.settings.counts import ANY
-from panglot.settings.declaring import SERVER
 from panglot.settings.resolving import Resolved, parse
+from panglot.settings.setting import SERVER
 from panglot.settings.units import show
 from panglot.terminal.text import visible
 

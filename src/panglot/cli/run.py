@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from panglot.cli.options import PER_INPUT, OnPackage, chosen_form, of_groups, resolve_package, setting_options, warn
-from panglot.settings.declaring import ACCESS, HTTP
+from panglot.settings.setting import ACCESS, HTTP
 
 if TYPE_CHECKING:
     from panglot.packages.package import Package

@@ -77,7 +77,7 @@ class Dialect:
     """The distribution it comes from, where that is not ours."""
 
     def has(self, module: str) -> bool:
-        """Whether the dialect provides a module, such as `ask`, without importing it."""
+        """Whether the dialect provides a module, such as `request`, without importing it."""
         return (self.folder / f"{module}.py").is_file() or (self.folder / module / "__init__.py").is_file()
 
     def load(self, module: str) -> Any:

@@ -18,7 +18,7 @@ from panglot.engine.context import EngineContext
 from panglot.engine.gauges import Gauge
 from panglot.engine.memory import buffers
 from panglot.engine.memory.buffers import Arena, SharedBuffer
-from panglot.engine.memory.lending import PoolMemory
+from panglot.engine.memory.lent_results import PoolMemory
 from panglot.engine.pools import pipeline
 from panglot.engine.pools.poison import Poison
 from panglot.engine.pools.pool import Pool

@@ -25,7 +25,7 @@ from panglot.serving.file_changes import changes
 from panglot.serving.links import Links
 from panglot.serving.planning import ModelPlan, ServingPlan
 from panglot.settings import Settings
-from panglot.web.access.rules import Access
+from panglot.web.access.tokens import Access
 from panglot.web.contract import Listener
 from panglot.web.limits.quota import Quota
 from panglot.web.limits.shares import Share, Shares

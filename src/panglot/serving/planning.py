@@ -17,9 +17,9 @@ from panglot.packages import triton_config
 from panglot.packages.model_folder import FIRST_VERSION, FoundModel, ModelFolder
 from panglot.packages.package import Package
 from panglot.settings import Settings, flag, resolving, table_of, variables
-from panglot.settings.declaring import SERVER
+from panglot.settings.all_settings import former_names
 from panglot.settings.resolving import Resolved
-from panglot.settings.table import former_names
+from panglot.settings.setting import SERVER
 from panglot.terminal.text import brief
 
 NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}")

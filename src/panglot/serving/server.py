@@ -9,6 +9,7 @@ import logging
 import os
 import signal
 import socket
+import ssl
 import sys
 import time
 
@@ -34,10 +35,11 @@ from panglot.serving.repository import FolderRepository
 from panglot.serving.start_message import LoadingLine, StartMessage
 from panglot.settings.loopback import UNIX
 from panglot.web import app, listeners
-from panglot.web.access import rules as access
+from panglot.web.access import tokens as access
 from panglot.web.front import Front
 from panglot.web.limits.quota import Quota
 from panglot.web.models import Model, Repository
+from panglot.web.tls import tls_context
 
 log = logging.getLogger("panglot")
 
@@ -55,7 +57,7 @@ def serve(plan: ServingPlan) -> None:
     contracts = [dialects.contract(model.package, model.settings) for model in plan.models]
     rules = access.establish(settings, administrable=any(contract.admin for contract in contracts))
     forget_tokens()
-    tls = access.tls_context(settings)
+    tls = tls_context(settings)
     sockets = listeners.bind_all(distinct(contracts), settings)
     if rules.token and tls is None and not access.is_loopback(settings.host):
         log.warning("the token travels over plain HTTP: use --tls-cert and --tls-key, or a proxy that speaks TLS")
@@ -68,7 +70,7 @@ def _run(
     plan: ServingPlan,
     rules: access.Access,
     sockets: list[socket.socket],
-    tls: access.SSLContext | None,
+    tls: ssl.SSLContext | None,
     journal: Journal,
 ) -> None:
     """Serve on the main thread's loop; with --inline the script has the main thread."""
@@ -108,7 +110,7 @@ class Serving:
         plan: ServingPlan,
         rules: access.Access,
         sockets: list[socket.socket],
-        tls: access.SSLContext | None = None,
+        tls: ssl.SSLContext | None = None,
         journal: Journal | None = None,
     ) -> None:
         self.plan = plan

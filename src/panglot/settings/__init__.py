@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from panglot.settings.declaring import setting
-from panglot.settings.table import Settings, flag, suggestion, table_of, variable
+from panglot.settings.all_settings import Settings, flag, suggestion, table_of, variable
+from panglot.settings.setting import setting
 
 __all__ = ["Settings", "flag", "setting", "suggestion", "table_of", "variable"]

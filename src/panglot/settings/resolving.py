@@ -12,7 +12,7 @@ from typing import Any
 
 from panglot.errors import StartError
 from panglot.settings import counts, devices, pools, tomlfile, units, variables
-from panglot.settings.table import Settings, flag, former_names, suggestion, table_of, variable
+from panglot.settings.all_settings import Settings, flag, former_names, suggestion, table_of, variable
 from panglot.terminal.text import brief
 
 LISTS = ("words", "hosts", "origins")

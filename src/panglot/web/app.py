@@ -15,7 +15,7 @@ from panglot.engine import engine as states
 from panglot.engine.call import Fault
 from panglot.metrics.counters import Gauge, Metrics, merged
 from panglot.terminal.text import visible
-from panglot.web.access.rules import FOR_BROWSERS
+from panglot.web.access.tokens import FOR_BROWSERS
 from panglot.web.contract import (
     ADMIN,
     CONTROL,
@@ -32,8 +32,8 @@ from panglot.web.contract import (
 from panglot.web.front import ASGI, Front
 from panglot.web.models import Model, Models, NamedModels
 from panglot.web.pages import routes as pages
+from panglot.web.path_template import PathTemplate, is_template, template
 from panglot.web.paths import Destination, model_named, unknown_model
-from panglot.web.templates import PathTemplate, is_template, template
 from panglot.web.v2 import metadata, repository
 from panglot.web.v2 import pages as v2_pages
 

@@ -15,7 +15,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from panglot.engine.call import Fault
-from panglot.web.templates import is_template, template
+from panglot.web.path_template import is_template, template
 
 if TYPE_CHECKING:
     from panglot.web.models import ModelAdministration
@@ -63,8 +63,8 @@ class InferRoute:
     """A route that reaches the script.
 
     `{name}` in its path stands for a free segment, or for a part of one; `{name...}` at the end for the rest of the
-    path with its slashes (`panglot.web.templates`). The worker finds their values in `Request.head.path_values`, and
-    the method in `Request.head.method`. A path without free segments is found before all paths with some; of these
+    path with its slashes (`panglot.web.path_template`). The worker finds their values in `Request.head.path_values`,
+    and the method in `Request.head.method`. A path without free segments is found before all paths with some; of these
     the one with more fixed text before its first free segment, then with more in all, then the first declared.
     """
 

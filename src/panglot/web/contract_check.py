@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from panglot.web.contract import ADMIN, CONTROL, INFER, METRICS, PUBLIC, Contract, InferRoute, ModelName, RpcService
-from panglot.web.templates import PathTemplate
+from panglot.web.path_template import PathTemplate
 
 METHODS = ("GET", "POST", "PUT", "DELETE", "PATCH", "OPTIONS")
 ACCESS = (PUBLIC, INFER, ADMIN, METRICS, CONTROL)

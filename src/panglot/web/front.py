@@ -13,8 +13,8 @@ from typing import Any
 from panglot.metrics.counters import Metrics
 from panglot.settings import Settings
 from panglot.web.access.origins import Origins
-from panglot.web.access.rules import Access
 from panglot.web.access.sessions import Sessions
+from panglot.web.access.tokens import Access
 from panglot.web.limits.quota import Quota
 from panglot.web.limits.spool import Spool
 from panglot.web.models import ModelAdministration, Models, Repository

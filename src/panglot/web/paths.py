@@ -12,7 +12,7 @@ from panglot.engine.call import Fault
 from panglot.terminal.text import visible
 from panglot.web.contract import InferRoute, ModelName, RpcMethod, RpcService
 from panglot.web.models import Model, Models, NamedModels
-from panglot.web.templates import PathTemplate, template
+from panglot.web.path_template import PathTemplate, template
 from panglot.web.v2 import routes
 from panglot.web.v2.routes import TensorTarget
 from panglot_worker.line import wire

@@ -12,7 +12,7 @@ import struct
 from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
-from panglot.web.access.rules import Access, is_loopback
+from panglot.web.access.tokens import Access, is_loopback
 from panglot.web.models import Model
 
 log = logging.getLogger("panglot.web")

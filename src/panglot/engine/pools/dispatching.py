@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 from panglot.engine.call import RUNNING, Call
 from panglot.engine.context import EngineContext
-from panglot.engine.memory.lending import Lending
+from panglot.engine.memory.lent_results import Lending
 from panglot.engine.pools import ahead
 from panglot.engine.pools.pipeline import PoolPlan
 from panglot.engine.pools.queue import MANY, Policy, Queue

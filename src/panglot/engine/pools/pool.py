@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 from panglot.engine.call import DONE, QUEUED, RUNNING, Call, CallProgress, Fault, Step
 from panglot.engine.context import EngineContext
 from panglot.engine.memory.buffers import SharedBuffer
-from panglot.engine.memory.lending import Lending, PoolMemory
-from panglot.engine.pools import fates, pipeline
+from panglot.engine.memory.lent_results import Lending, PoolMemory
+from panglot.engine.pools import after_death, pipeline
 from panglot.engine.pools.dispatching import Dispatcher
 from panglot.engine.pools.fetches import Fetches
 from panglot.engine.pools.pipeline import PoolPlan
@@ -146,7 +146,7 @@ class Pool:
             return wire.WireError(f"{error} (in a reply to item {reply.id})")
         worker.accused = True
         if call.state == RUNNING:
-            self._conclude(call, fates.BROKEN)
+            self._conclude(call, after_death.BROKEN)
         return wire.WireError(f"{error} (in its reply to item {reply.id}, request {call.request_id.decode('latin-1')})")
 
     def _begin(self, worker: Worker, now: float) -> None:
@@ -335,31 +335,31 @@ class Pool:
             call.state = DONE
             self.cancel(call)
             self.engine.finished(call)
-            call.fail(fates.READ_SLOWLY)
+            call.fail(after_death.READ_SLOWLY)
 
     def sort_out(self, worker: Worker, lost: list[Call]) -> None:
         """Decide what becomes of each call that a dead worker had: it runs again, or is answered now."""
         running = len(lost) if worker.slots > 1 else worker.batches.begun if worker.batched else 1
         self.dispatcher.count_ahead()
         if worker.reason == LOST:
-            self._move(fates.move(lost, running, self.settings.rerun))
+            self._move(after_death.move(lost, running, self.settings.rerun))
             return
         # One that retires and runs several calls at once ends because of one that has its answer.
         spared = worker.reason == RETIRED and self.settings.rerun
         spared = spared or (worker.reason == SICK and not worker.batched and worker.slots == 1)
-        verdict = fates.judge(lost, 0 if spared else running, self.settings.rerun)
+        verdict = after_death.judge(lost, 0 if spared else running, self.settings.rerun)
         if running == 1 and lost and lost[0].state == RUNNING and worker.ended_itself:
             self._suspect(lost[0])
         self.metrics.reruns["worker_died"] += verdict.suspected
         for call in verdict.guilty:
-            self._conclude(call, fates.OVERRAN if worker.reason == HUNG else fates.CRASHED)
+            self._conclude(call, after_death.OVERRAN if worker.reason == HUNG else after_death.CRASHED)
         self._run_again(verdict.again)
 
-    def _move(self, verdict: fates.Fates) -> None:
+    def _move(self, verdict: after_death.Fates) -> None:
         """Have the calls of a machine that was lost run elsewhere, where they can."""
         self.metrics.reruns["place_lost"] += len(verdict.again)
         for call in verdict.guilty:
-            self._conclude(call, fates.LOST_PLACEMENT)
+            self._conclude(call, after_death.LOST_PLACEMENT)
         self._run_again(verdict.again)
 
     def _suspect(self, call: Call) -> None:

@@ -1,1 +1,4 @@
-"""Workers on the nodes of a Ray cluster. Ray places and watches; our own frames carry the calls."""
+"""Workers on the nodes of a Ray cluster.
+
+Ray chooses the node and starts an agent there. The agent starts and watches workers; our own frames carry the calls.
+"""

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from panglot.engine.context import EngineContext
-from panglot.engine.memory.lending import PoolMemory
+from panglot.engine.memory.lent_results import PoolMemory
 from panglot.engine.memory.retained import RetainedMemory
 from panglot.engine.pools.pipeline import PoolPlan
 from panglot.engine.processes import process
@@ -20,9 +20,9 @@ from panglot.engine.ray import installing, needs
 from panglot.engine.ray.cluster import Cluster
 from panglot.engine.ray.files import Shipment
 from panglot.engine.ray.needs import as_text
+from panglot.engine.ray.node_worker import DOUBT, NodeWorker
 from panglot.engine.ray.paths import there
 from panglot.engine.ray.placement import FREE, STATES, USED, WAITING, Placement, PlacementLost
-from panglot.engine.ray.worker import DOUBT, NodeWorker
 from panglot.engine.workers.worker import Worker
 from panglot.packages import requirements
 

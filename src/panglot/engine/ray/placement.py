@@ -14,7 +14,7 @@ from panglot.terminal.text import brief
 
 if TYPE_CHECKING:
     from panglot.engine.ray.cluster import Cluster
-    from panglot.engine.ray.worker import NodeWorker
+    from panglot.engine.ray.node_worker import NodeWorker
 
 log = logging.getLogger("panglot.ray")
 CONNECT = 5.0

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from panglot.engine.call import Call, Fault
 from panglot.engine.context import EngineContext
-from panglot.engine.memory.lending import PoolMemory
-from panglot.engine.pools import fates
+from panglot.engine.memory.lent_results import PoolMemory
+from panglot.engine.pools import after_death
 from panglot.engine.processes import launching
 from panglot.engine.processes.launcher import MachineLost
 from panglot.engine.workers import obituary
@@ -388,8 +388,8 @@ class Supervisor:
     def hindrance(self) -> Fault | None:
         """The fault of a call when nothing can run now; None when something can, or a worker is being started."""
         if self.backing_off:
-            return fates.back_off(self.retry_at - self.clock())
-        return fates.no_placement(self.outage) if self.outage else None
+            return after_death.back_off(self.retry_at - self.clock())
+        return after_death.no_placement(self.outage) if self.outage else None
 
     @property
     def failing(self) -> bool:

@@ -208,10 +208,10 @@ def _self_test(
     environ: Mapping[str, str],
     report: Report,
 ) -> None:
-    from panglot.web.access import rules
+    from panglot.web.access import tokens
 
     try:
-        token = rules.establish(dataclasses.replace(settings, host="127.0.0.1"), environ).token
+        token = tokens.establish(dataclasses.replace(settings, host="127.0.0.1"), environ).token
     except StartError:
         return
     ours = ("host", "port", "log_format", "log_level")

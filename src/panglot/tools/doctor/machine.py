@@ -15,7 +15,7 @@ from panglot.errors import StartError
 from panglot.machine import devices, mps
 from panglot.machine.cgroups import cpu_quotas, memory_limits
 from panglot.settings import Settings
-from panglot.settings.table import MIB, flag
+from panglot.settings.all_settings import MIB, flag
 from panglot.settings.units import show_size
 from panglot.tools.doctor.finding import PROBLEM, WARNING, Check, CheckResult
 from panglot.tools.listening import listener
@@ -172,13 +172,13 @@ def temporary_folder(_: Settings) -> CheckResult:
 
 def access(settings: Settings) -> CheckResult:
     """Who may reach the server."""
-    from panglot.web.access import rules
+    from panglot.web.access import tokens
 
     try:
-        token = bool(rules.establish(settings).token)
+        token = bool(tokens.establish(settings).token)
     except StartError as error:
         return CheckResult(error.problem, PROBLEM, error.fix)
-    return CheckResult(_access_words(settings, token, rules.is_loopback(settings.host)))
+    return CheckResult(_access_words(settings, token, tokens.is_loopback(settings.host)))
 
 
 def port(settings: Settings) -> CheckResult:

@@ -21,7 +21,7 @@ from panglot.metrics.counters import Metrics
 from panglot.packages.package import Package
 from panglot.serving.links import Links
 from panglot.settings import Settings
-from panglot.web.templates import template
+from panglot.web.path_template import template
 from panglot_worker.line import wire
 from panglot_worker.line.description import Description
 

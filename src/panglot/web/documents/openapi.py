@@ -19,7 +19,7 @@ from panglot.web.documents.bodies import BINARY, JSON, answer_content, file_cont
 from panglot.web.documents.schemas import Definitions, Object
 from panglot.web.front import Front
 from panglot.web.models import Model
-from panglot.web.templates import template
+from panglot.web.path_template import template
 from panglot.web.v2 import openapi
 from panglot_worker.line.description import RouteDescription
 

@@ -12,7 +12,7 @@ from panglot.engine.call import Call, Fault
 from panglot.web.contract import InferRoute, RpcErrorWriter
 from panglot.web.front import Front
 from panglot.web.grpc.messages import leading_name
-from panglot.web.grpc.received import NO_MEMORY, NO_NAME, ReceivedMessage
+from panglot.web.grpc.received_message import NO_MEMORY, NO_NAME, ReceivedMessage
 from panglot.web.grpc.statuses import OK, UNIMPLEMENTED, RpcError, refused, status_and_sentence
 from panglot.web.http1.head import REQUEST_ID
 from panglot.web.models import Model

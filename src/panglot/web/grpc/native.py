@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from panglot.web.front import Front
 from panglot.web.grpc.call import InferCall, OnAnswer, RpcCall, submit
 from panglot.web.grpc.messages import NAMES, text_fields
-from panglot.web.grpc.received import ReceivedMessage
+from panglot.web.grpc.received_message import ReceivedMessage
 from panglot.web.grpc.statuses import (
     INTERNAL,
     INVALID_ARGUMENT,

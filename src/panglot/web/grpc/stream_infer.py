@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from panglot.web.front import Front
 from panglot.web.grpc.call import InferCall, RpcCall, begin
 from panglot.web.grpc.messages import stream_failure, streamed
-from panglot.web.grpc.received import ReceivedMessage
+from panglot.web.grpc.received_message import ReceivedMessage
 from panglot.web.grpc.statuses import RESOURCE_EXHAUSTED, Refusal, RpcError
 from panglot.web.v2.routes import STREAM
 

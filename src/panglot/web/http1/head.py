@@ -9,7 +9,7 @@ from typing import Any
 
 from panglot.engine.call import Fault
 from panglot.settings import Settings
-from panglot.web.access.credentials import Credentials
+from panglot.web.access.hidden_headers import Credentials
 from panglot.web.front import Front
 from panglot.web.paths import Destination
 from panglot.web.v2.routes import REST, TensorTarget

@@ -14,13 +14,13 @@ from uvicorn.server import ServerState
 from panglot.errors import StartError
 from panglot.settings import Settings
 from panglot.settings.loopback import UNIX
-from panglot.web.accepting import stop_accepting
 from panglot.web.front import Front
 from panglot.web.http1 import unix_socket
 from panglot.web.http1.connection import HttpConnection, callbacks
 from panglot.web.http1.pace import sweep
 from panglot.web.limits.peer import notice_silence
 from panglot.web.models import Model
+from panglot.web.stop_accepting import stop_accepting
 
 log = logging.getLogger("panglot.web")
 BACKLOG = 2048

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
-from panglot.web.grpc.received import ReceivedMessage
+from panglot.web.grpc.received_message import ReceivedMessage
 
 if TYPE_CHECKING:
     from panglot.web.http2.stream import CallStream

@@ -12,7 +12,8 @@ from panglot.web.front import Front
 from panglot.web.grpc import native
 from panglot.web.grpc.call import InferCall, begin
 from panglot.web.grpc.encoding import WINDOWS
-from panglot.web.grpc.received import ReceivedMessage
+from panglot.web.grpc.inbox import ONE_MESSAGE
+from panglot.web.grpc.received_message import ReceivedMessage
 from panglot.web.grpc.services import Service, Services, watched_service
 from panglot.web.grpc.statuses import (
     INTERNAL,
@@ -28,7 +29,6 @@ from panglot.web.http2.answer_task import BLUNDER, AnswerTask
 from panglot.web.http2.bidi_call import BidiCall
 from panglot.web.http2.headers.answers import ending, no_grpc
 from panglot.web.http2.headers.call_head import CallHead
-from panglot.web.http2.inbox import ONE_MESSAGE
 from panglot.web.http2.outflow import Outflow
 from panglot.web.http2.public_quota import MOST_OPEN, TOO_MANY_OPEN, PublicQuota
 from panglot.web.http2.stream import WINDOW, CallStream

@@ -6,6 +6,7 @@ import asyncio
 from collections import OrderedDict
 from typing import TYPE_CHECKING, Any
 
+from panglot.web.grpc.prefix import PREFIX
 from panglot.web.http2.budget import Budget
 from panglot.web.http2.frames import (
     DATA,
@@ -17,7 +18,7 @@ from panglot.web.http2.frames import (
     header,
     number,
 )
-from panglot.web.http2.headers.answers import DONE, DONE_START, MESSAGE, OPENING, OPENING_START, ending, opening
+from panglot.web.http2.headers.answers import DONE, DONE_START, OPENING, OPENING_START, ending, opening
 from panglot_worker.line import wire
 
 if TYPE_CHECKING:
@@ -89,14 +90,14 @@ class Outflow:
 
     def answer(self, stream: CallStream, body: wire.Buffer) -> bool:
         """Send the only message of an answer, and its end; returns whether all of it is sent."""
-        size = len(body) + MESSAGE.size
+        size = len(body) + PREFIX.size
         fits = size <= self.window and size <= self.initial + stream.window and size <= self.frame
         if not fits or size > JOIN_BELOW or self.ready or self.paused:
             self.send(stream, body)
             return self.end(stream, 0, "")
         self.window -= size
         of_stream = number(stream.number)
-        start = header(size, DATA, 0, stream.number) + MESSAGE.pack(0, len(body))
+        start = header(size, DATA, 0, stream.number) + PREFIX.pack(0, len(body))
         self.write(b"".join((OPENING_START, of_stream, OPENING, start, body, DONE_START, of_stream, DONE)))
         return True
 
@@ -105,7 +106,7 @@ class Outflow:
         if not stream.opened:
             stream.opened = True
             self.write(opening(stream.number))
-        prefix = MESSAGE.pack(0, len(message))
+        prefix = PREFIX.pack(0, len(message))
         small = len(message) < JOIN_BELOW
         pieces = [memoryview(prefix + bytes(message))] if small else [memoryview(prefix), memoryview(message)]
         if not stream.pending:

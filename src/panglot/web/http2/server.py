@@ -12,8 +12,6 @@ import time
 from panglot.errors import StartError
 from panglot.settings import Settings
 from panglot.settings.loopback import UNIX
-from panglot.web.accepting import stop_accepting
-from panglot.web.access import rules
 from panglot.web.front import Front
 from panglot.web.grpc.services import Services
 from panglot.web.http1 import unix_socket
@@ -22,6 +20,8 @@ from panglot.web.http2.connection import Http2Connection
 from panglot.web.http2.pace import sweep
 from panglot.web.http2.public_quota import PublicQuota
 from panglot.web.models import Model
+from panglot.web.stop_accepting import stop_accepting
+from panglot.web.tls import tls_context
 
 log = logging.getLogger("panglot.web")
 SWEPT = 1000
@@ -37,7 +37,7 @@ class Http2Server:
         self.front = front
         self.settings = settings
         self.services = Services(front)
-        self.tls = rules.tls_context(settings)
+        self.tls = tls_context(settings)
         if self.tls is not None:
             self.tls.set_alpn_protocols(["h2"])
         self.connections: set[Http2Connection] = set()

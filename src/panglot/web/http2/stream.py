@@ -6,9 +6,9 @@ from collections import deque
 from typing import TYPE_CHECKING, Any
 
 from panglot.web.grpc.call import RpcCall
+from panglot.web.grpc.inbox import Inbox
 from panglot.web.grpc.services import Service
 from panglot.web.http2.headers.call_head import CallHead
-from panglot.web.http2.inbox import Inbox
 
 if TYPE_CHECKING:
     from panglot.web.http2.answer_task import AnswerTask

@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import struct
-
 from panglot.web.http2.frames import END_HEADERS, END_STREAM, HEADERS, frame
 
-MESSAGE = struct.Struct(">BI")
-"""What stands before a message: whether it is compressed, and its size."""
 LONGEST_SENTENCE = 1024
 PLAIN = frozenset(range(0x20, 0x7F)) - {ord("%")}
 

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 from panglot.web.front import Front
 from panglot.web.grpc.call import announced
-from panglot.web.grpc.received import SMALL, ReceivedMessage
+from panglot.web.grpc.prefix import PREFIX
+from panglot.web.grpc.received_message import SMALL, ReceivedMessage
 from panglot.web.grpc.statuses import INTERNAL, RESOURCE_EXHAUSTED, UNIMPLEMENTED, Refusal, RpcError
-from panglot.web.http2.headers.answers import MESSAGE
 from panglot.web.limits.quota import ByteQuota
 from panglot_worker.line import wire
 
@@ -92,17 +92,17 @@ class Inbox:
                 continue
             if not self._many and (self._waiting or self._taken is not None):
                 raise ONE_MESSAGE.error()
-            if self._prefix or end - at < MESSAGE.size:
-                more = MESSAGE.size - len(self._prefix)
+            if self._prefix or end - at < PREFIX.size:
+                more = PREFIX.size - len(self._prefix)
                 self._prefix += bytes(data[at : at + more])
-                if len(self._prefix) < MESSAGE.size:
+                if len(self._prefix) < PREFIX.size:
                     return end
                 at += more
-                packed, size = MESSAGE.unpack(self._prefix)
+                packed, size = PREFIX.unpack(self._prefix)
                 self._prefix = b""
             else:
-                packed, size = MESSAGE.unpack_from(data, at)
-                at += MESSAGE.size
+                packed, size = PREFIX.unpack_from(data, at)
+                at += PREFIX.size
             message = self._new_message(packed, size)
             if end - at >= size:
                 message.fill_whole(bytes(data[at : at + size]))

@@ -6,7 +6,6 @@ import functools
 import hmac
 import os
 import re
-import ssl
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,7 +13,7 @@ from pathlib import Path
 from panglot.errors import StartError
 from panglot.settings import Settings
 from panglot.settings.loopback import is_loopback as is_loopback
-from panglot.web.access.credentials import Credentials, password
+from panglot.web.access.hidden_headers import Credentials, password
 from panglot.web.contract import ADMIN, CONTROL, METRICS, PUBLIC, RequestLine, TokenForm
 
 PORT = re.compile(rb":[0-9]{1,5}$")
@@ -122,24 +121,6 @@ def _control_token(settings: Settings, environ: Mapping[str, str], token: bytes,
     if control == token:
         raise StartError("the token of --admin must differ from the one that clients have", fix=fix)
     return control
-
-
-SSLContext = ssl.SSLContext
-
-
-def tls_context(settings: Settings) -> SSLContext | None:
-    """The certificate to serve with, if one is set. Raises StartError when it cannot be used."""
-    if not settings.tls_cert and not settings.tls_key:
-        return None
-    if not (settings.tls_cert and settings.tls_key):
-        raise StartError("TLS needs both --tls-cert and --tls-key")
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.minimum_version = ssl.TLSVersion.TLSv1_2
-    try:
-        context.load_cert_chain(settings.tls_cert, settings.tls_key)
-    except (OSError, ssl.SSLError) as error:
-        raise StartError(f"the certificate cannot be used: {error}", file=settings.tls_cert) from None
-    return context
 
 
 def _token(file: str, given: str) -> bytes:

@@ -15,7 +15,8 @@ from typing import Any
 from panglot.machine import video_interpreter
 from panglot.settings import machine
 from panglot.settings.counts import ANY, WorkerCount
-from panglot.settings.declaring import (
+from panglot.settings.pools import PoolSize
+from panglot.settings.setting import (
     ACCESS,
     BATCHES,
     HTTP,
@@ -29,7 +30,6 @@ from panglot.settings.declaring import (
     WORKERS,
     setting,
 )
-from panglot.settings.pools import PoolSize
 
 MIB = 1024 * 1024
 
