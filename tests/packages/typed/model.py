@@ -81,4 +81,5 @@ def areas(boxes: list[Box]) -> list[int]:
 
 @route("/sum")
 def total(values: list[float]) -> float:
-    return sum(values)
+    # Within bounds: a sum beyond all numbers has no word in JSON, and is null.
+    return sum(max(-1e100, min(1e100, value)) for value in values)
