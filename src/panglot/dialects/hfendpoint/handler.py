@@ -54,9 +54,9 @@ def _check_beside(tree: ast.Module, script: Path, name: str) -> None:
             original = next((alias.name for alias in node.names if (alias.asname or alias.name) == name), None)
             file = script.parent / (node.module.replace(".", "/") + ".py")
             if original is not None and file.is_file():
-                found = _class(parse(file), original)
-                if found is not None:
-                    _check(found, file)
+                definition = _class(parse(file), original)
+                if definition is not None:
+                    _check(definition, file)
 
 
 def _check(node: ast.ClassDef, script: Path) -> None:

@@ -24,21 +24,21 @@ MOST_SCRIPTS = 100
 def detect(path: Path) -> Package | None:
     """The package, None when it is none of ours, StartError when it is ours but cannot work."""
     service = read(path)
-    found = _find(path, service)
-    if found is None:
+    entry_point = _find(path, service)
+    if entry_point is None:
         return None
-    folder = found.script.parent
-    properties = {**service.properties, **found.properties}
+    folder = entry_point.script.parent
+    properties = {**service.properties, **entry_point.properties}
     model = _model(folder, service)
     return Package(
-        name=service.name or (folder.name if found.script.name == SCRIPT else found.script.stem),
+        name=service.name or (folder.name if entry_point.script.name == SCRIPT else entry_point.script.stem),
         folder=folder,
-        script=found.script,
+        script=entry_point.script,
         dialect="paieas",
-        entry=f"{found.name}.process",
-        reasons=(found.reason, *service.reasons),
+        entry=f"{entry_point.name}.process",
+        reasons=(entry_point.reason, *service.reasons),
         problems=(*service.problems, *_environment(folder)),
-        config=config_beside(found.script),
+        config=config_beside(entry_point.script),
         defaults=_defaults(properties),
         options={"model_path": str(model), "service": service.name},
         fixed_paths=processor.fixed_paths(folder, model),
@@ -54,14 +54,14 @@ def _find(path: Path, service: Service) -> Processor | None:
     if path.is_file() and service.file is None:
         return None
     for entry in (service.entry, SCRIPT):
-        found = processor.find(folder / entry) if entry and (folder / entry).is_file() else None
-        if found is not None:
-            return found
+        entry_point = processor.find(folder / entry) if entry and (folder / entry).is_file() else None
+        if entry_point is not None:
+            return entry_point
     scripts = [script for script in sorted(folder.glob("*.py"))[:MOST_SCRIPTS] if processor.mentions(script)]
-    several = [found for script in scripts if (found := processor.find(script)) is not None]
+    several = [entry_point for script in scripts if (entry_point := processor.find(script)) is not None]
     if len(several) > 1:
         raise StartError(
-            f"{' and '.join(found.script.name for found in several)} could both be the processor",
+            f"{' and '.join(entry_point.script.name for entry_point in several)} could both be the processor",
             file=str(folder),
             fix=f"name one: panglot serve {near(str(several[0].script))}",
         )

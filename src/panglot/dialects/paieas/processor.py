@@ -41,16 +41,16 @@ def find(script: Path) -> Processor | None:
         return None
     tree = parse(script)
     names = set(_names_of_base(tree))
-    found: list[ast.ClassDef] = []
+    processors: list[ast.ClassDef] = []
     for node in classes(tree):
         if any(ast.unparse(base) in names for base in node.bases):
-            found.append(node)
+            processors.append(node)
             names.add(node.name)
-    if not found:
+    if not processors:
         return _elsewhere(script, tree)
-    node = found[-1]
-    methods = [functions(entry.body) for entry in found]
-    if not any("process" in defined for defined in methods) and not _inherits_elsewhere(found):
+    node = processors[-1]
+    methods = [functions(entry.body) for entry in processors]
+    if not any("process" in defined for defined in methods) and not _inherits_elsewhere(processors):
         raise StartError(f"{node.name} has no process", file=str(script), line=node.lineno, fix=FORM)
     for defined in methods:
         _check(defined.get("process"), node.name, script)
@@ -81,9 +81,9 @@ def _elsewhere(script: Path, tree: ast.Module) -> Processor | None:
     return Processor(script, "the processor", f"{script.name}:{line} imports {MODULE}", dict(_properties(tree)))
 
 
-def _inherits_elsewhere(found: list[ast.ClassDef]) -> bool:
+def _inherits_elsewhere(processors: list[ast.ClassDef]) -> bool:
     """Whether a class has a further base, which may have what its own body lacks."""
-    return any(len(node.bases) > 1 for node in found)
+    return any(len(node.bases) > 1 for node in processors)
 
 
 def _check(method: Function | None, name: str, script: Path) -> None:
@@ -118,11 +118,11 @@ def fixed_paths(folder: Path, model: Path) -> tuple[FixedPath, ...]:
     if not model.is_relative_to(folder):
         return ()
     inside = str(model.relative_to(folder)).removeprefix(".")
-    found = []
+    paths = []
     for script in sorted(folder.glob("*.py"))[:MOST_SCRIPTS]:
         if any(place in content_if_any(script) for place in (MODEL.encode(), b"../../model")):
-            found += list(_fixed_in(script, folder, inside))
-    return tuple(found)
+            paths += list(_fixed_in(script, folder, inside))
+    return tuple(paths)
 
 
 def _fixed_in(script: Path, folder: Path, inside: str) -> Iterator[FixedPath]:
