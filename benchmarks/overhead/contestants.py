@@ -75,6 +75,8 @@ def contestants(panglot: tuple[str, ...]) -> list[Contestant]:
         mosec_on("mosec-single", "json", "--batch", "1"),
         mosec_on("mosec-single-orjson", "json", "--batch", "1", "--orjson"),
         dataclasses.replace(panglot_on("panglot-azureml", "json", "echo_azureml"), path="/score"),
+        dataclasses.replace(panglot_on("panglot-paieas", "json", "echo_paieas"), path="/api/predict/echo"),
+        panglot_on("panglot-hfendpoint", "inputs", "echo_hfendpoint"),
         Contestant("floor-raw", "raw", floor, "/raw"),
         panglot_on("panglot-raw", "raw", "echo_raw"),
         mosec_on("mosec-raw", "raw", "--batch", "1", "--raw"),

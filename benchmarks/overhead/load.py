@@ -69,6 +69,7 @@ def scenarios() -> dict[str, Scenario]:
     source = random.Random(64)
     floats = json.dumps([round(source.uniform(-1.0, 1.0), 6) for _ in range(64)]).encode()
     json_body = Scenario("json", "64 floats as JSON", floats, "application/json")
+    inputs = Scenario("inputs", "64 floats as `inputs`", b'{"inputs": %b}' % floats, "application/json")
     # Numbers that are the same in 32 bits.
     halves = [index / 64 - 0.3125 for index in range(64)]
     listed = Scenario("listed", "64 floats in a list", json.dumps({"items": [halves]}).encode(), "application/json")
@@ -81,7 +82,7 @@ def scenarios() -> dict[str, Scenario]:
         )
         for title, size in LENGTHS.items()
     ]
-    return {scenario.name: scenario for scenario in (json_body, listed, tensors, raw_body, *lengths)}
+    return {scenario.name: scenario for scenario in (json_body, inputs, listed, tensors, raw_body, *lengths)}
 
 
 def run_wrk(url: str, body: Path, content_type: str, connections: int, seconds: int) -> Load:

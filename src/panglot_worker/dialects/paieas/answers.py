@@ -11,6 +11,11 @@ from panglot_worker.bodies.multipart import Limits
 from panglot_worker.dialects.base import Answer, warned
 from panglot_worker.errors import EncodeError
 
+try:
+    import orjson
+except ImportError:
+    orjson = None  # type: ignore[assignment]
+
 JSON, OCTETS = "application/json", "application/octet-stream"
 LARGEST_LOOKED_AT = 1 << 20
 """Bytes of an answer that are parsed to see whether they are JSON; of larger ones both ends are looked at."""
@@ -73,6 +78,13 @@ def _is_json(text: bytes) -> bool:
         return False
     if len(text) > LARGEST_LOOKED_AT:
         return ENDS.get(start) == text[-64:].rstrip()[-1:]
+    if orjson is not None:
+        try:
+            orjson.loads(text)
+        except ValueError:
+            pass  # NaN, which Python writes, is none of its words
+        else:
+            return True
     try:
         json.loads(text)
     except (ValueError, RecursionError):
