@@ -47,6 +47,7 @@ def contract(package: Package, settings: Settings) -> Contract:
 
 
 def error_writer(settings: Settings) -> ErrorWriter:
+    """The function that writes a fault as the platform's server does; a timeout names the limit of these settings."""
     milliseconds = round(settings.timeout * 1000)
 
     def error(fault: Fault, request_id: str) -> ErrorAnswer:

@@ -66,9 +66,9 @@ def find(path: Path, named: str) -> Entry | None:
     if described is not None:
         return described
     for folder in (path / name for name in FOLDERS):
-        found = _in_folder(folder, path) if folder.is_dir() else None
-        if found is not None:
-            return found
+        entry = _in_folder(folder, path) if folder.is_dir() else None
+        if entry is not None:
+            return entry
     for driver in sorted(path.glob(f"{BATCH_DRIVER}*.py")):
         _entry(driver, path, path)
     return None
@@ -119,12 +119,12 @@ def _in_folder(folder: Path, root: Path) -> Entry | None:
             if entry is not None:
                 return entry
     others = [script for script in sorted(folder.glob("*score*.py")) if script.name not in NAMES]
-    found = [entry for script in others if (entry := _entry(script, folder, root)) is not None]
-    if len(found) > 1:
-        names = " and ".join(entry.script.name for entry in found)
-        fix = f"name one: panglot serve {near(str(found[0].script))}"
+    entries = [entry for script in others if (entry := _entry(script, folder, root)) is not None]
+    if len(entries) > 1:
+        names = " and ".join(entry.script.name for entry in entries)
+        fix = f"name one: panglot serve {near(str(entries[0].script))}"
         raise StartError(f"{names} could each be the script", file=str(folder), fix=fix)
-    return found[0] if found else None
+    return entries[0] if entries else None
 
 
 def _entry(

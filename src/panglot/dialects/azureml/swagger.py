@@ -27,7 +27,7 @@ def page(model: Model, request: Request) -> Response:
     if model.engine.state != states.READY:
         return _json({"message": "the script is not loaded"}, 503)
     wanted = request.query_params.get("version", "2")
-    documents = {version: found for version in VERSIONS if (found := document(model, version)) is not None}
+    documents = {version: written for version in VERSIONS if (written := document(model, version)) is not None}
     known = ", ".join(sorted(documents))
     version = next((version for version, names in VERSIONS.items() if wanted in names), "")
     if not version:

@@ -73,6 +73,7 @@ class AzureMl(Dialect):
         return Stages(decode=decode, infer=infer, encode=self.encode)
 
     def describe(self) -> Description:
+        """The script's interface; only the decorators of a script give schemas for requests and answers."""
         mode, schemas = self.script.mode, self.script.schemas
         decorated = mode == script.SCHEMA
         described: Description = {

@@ -43,7 +43,7 @@ def query_values(query: bytes) -> Dict[str, Any]:
     pairs = urllib.parse.parse_qsl(query.decode("latin-1"), keep_blank_values=True, errors="replace")
     for name, text in pairs:
         values.setdefault(name, []).append(_value(text))
-    return {name: found[0] if len(found) == 1 else found for name, found in values.items()}
+    return {name: listed[0] if len(listed) == 1 else listed for name, listed in values.items()}
 
 
 def _value(text: str) -> Any:
