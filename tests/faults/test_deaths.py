@@ -270,7 +270,7 @@ def test_restart_storm(script: str, lend: Lend) -> None:
         ended = threading.Event()
         with ThreadPoolExecutor(8) as threads:
             asking = [threads.submit(ask_until, server, ended, 1000 * number) for number in range(8)]
-            for _ in range(times(8, 500)):
+            for _ in range(times(8, 1500)):
                 time.sleep(chance.uniform(0.1, 0.3))
                 # On a starved machine none would come up between two kills: requests would wait, or be killed twice.
                 wait_until(lambda: server.metric("panglot_workers", state="ready") == 2, 60)
