@@ -74,8 +74,8 @@ def test_a_file_that_uses_every_key() -> None:
     last = config.graphs["main"].node("last")
     assert last is not None
     assert (last.cloned, last.res, last.args) == (2, ["own", "store"], {"size": {"width": 3}})
-    assert (last.place.file, last.place.line) == ("graph.toml", 33)
-    assert config.graphs["main"].connections[1].place.line == 20
+    assert (last.position.file, last.position.line) == ("graph.toml", 33)
+    assert config.graphs["main"].connections[1].position.line == 20
     assert config.graphs["main"].connections[1].ports[1] == configuration.PortRef("last", "inp", 0)
     assert config.shared("model") is not None
 
@@ -250,7 +250,7 @@ def test_includes_are_appended(tmp_path: Path) -> None:
     config = reading.read(str(tmp_path / "all.toml"))
     assert config.main == "all"
     assert list(config.graphs) == ["all", "part"]
-    assert config.nodes[0].place.file.endswith("part.toml")
+    assert config.nodes[0].position.file.endswith("part.toml")
 
 
 @pytest.mark.parametrize(

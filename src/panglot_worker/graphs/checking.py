@@ -107,13 +107,13 @@ class _Check:
         for graph in reachable(self.config, self.types):
             self._graph(graph)
         for resource in self.config.resources:
-            self._resource(resource.name, resource.ty, resource.place)
+            self._resource(resource.name, resource.ty, resource.position)
         return self.odd
 
     def _recursion(self, graph: GraphType, trail: List[str]) -> None:
         if graph.name in trail:
             raise GraphError("graph '%s' contains itself: %s" % (graph.name, " -> ".join([*trail, graph.name])),
-                             *graph.place)  # fmt: skip
+                             *graph.position)  # fmt: skip
         for node in graph.nodes:
             for name in node.types:
                 if name not in self.types.nodes and name in self.config.graphs:
@@ -123,15 +123,15 @@ class _Check:
         for name in node.types:
             if ports_of(self.config, name, self.types) is None and self.types.complete:
                 known = [*self.types.nodes, *self.config.graphs]
-                raise GraphError("%s: there is no type '%s'" % (what, name), *node.place, near(name, known))
+                raise GraphError("%s: there is no type '%s'" % (what, name), *node.position, near(name, known))
         if len(node.types) > 1 and not template:
             raise GraphError("%s: ty = '%s' gives alternatives, which only a dynamic port can choose from"
-                             % (what, node.ty), *node.place, "name one type")  # fmt: skip
+                             % (what, node.ty), *node.position, "name one type")  # fmt: skip
         if node.ty in SERVERS:
             port = node.args.get("port")
             if not isinstance(port, int) or isinstance(port, bool) or not 0 <= port <= 65535:
                 said = "port = %r is no port" % port if "port" in node.args else "'port' is missing"
-                raise GraphError("%s: %s" % (what, said), *node.place, "add port = 8080")
+                raise GraphError("%s: %s" % (what, said), *node.position, "add port = 8080")
 
     def _no_nested_sharing(self, node: Node) -> None:
         for name in node.types:
@@ -142,7 +142,7 @@ class _Check:
                         if inner.node(ref.node) is None and self.config.shared(ref.node) is not None:
                             raise GraphError(
                                 "the shared graph '%s' uses the shared node '%s': sharing inside sharing is refused"
-                                % (inner.name, ref.node), *connection.place, "declare '%s' in the graph" % ref.node,
+                                % (inner.name, ref.node), *connection.position, "declare '%s' in the graph" % ref.node,
                             )  # fmt: skip
 
     def _graph(self, graph: GraphType) -> None:
@@ -154,7 +154,7 @@ class _Check:
         for connection, word in _worded(graph):
             self._connection(graph, connection, word, used, dynamic)
         for resource in graph.resources:
-            self._resource(resource.name, resource.ty, resource.place)
+            self._resource(resource.name, resource.ty, resource.position)
         self._unwired(graph, used)
 
     def _connection(
@@ -165,7 +165,7 @@ class _Check:
         for end in ends:
             used.setdefault(end.node.name, set()).add(end.ref.port)
             if end.kind == DICT and end.ref.tag is None:
-                raise GraphError("%s: '%s' is a dict port and needs a tag" % (what, end.ref), *connection.place,
+                raise GraphError("%s: '%s' is a dict port and needs a tag" % (what, end.ref), *connection.position,
                                  'write "%s:0"' % str(end.ref))  # fmt: skip
         if any(end.kind == DYNAMIC for end in ends):
             self._dynamic(connection, what, ends)
@@ -174,7 +174,7 @@ class _Check:
             if end.node.name in dynamic and end.direction == INPUT and not end.shared:
                 self._fed(graph, end, what, connection, used)
             if connection.name and end.direction != (INPUT if word.startswith("input") else "output"):
-                raise GraphError("%s: '%s' is an %s of its node" % (what, end.ref, end.direction), *connection.place,
+                raise GraphError("%s: '%s' is an %s of its node" % (what, end.ref, end.direction), *connection.position,
                                  "list it under %ss" % end.direction)  # fmt: skip
 
     def _fed(
@@ -184,18 +184,18 @@ class _Check:
         name = end.node.name
         if name in made_by_others(self.config, graph, self.types):
             raise GraphError("%s: '%s' is made on demand by a dynamic port and cannot be fed by another" % (what, name),
-                             *connection.place)  # fmt: skip
+                             *connection.position)  # fmt: skip
         inputs = of_graph(self.config.graphs[end.node.types[0]]).inputs
         if len(used[name] & set(inputs)) > 1:
             raise GraphError("%s: '%s' is made on demand, by what comes to one of its inputs, and cannot have two"
-                             % (what, name), *connection.place)  # fmt: skip
+                             % (what, name), *connection.position)  # fmt: skip
 
     def _end(self, graph: GraphType, connection: Connection, ref: PortRef, what: str) -> Optional[ConnectionEnd]:
         local = graph.node(ref.node)
         node = local or self.config.shared(ref.node)
         if node is None:
             known = [other.name for other in (*graph.nodes, *self.config.nodes)]
-            raise GraphError("%s: there is no node '%s' (in '%s')" % (what, ref.node, ref), *connection.place,
+            raise GraphError("%s: there is no node '%s' (in '%s')" % (what, ref.node, ref), *connection.position,
                              near(ref.node, known))  # fmt: skip
         ports = ports_of(self.config, node.types[0], self.types)
         if ports is None:
@@ -204,7 +204,7 @@ class _Check:
         if port is None:
             raise GraphError(
                 "%s: node '%s' of type '%s' has no port '%s'" % (what, ref.node, node.types[0], ref.port),
-                *connection.place, near(ref.port, ports.names) or "it has no ports at all",
+                *connection.position, near(ref.port, ports.names) or "it has no ports at all",
             )  # fmt: skip
         return ConnectionEnd(ref, node, local is None, *port)
 
@@ -212,15 +212,15 @@ class _Check:
         others = [end for end in ends if end.kind != DYNAMIC]
         owner = next(end for end in ends if end.kind == DYNAMIC)
         if len(ends) - len(others) > 1:
-            raise GraphError("%s: two dynamic ports cannot be connected" % what, *connection.place)
+            raise GraphError("%s: two dynamic ports cannot be connected" % what, *connection.position)
         if len(connection.ports) != 2 or (others and (others[0].shared or not self._is_graph(others[0].node))):
             raise GraphError(
                 "%s: the other end of a dynamic port must be one node of the same graph whose type is a graph" % what,
-                *connection.place, 'ports = ["%s", "subgraph:port"]' % str(owner.ref),
+                *connection.position, 'ports = ["%s", "subgraph:port"]' % str(owner.ref),
             )  # fmt: skip
         if others and others[0].direction == owner.direction:
             raise GraphError("%s: '%s' and '%s' are both %ss" % (what, owner.ref, others[0].ref, owner.direction),
-                             *connection.place)  # fmt: skip
+                             *connection.position)  # fmt: skip
 
     def _is_graph(self, node: Node) -> bool:
         return is_graph(self.config, node, self.types)
@@ -232,7 +232,7 @@ class _Check:
             for name in of_graph(self.config.graphs[node.types[0]]).inputs:
                 if name not in used.get(node.name, set()):
                     raise GraphError("node '%s' of graph '%s': its input '%s' is connected to nothing"
-                                     % (node.name, graph.name, name), *node.place,
+                                     % (node.name, graph.name, name), *node.position,
                                      'add a connection with "%s:%s"' % (node.name, name))  # fmt: skip
         for node in self.config.nodes:
             if graph.node(node.name) is not None or node.name not in used:
@@ -242,7 +242,7 @@ class _Check:
             if missing:
                 raise GraphError(
                     "graph '%s' uses the shared node '%s' without its port '%s'"
-                    % (graph.name, node.name, missing[0]), *graph.place,
+                    % (graph.name, node.name, missing[0]), *graph.position,
                     "a shared node must be connected with all its ports",
                 )  # fmt: skip
 
@@ -254,11 +254,11 @@ class _Check:
             if name not in known | passed:
                 hint = near(name, known)
                 self.odd.append("%s:%d: node '%s' asks for the resource '%s', which is nowhere%s" % (
-                    node.place.file, node.place.line, node.name, name, " (%s)" % hint if hint else ""))  # fmt: skip
+                    *node.position, node.name, name, " (%s)" % hint if hint else ""))  # fmt: skip
 
-    def _resource(self, name: str, ty: str, place: Tuple[str, int]) -> None:
+    def _resource(self, name: str, ty: str, position: Tuple[str, int]) -> None:
         if ty not in self.types.resources and self.types.complete:
-            raise GraphError("resource '%s': there is no type '%s'" % (name, ty), *place,
+            raise GraphError("resource '%s': there is no type '%s'" % (name, ty), *position,
                              near(ty, self.types.resources) or "register it with @res_register()")  # fmt: skip
 
 

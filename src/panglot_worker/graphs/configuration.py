@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Dict, List, NamedTuple, Optional
 
 
-class Place(NamedTuple):
+class Position(NamedTuple):
     """Where something is written."""
 
     file: str = ""
@@ -29,7 +29,7 @@ class Connection(NamedTuple):
     cap: int
     ports: List[PortRef]
     name: str
-    place: Place
+    position: Position
 
 
 class Node(NamedTuple):
@@ -40,7 +40,7 @@ class Node(NamedTuple):
     cloned: int
     res: List[str]
     args: Dict[str, Any]
-    place: Place
+    position: Position
 
     @property
     def types(self) -> List[str]:
@@ -54,7 +54,7 @@ class Resource(NamedTuple):
     name: str
     ty: str
     args: Dict[str, Any]
-    place: Place
+    position: Position
 
 
 class GraphType(NamedTuple):
@@ -66,7 +66,7 @@ class GraphType(NamedTuple):
     inputs: List[Connection]
     outputs: List[Connection]
     connections: List[Connection]
-    place: Place
+    position: Position
 
     def node(self, name: str) -> Optional[Node]:
         return next((node for node in self.nodes if node.name == name), None)
@@ -106,9 +106,9 @@ def from_json(value: Dict[str, Any]) -> Config:
             [_connection(connection) for connection in inputs],
             [_connection(connection) for connection in outputs],
             [_connection(connection) for connection in connections],
-            Place(*place),
+            Position(*position),
         )
-        for name, nodes, resources, inputs, outputs, connections, place in value["graphs"]
+        for name, nodes, resources, inputs, outputs, connections, position in value["graphs"]
     ]
     return Config(
         value["main"],
@@ -121,15 +121,15 @@ def from_json(value: Dict[str, Any]) -> Config:
 
 
 def _node(value: List[Any]) -> Node:
-    name, ty, cloned, res, args, place = value
-    return Node(name, ty, cloned, res, args, Place(*place))
+    name, ty, cloned, res, args, position = value
+    return Node(name, ty, cloned, res, args, Position(*position))
 
 
 def _resource(value: List[Any]) -> Resource:
-    name, ty, args, place = value
-    return Resource(name, ty, args, Place(*place))
+    name, ty, args, position = value
+    return Resource(name, ty, args, Position(*position))
 
 
 def _connection(value: List[Any]) -> Connection:
-    cap, ports, name, place = value
-    return Connection(cap, [PortRef(*port) for port in ports], name, Place(*place))
+    cap, ports, name, position = value
+    return Connection(cap, [PortRef(*port) for port in ports], name, Position(*position))

@@ -121,11 +121,11 @@ def _graph(config: Config, graph: GraphType, types: Types, top: int) -> Tuple[Li
     about = {node.name: _about(node, False) for node in graph.nodes}
     about.update({node.name: _about(node, True) for node in config.nodes if _used(node.name, arrows)})
     names = (["inputs"] if graph.inputs else []) + list(about) + (["outputs"] if graph.outputs else [])
-    places: Dict[str, Tuple[int, int]] = {}
+    corners: Dict[str, Tuple[int, int]] = {}
     columns = _columns(names, arrows)
     for column, inside in enumerate(columns):
         for row, name in enumerate(inside):
-            places[name] = (2 * MARGIN + column * (WIDTH + ACROSS), top + 40 + row * (HEIGHT + DOWN))
+            corners[name] = (2 * MARGIN + column * (WIDTH + ACROSS), top + 40 + row * (HEIGHT + DOWN))
     width = len(columns) * (WIDTH + ACROSS) - ACROSS + 2 * MARGIN
     height = 40 + max((len(inside) for inside in columns), default=1) * (HEIGHT + DOWN) + MARGIN
     title = graph.name + (" (main)" if graph.name == config.main else "")
@@ -134,8 +134,8 @@ def _graph(config: Config, graph: GraphType, types: Types, top: int) -> Tuple[Li
         % (MARGIN, top, width, height),
         '<text x="%d" y="%d" font-weight="bold">%s</text>' % (2 * MARGIN, top + 24, html.escape(title)),
     ]
-    shapes += [_arrow(edge, places) for edge in arrows if edge.start in places and edge.end in places]
-    shapes += [_box(name, about.get(name, ""), *places[name]) for name in names]
+    shapes += [_arrow(edge, corners) for edge in arrows if edge.start in corners and edge.end in corners]
+    shapes += [_box(name, about.get(name, ""), *corners[name]) for name in names]
     return shapes, width, height
 
 
@@ -184,8 +184,8 @@ def _short(text: str) -> str:
     return text if len(text) <= 24 else text[:23] + "…"
 
 
-def _arrow(edge: Edge, places: Dict[str, Tuple[int, int]]) -> str:
-    (ax, ay), (bx, by) = places[edge.start], places[edge.end]
+def _arrow(edge: Edge, corners: Dict[str, Tuple[int, int]]) -> str:
+    (ax, ay), (bx, by) = corners[edge.start], corners[edge.end]
     x1, y1, x2, y2 = ax + WIDTH, ay + HEIGHT // 2, bx, by + HEIGHT // 2
     if x2 > x1:
         bend = (x2 - x1) // 2

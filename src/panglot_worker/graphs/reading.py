@@ -8,7 +8,7 @@ from typing import Any, Dict, List, NamedTuple, Optional, Pattern, Tuple
 
 from panglot_worker.files import package_files
 from panglot_worker.graphs import keys, positions, template
-from panglot_worker.graphs.configuration import Config, Connection, GraphType, Node, Place, PortRef, Resource
+from panglot_worker.graphs.configuration import Config, Connection, GraphType, Node, PortRef, Position, Resource
 from panglot_worker.graphs.errors import GraphError, near
 
 TOP = ("main", "graphs", "nodes", "resources", "include")
@@ -123,7 +123,7 @@ class _Reader:
         _unique(resources, "top-level resource")
         if main not in {graph.name for graph in graphs}:
             fix = near(main, [graph.name for graph in graphs])
-            raise GraphError("main = '%s': there is no such graph" % main, *source.place(("main",)), fix)
+            raise GraphError("main = '%s': there is no such graph" % main, *source.position(("main",)), fix)
         return Config(main, {graph.name: graph for graph in graphs}, nodes, resources, source.file, text)
 
     def _include(self, source: "_SourceFile", name: str, path: Tuple[Any, ...], trail: List[str]) -> Config:
@@ -132,11 +132,11 @@ class _Reader:
         tried = [os.path.join(base, name), os.path.join(os.path.dirname(os.getcwd()), name)]
         included = next((candidate for candidate in tried if os.path.isfile(candidate)), "")
         if not included:
-            raise GraphError("include '%s': there is no such file beside this one" % name, *source.place(path))
+            raise GraphError("include '%s': there is no such file beside this one" % name, *source.position(path))
         trail = [*trail, source.file]
         if os.path.abspath(included) in trail:
             shown = " -> ".join(os.path.basename(file) for file in [*trail, included])
-            raise GraphError("the files include one another: %s" % shown, *source.place(path))
+            raise GraphError("the files include one another: %s" % shown, *source.position(path))
         return self.file(os.path.abspath(included), trail)
 
     def _graph(self, table: "_Table") -> GraphType:
@@ -153,7 +153,7 @@ class _Reader:
         _unique(inputs, "input of graph '%s'" % name)
         _unique(outputs, "output of graph '%s'" % name)
         connections = [_connection(entry, False) for entry in lists["connections"]]
-        return GraphType(name, nodes, resources, inputs, outputs, connections, table.place)
+        return GraphType(name, nodes, resources, inputs, outputs, connections, table.position)
 
 
 class _SourceFile(NamedTuple):
@@ -163,8 +163,8 @@ class _SourceFile(NamedTuple):
     lines: Dict[Tuple[Any, ...], int]
     line_map: List[int]
 
-    def place(self, path: Tuple[Any, ...]) -> Place:
-        return Place(self.file, mapped(self.line_map, positions.nearest(self.lines, path)))
+    def position(self, path: Tuple[Any, ...]) -> Position:
+        return Position(self.file, mapped(self.line_map, positions.nearest(self.lines, path)))
 
 
 class _Table:
@@ -177,12 +177,12 @@ class _Table:
         self.what = what
 
     @property
-    def place(self) -> Place:
-        return self.source.place(self.path)
+    def position(self) -> Position:
+        return self.source.position(self.path)
 
     def error(self, problem: str, key: str = "", fix: str = "") -> GraphError:
-        place = self.source.place((*self.path, key) if key else self.path)
-        return GraphError("%s: %s" % (self.what, problem), *place, fix)
+        position = self.source.position((*self.path, key) if key else self.path)
+        return GraphError("%s: %s" % (self.what, problem), *position, fix)
 
     def only(self, known: Tuple[str, ...]) -> None:
         for key in self.values:
@@ -225,7 +225,7 @@ class _Table:
             path = (*self.path, key, index)
             if not isinstance(value, dict):
                 raise GraphError("%s: %s is a list of tables, not of %r" % (self.what, key, value),
-                                 *self.source.place(path))  # fmt: skip
+                                 *self.source.position(path))  # fmt: skip
             what = "%s '%s'" % (singular, value["name"]) if isinstance(value.get("name"), str) else "a " + singular
             if self.path:
                 what += " of %s" % self.what
@@ -236,13 +236,13 @@ class _Table:
 def _node(table: _Table) -> Node:
     args = {key: plain(value) for key, value in table.values.items() if key not in ("name", "ty", "cloned", "res")}
     return Node(
-        table.text("name"), table.text("ty"), table.number("cloned", 1, 1), table.texts("res"), args, table.place
+        table.text("name"), table.text("ty"), table.number("cloned", 1, 1), table.texts("res"), args, table.position
     )
 
 
 def _resource(table: _Table) -> Resource:
     args = {key: plain(value) for key, value in table.values.items() if key not in ("name", "ty")}
-    return Resource(table.text("name"), table.text("ty"), args, table.place)
+    return Resource(table.text("name"), table.text("ty"), args, table.position)
 
 
 def _connection(table: _Table, named: bool) -> Connection:
@@ -252,7 +252,7 @@ def _connection(table: _Table, named: bool) -> Connection:
     words = table.texts("ports") if "ports" in table.values else table.value("ports", list, '["node:port"]')
     if not words:
         raise table.error("ports is empty", "ports", 'name at least one "node:port"')
-    return Connection(cap, [_port(table, word, index) for index, word in enumerate(words)], name, table.place)
+    return Connection(cap, [_port(table, word, index) for index, word in enumerate(words)], name, table.position)
 
 
 def _port(table: _Table, word: str, index: int) -> PortRef:
@@ -260,8 +260,8 @@ def _port(table: _Table, word: str, index: int) -> PortRef:
     if len(names) == 3 and TAG.fullmatch(names[2]) and all(names):
         return PortRef(names[0], names[1], int(names[2]))
     if len(names) != 2 or not all(names):
-        place = table.source.place((*table.path, "ports", index))
-        raise GraphError("%s: '%s' names no port" % (table.what, word), *place, 'write "node:port" or "node:port:0"')
+        position = table.source.position((*table.path, "ports", index))
+        raise GraphError("%s: '%s' names no port" % (table.what, word), *position, 'write "node:port" or "node:port:0"')
     return PortRef(names[0], names[1], None)
 
 
@@ -269,9 +269,9 @@ def _unique(things: List[Any], what: str) -> None:
     seen: Dict[str, Any] = {}
     for thing in things:
         if thing.name in seen:
-            first, place = seen[thing.name].place, thing.place
+            first, position = seen[thing.name].position, thing.position
             problem = "a second %s is called '%s'; the first is in line %d" % (what, thing.name, first.line)
-            raise GraphError(problem, place.file, place.line, "give it another name")
+            raise GraphError(problem, position.file, position.line, "give it another name")
         seen[thing.name] = thing
 
 

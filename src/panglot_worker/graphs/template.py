@@ -91,9 +91,9 @@ class _TemplateParser:
             start = line
             line += plain.count("\n")
             if trim:
-                kept = plain.lstrip()
-                start += plain[: len(plain) - len(kept)].count("\n")
-                plain = kept
+                stripped = plain.lstrip()
+                start += plain[: len(plain) - len(stripped)].count("\n")
+                plain = stripped
             if opening and opening.group().endswith("-"):
                 plain = plain.rstrip()
             if plain:

@@ -25,13 +25,13 @@ def _show(value: Any, pieces: List[str]) -> None:
     if isinstance(value, bool):
         pieces.append("true" if value else "false")
     elif isinstance(value, (list, range)):
-        for place, item in enumerate(value):
-            pieces.append(", " if place else "[")
+        for index, item in enumerate(value):
+            pieces.append(", " if index else "[")
             _show(item, pieces)
         pieces.append("]" if value else "[]")
     elif isinstance(value, dict):
-        for place, (key, item) in enumerate(value.items()):
-            pieces.append("%s%s: " % (", " if place else "{", key))
+        for index, (key, item) in enumerate(value.items()):
+            pieces.append("%s%s: " % (", " if index else "{", key))
             _show(item, pieces)
         pieces.append("}" if value else "{}")
     elif value is not None and value is not NOTHING:

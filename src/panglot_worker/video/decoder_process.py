@@ -29,7 +29,7 @@ class VideoSource(NamedTuple):
     where: Any
     shown: str
     """What it is called in lists and logs."""
-    asked: str = ""
+    as_written: str = ""
     """As a client or a graph wrote it, so that it can be found again; empty where that cannot be."""
 
     def close(self) -> None:

@@ -97,14 +97,14 @@ class HttpStream:
         try:
             if url.scheme == "https":
                 sock = ssl.create_default_context().wrap_socket(sock, server_hostname=url.host)
-            asking = http.client.HTTPConnection(url.host, url.port)
-            asking.sock = sock
-            asking.putrequest("GET", url.target, skip_host=True, skip_accept_encoding=True)
+            connection = http.client.HTTPConnection(url.host, url.port)
+            connection.sock = sock
+            connection.putrequest("GET", url.target, skip_host=True, skip_accept_encoding=True)
             about = {"Host": url.authority, "Accept-Encoding": "identity", "Connection": "close", **headers}
             for name, value in about.items():
-                asking.putheader(name, value)
-            asking.endheaders()
-            return asking.getresponse()
+                connection.putheader(name, value)
+            connection.endheaders()
+            return connection.getresponse()
         except (ValueError, http.client.HTTPException) as error:
             sock.close()
             raise Unreachable("the answer is not HTTP: %s" % type(error).__name__) from None

@@ -58,8 +58,8 @@ class Relay:
     def _run(self) -> None:
         client, _ = self._listener.accept()
         self._listener.close()
-        asking = threading.Thread(target=self._ask, args=(client,), name="relay", daemon=True)
-        asking.start()
+        thread = threading.Thread(target=self._ask, args=(client,), name="relay", daemon=True)
+        thread.start()
         try:
             self._answer(self._server.makefile("rb"), client)
         except (OSError, BadAnswer):

@@ -33,11 +33,11 @@ def _carry(secured: ssl.SSLSocket, plain: socket.socket, timeout: float) -> None
             if not ready:
                 return
             if plain in ready:
-                asked = plain.recv(SIZE)
-                if not asked:
+                sent = plain.recv(SIZE)
+                if not sent:
                     return
                 secured.settimeout(timeout)
-                secured.sendall(asked)
+                secured.sendall(sent)
             if secured in ready:
                 answered = _received(secured)
                 if answered == b"":

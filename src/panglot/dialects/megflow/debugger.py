@@ -194,7 +194,7 @@ async def _messages(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) 
             writer.write(frame(CLOSE, b""))
             return
         mask = await reader.readexactly(4)
-        body = bytes(byte ^ mask[place % 4] for place, byte in enumerate(await reader.readexactly(size)))
+        body = bytes(byte ^ mask[index % 4] for index, byte in enumerate(await reader.readexactly(size)))
         if kind == PING:
             writer.write(frame(PONG, body))
         elif kind in (0, TEXT):

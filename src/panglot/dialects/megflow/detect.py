@@ -192,7 +192,7 @@ def server_nodes(config: Config, graph: str, path: str) -> Iterator[dict[str, An
     for node in config.graphs[graph].nodes:
         inner = f"{path}/{node.name}" if path else node.name
         if node.ty in SERVERS:
-            about = {"node": inner, "type": node.ty, "port": node.args["port"], "line": node.place.line}
+            about = {"node": inner, "type": node.ty, "port": node.args["port"], "line": node.position.line}
             yield {**about, "response": node.args.get("response", "")}
         elif node.ty in config.graphs:
             yield from server_nodes(config, node.ty, inner)

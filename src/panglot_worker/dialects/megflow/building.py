@@ -151,14 +151,14 @@ class Planner:
         inner = "%s/%s" % (path, node.name) if path else node.name
         merged_args = merged(args, node.args)
         if not is_graph(self.config, node, self.types):
-            return self.place(plan, node, inner, merged_args, scope)
+            return self.add_placement(plan, node, inner, merged_args, scope)
         passed = scope.passed(node.res, self.runtime.global_resources)
         if node.name in dynamic:
             template = Template(self.runtime, node, inner, merged_args, passed, self.hub)
             plan.templates.append(template)
             if node.name in fed:
-                spreads = Node(SPREADS, SPREADS, 1, [], {}, node.place)
-                template.spreads = self.place(plan, spreads, "%s/%s" % (inner, SPREADS), {}, scope)
+                spreads = Node(SPREADS, SPREADS, 1, [], {}, node.position)
+                template.spreads = self.add_placement(plan, spreads, "%s/%s" % (inner, SPREADS), {}, scope)
             return template
         child = self.plan(self.config.graphs[node.types[0]], inner, merged_args, passed)
         plan.placements += child.placements
@@ -168,7 +168,10 @@ class Planner:
         plan.channels += [planned for planned in child.channels if planned not in own_ports]
         return child
 
-    def place(self, plan: GraphPlan, node: Node, path: str, args: Dict[str, Any], scope: ResourceScope) -> Placement:
+    def add_placement(
+        self, plan: GraphPlan, node: Node, path: str, args: Dict[str, Any], scope: ResourceScope
+    ) -> Placement:
+        """Make the placement of a node, which is no graph, and add it to the plan."""
         name = node.types[0]
         placement = Placement(path, node, self.runtime.classes[name], self.types.nodes[name], args, scope, self.hub)
         plan.placements.append(placement)
@@ -325,7 +328,7 @@ def build_hub(runtime: "Runtime", node: Node, hub: Hub) -> Instance:
         plan = planner.plan(runtime.config.graphs[node.types[0]], node.name, node.args, runtime.global_resources)
     else:
         plan = GraphPlan()
-        placement = planner.place(plan, node, node.name, dict(node.args), scope)
+        placement = planner.add_placement(plan, node, node.name, dict(node.args), scope)
         for port, tag, cap in runtime.uses(node.name):
             planned = ChannelPlan(cap)
             if port in placement.ports.inputs:

@@ -103,7 +103,7 @@ class Target:
     def end(self, user: int, sender: Any) -> None:
         """Note that nothing of a user of a shared node comes by this handle any more."""
 
-    def places(self) -> "List[Target]":
+    def final_targets(self) -> "List[Target]":
         """The targets this one stands for."""
         return [self]
 
@@ -246,8 +246,8 @@ class FanOut(Target):
         for target in self.targets:
             target.end(user, sender)
 
-    def places(self) -> List[Target]:
-        return [place for target in self.targets for place in target.places()]
+    def final_targets(self) -> List[Target]:
+        return [final for target in self.targets for final in target.final_targets()]
 
 
 class Sink(Target):

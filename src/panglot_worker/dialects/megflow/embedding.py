@@ -152,10 +152,10 @@ def _check_libraries(served: List[ListeningNode], settings: Dict[str, Any]) -> N
     """Raises GraphError for a server node without what it needs."""
     for _, node in served:
         if node.ty == "ImageServer" and not images.available():
-            raise GraphError("ImageServer needs numpy, and opencv-python or Pillow", *node.place, "install them")
+            raise GraphError("ImageServer needs numpy, and opencv-python or Pillow", *node.position, "install them")
         lack = interpreter.lack(limits_of(settings)) if node.ty == "VideoServer" else None
         if lack is not None:
-            raise GraphError("VideoServer needs %s" % lack.what, *node.place, lack.fix)
+            raise GraphError("VideoServer needs %s" % lack.what, *node.position, lack.fix)
 
 
 def default_config(plugin: str) -> str:

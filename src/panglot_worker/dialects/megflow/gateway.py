@@ -154,7 +154,7 @@ class Gateway:
     def _playing(self) -> List[Any]:
         return [server for server in self._servers.values() if hasattr(server, "release")]
 
-    def has_let_go(self, server: Any) -> None:
+    def has_released(self, server: Any) -> None:
         """A server node plays none of its streams any more. From any thread; the front hears of the last."""
         with self._lock:
             self._gone.add(server.path)

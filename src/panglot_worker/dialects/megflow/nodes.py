@@ -110,21 +110,21 @@ class NodeThread:
         self.thread = threading.Thread(target=self._run, name=name, daemon=True)
 
     def _connect(self) -> Dict[str, Any]:
-        place, handles = self.placement, {}
-        for port, kind in place.ports.inputs.items():
-            wired = place.inputs.get(port, [])
+        placement, handles = self.placement, {}
+        for port, kind in placement.ports.inputs.items():
+            wired = placement.inputs.get(port, [])
             if kind == UNIT or (kind == DYNAMIC and wired):
                 handles[port] = self._receiver(port, wired[0][2]) if wired else Unconnected()
             elif kind != DYNAMIC:
                 handles[port] = _handles(kind, wired, lambda channel, port=port: self._receiver(port, channel))
-        for port, kind in place.ports.outputs.items():
-            wired = place.outputs.get(port, [])
+        for port, kind in placement.ports.outputs.items():
+            wired = placement.outputs.get(port, [])
             if kind == UNIT:
                 handles[port] = self._sender(port, fan_out([target for _, _, target in wired]))
             elif kind in (LIST, DICT):
                 handles[port] = _handles(kind, wired, lambda target, port=port: self._sender(port, target))
-        handles.update(place.dynamic)
-        for template in {template for template, _ in place.dynamic.values()}:
+        handles.update(placement.dynamic)
+        for template in {template for template, _ in placement.dynamic.values()}:
             self.holds += [Sender(target, port) for port, target in template.targets.items()]
         return handles
 
@@ -178,13 +178,13 @@ class NodeThread:
             self._end()
 
     def _make(self) -> None:
-        place = self.placement
-        made = place.cls(place.node.name, self.runtime.copy_args(place.args))
+        placement = self.placement
+        made = placement.cls(placement.node.name, self.runtime.copy_args(placement.args))
         for port, handle in self.handles.items():
             setattr(made, port, handle)
-        names = place.scope.names() if place.hub is not None else place.node.res
+        names = placement.scope.names() if placement.hub is not None else placement.node.res
         for name in names:
-            resource = place.scope.find(name)
+            resource = placement.scope.find(name)
             if resource is not None:
                 setattr(made, name, resource.get())
         attach = getattr(made, "panglot_attach", None)

@@ -35,8 +35,8 @@ class RecordedTarget(Target):
     def end(self, user: int, sender: Any) -> None:
         self.target.end(user, sender)
 
-    def places(self) -> List[Target]:
-        return self.target.places()
+    def final_targets(self) -> List[Target]:
+        return self.target.final_targets()
 
 
 def _record_of(contents: Contents) -> Optional[recording.Record]:

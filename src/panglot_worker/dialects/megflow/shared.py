@@ -197,9 +197,9 @@ def lead_ends(hub: Hub, inputs: List[Sender], threads: List[Any]) -> None:
     reached = _downstream([sender.target for sender in inputs], threads)
     for thread in threads:
         for sender in thread.outlets:
-            for place in sender.target.places():
-                if thread not in reached or thread in _downstream([place], threads):
-                    silence(place, sender)
+            for final in sender.target.final_targets():
+                if thread not in reached or thread in _downstream([final], threads):
+                    silence(final, sender)
     for thread in threads:
         thread.carrying = [
             receiver for receiver in thread.receivers if thread in reached and _carries(receiver.channel)
@@ -208,10 +208,10 @@ def lead_ends(hub: Hub, inputs: List[Sender], threads: List[Any]) -> None:
             hub.carry(thread)
 
 
-def silence(place: Target, sender: Sender) -> None:
+def silence(target: Target, sender: Sender) -> None:
     """Let no end be waited for from this sender."""
-    if isinstance(place, (Channel, Router)):
-        place.tally.silent.add(sender)
+    if isinstance(target, (Channel, Router)):
+        target.tally.silent.add(sender)
 
 
 def _carries(channel: Channel) -> bool:
@@ -220,12 +220,12 @@ def _carries(channel: Channel) -> bool:
 
 def _downstream(targets: List[Target], threads: List[Any]) -> Set[Any]:
     """The threads that something put into these targets may come to."""
-    places: Set[Target] = {place for target in targets for place in target.places()}
+    finals: Set[Target] = {final for target in targets for final in target.final_targets()}
     reached: Set[Any] = set()
     while True:
         unreached = [thread for thread in threads if thread not in reached]
-        new = {thread for thread in unreached if any(receiver.channel in places for receiver in thread.receivers)}
+        new = {thread for thread in unreached if any(receiver.channel in finals for receiver in thread.receivers)}
         if not new:
             return reached
         reached |= new
-        places.update(place for thread in new for sender in thread.outlets for place in sender.target.places())
+        finals.update(final for thread in new for sender in thread.outlets for final in sender.target.final_targets())

@@ -46,11 +46,11 @@ class SmallFront:
         self._serving: Optional[threading.Thread] = None
         for path, node in nodes:
             try:
-                self._listeners.append(small_http.Listener(self.ask, path, node))
+                self._listeners.append(small_http.Listener(self.send_request, path, node))
             except OSError as error:
                 self.close_listeners()
                 problem = "'%s' cannot listen on port %s: %s" % (node.name, node.args["port"], error.strerror)
-                raise GraphError(problem, *node.place, "choose another port") from None
+                raise GraphError(problem, *node.position, "choose another port") from None
 
     def start(self, runtime: Any) -> None:
         """Answer what has come and what comes."""
@@ -72,7 +72,7 @@ class SmallFront:
 
     # Requests and answers
 
-    def ask(self, head: wire.Head, body: bytes) -> "Generator[wire.Reply, None, None]":
+    def send_request(self, head: wire.Head, body: bytes) -> "Generator[wire.Reply, None, None]":
         """The replies to a request, as they come. Whoever stops listening cancels it."""
         number = next(self._numbers)
         replies: "queue.SimpleQueue[Optional[wire.Reply]]" = queue.SimpleQueue()

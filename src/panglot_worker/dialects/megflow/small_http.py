@@ -16,7 +16,7 @@ from panglot_worker.graphs.configuration import Node
 from panglot_worker.line import wire
 
 Replies = Generator[wire.Reply, None, None]
-Ask = Callable[[wire.Head, bytes], Replies]
+SendRequest = Callable[[wire.Head, bytes], Replies]
 
 LARGEST = {"ImageServer": 64 << 20, "BytesServer": 64 << 20, "VideoServer": 256 << 20}
 """Bytes of a body, by the type of node."""
@@ -50,10 +50,10 @@ class RequestRefused(Exception):
 class Listener:
     """One node's own port. Connections are taken once it was started. Raises OSError when the port is taken."""
 
-    def __init__(self, ask: Ask, path: str, node: Node) -> None:
+    def __init__(self, send_request: SendRequest, path: str, node: Node) -> None:
         self.node = path
         host = "" if os.environ.get("PANGLOT_NO_AUTH") == "1" else "127.0.0.1"
-        about = {"ask": ask, "path_of_node": path, "type_of_node": node.ty, "local": bool(host)}
+        about = {"send_request": send_request, "path_of_node": path, "type_of_node": node.ty, "local": bool(host)}
         self._server = Server((host, int(node.args["port"])), type("NodeHandler", (Handler,), about))
         self.port = int(self._server.server_address[1])
         self.url = "http://%s:%d" % (host or "0.0.0.0", self.port)  # noqa: S104  only shown
@@ -116,7 +116,7 @@ class Handler(BaseHTTPRequestHandler):
     server_version, sys_version = "panglot", ""
     timeout = SLOWEST
     server: Server
-    ask: ClassVar[Ask]
+    send_request: ClassVar[SendRequest]
     path_of_node: ClassVar[str]
     type_of_node: ClassVar[str]
     local: ClassVar[bool]
@@ -140,7 +140,7 @@ class Handler(BaseHTTPRequestHandler):
             if path == SPOOLED:
                 spooled = spool(body)
                 body = os.fsencode(spooled)
-            self._send(type(self).ask(self._head(path, query), body))
+            self._send(type(self).send_request(self._head(path, query), body))
         except RequestRefused as refused:
             self.close_connection = True
             self._whole(refused.status, "text/plain; charset=utf-8", refused.message.encode())

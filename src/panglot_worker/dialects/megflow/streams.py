@@ -55,7 +55,7 @@ class Stream:
         self.frames_in_graph = FramesInGraph(before.first, before.answered, before.unanswered, before.lost)
         self._before = before
         self._entry: Optional[Entry] = None
-        self._let_go = False
+        self._released = False
         self._keeping = threading.Lock()
         """Held while a result is told and noted."""
         self.over = threading.Event()
@@ -147,15 +147,15 @@ class Stream:
 
     def _note(self, more: int = 0) -> None:
         """`more` results are about to be added."""
-        if self._entry is not None and not self._let_go:
+        if self._entry is not None and not self._released:
             self._entry.write(self.progress()._replace(results=self.results.count + more))
 
     def release(self) -> None:
         """Note for the last time how far the stream has come: from now on no frame gets an answer here."""
         with self._keeping:
-            if self._entry is not None and not self._let_go:
+            if self._entry is not None and not self._released:
                 self._entry.write(self.progress()._replace(released=1))
-            self._let_go = True
+            self._released = True
 
     def progress(self) -> Progress:
         """How far the stream has come, as the worker that comes next needs to know."""
@@ -205,21 +205,21 @@ class Stream:
         if not isinstance(message, str):
             self._bad(type(message).__name__)
         with self._keeping:
-            if self._let_go:
+            if self._released:
                 return
-            told = isinstance(message, str) and (message != "" or not isinstance(contents.msg, dict))
+            has_text = isinstance(message, str) and (message != "" or not isinstance(contents.msg, dict))
             self.frames_in_graph.answer(number)
             # Before it is told: whoever comes back after a death asks for what follows the last they have.
-            self._note(int(told))
-            if told:
+            self._note(int(has_text))
+            if has_text:
                 self.results.add(number, seconds, message)
 
     def _frame_of(self, number: Optional[int]) -> Any:
         """The frame a result is about, if it is kept; earlier ones need not be any more."""
         with self._lock:
             while number is not None and self._frames and self._frames[0][0] <= number:
-                kept, array = self._frames.popleft()
-                if kept == number:
+                frame_number, array = self._frames.popleft()
+                if frame_number == number:
                     return array
         return None
 

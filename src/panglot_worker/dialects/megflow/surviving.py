@@ -54,7 +54,7 @@ class Survival:
 
     def note(self, stream: Stream) -> None:
         """Remember a stream from now on, as long as it is not over."""
-        options, url = stream.playback.options, stream.playback.source.asked
+        options, url = stream.playback.options, stream.playback.source.as_written
         about = {"node": self._node, "url": url, "every": options.sampling.every, "fps": options.sampling.fps,
                  "drop": options.drop}  # fmt: skip
         with self._lock:
@@ -115,5 +115,5 @@ def resumed(left: Progress) -> Progress:
     )
 
 
-def told(gap: Dict[str, Any]) -> str:
+def as_text(gap: Dict[str, Any]) -> str:
     return json.dumps(gap)

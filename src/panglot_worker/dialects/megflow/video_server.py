@@ -15,7 +15,7 @@ from panglot_worker.dialects.base import Answer, Problem, Request
 from panglot_worker.dialects.megflow.server_node import Rejected, ServerNode
 from panglot_worker.dialects.megflow.streams import Stream, encoded
 from panglot_worker.dialects.megflow.subscribers import EventFormat, LineFormat, Subscribers
-from panglot_worker.dialects.megflow.surviving import Orphan, Survival, told
+from panglot_worker.dialects.megflow.surviving import Orphan, Survival, as_text
 from panglot_worker.items.replying import failed, finished
 from panglot_worker.line import wire
 from panglot_worker.net.hosts import AddressRefused
@@ -224,10 +224,10 @@ class VideoServer(ServerNode):
         if word.isascii() and word.isdigit() and len(word) < 16:
             number = int(word)
             with self._lock:
-                places = [self._streams, self._ended] + ([] if listed else [self._stopped])
-                for place in places:
-                    if number in place and not (listed and number in self._stopped):
-                        return place[number]
+                lists = [self._streams, self._ended] + ([] if listed else [self._stopped])
+                for streams in lists:
+                    if number in streams and not (listed and number in self._stopped):
+                        return streams[number]
         raise Rejected(404, "not_found", "there is no stream %s" % word)
 
     # From one worker to the next
@@ -251,7 +251,7 @@ class VideoServer(ServerNode):
         if before.deaths > self.limits.retries:
             problem = "%d workers in a row died without one frame analysed" % before.deaths
         stream = Stream(before, source, orphan.options, self.limits, self.rules, self._bad)
-        stream.results.mark("gap", told(orphan.gap))
+        stream.results.mark("gap", as_text(orphan.gap))
         stream.keep_in(orphan.entry)
         # At once: what kills the next worker may be the making of the subgraph.
         stream.keep()
@@ -265,7 +265,7 @@ class VideoServer(ServerNode):
 
     def _let_go(self) -> None:
         """Leave all streams to another worker, but those of uploads, which live as long as their request."""
-        streams = [stream for stream in self._running() if stream.playback.source.asked]
+        streams = [stream for stream in self._running() if stream.playback.source.as_written]
         for stream in streams:
             self.survival.note(stream)
         self.survival.leave()
@@ -274,7 +274,7 @@ class VideoServer(ServerNode):
                 stream.release()
                 self.subscribers.release(stream)
             stream.stop()
-        self.gateway.has_let_go(self)
+        self.gateway.has_released(self)
 
     # Asking
 
@@ -322,11 +322,11 @@ class VideoServer(ServerNode):
         ]
 
 
-def keep(place: "OrderedDict[int, Stream]", stream: Stream) -> None:
+def keep(streams: "OrderedDict[int, Stream]", stream: Stream) -> None:
     """Remember a stream that is over; the oldest is forgotten where there are too many."""
-    place[stream.number] = stream
-    while len(place) > ENDED_KEPT:
-        place.popitem(last=False)
+    streams[stream.number] = stream
+    while len(streams) > ENDED_KEPT:
+        streams.popitem(last=False)
 
 
 def options_of(args: Dict[str, Any], query: Dict[str, str]) -> PlaybackOptions:
