@@ -41,9 +41,9 @@ class ClientError(Exception):
         if not isinstance(code, str) or not 0 < len(code) <= 64 or not code.isprintable():
             raise ValueError("the code of a ClientError is a word of at most 64 characters")
         super().__init__(message, status, code)
-        told = message if isinstance(message, dict) else {"message": message}
-        self.message = str(told.get("message", WRONG_REQUEST))
-        self.details = {key: value for key, value in told.items() if key != "message"}
+        fields = message if isinstance(message, dict) else {"message": message}
+        self.message = str(fields.get("message", WRONG_REQUEST))
+        self.details = {key: value for key, value in fields.items() if key != "message"}
         self.status = status
         self.code = code
 

@@ -42,7 +42,7 @@ _LARGE = 1 << 20
 _FEW, _SHORT = 8, 1 << 13
 _NUMBERS = frozenset([float, int, bool])
 _SCALARS = frozenset([float, int, bool, type(None)])
-_PLACES = bytes.maketrans(b"0123456789[:- \t\r\n", b"0000000000,,,,,,,")
+_DIGITS_AND_COMMAS = bytes.maketrans(b"0123456789[:- \t\r\n", b"0000000000,,,,,,,")
 _NINETEEN_DIGITS = b"," + b"0" * 19
 _EXPONENT = re.compile(rb"[eE]\+?[0-9]{3}")
 _NUMBER = re.compile(rb"[\[,:\s](-?(?:\d{19,}(?:\.\d+)?(?:[eE][+-]?\d+)?|\d+(?:\.\d+)?[eE]\+?\d{3,}))")
@@ -146,13 +146,13 @@ def _standard_loads(text: bytes, depth: int) -> Any:
         raise ClientError(f"a string holds a lone surrogate escape (byte {lone.start()})")
     # Before the parser, which takes quadratic time for a very long integer on older interpreters. Every 500th byte is
     # looked at: seven of these are digits in a row only where an integer may have thousands.
-    if b"0" * 7 in text[::500].translate(_PLACES) and _has_long_number(text):
+    if b"0" * 7 in text[::500].translate(_DIGITS_AND_COMMAS) and _has_long_number(text):
         _refuse_numbers(text)
     try:
         value = _DECODER.decode(string)
     except FloatingPointError as constant:
-        place = _CONSTANT.search(blank_strings(text))
-        raise ClientError(f"{constant} is not a JSON value (byte {place.start() if place else 0})") from None
+        match = _CONSTANT.search(blank_strings(text))
+        raise ClientError(f"{constant} is not a JSON value (byte {match.start() if match else 0})") from None
     except json.JSONDecodeError as error:
         raise _syntax_error(text, string, error) from None
     except RecursionError:
@@ -181,7 +181,7 @@ def _decode_utf8(text: bytes) -> str:
 
 def _has_long_number(text: bytes) -> bool:
     """Whether nineteen digits in a row follow what may stand before a number; also true inside of strings."""
-    return (b" " + text).translate(_PLACES).rfind(_NINETEEN_DIGITS) >= 0  # rfind compares the comma first
+    return (b" " + text).translate(_DIGITS_AND_COMMAS).rfind(_NINETEEN_DIGITS) >= 0  # rfind compares the comma first
 
 
 def _refuse_numbers(text: bytes) -> None:

@@ -37,11 +37,11 @@ def prepare(device: str, say: Say) -> None:
 
 def _once(say: Say) -> Say:
     """A `say` that tells each thing only once."""
-    told = set()
+    reported = set()
 
     def tell(text: str) -> None:
-        if text not in told:
-            told.add(text)
+        if text not in reported:
+            reported.add(text)
             say("the script asks for %s; --device cpu gives it the CPU" % text)
 
     return tell

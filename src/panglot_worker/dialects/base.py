@@ -305,8 +305,8 @@ def sendable(details: Dict[Any, Any]) -> Optional[Dict[str, Any]]:
     """What a script tells beside a message, as JSON has it. Raises EncodeError where JSON cannot hold it."""
     if not details:
         return None
-    told: Dict[str, Any] = json.loads(codec.encode(details, "", codec.Limits(output_bytes=LONGEST_DETAILS)).body)
-    return told
+    as_json: Dict[str, Any] = json.loads(codec.encode(details, "", codec.Limits(output_bytes=LONGEST_DETAILS)).body)
+    return as_json
 
 
 def is_clients_fault(error: BaseException) -> bool:

@@ -49,13 +49,13 @@ class Arguments:
         """
         self.patience.renew(len(body) + len(query))
         try:
-            asked = codec.query_fields(query, limits) if query else NOTHING
+            queried = codec.query_fields(query, limits) if query else NOTHING
             if not len(body):
-                return self._of_fields({}, asked)
+                return self._of_fields({}, queried)
             value, is_form = codec.decode_noting_form(content_type, body, limits, views)
             if is_form:
-                return self._of_fields(value, asked)
-            return self.of_value(value, asked)
+                return self._of_fields(value, queried)
+            return self.of_value(value, queried)
         except Misfit as misfit:
             raise InvalidInput(misfit) from None
         except RecursionError:
@@ -73,30 +73,30 @@ class Arguments:
         except Misfit as misfit:
             raise InvalidInput(misfit) from None
 
-    def of_value(self, value: Any, asked: Mapping[str, Any] = NOTHING) -> Dict[str, Any]:
+    def of_value(self, value: Any, queried: Mapping[str, Any] = NOTHING) -> Dict[str, Any]:
         """The arguments that a JSON value, or a script's example, and the fields of a query give. Raises Misfit."""
         if self.whole is not None:
-            if asked:
-                raise Misfit(wrong=[((name,), "is in the query; send it in the body") for name in asked])
+            if queried:
+                raise Misfit(wrong=[((name,), "is in the query; send it in the body") for name in queried])
             return {self.lone: self.whole.convert(value)}
         if type(value) is dict:
-            return self._mixed(value, asked, self.fields.converters) if asked else self.fields.convert(value)
+            return self._mixed(value, queried, self.fields.converters) if queried else self.fields.convert(value)
         if isinstance(value, File):
-            return self._mixed(self._of_file(value), asked, self.fields.parsers)
+            return self._mixed(self._of_file(value), queried, self.fields.parsers)
         if self.lone:
-            return self._mixed({self.lone: value}, asked, self.fields.converters)
+            return self._mixed({self.lone: value}, queried, self.fields.converters)
         raise Misfit("must be an object with the fields %s, not %s" % (", ".join(self.names), shown(value)))
 
-    def _of_fields(self, given: Mapping[str, Any], asked: Mapping[str, Any]) -> Dict[str, Any]:
+    def _of_fields(self, given: Mapping[str, Any], queried: Mapping[str, Any]) -> Dict[str, Any]:
         """The arguments of a form and a query, both of texts."""
         if self.whole is None:
-            return self._mixed(given, asked, self.fields.parsers)
-        if not given and not asked and not self.fields.required:
+            return self._mixed(given, queried, self.fields.parsers)
+        if not given and not queried and not self.fields.required:
             return {}
-        twice = given.keys() & asked.keys()
+        twice = given.keys() & queried.keys()
         if twice:
             raise Misfit(wrong=[((name,), TWICE) for name in twice])
-        return {self.lone: self.whole.parse({**given, **asked})}
+        return {self.lone: self.whole.parse({**given, **queried})}
 
     def _of_file(self, file: File) -> Dict[str, Any]:
         """A body that is a file, or a text, as the field it is for."""
@@ -108,15 +108,15 @@ class Arguments:
         raise ClientError("a body of type %s has no fields; send %s as JSON or in a form" % (file.type, names), 415)
 
     def _mixed(
-        self, given: Mapping[str, Any], asked: Mapping[str, Any], readers: Mapping[str, Reader]
+        self, given: Mapping[str, Any], queried: Mapping[str, Any], readers: Mapping[str, Reader]
     ) -> Dict[str, Any]:
         """The arguments of a body, read in its own way, and a query, read as texts."""
-        if not asked:
+        if not queried:
             return self.fields.read(given, readers, self._other(readers))
         parsers = self.fields.parsers
-        both = {**readers, **{name: parsers[name] for name in asked if name in parsers}}
-        both.update({name: _refuse_twice for name in asked if name in given})
-        return self.fields.read({**given, **asked}, both, self._other(parsers))
+        both = {**readers, **{name: parsers[name] for name in queried if name in parsers}}
+        both.update({name: _refuse_twice for name in queried if name in given})
+        return self.fields.read({**given, **queried}, both, self._other(parsers))
 
     def _other(self, readers: Mapping[str, Reader]) -> Optional[Reader]:
         others = self.fields.others

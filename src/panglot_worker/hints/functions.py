@@ -10,7 +10,7 @@ from panglot_worker.hints.arguments import Arguments
 from panglot_worker.hints.building import LISTS, Builder
 from panglot_worker.hints.objects import Fields, NamedKind
 from panglot_worker.hints.scalars import ANYTHING
-from panglot_worker.hints.spelling import Unclear, annotated, evaluated, global_names, place, signature, written
+from panglot_worker.hints.spelling import Unclear, annotated, evaluated, file_and_line, global_names, signature, written
 
 Function = Callable[..., Any]
 
@@ -138,5 +138,5 @@ def _by_columns(named: List[NamedKind]) -> Callable[[Function], Callable[[Any], 
 
 
 def _error(function: Function, name: str, unclear: Unclear) -> ScriptError:
-    file, line = place(function)
+    file, line = file_and_line(function)
     return ScriptError("%s: %s" % (name, unclear.problem), file, line, unclear.fix)

@@ -56,11 +56,11 @@ class InvalidInput(ClientError):
 def shown_fields(wrong: List[Wrong]) -> List[Dict[str, str]]:
     """Wrong values as a client is told of them; of very long ones not all."""
     fields: List[Dict[str, str]] = []
-    room = LONGEST
+    characters_left = LONGEST
     for path, message in wrong:
         fields.append({"path": shown_path(path), "message": message})
-        room -= len(fields[-1]["path"]) + len(message)
-        if room < 0:
+        characters_left -= len(fields[-1]["path"]) + len(message)
+        if characters_left < 0:
             break
     return fields
 

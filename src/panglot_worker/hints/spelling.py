@@ -102,7 +102,7 @@ def global_names(function: Callable[..., Any]) -> Dict[str, Any]:
     return {}
 
 
-def place(function: Callable[..., Any]) -> Tuple[str, int]:
+def file_and_line(function: Callable[..., Any]) -> Tuple[str, int]:
     """File and line of a function."""
     code: Any = getattr(inspect.unwrap(function), "__code__", None)
     return getattr(code, "co_filename", ""), getattr(code, "co_firstlineno", 0)

@@ -21,8 +21,8 @@ def finished(item_id: int, answer: Answer, times: wire.Times, rows: int = 1) -> 
     try:
         head = text.encode("latin-1")
     except UnicodeEncodeError as error:
-        told = "EncodeError: a content type or header is not Latin-1: %r" % text[max(0, error.start - 40) : error.end]
-        return wire.problem(item_id, 500, "bad_result", BAD_RESULT, told, times)
+        detail = "EncodeError: a content type or header is not Latin-1: %r" % text[max(0, error.start - 40) : error.end]
+        return wire.problem(item_id, 500, "bad_result", BAD_RESULT, detail, times)
     return wire.Reply(item_id, answer.status, answer.flags, times, head, answer.body, rows)
 
 

@@ -41,8 +41,8 @@ def one_by_one(
         failures += outcome.error is not None
         yield outcome
     current.running[:] = all_of_them
-    told = {"items": count, "failed": failures, "error": "" if failures else explain(error)}
-    port.tell(wire.EVENT, {"type": "batch_split", "message": described(error), **told})
+    counts = {"items": count, "failed": failures, "error": "" if failures else explain(error)}
+    port.tell(wire.EVENT, {"type": "batch_split", "message": described(error), **counts})
 
 
 def attempt(run: Callable[[Any], Any], value: Any) -> Outcome:

@@ -51,7 +51,7 @@ class Wish(NamedTuple):
 
 def environment(wish: Wish, python: str, cache: str, say: Say) -> str:
     """The interpreter of the environment, which is made unless it is there already. Raises InstallError."""
-    version, path = ask(python)
+    version, path = interpreter_of(python)
     folder = os.path.join(cache, environment_name(wish, python, version))
     try:
         os.makedirs(folder, exist_ok=True)
@@ -69,7 +69,7 @@ def cache_folder(kind: str = "environments") -> str:
     return os.path.join(base, "panglot", kind)
 
 
-def ask(python: str) -> Tuple[str, List[str]]:
+def interpreter_of(python: str) -> Tuple[str, List[str]]:
     """The version of an interpreter, and the folders its packages are in. Raises InstallError."""
     try:
         done = subprocess.run([python, "-c", PATHS], capture_output=True, timeout=60, check=True)
@@ -103,12 +103,12 @@ def _locked(folder: str) -> Iterator[None]:
 
 
 def _build(folder: str, python: str, path: List[str], wish: Wish, say: Say) -> None:
-    place = os.path.join(folder, "venv")
-    shutil.rmtree(place, ignore_errors=True)
-    say("making an environment for %s in %s" % (wish.name, place))
-    _run([python, "-m", "venv", place], wish.folder, "a virtual environment cannot be made")
-    inner = os.path.join(place, "bin", "python")
-    with open(os.path.join(ask(inner)[1][0], "panglot-base.pth"), "w", encoding="utf-8") as base:
+    environment = os.path.join(folder, "venv")
+    shutil.rmtree(environment, ignore_errors=True)
+    say("making an environment for %s in %s" % (wish.name, environment))
+    _run([python, "-m", "venv", environment], wish.folder, "a virtual environment cannot be made")
+    inner = os.path.join(environment, "bin", "python")
+    with open(os.path.join(interpreter_of(inner)[1][0], "panglot-base.pth"), "w", encoding="utf-8") as base:
         base.write("\n".join(path) + "\n")
     for command in wish.commands:
         line = "pip install " + " ".join(map(shlex.quote, command))

@@ -40,15 +40,15 @@ class ThreadWatch:
     def wait(self, seconds: float, progress: Callable[[str], None]) -> None:
         """Wait until no thread loads any more. Raises what a thread died of, or ScriptError when the time is up."""
         deadline = time.monotonic() + seconds
-        told: Set[str] = set()
+        reported: Set[str] = set()
         while True:
             self._raise_death(progress)
             busy = self._busy()
             if not busy:
                 return
             name = described(busy[0])
-            if name not in told:
-                told.add(name)
+            if name not in reported:
+                reported.add(name)
                 progress("waiting for %s, which the script started" % name)
             if time.monotonic() > deadline:
                 raise ScriptError(

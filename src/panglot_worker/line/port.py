@@ -165,11 +165,11 @@ class Port:
         """The reply, with a large body put in shared memory where room was lent for it."""
         if reply.flags & wire.MORE:
             return reply
-        place, body = self.shared.lent.pop(reply.id, 0), reply.body
-        if not place or len(body) < SHARE_FROM or reply.flags & NOT_SHARED or self._is_too_large(reply):
+        location, body = self.shared.lent.pop(reply.id, 0), reply.body
+        if not location or len(body) < SHARE_FROM or reply.flags & NOT_SHARED or self._is_too_large(reply):
             return reply
         buffers = body.buffers if isinstance(body, ManyBuffers) else (body,)
-        if isinstance(body, wire.Placed) or not self.shared.put(place, buffers):
+        if isinstance(body, wire.Placed) or not self.shared.put(location, buffers):
             return reply
         return reply._replace(flags=reply.flags | wire.SHARED, body=wire.placed(len(body)))
 

@@ -40,9 +40,9 @@ class SharedMemory:
         self.lent: Dict[int, int] = {}
         """The places that results may be put in, by item."""
 
-    def look(self, item_id: int, place: int, length: int) -> memoryview:
+    def look(self, item_id: int, location: int, length: int) -> memoryview:
         """A body where it lies. Whatever is made of this view keeps the front from using the place again."""
-        start, size = _span(place, self._length)
+        start, size = _span(location, self._length)
         if length > size:
             raise wire.WireError("a body of %d bytes is in a buffer of %d" % (length, size))
         if not self._address:
@@ -52,7 +52,7 @@ class SharedMemory:
         if kind is None:
             kind = self._kinds[size] = ctypes.c_char * size
         whole = kind.from_address(self._address + start)
-        self._open[item_id] = (place, weakref.ref(whole, lambda _: self.unseen.append(item_id)))
+        self._open[item_id] = (location, weakref.ref(whole, lambda _: self.unseen.append(item_id)))
         view = memoryview(whole).cast("B")[:length]
         return view if self._private else view.toreadonly()
 
@@ -65,17 +65,17 @@ class SharedMemory:
             except IndexError:  # Another thread may be telling the rest.
                 return items
             items.append(item_id)
-            place, _ = self._open.pop(item_id, (0, None))
-            if place and self._private:
+            location, _ = self._open.pop(item_id, (0, None))
+            if location and self._private:
                 # Pages a script has written are private copies by now; the next item must not see them.
-                start, size = _span(place, self._length)
+                start, size = _span(location, self._length)
                 self._library.madvise(ctypes.c_void_p(self._address + start), ctypes.c_size_t(size), MADV_DONTNEED)
 
-    def put(self, place: int, buffers: Sequence[wire.Buffer]) -> bool:
+    def put(self, location: int, buffers: Sequence[wire.Buffer]) -> bool:
         """Put a result where room was lent for it; False when it does not fit."""
         if self._writes is None:
             return False
-        start, size = _span(place, len(self._writes))
+        start, size = _span(location, len(self._writes))
         if sum(map(len, buffers)) > size:
             return False
         for buffer in buffers:
@@ -84,11 +84,11 @@ class SharedMemory:
         return True
 
 
-def _span(place: int, length: int) -> Tuple[int, int]:
+def _span(location: int, length: int) -> Tuple[int, int]:
     """Where a buffer begins, and its size. Raises WireError when the file has no such buffer."""
-    start, size = place & ~wire.ORDER_BITS, 1 << (place & wire.ORDER_BITS)
+    start, size = location & ~wire.ORDER_BITS, 1 << (location & wire.ORDER_BITS)
     if not length or start + size > length:
-        raise wire.WireError("there is no buffer %d" % place)
+        raise wire.WireError("there is no buffer %d" % location)
     return start, size
 
 

@@ -293,8 +293,8 @@ def problem(
 ) -> Reply:
     """A reply with ERROR. The message is for the client, the traceback for the log; both are cut when they are long."""
     message, traceback = clipped(message, LONGEST_MESSAGE), clipped(traceback, LONGEST_TRACEBACK)
-    told = {"code": code, "message": message, "traceback": traceback, "details": details}
-    return Reply(item_id, status, ERROR, times, b"", json.dumps(told).encode())
+    content = {"code": code, "message": message, "traceback": traceback, "details": details}
+    return Reply(item_id, status, ERROR, times, b"", json.dumps(content).encode())
 
 
 def cancel_frame(ids: Sequence[int], generation: int) -> bytes:

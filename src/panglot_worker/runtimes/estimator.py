@@ -38,7 +38,7 @@ class Estimator(ModelRuntime):
     def _loaded(self) -> Any:
         joblib = self.file.library("joblib")
         try:
-            with warnings.catch_warnings(record=True) as told:
+            with warnings.catch_warnings(record=True) as caught:
                 warnings.simplefilter("always")
                 estimator = joblib.load(self.file.path)
         except ModuleNotFoundError as error:
@@ -46,7 +46,7 @@ class Estimator(ModelRuntime):
         except Exception as error:
             said = " ".join(("%s: %s" % (type(error).__name__, error)).split())[:300]
             raise self.file.error("it cannot be unpickled: %s" % said, "save it again by joblib.dump") from None
-        for warning in told:
+        for warning in caught:
             print("%s: %s" % (self.file.name, warning.message), flush=True)
         return estimator
 

@@ -115,7 +115,7 @@ def _read_graph(graph: memoryview, domains: Set[str], external: Dict[str, int]) 
                 if field == 7:
                     domains.add(text(part))
                 elif field == 5:
-                    nested += [inner(held) for kind, held in fields(inner(part)) if kind in (6, 11)]
+                    nested += [inner(content) for kind, content in fields(inner(part)) if kind in (6, 11)]
         elif number == 5:
             tensor = list(fields(inner(value)))
             if (14, EXTERNAL) in [(field, part) for field, part in tensor if isinstance(part, int)]:

@@ -34,9 +34,9 @@ def run_together(model: ModelRuntime, feeds: Sequence[Feed], most: int) -> List[
     for at, feed in enumerate(feeds):
         groups.setdefault(feed.kind, []).append(at)
     results: List[Arrays] = [{}] * len(feeds)
-    for places in groups.values():
-        parts = _run_group(model, [feeds[at] for at in places], most)
-        for at, part in zip(places, parts):
+    for indexes in groups.values():
+        parts = _run_group(model, [feeds[at] for at in indexes], most)
+        for at, part in zip(indexes, parts):
             results[at] = part
     return results
 

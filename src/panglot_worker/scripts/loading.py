@@ -131,11 +131,11 @@ def _is_ours(filename: str) -> bool:
 
 def _where(error: BaseException, folder: str) -> Any:
     """File and line of the innermost frame that lies in the package."""
-    place = ("", 0)
+    file_and_line = ("", 0)
     for entry in traceback.extract_tb(error.__traceback__):
         if os.path.abspath(entry.filename).startswith(folder + os.sep):
-            place = (entry.filename, entry.lineno or 0)
-    return place
+            file_and_line = (entry.filename, entry.lineno or 0)
+    return file_and_line
 
 
 def as_dict(failure: LoadFailure) -> Dict[str, Any]:

@@ -134,7 +134,7 @@ def install() -> None:
     for name in ("stdout", "stderr"):
         stream = getattr(sys, name)
         if hasattr(stream, "buffer"):
-            whole = WholeLines(stream, outputs.setdefault(place(stream), Output()))
+            whole = WholeLines(stream, outputs.setdefault(destination(stream), Output()))
             setattr(sys, name, whole)
             # Scripts put this back; and were it not held here, it would close the buffer when a script replaces it.
             setattr(sys, "__%s__" % name, whole)
@@ -142,7 +142,7 @@ def install() -> None:
         os.register_at_fork(after_in_child=output.renew)
 
 
-def place(stream: Any) -> Any:
+def destination(stream: Any) -> Any:
     """What identifies the place a stream leads to."""
     try:
         status = os.fstat(stream.fileno())

@@ -82,14 +82,14 @@ def read(where: ScriptPlace, given: str, toml: Path | None, environ: Mapping[str
 
 def _folders(where: ScriptPlace, layers: _Layers) -> None:
     """The simple way: folders of files beside the script."""
-    for place in dict.fromkeys((where.root, where.folder)):
+    for path in dict.fromkeys((where.root, where.folder)):
         for name in MODEL_FOLDERS:
-            folder = place / name
+            folder = path / name
             if folder.is_dir() and not (folder / "__init__.py").exists() and "model_files" not in layers.values:
                 layers.values["model_files"] = files_in(folder)
                 layers.reasons.append(f"model_files are the {len(layers.values['model_files'])} files of {name}/")
-        if (place / CUSTOM_FOLDER).is_dir() and "custom_files" not in layers.values:
-            layers.values["custom_files"] = files_in(place / CUSTOM_FOLDER)
+        if (path / CUSTOM_FOLDER).is_dir() and "custom_files" not in layers.values:
+            layers.values["custom_files"] = files_in(path / CUSTOM_FOLDER)
 
 
 def files_in(folder: Path) -> dict[str, str]:

@@ -15,7 +15,7 @@ from panglot_worker.files.package_files import UnreadableFile, content_if_any, t
 
 SCRIPT = "eval.py"
 CONFIG = "serving-eval.conf"
-PLACES = ("", "python/evals", "evals")
+FOLDERS = ("", "python/evals", "evals")
 """Where the script is, below what a user points at."""
 FRAMEWORK = ("utils", "mxnet_base")
 """Modules of the platform that may lie beside a script; Panglot's own are used."""
@@ -62,8 +62,8 @@ def find(path: Path) -> ScriptPlace | None:
         if path.suffix == ".conf":
             return find(path.parent)
         return _at(_root(path), path) if path.suffix == ".py" and _is_ours(path) else None
-    for place in PLACES:
-        script = path / place / SCRIPT
+    for name in FOLDERS:
+        script = path / name / SCRIPT
         if script.is_file() and _is_ours(script):
             return _at(path, script)
     others = [script for script in sorted(path.glob("*.py")) if _is_entry(script)]
@@ -140,10 +140,10 @@ def _files(where: ScriptPlace, beside: Path, name: str) -> list[Path]:
     inside = name.removeprefix("evals.") if name.startswith("evals.") else name
     if name == "evals" or (name != inside and inside.partition(".")[0] in FRAMEWORK):
         return []
-    places = [where.folder] if name != inside else [beside, where.folder, *map(Path, where.import_folders())]
+    folders = [where.folder] if name != inside else [beside, where.folder, *map(Path, where.import_folders())]
     files = []
-    for place in places:
-        path = place.joinpath(*inside.split("."))
+    for folder in folders:
+        path = folder.joinpath(*inside.split("."))
         files += [file for file in (path.with_suffix(".py"), path / "__init__.py") if file.is_file()]
     return [file for file in files if not (file.parent.parent == where.folder and is_of_platform(file.parent))]
 

@@ -12,9 +12,9 @@ from panglot.packages.package import FixedPath
 from panglot.packages.source import parse
 from panglot_worker.files.package_files import content_if_any
 
-PLACES = ("/repository", "/opt/huggingface/model")
+ROOTS = ("/repository", "/opt/huggingface/model")
 """Where the platform's containers have the package."""
-FIXED = re.compile(rf"({'|'.join(PLACES)})(?=/|$)")
+FIXED = re.compile(rf"({'|'.join(ROOTS)})(?=/|$)")
 HUB_NAME = re.compile(r"[A-Za-z0-9][\w.-]*/[\w.-]+")
 MOST_SCRIPTS = 200
 
@@ -22,7 +22,7 @@ MOST_SCRIPTS = 200
 def fixed_paths(folder: Path) -> tuple[FixedPath, ...]:
     """Every string in the package's scripts that begins with a place of the platform's containers."""
     scripts = sorted(folder.glob("*.py"))[:MOST_SCRIPTS]
-    named = [script for script in scripts if any(place.encode() in content_if_any(script) for place in PLACES)]
+    named = [script for script in scripts if any(root.encode() in content_if_any(script) for root in ROOTS)]
     return tuple(entry for script in named for entry in _fixed_in(script))
 
 
@@ -34,9 +34,9 @@ def _fixed_in(script: Path) -> Iterator[FixedPath]:
         return
     for node in ast.walk(tree):
         if isinstance(node, ast.Constant) and isinstance(node.value, str):
-            place = FIXED.match(node.value)
-            if place and "\n" not in node.value:
-                yield FixedPath(node.value, script.name, node.lineno, place[1])
+            match = FIXED.match(node.value)
+            if match and "\n" not in node.value:
+                yield FixedPath(node.value, script.name, node.lineno, match[1])
 
 
 def problems(script: Path, tree: ast.Module, environ: Mapping[str, str]) -> tuple[str, ...]:

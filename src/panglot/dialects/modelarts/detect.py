@@ -19,7 +19,7 @@ LOOKS_FOR = "customize_service.py, in the folder or its model/, or a config.json
 SCRIPT = "customize_service.py"
 OTHER_SCRIPTS = ("model.py", "model_service.py")
 """With one of these beside it, a config.json is not that of a package without a script."""
-PLACES = ("", "model", "model/1", "1")
+FOLDERS = ("", "model", "model/1", "1")
 """Where a package's files lie below the folder a user points at."""
 
 TIMEOUT = 40.0
@@ -63,12 +63,12 @@ class Files:
 def _find(path: Path) -> Files | None:
     if path.is_file():
         return _find_file(path)
-    for place in PLACES:
-        folder = path / place
+    for name in FOLDERS:
+        folder = path / name
         if (folder / SCRIPT).is_file():
             return Files(path, folder, folder / SCRIPT)
-    for place in PLACES:
-        folder = path / place
+    for name in FOLDERS:
+        folder = path / name
         config = configs.read(folder)
         if config is not None and config.model_type and not any((folder / name).is_file() for name in OTHER_SCRIPTS):
             return Files(path, folder, None)
@@ -135,8 +135,8 @@ def _reasons(files: Files, known: configs.Config, engine: engines.Engine, what: 
 
 
 def _settings_file(files: Files) -> Path | None:
-    places = (files.folder / "panglot.toml", files.root / "panglot.toml")
-    return next((file for file in places if file.is_file()), None)
+    candidates = (files.folder / "panglot.toml", files.root / "panglot.toml")
+    return next((file for file in candidates if file.is_file()), None)
 
 
 def _options(files: Files, known: configs.Config, engine: engines.Engine, model: engines.Model) -> dict[str, Any]:

@@ -131,7 +131,7 @@ def _fixed_in(script: Path, folder: Path) -> Iterator[FixedPath]:
         return
     for node in ast.walk(tree):
         if isinstance(node, ast.Constant) and isinstance(node.value, str):
-            place = FIXED.match(node.value)
-            if place and "\n" not in node.value:
+            match = FIXED.match(node.value)
+            if match and "\n" not in node.value:
                 name = str(script.relative_to(folder))
-                yield FixedPath(node.value, name, node.lineno, f"{place[1]}/model", "model")
+                yield FixedPath(node.value, name, node.lineno, f"{match[1]}/model", "model")

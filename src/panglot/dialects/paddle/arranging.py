@@ -97,10 +97,10 @@ def _placed(
             continue
         if value is not None:
             given[at] = f"{flag}={_absolute(value, package)}"
-        for place in range(at + 1, len(given) if value is None else 0):
-            if given[place].startswith("-"):
+        for index in range(at + 1, len(given) if value is None else 0):
+            if given[index].startswith("-"):
                 break
-            given[place] = _absolute(given[place], package)
+            given[index] = _absolute(given[index], package)
     typed = parser.values(arguments, given)
     for argument in arguments:
         if argument.name in typed or not argument.flags:
@@ -131,8 +131,8 @@ def _is_here(path: str, package: Package) -> bool:
 
 def _models_in(folder: Path) -> list[Path]:
     """The folders with an exported model: the package's, and those one level below it."""
-    places = [folder, *sorted(child for child in folder.iterdir() if child.is_dir() and child.name[0] != ".")]
-    return [place for place in places if any(place.glob("*.pdiparams")) or any(map(is_program, place.glob("*.*")))]
+    folders = [folder, *sorted(child for child in folder.iterdir() if child.is_dir() and child.name[0] != ".")]
+    return [path for path in folders if any(path.glob("*.pdiparams")) or any(map(is_program, path.glob("*.*")))]
 
 
 def _holds_model(folder: Path) -> bool:

@@ -11,7 +11,7 @@ from typing import Any
 from panglot.dialects.paddle import services
 from panglot.dialects.paddle.arranging import arrange
 from panglot.dialects.paddle.pipeline import operations
-from panglot.dialects.paddle.place import running_folder
+from panglot.dialects.paddle.running_folder import running_folder
 from panglot.dialects.paddle.shape import ENGINE, GET_ARGUMENTS, arguments_of, choose, find_engine
 from panglot.errors import StartError, near
 from panglot.packages.package import Package, config_beside
@@ -24,7 +24,7 @@ SCRIPT = "infer.py"
 LOOKS_FOR = f"{SCRIPT}, or a script, with class {ENGINE}"
 UNPICKLING = re.compile(rb"pickle|joblib|\bdill\b|(torch|paddle)\.load\b|shelve")
 MOST_FILES = 500
-USUAL_PLACES = ("deploy/inference_python", "deploy/python", "deploy", "inference_python", "tools")
+USUAL_FOLDERS = ("deploy/inference_python", "deploy/python", "deploy", "inference_python", "tools")
 
 
 def detect(path: Path) -> Package | None:
@@ -39,7 +39,7 @@ def detect(path: Path) -> Package | None:
     methods = functions(engine.body)
     arguments = arguments_of(script, tree)
     chosen = choose(script, tree, methods, arguments)
-    folder, place = running_folder(path, script, tree)
+    folder, folder_note = running_folder(path, script, tree)
     pointed_at = path if path.is_dir() else script.parent
     return Package(
         name=pointed_at.name if path.is_dir() or script.name == SCRIPT else script.stem,
@@ -51,7 +51,7 @@ def detect(path: Path) -> Package | None:
             f"{where.name}:{engine.lineno} defines class {ENGINE} {why}",
             chosen["why"],
             *_alone(chosen),
-            *([place] if place else ()),
+            *([folder_note] if folder_note else ()),
         ),
         config=config_beside(script) or config_beside(pointed_at / SCRIPT),
         options={
@@ -60,7 +60,7 @@ def detect(path: Path) -> Package | None:
             "bgr": "cv2" in imported(tree),
             "unpickles": _unpickles(script.parent, pointed_at),
             "operations": list(operations(script, pointed_at)),
-            "place": place,
+            "folder_note": folder_note,
         },
         environment={} if "OMP_NUM_THREADS" in os.environ else {"OMP_NUM_THREADS": "1"},
         facts={"argument": [argument.shown() for argument in arguments]},
@@ -75,13 +75,13 @@ def _script_in(folder: Path) -> Path | None:
     """The script of a folder: infer.py there, or the only one that has an engine, there or where projects keep it."""
     if ENGINE.encode() in content_if_any(folder / SCRIPT):
         return folder / SCRIPT
-    for place in (folder, *(folder / name for name in USUAL_PLACES)):
-        scripts = [script for script in sorted(place.glob("*.py")) if _has_engine(script)]
+    for candidate in (folder, *(folder / name for name in USUAL_FOLDERS)):
+        scripts = [script for script in sorted(candidate.glob("*.py")) if _has_engine(script)]
         usual = [script for script in scripts if script.name == SCRIPT]
         if len(usual or scripts) > 1:
             names = " and ".join(script.name for script in scripts)
             fix = f"name one: panglot serve {near(str(scripts[0]))}"
-            raise StartError(f"{names} both define class {ENGINE}", file=str(place), fix=fix)
+            raise StartError(f"{names} both define class {ENGINE}", file=str(candidate), fix=fix)
         if scripts:
             return (usual or scripts)[0]
     return None

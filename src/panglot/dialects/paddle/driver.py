@@ -240,7 +240,7 @@ def _looked_into(node: ast.AST) -> Iterator[ast.expr]:
             yield from inner.args
 
 
-def kept_in_engine(methods: dict[str, Function]) -> set[str]:
+def stored_in_engine(methods: dict[str, Function]) -> set[str]:
     """What steps leave in the engine for later ones: attributes that one method sets, or fills, and a step reads."""
     working = [node for name, node in methods.items() if name not in BUILDING]
     left = {name for node in working for name in _own_attributes(node, stored=True)}

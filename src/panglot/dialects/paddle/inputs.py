@@ -21,7 +21,7 @@ UNLIKELY = re.compile(
     r"|pretrain|weight|thresh|mean|std|benchmark|gpu|use_|enable|workers|name|density|mode"
 )
 TEXT = re.compile(r"text|sentence|query|question|title|prompt")
-PLACES = re.compile(r"path|file|dir|folder|img|image")
+NAMES_OF_PATHS = re.compile(r"path|file|dir|folder|img|image")
 FOLDERS = re.compile(r"dir$|folder|dir_")
 PICTURES = re.compile(r"img|image|picture|photo|clean|noisy|_gt|_lq")
 PICTURE_ENDINGS = (".jpg", ".jpeg", ".png", ".bmp", ".webp", ".gif", ".tif", ".tiff")
@@ -41,7 +41,7 @@ def classify(name: str, argument: Argument | None = None) -> Input:
     not.
     """
     word = name.lower()
-    if TEXT.search(word) and not PLACES.search(word):
+    if TEXT.search(word) and not NAMES_OF_PATHS.search(word):
         return Input(name, "text", False)
     default = str(argument.value).lower() if argument is not None and argument.value else ""
     # The default says more than the name: what is called --img-dir and is a picture by default is opened as one.

@@ -16,8 +16,8 @@ KEY = re.compile(r"""( *)(["']?)([\w.-]+)\2 *:""")
 
 def operations(script: Path, folder: Path) -> tuple[str, ...]:
     """The names of the pipeline's operations; empty when there is no such file."""
-    places = [script.parent, folder, *(script.parent.parent / name for name in SIBLINGS)]
-    for file in dict.fromkeys(place / NAME for place in places):
+    folders = [script.parent, folder, *(script.parent.parent / name for name in SIBLINGS)]
+    for file in dict.fromkeys(folder / NAME for folder in folders):
         try:
             names = tuple(_names(text(file)))
         except (OSError, UnreadableFile):

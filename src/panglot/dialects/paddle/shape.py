@@ -112,8 +112,8 @@ def _single(methods: dict[str, Function], wanted: list[inputs.Input]) -> str:
     names = {field.name for field in wanted}
     if any(names & set(drivers.attributes_read(methods[step])) for step in ("run", "postprocess")):
         return "a step after preprocess reads the input from the arguments"
-    kept = sorted(drivers.kept_in_engine(methods))
-    return f"its steps leave self.{kept[0]} for one another" if kept else ""
+    stored = sorted(drivers.stored_in_engine(methods))
+    return f"its steps leave self.{stored[0]} for one another" if stored else ""
 
 
 def by_driver(

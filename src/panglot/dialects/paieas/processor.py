@@ -120,7 +120,7 @@ def fixed_paths(folder: Path, model: Path) -> tuple[FixedPath, ...]:
     inside = str(model.relative_to(folder)).removeprefix(".")
     paths = []
     for script in sorted(folder.glob("*.py"))[:MOST_SCRIPTS]:
-        if any(place in content_if_any(script) for place in (MODEL.encode(), b"../../model")):
+        if any(root in content_if_any(script) for root in (MODEL.encode(), b"../../model")):
             paths += list(_fixed_in(script, folder, inside))
     return tuple(paths)
 
@@ -133,7 +133,7 @@ def _fixed_in(script: Path, folder: Path, inside: str) -> Iterator[FixedPath]:
         return
     for node in ast.walk(tree):
         if isinstance(node, ast.Constant) and isinstance(node.value, str):
-            place = FIXED.match(node.value)
-            root = (folder / place[1]).resolve() if place and "\n" not in node.value else None
+            match = FIXED.match(node.value)
+            root = (folder / match[1]).resolve() if match and "\n" not in node.value else None
             if root is not None and not (root.exists() and not root.is_symlink()):
                 yield FixedPath(node.value, script.name, node.lineno, str(root), inside)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from panglot.dialects import looks_for
 from panglot.dialects.plain import openai_functions
-from panglot.dialects.plain.asking import asks_for_requests
+from panglot.dialects.plain.request_use import asks_for_requests
 from panglot.dialects.plain.routes import PREDICT, Route
 from panglot.dialects.plain.routes import routes as routes_in
 from panglot.errors import StartError, near

@@ -20,8 +20,8 @@ def make_request(about: About, given: Given) -> ClientRequest:
 
 def example(about: About, folder: Path) -> ClientRequest | None:
     """The request.json beside config.pbtxt or the script, where there is one."""
-    for place in (Path(str(about.options.get("root", folder))), folder):
-        if (place / REQUEST).is_file():
-            return ClientRequest(about.path, Whole(Path(os.path.relpath(place / REQUEST)), JSON))
+    for path in (Path(str(about.options.get("root", folder))), folder):
+        if (path / REQUEST).is_file():
+            return ClientRequest(about.path, Whole(Path(os.path.relpath(path / REQUEST)), JSON))
     shown = about.api.get("example") or {}
     return ClientRequest(about.path, Json(shown["value"])) if "value" in shown else None

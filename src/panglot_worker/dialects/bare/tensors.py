@@ -44,9 +44,9 @@ class TensorTaker(NamedTuple):
 
     def _wanted(self, infer: Infer) -> Any:
         known = [spec.name for spec in self.model.outputs]
-        asked = [spec.name for spec in infer.wishes.wanted]
-        sources = [name[: -len(LABELS)] if name.endswith(LABELS) else name for name in asked]
-        for name, source in zip(asked, sources):
+        names = [spec.name for spec in infer.wishes.wanted]
+        sources = [name[: -len(LABELS)] if name.endswith(LABELS) else name for name in names]
+        for name, source in zip(names, sources):
             if source not in known:
                 raise ClientError("there is no output '%s'; there is %s" % (name[:80], ", ".join(known)))
         return tuple(dict.fromkeys(sources or known))

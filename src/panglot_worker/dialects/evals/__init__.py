@@ -116,7 +116,7 @@ class Evals(Dialect):
         task = requests.parse(head.route.decode("ascii"), head.content_type.decode("latin-1"), body, self.limits)
         requests.check_size(task, self.batch_size)
         self.sources.load(list(requests.sources(task)), fetched)
-        return task if self.files is None else self.files.kept(task)
+        return task if self.files is None else self.files.stored(task)
 
     def preprocess(self, value: Task) -> Task:
         if self.files is None:
@@ -250,9 +250,9 @@ class Evals(Dialect):
             self._codes[code] = self._codes.get(code, 0) + 1
         self._open -= 1
         if self._open <= 0 and self._codes:
-            told = {'panglot_item_codes_total{code="%d"}' % code: count for code, count in self._codes.items()}
+            counts = {'panglot_item_codes_total{code="%d"}' % code: count for code, count in self._codes.items()}
             self._codes = {}
-            self.port.tell(wire.METRIC, told)
+            self.port.tell(wire.METRIC, counts)
 
     def _tell_measured(self) -> None:
         deltas = self.measured.deltas()

@@ -49,10 +49,10 @@ class Workplace:
     def custom_files(self) -> Dict[str, str]:
         return self._copies(self.options.get("custom_files") or {}, "customs")
 
-    def _copies(self, files: Dict[str, str], place: str) -> Dict[str, str]:
+    def _copies(self, files: Dict[str, str], subfolder: str) -> Dict[str, str]:
         copied = {}
         for name, source in files.items():
-            target = os.path.join(self.folder, place, *safe_names(name, source))
+            target = os.path.join(self.folder, subfolder, *safe_names(name, source))
             os.makedirs(os.path.dirname(target), exist_ok=True)
             source = self.downloads.path(name, source)
             try:
@@ -72,7 +72,7 @@ class Workplace:
                 return
             shutil.copyfileobj(original, copy, 1 << 20)
 
-    def _unpack(self, archive: str, place: str) -> Dict[str, str]:
+    def _unpack(self, archive: str, subfolder: str) -> Dict[str, str]:
         """The plain files of an uncompressed archive, by their names in it. Raises ScriptError."""
         unpacked = {}
         try:
@@ -82,7 +82,7 @@ class Workplace:
                         continue
                     if not member.isfile():
                         raise ScriptError("%s is no plain file" % member.name, archive, fix="pack files only")
-                    target = os.path.join(place, *safe_names(member.name, archive))
+                    target = os.path.join(subfolder, *safe_names(member.name, archive))
                     os.makedirs(os.path.dirname(target), exist_ok=True)
                     original = members.extractfile(member)
                     assert original is not None

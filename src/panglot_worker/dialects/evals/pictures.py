@@ -24,7 +24,7 @@ class PictureFiles:
         os.makedirs(folder, exist_ok=True)
         self._a_path = re.compile(re.escape(folder + os.sep) + r"[^\s'\"]*")
 
-    def kept(self, task: Task) -> Task:
+    def stored(self, task: Task) -> Task:
         """The task with the names of its pictures as their `uri`, and what will be in the files."""
         files: Dict[str, bytes] = {}
         for req in task.reqs:

@@ -152,8 +152,8 @@ class Script:
         raised = getattr(message, "error", None)
         if raised is not None:
             raise raised
-        told = " with code %s" % (code,) if code is not None else ""
-        return ScriptError("the script did not start%s: %s" % (told, message or "no message"), self.file)
+        with_code = " with code %s" % (code,) if code is not None else ""
+        return ScriptError("the script did not start%s: %s" % (with_code, message or "no message"), self.file)
 
 
 def _refuse(code: Any, message: Any, returned_nothing: bool) -> None:

@@ -66,11 +66,11 @@ class Paddle(Dialect):
         folder = os.path.dirname(self.package.script)
         if sys.path[0] != folder:
             sys.path.insert(0, folder)
-        place = self.package.options.get("place", "")
-        if place and self.package.worker == 0:
-            self.note(place)
+        folder_note = self.package.options.get("folder_note", "")
+        if folder_note and self.package.worker == 0:
+            self.note(folder_note)
         self.redirection.install()
-        with signals.kept(), self._explained():
+        with signals.preserved(), self._explained():
             self.kind = self._build(progress)
         self.reader = self._reader()
         return Stages(

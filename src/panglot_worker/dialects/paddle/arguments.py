@@ -21,12 +21,12 @@ def parse(module: ModuleType, script: str, driver: str, function: str) -> Any:
     called; where there is none either, the block is followed up to `parse_args()`.
     """
     body = _main_block(script)
-    told = io.StringIO()
+    errors = io.StringIO()
     try:
-        with contextlib.redirect_stderr(told):
+        with contextlib.redirect_stderr(errors):
             return _obtained(module, script, body, driver, function)
     except SystemExit as end:
-        lines = [line for line in told.getvalue().splitlines() if line.strip()]
+        lines = [line for line in errors.getvalue().splitlines() if line.strip()]
         reason = lines[-1].partition("error: ")[2] or lines[-1] if lines else "it ended with %s" % end.code
         raise ScriptError(
             "the script's parser refuses its arguments %s: %s" % (" ".join(sys.argv[1:]) or "(none)", reason),

@@ -22,11 +22,11 @@ def run(function: Run, values: Sequence[Any]) -> List[Any]:
     for at, value in enumerate(values):
         groups.setdefault(_key(value) or at, []).append(at)
     outputs: List[Any] = [None] * len(values)
-    for places in groups.values():
-        if len(places) == 1:
-            outputs[places[0]] = function(values[places[0]])
+    for indexes in groups.values():
+        if len(indexes) == 1:
+            outputs[indexes[0]] = function(values[indexes[0]])
         else:
-            for at, output in zip(places, _stacked(function, [values[at] for at in places])):
+            for at, output in zip(indexes, _stacked(function, [values[at] for at in indexes])):
                 outputs[at] = output
     return outputs
 

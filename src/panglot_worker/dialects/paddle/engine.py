@@ -66,10 +66,12 @@ class Stepped(Source):
 
     def prepare(self, inputs: Dict[str, str]) -> Any:
         self.put(inputs)
-        held = dict(getattr(self.engine, "__dict__", {}))
+        before = dict(getattr(self.engine, "__dict__", {}))
         value = self.engine.preprocess(self.arguments if self.whole else next(iter(inputs.values())))
         holds = getattr(self.engine, "__dict__", {})
-        self.left_something = len(holds) != len(held) or any(holds[name] is not held.get(name, self) for name in holds)
+        self.left_something = len(holds) != len(before) or any(
+            holds[name] is not before.get(name, self) for name in holds
+        )
         return value
 
     def infer(self, value: Any) -> Any:

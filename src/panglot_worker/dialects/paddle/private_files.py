@@ -48,9 +48,9 @@ class PrivateFiles:
             out.write(content)
         return path if inside_folder else file
 
-    def _make(self, place: str) -> None:
-        sweep(place)
-        self._folder = tempfile.mkdtemp(prefix=PREFIX, dir=place)
+    def _make(self, folder: str) -> None:
+        sweep(folder)
+        self._folder = tempfile.mkdtemp(prefix=PREFIX, dir=folder)
         self._lock = os.open(self._folder, os.O_RDONLY)
         fcntl.flock(self._lock, fcntl.LOCK_EX)
 
@@ -69,10 +69,10 @@ class PrivateFiles:
             self._folder = ""
 
 
-def sweep(place: str) -> None:
+def sweep(folder: str) -> None:
     """Remove the folders that workers left behind which were killed."""
     with contextlib.suppress(OSError):
-        for entry in os.scandir(place):
+        for entry in os.scandir(folder):
             about = entry.stat(follow_symlinks=False) if entry.name.startswith(PREFIX) else None
             if about is not None and about.st_uid == os.getuid() and time.time() - about.st_mtime > FRESH:
                 _remove_abandoned(entry.path)

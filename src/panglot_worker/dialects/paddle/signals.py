@@ -12,7 +12,7 @@ OURS = (signal.SIGTERM, signal.SIGINT)
 
 
 @contextlib.contextmanager
-def kept() -> Iterator[None]:
+def preserved() -> Iterator[None]:
     """After a block that may import Paddle, signals do what they did before: crashes and hangs show Python's stack."""
     before = {number: signal.getsignal(number) for number in OURS}
     yield

@@ -15,7 +15,7 @@ from panglot_worker.errors import ScriptError
 from panglot_worker.hints.arguments import Arguments
 from panglot_worker.hints.functions import Typed, typed
 from panglot_worker.hints.misfit import InvalidInput, Misfit
-from panglot_worker.hints.spelling import place
+from panglot_worker.hints.spelling import file_and_line
 from panglot_worker.items.results import only_result, with_one
 from panglot_worker.line.description import ExampleRequest, RouteDescription
 from panglot_worker.scripts import current
@@ -132,7 +132,7 @@ class Endpoint:
         try:
             return self.signature.arguments.of_value(value)
         except Misfit as misfit:
-            file, line = place(self.make_example or self.function)
+            file, line = file_and_line(self.make_example or self.function)
             problem = "what example() returns is no request: %s" % InvalidInput(misfit)
             raise ScriptError(problem, file, line, fix="let it return what the hints say") from None
 

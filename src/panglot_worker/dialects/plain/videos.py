@@ -39,7 +39,7 @@ def with_videos(stages: Stages, predict_frame: Callable[[Any], Any], settings: D
     """The stages of a script, changed so that they take videos too."""
 
     def decode(request: Request) -> Any:
-        return asked(request) if request.head.route == ROUTE else stages.decode(request)
+        return video_of(request) if request.head.route == ROUTE else stages.decode(request)
 
     def infer(value: Any) -> Any:
         return results(value, predict_frame, settings) if isinstance(value, Video) else stages.infer(value)
@@ -67,7 +67,7 @@ def unless(kind: type, stage: Optional[Callable[[Any], Any]]) -> Optional[Callab
     return lambda value: value if isinstance(value, kind) else stage(value)
 
 
-def asked(request: Request) -> Video:
+def video_of(request: Request) -> Video:
     """The video a request is about: its body is it, or names its file. Raises VideoError for a senseless query."""
     query = dict(urllib.parse.parse_qsl(request.head.query.decode("latin-1")))
     try:

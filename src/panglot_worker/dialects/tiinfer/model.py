@@ -68,7 +68,7 @@ class Service:
         try:
             inspect.signature(self.kind).bind(self.model_dir)
         except TypeError:
-            file, line = place(self.kind.__init__)
+            file, line = file_and_line(self.kind.__init__)
             problem = "%s.__init__ must take the model's folder" % self.kind.__name__
             raise ScriptError(problem, file, line, "def __init__(self, model_dir)") from None
         except ValueError:
@@ -104,7 +104,7 @@ class Service:
         elif result is None and getattr(self.model, "ready", False):
             log.info("load() returned nothing, and self.ready is true: the model is loaded")
         else:
-            file, line = place(self.kind.load)
+            file, line = file_and_line(self.kind.load)
             raise ScriptError("load() returned %r" % (result,), file, line, "return True when the model is loaded")
 
     # Stages
@@ -149,7 +149,7 @@ class Service:
         return problem
 
 
-def place(function: Any) -> Any:
+def file_and_line(function: Any) -> Any:
     """File and line of a function, as far as it has them."""
     code = getattr(inspect.unwrap(function), "__code__", None)
     file = getattr(code, "co_filename", "")

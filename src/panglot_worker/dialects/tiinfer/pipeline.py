@@ -85,11 +85,11 @@ class Pipeline:
         for number, stage in self.stages:
             kind = stage["worker"]
             progress("constructing " + kind.__name__)
-            place = index % stage["num"]
+            index = index % stage["num"]
             if stage["env"]:
-                os.environ.update(stage["env"][place])
+                os.environ.update(stage["env"][index])
             worker = kind()
-            worker.worker_id = place + 1
+            worker.worker_id = index + 1
             worker.stage = title(number, stage)
             worker.max_batch_size = stage["max_batch_size"]
             self.workers.append(worker)

@@ -25,7 +25,7 @@ UTILS = "triton_python_backend_utils"
 CLASS = "TritonPythonModel"
 
 
-class Asked(NamedTuple):
+class ModelRequest(NamedTuple):
     """A request as the model gets it, and how many rows it has."""
 
     request: Any
@@ -116,16 +116,16 @@ class Triton(Dialect):
 
     # The stages
 
-    def decode(self, request: Request) -> Asked:
+    def decode(self, request: Request) -> ModelRequest:
         """Plain JSON: an object with an array for each input. Raises ClientError."""
         sent = self.read(request)
         if not isinstance(sent, dict):
             names = ", ".join(tensor.name for tensor in self.configuration.inputs)
             raise ClientError("send a JSON object with %s" % names)
         arrays = {name: configured.array_of(self.configuration.wanted(name), value) for name, value in sent.items()}
-        return self._asked(request, arrays, {"request_id": request.head.request_id.decode("latin-1")})
+        return self._model_request(request, arrays, {"request_id": request.head.request_id.decode("latin-1")})
 
-    def _asked(self, visitor: Request, arrays: Dict[str, Any], more: Dict[str, Any]) -> Asked:
+    def _model_request(self, visitor: Request, arrays: Dict[str, Any], more: Dict[str, Any]) -> ModelRequest:
         visitor.rows = rows = self.configuration.check(arrays)
         inputs = [self.utils.Tensor(name, array) for name, array in arrays.items()]
         more.setdefault("requested_output_names", [tensor.name for tensor in self.configuration.outputs])
@@ -134,25 +134,25 @@ class Triton(Dialect):
             inputs=inputs, model_name=self.package.name, model_version=version, **more
         )
         request._answered = True
-        return Asked(request, rows)
+        return ModelRequest(request, rows)
 
-    def infer(self, asked: Asked) -> Any:
-        return self.execute([asked])[0]
+    def infer(self, item: ModelRequest) -> Any:
+        return self.execute([item])[0]
 
-    def infer_batch(self, all_asked: List[Asked]) -> Sequence[Any]:
+    def infer_batch(self, items: List[ModelRequest]) -> Sequence[Any]:
         """Calls of at most max_batch_size rows."""
         results: List[Any] = []
-        batch: List[Asked] = []
-        for asked in all_asked:
-            if batch and sum(other.rows for other in batch) + asked.rows > self.configuration.rows:
+        batch: List[ModelRequest] = []
+        for item in items:
+            if batch and sum(other.rows for other in batch) + item.rows > self.configuration.rows:
                 results += self.execute(batch)
                 batch = []
-            batch.append(asked)
+            batch.append(item)
         return [*results, *self.execute(batch)]
 
-    def execute(self, batch: List[Asked]) -> Sequence[Any]:
+    def execute(self, batch: List[ModelRequest]) -> Sequence[Any]:
         """One call of the model: a response for each request, returned or sent."""
-        requests = [asked.request for asked in batch]
+        requests = [item.request for item in batch]
         results = self._called(lambda: self.model.execute(requests))
         if results is None:
             results = [None] * len(batch)
@@ -161,9 +161,9 @@ class Triton(Dialect):
             for response, request in zip(one_each(results, len(batch)), requests)
         ]
 
-    def infer_parts(self, asked: Asked) -> Iterator[Any]:
+    def infer_parts(self, item: ModelRequest) -> Iterator[Any]:
         assert self.thread is not None
-        return responses(self.thread, self._executing, asked.request, self.utils)
+        return responses(self.thread, self._executing, item.request, self.utils)
 
     def _executing(self, requests: List[Any]) -> None:
         result = self.model.execute(requests)
@@ -187,16 +187,16 @@ class Triton(Dialect):
             takes_bodies=False, parameters=answers.parameters, is_last=answers.is_last,
         )  # fmt: skip
 
-    def _decode_tensors(self, infer: Infer, request: Request) -> Asked:
+    def _decode_tensors(self, infer: Infer, request: Request) -> ModelRequest:
         for name, tensor in infer.inputs.items():
             expected = self.configuration.wanted(name).datatype
             if tensor.datatype != expected:
                 raise ClientError("the input '%s' is %s, not %s" % (name, expected, tensor.datatype))
         wanted = [output.name for output in infer.wishes.wanted]
-        more = {"request_id": infer.wishes.id, **reserved.told(infer.parameters)}
+        more = {"request_id": infer.wishes.id, **reserved.request_arguments(infer.parameters)}
         if wanted:
             more["requested_output_names"] = wanted
-        return self._asked(request, {name: tensor.array() for name, tensor in infer.inputs.items()}, more)
+        return self._model_request(request, {name: tensor.array() for name, tensor in infer.inputs.items()}, more)
 
     def _encode_tensors(self, response: Any, request: Request) -> List[Tensor]:
         return answers.tensors(response)

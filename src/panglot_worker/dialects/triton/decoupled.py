@@ -28,22 +28,22 @@ class OwnThread:
 
     def _work(self) -> None:
         while True:
-            call, told = self._jobs.get()
+            call, result = self._jobs.get()
             try:
-                told.put(call())
+                result.put(call())
             except BaseException as error:
-                told.put(Failed(error))
-            del call, told
+                result.put(Failed(error))
+            del call, result
 
-    def start(self, call: Callable[[], Any], told: "queue.Queue[Any]") -> None:
+    def start(self, call: Callable[[], Any], result: "queue.Queue[Any]") -> None:
         """Have a call made, and what comes of it put into a queue."""
-        self._jobs.put((call, told))
+        self._jobs.put((call, result))
 
     def run(self, call: Callable[[], Any]) -> Any:
         """The result of a call. Raises what it raises."""
-        told: "queue.Queue[Any]" = queue.Queue()
-        self.start(call, told)
-        return raised(told.get())
+        result: "queue.Queue[Any]" = queue.Queue()
+        self.start(call, result)
+        return raised(result.get())
 
 
 def raised(result: Any) -> Any:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any, Dict
 
 STARTS, ENDS = 1, 2
-UNTOLD = ("binary_data_output", "priority")
+NOT_PASSED = ("binary_data_output", "priority")
 
 
-def told(parameters: Dict[str, Any]) -> Dict[str, Any]:
+def request_arguments(parameters: Dict[str, Any]) -> Dict[str, Any]:
     """What a model's request is made with: those that have a place of their own, and its client's own parameters."""
-    own = {name: value for name, value in parameters.items() if name not in UNTOLD}
+    own = {name: value for name, value in parameters.items() if name not in NOT_PASSED}
     flags = STARTS * bool(own.pop("sequence_start", False)) | ENDS * bool(own.pop("sequence_end", False))
     sequence, timeout = own.pop("sequence_id", 0), own.pop("timeout", 0)
     return {"correlation_id": sequence, "flags": flags, "timeout": timeout, "parameters": own}

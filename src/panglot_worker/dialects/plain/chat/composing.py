@@ -12,25 +12,25 @@ class Stopper:
 
     def __init__(self, stops: Sequence[str]) -> None:
         self.stops = stops
-        self.held = ""
+        self.unsent = ""
         self.met = False
 
     def take(self, text: str) -> str:
         """What of the text so far may be sent."""
         if not self.stops:
             return text
-        text = self.held + text
-        places = [place for place in map(text.find, self.stops) if place >= 0]
-        if places:
-            self.met, self.held = True, ""
-            return text[: min(places)]
+        text = self.unsent + text
+        starts = [start for start in map(text.find, self.stops) if start >= 0]
+        if starts:
+            self.met, self.unsent = True, ""
+            return text[: min(starts)]
         keep = max(_overlap(text, stop) for stop in self.stops)
-        self.held = text[len(text) - keep :]
+        self.unsent = text[len(text) - keep :]
         return text[: len(text) - keep]
 
     def rest(self) -> str:
-        held, self.held = self.held, ""
-        return held
+        unsent, self.unsent = self.unsent, ""
+        return unsent
 
 
 def _overlap(text: str, stop: str) -> int:
@@ -59,19 +59,19 @@ class Composer:
 
     def take(self, piece: Any) -> Dict[str, Any]:
         """Take in a piece, and return what a stream tells of it. Raises TypeError for what is no piece."""
-        told: Dict[str, Any] = {}
+        delta: Dict[str, Any] = {}
         if isinstance(piece, dict):
             self.finish = str(piece.get("finish_reason") or self.finish)
             self.counted = piece.get("usage") or self.counted
             if piece.get("tool_calls"):
                 self.calls += piece["tool_calls"]
-                told["tool_calls"] = piece["tool_calls"]
+                delta["tool_calls"] = piece["tool_calls"]
             piece = piece.get("content") or ""
         if not isinstance(piece, str):
             raise TypeError("chat must give texts, or dicts with content, not %s" % type(piece).__name__)
         self.pieces += bool(piece)
         text = self.stopper.take(piece)
-        return {**told, **self._add(text)}
+        return {**delta, **self._add(text)}
 
     def end(self) -> Dict[str, Any]:
         """What a stream tells when there are no more pieces: what was held back."""
@@ -90,10 +90,10 @@ def usage(prompts: Sequence[str], composers: Sequence[Composer], count: Optional
     """The counts of tokens: what the script says of each chat, what its `count_tokens` says, or pieces and words."""
     before = after = 0
     for prompt, composer in zip(prompts, composers):
-        told = composer.counted
-        before += int(told.get("prompt_tokens") or (count or words)(prompt))
+        reported = composer.counted
+        before += int(reported.get("prompt_tokens") or (count or words)(prompt))
         counted = count(composer.text) if count else composer.pieces if composer.pieces > 1 else words(composer.text)
-        after += int(told.get("completion_tokens") or counted)
+        after += int(reported.get("completion_tokens") or counted)
     return {"prompt_tokens": before, "completion_tokens": after, "total_tokens": before + after}
 
 

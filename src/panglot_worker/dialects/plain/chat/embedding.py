@@ -38,8 +38,8 @@ class EmbedEndpoint(Endpoint):
         embed = called(self.function)
 
         def decode(request: Request) -> Texts:
-            request.context = asked = reading.embedding(bodies.decode(request), self.model, self.function)
-            return asked
+            request.context = wanted = reading.embedding(bodies.decode(request), self.model, self.function)
+            return wanted
 
         def encode(vectors: Any, request: Request) -> Answer:
             return bodies.encode(self.answer(vectors, request.context), request)
@@ -78,13 +78,13 @@ class EmbedEndpoint(Endpoint):
                 waiting.append(text)
         yield waiting, options
 
-    def answer(self, vectors: Sequence[Any], asked: Texts) -> Dict[str, Any]:
+    def answer(self, vectors: Sequence[Any], wanted: Texts) -> Dict[str, Any]:
         """The answer to one request. Raises EncodeError for what is no vector."""
-        shown: Callable[[Any], Any] = in_base64 if asked.base64 else numbers
+        shown: Callable[[Any], Any] = in_base64 if wanted.base64 else numbers
         data = [{"object": "embedding", "index": i, "embedding": shown(vector)} for i, vector in enumerate(vectors)]
-        tokens = sum(int(self.count(text)) for text in asked.texts)
+        tokens = sum(int(self.count(text)) for text in wanted.texts)
         counts = {"prompt_tokens": tokens, "total_tokens": tokens}
-        return {"object": "list", "data": data, "model": asked.model, "usage": counts}
+        return {"object": "list", "data": data, "model": wanted.model, "usage": counts}
 
     def describe(self, bodies: Bodies, example: Any) -> RouteDescription:
         """What `/docs` shows: the form is OpenAI's."""

@@ -11,7 +11,7 @@ from panglot_worker.dialects.plain.chat import reading
 from panglot_worker.dialects.plain.chat.composing import Composer, Count
 from panglot_worker.dialects.plain.chat.composing import usage as counted
 from panglot_worker.dialects.plain.chat.forms import END, ChatForm, Form, failed
-from panglot_worker.dialects.plain.chat.reading import Asked, text_of
+from panglot_worker.dialects.plain.chat.reading import ChatRequest, text_of
 from panglot_worker.dialects.plain.endpoints import Bodies, EncodedPart, Endpoint, Function
 from panglot_worker.errors import SCRIPT_ERROR, ClientError
 from panglot_worker.line.description import RouteDescription
@@ -56,7 +56,7 @@ class ChatEndpoint(Endpoint):
     def stages(self, bodies: Bodies, called: Callable[[Function], Function], asks: bool) -> Stages:
         """A stream is written here; an answer in one piece is encoded as any other."""
 
-        def decode(request: Request) -> Asked:
+        def decode(request: Request) -> ChatRequest:
             request.since = time.monotonic()
             request_id = request.head.request_id.decode("latin-1")
             return self.read(bodies.decode(request), self.model, request_id, self.function)
@@ -66,24 +66,24 @@ class ChatEndpoint(Endpoint):
 
     # Ordinary functions and generators
 
-    def infer(self, asked: Asked) -> Any:
+    def infer(self, chat_request: ChatRequest) -> Any:
         """The answer: a generator of parts where a stream is asked for."""
-        if asked.stream:
-            return self._stream(asked)
-        composers = [Composer(asked.stop) for _ in asked.chats]
-        for messages, composer in zip(asked.chats, composers):
-            for piece in self._pieces(messages, asked):
+        if chat_request.stream:
+            return self._stream(chat_request)
+        composers = [Composer(chat_request.stop) for _ in chat_request.chats]
+        for messages, composer in zip(chat_request.chats, composers):
+            for piece in self._pieces(messages, chat_request):
                 composer.take(piece)
                 if composer.done:
                     break
                 if self.left():
                     raise Gone("the client has left")
             composer.end()
-        return self.form(asked).answer(composers, self.usage(asked, composers))
+        return self.form(chat_request).answer(composers, self.usage(chat_request, composers))
 
-    def _pieces(self, messages: reading.Messages, asked: Asked) -> Iterator[Any]:
+    def _pieces(self, messages: reading.Messages, chat_request: ChatRequest) -> Iterator[Any]:
         """What the script gives for a chat, piece by piece; what it does in `finally` is done when nobody asks more."""
-        output = self.function(messages, **asked.options)
+        output = self.function(messages, **chat_request.options)
         if not inspect.isgenerator(output):
             yield output
             return
@@ -92,12 +92,12 @@ class ChatEndpoint(Endpoint):
         finally:
             output.close()
 
-    def _stream(self, asked: Asked) -> Iterator[EncodedPart]:
-        writer = Writer(self, asked)
+    def _stream(self, chat_request: ChatRequest) -> Iterator[EncodedPart]:
+        writer = Writer(self, chat_request)
         begun = False
         try:
-            for index, messages in enumerate(asked.chats):
-                for piece in self._pieces(messages, asked):
+            for index, messages in enumerate(chat_request.chats):
+                for piece in self._pieces(messages, chat_request):
                     yield from writer.take(index, piece)
                     begun = True
                     if writer.composers[index].done:
@@ -106,27 +106,27 @@ class ChatEndpoint(Endpoint):
             yield from writer.finish()
         except Exception as error:
             if begun:
-                yield told(error)
+                yield error_part(error)
             raise
 
     # Coroutines and asynchronous generators
 
-    def infer_later(self, asked: Asked) -> Any:
+    def infer_later(self, chat_request: ChatRequest) -> Any:
         """The same for functions that are awaited."""
-        return self._stream_later(asked) if asked.stream else self._answer_later(asked)
+        return self._stream_later(chat_request) if chat_request.stream else self._answer_later(chat_request)
 
-    async def _answer_later(self, asked: Asked) -> Dict[str, Any]:
-        composers = [Composer(asked.stop) for _ in asked.chats]
-        for messages, composer in zip(asked.chats, composers):
-            async for piece in self._pieces_later(messages, asked):
+    async def _answer_later(self, chat_request: ChatRequest) -> Dict[str, Any]:
+        composers = [Composer(chat_request.stop) for _ in chat_request.chats]
+        for messages, composer in zip(chat_request.chats, composers):
+            async for piece in self._pieces_later(messages, chat_request):
                 composer.take(piece)
                 if composer.done:
                     break
             composer.end()
-        return self.form(asked).answer(composers, self.usage(asked, composers))
+        return self.form(chat_request).answer(composers, self.usage(chat_request, composers))
 
-    async def _pieces_later(self, messages: reading.Messages, asked: Asked) -> AsyncIterator[Any]:
-        output = self.function(messages, **asked.options)
+    async def _pieces_later(self, messages: reading.Messages, chat_request: ChatRequest) -> AsyncIterator[Any]:
+        output = self.function(messages, **chat_request.options)
         if not inspect.isasyncgen(output):
             yield await output
             return
@@ -136,12 +136,12 @@ class ChatEndpoint(Endpoint):
         finally:
             await output.aclose()
 
-    async def _stream_later(self, asked: Asked) -> AsyncIterator[EncodedPart]:
-        writer = Writer(self, asked)
+    async def _stream_later(self, chat_request: ChatRequest) -> AsyncIterator[EncodedPart]:
+        writer = Writer(self, chat_request)
         begun = False
         try:
-            for index, messages in enumerate(asked.chats):
-                async for piece in self._pieces_later(messages, asked):
+            for index, messages in enumerate(chat_request.chats):
+                async for piece in self._pieces_later(messages, chat_request):
                     for part in writer.take(index, piece):
                         yield part
                     begun = True
@@ -153,11 +153,11 @@ class ChatEndpoint(Endpoint):
                 yield part
         except Exception as error:
             if begun:
-                yield told(error)
+                yield error_part(error)
             raise
 
-    def usage(self, asked: Asked, composers: List[Composer]) -> Dict[str, int]:
-        return counted([text_of(messages) for messages in asked.chats], composers, self.count)
+    def usage(self, chat_request: ChatRequest, composers: List[Composer]) -> Dict[str, int]:
+        return counted([text_of(messages) for messages in chat_request.chats], composers, self.count)
 
     def describe(self, bodies: Bodies, example: Any) -> RouteDescription:
         """What `/docs` shows: the form is OpenAI's."""
@@ -174,18 +174,18 @@ class ChatEndpoint(Endpoint):
 class Writer:
     """Writes a streamed answer."""
 
-    def __init__(self, endpoint: ChatEndpoint, asked: Asked) -> None:
+    def __init__(self, endpoint: ChatEndpoint, chat_request: ChatRequest) -> None:
         self.endpoint = endpoint
-        self.asked = asked
-        self.form = endpoint.form(asked)
-        self.composers = [Composer(asked.stop) for _ in asked.chats]
+        self.chat_request = chat_request
+        self.form = endpoint.form(chat_request)
+        self.composers = [Composer(chat_request.stop) for _ in chat_request.chats]
         self.begun = -1
 
     def take(self, index: int, piece: Any) -> Iterator[EncodedPart]:
-        told = self.composers[index].take(piece)
+        delta = self.composers[index].take(piece)
         yield from self._begin(index)
-        if told:
-            yield self.form.chunk(index, told)
+        if delta:
+            yield self.form.chunk(index, delta)
 
     def end(self, index: int) -> Iterator[EncodedPart]:
         """What ends one choice."""
@@ -198,8 +198,8 @@ class Writer:
 
     def finish(self) -> Iterator[EncodedPart]:
         """What ends the whole answer."""
-        if self.asked.counts:
-            yield self.form.counts(self.endpoint.usage(self.asked, self.composers))
+        if self.chat_request.counts:
+            yield self.form.counts(self.endpoint.usage(self.chat_request, self.composers))
         yield END
 
     def _begin(self, index: int) -> List[EncodedPart]:
@@ -209,7 +209,7 @@ class Writer:
         return self.form.begin(index)
 
 
-def told(error: Exception) -> EncodedPart:
+def error_part(error: Exception) -> EncodedPart:
     """What a client is told of a stream that fails: in a refusal the script's words, else our own."""
     if isinstance(error, ClientError):
         return failed(str(error), error.code, error.status)

@@ -7,7 +7,7 @@ import time
 from typing import Any, Dict, List, Optional
 
 from panglot_worker.dialects.plain.chat.composing import Composer
-from panglot_worker.dialects.plain.chat.reading import Asked
+from panglot_worker.dialects.plain.chat.reading import ChatRequest
 from panglot_worker.dialects.plain.endpoints import EncodedPart
 
 END = EncodedPart(b"data: [DONE]\n\n")
@@ -30,12 +30,12 @@ class Form:
     whole = "text_completion"
     part = "text_completion"
 
-    def __init__(self, asked: Asked) -> None:
-        self.asked = asked
+    def __init__(self, chat_request: ChatRequest) -> None:
+        self.chat_request = chat_request
         self.created = int(time.time())
 
     def _head(self, kind: str) -> Dict[str, Any]:
-        return {"id": self.asked.id, "object": kind, "created": self.created, "model": self.asked.model}
+        return {"id": self.chat_request.id, "object": kind, "created": self.created, "model": self.chat_request.model}
 
     def answer(self, composers: List[Composer], counts: Dict[str, int]) -> Dict[str, Any]:
         """The whole answer, of one that is not streamed."""
@@ -45,7 +45,7 @@ class Form:
     def chunk(self, index: int, delta: Dict[str, Any], finish: Optional[str] = None) -> EncodedPart:
         """One part of a streamed answer."""
         choice = {"index": index, **self.delta(delta), "logprobs": None, "finish_reason": finish}
-        more = {"usage": None} if self.asked.counts else {}
+        more = {"usage": None} if self.chat_request.counts else {}
         return event({**self._head(self.part), "choices": [choice], **more})
 
     def counts(self, counts: Dict[str, int]) -> EncodedPart:
@@ -58,8 +58,8 @@ class Form:
     def choice(self, index: int, composer: Composer) -> Dict[str, Any]:
         return {"index": index, "text": composer.text, "logprobs": None, "finish_reason": composer.reason}
 
-    def delta(self, told: Dict[str, Any]) -> Dict[str, Any]:
-        return {"text": told.get("content", "")}
+    def delta(self, delta: Dict[str, Any]) -> Dict[str, Any]:
+        return {"text": delta.get("content", "")}
 
 
 class ChatForm(Form):
@@ -80,5 +80,5 @@ class ChatForm(Form):
             message["content"] = ""
         return {"index": index, "message": message, "logprobs": None, "finish_reason": composer.reason}
 
-    def delta(self, told: Dict[str, Any]) -> Dict[str, Any]:
-        return {"delta": told}
+    def delta(self, delta: Dict[str, Any]) -> Dict[str, Any]:
+        return {"delta": delta}

@@ -14,7 +14,7 @@ MOST_STOPS = 16
 MOST_TEXTS = 2048
 
 
-class Asked(NamedTuple):
+class ChatRequest(NamedTuple):
     """What is to be answered: one chat, or several prompts that are each a chat of one message."""
 
     id: str
@@ -51,22 +51,22 @@ def body_of(value: Any, model: str) -> Dict[str, Any]:
     return value
 
 
-def chat(value: Any, model: str, request_id: str, function: Callable[..., Any]) -> Asked:
+def chat(value: Any, model: str, request_id: str, function: Callable[..., Any]) -> ChatRequest:
     """What /v1/chat/completions is asked for. Raises ClientError."""
     body = body_of(value, model)
     messages = body.get("messages")
     if not isinstance(messages, list) or not messages:
         raise wrong("messages must be a list of at least one message", "messages")
-    for place, message in enumerate(messages):
-        _check_message(message, "messages[%d]" % place)
-    return _asked(body, model, "chatcmpl-" + request_id, [messages], function)
+    for index, message in enumerate(messages):
+        _check_message(message, "messages[%d]" % index)
+    return _chat_request(body, model, "chatcmpl-" + request_id, [messages], function)
 
 
-def completion(value: Any, model: str, request_id: str, function: Callable[..., Any]) -> Asked:
+def completion(value: Any, model: str, request_id: str, function: Callable[..., Any]) -> ChatRequest:
     """What /v1/completions is asked for: every prompt is a chat of one message. Raises ClientError."""
     body = body_of(value, model)
     chats = [[{"role": "user", "content": text}] for text in texts_of(body.get("prompt"), "prompt")]
-    return _asked(body, model, "cmpl-" + request_id, chats, function)
+    return _chat_request(body, model, "cmpl-" + request_id, chats, function)
 
 
 def embedding(value: Any, model: str, function: Callable[..., Any]) -> Texts:
@@ -91,7 +91,9 @@ def texts_of(value: Any, field: str) -> List[str]:
     return texts
 
 
-def _asked(body: Dict[str, Any], model: str, name: str, chats: List[Messages], function: Callable[..., Any]) -> Asked:
+def _chat_request(
+    body: Dict[str, Any], model: str, name: str, chats: List[Messages], function: Callable[..., Any]
+) -> ChatRequest:
     """The request with what both kinds of it have in common. Raises ClientError."""
     if body.get("n", 1) not in (1, None):
         raise wrong("n must be 1: there is one answer", "n")
@@ -103,7 +105,7 @@ def _asked(body: Dict[str, Any], model: str, name: str, chats: List[Messages], f
         raise wrong("stream_options must be an object", "stream_options")
     stop = _stop(body.get("stop"))
     options = options_for(function, body, set())
-    return Asked(name, model, chats, options, stream, bool(counts.get("include_usage")), stop)
+    return ChatRequest(name, model, chats, options, stream, bool(counts.get("include_usage")), stop)
 
 
 def _stop(value: Any) -> Tuple[str, ...]:
@@ -113,12 +115,12 @@ def _stop(value: Any) -> Tuple[str, ...]:
     return tuple(text for text in texts if text)
 
 
-def _check_message(message: Any, place: str) -> None:
+def _check_message(message: Any, field: str) -> None:
     if not isinstance(message, dict) or not isinstance(message.get("role"), str):
-        raise wrong("%s must be an object with a role" % place, place)
+        raise wrong("%s must be an object with a role" % field, field)
     content = message.get("content")
     if content is not None and not isinstance(content, (str, list)):
-        raise wrong("%s.content must be a text or a list of parts" % place, place + ".content")
+        raise wrong("%s.content must be a text or a list of parts" % field, field + ".content")
 
 
 def options_for(function: Callable[..., Any], body: Dict[str, Any], ours: "set[str]") -> Dict[str, Any]:

@@ -82,8 +82,8 @@ def _may_be_path(text: str) -> bool:
 
 def _leads_somewhere(folder: Path, text: str) -> bool:
     """Whether a path is there, or the folder that a file is to be written to."""
-    place = folder / text
-    if place.exists():
+    named = folder / text
+    if named.exists():
         return True
     above = Path(text).parent
     return not text.startswith("..") and above != Path() and (folder / above).is_dir()
