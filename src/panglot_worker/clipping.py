@@ -1,4 +1,4 @@
-"""How much is told and kept of an exception: a script may raise a whole body."""
+"""How much of an exception is reported and stored: a script may raise a whole body."""
 
 from __future__ import annotations
 

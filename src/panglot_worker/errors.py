@@ -52,7 +52,7 @@ class ClientError(Exception):
 
 
 class EncodeError(Exception):
-    """The script's result cannot be sent. Gathers the culprit's path while it leaves its containers."""
+    """The script's result cannot be sent. The path to the wrong value grows as the error passes its containers."""
 
     status = 500
 

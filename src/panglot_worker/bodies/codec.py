@@ -59,7 +59,7 @@ class File:
 
     @property
     def bytes(self) -> bytes:
-        """What is in it. Of a large body this is a copy, made when it is first asked for."""
+        """The bytes of the file. For a large body this is a copy, made at the first access."""
         body = self._body
         if not isinstance(body, _bytes):
             body = self._body = _bytes(body)
@@ -75,7 +75,7 @@ class File:
         return memoryview(self._body).toreadonly()
 
     def retain(self) -> None:
-        """Have a copy of what is in it, because the memory it lies in is used again."""
+        """Copy the bytes of the file, because the memory behind them will be used again."""
         self._body = self.bytes
 
     def __len__(self) -> int:
@@ -112,7 +112,7 @@ def decode(content_type: str, body: Body, limits: Limits = _DEFAULT, views: list
       a bracket is JSON, because that is what `curl -d '{"a": 1}'` sends under this type.
     - anything else: a File without a name.
 
-    `views` is given where the body stays as it is during the call: a File then copies it only when it is asked for its
+    `views` is given where the body stays as it is during the call: a File then copies it only at the first use of its
     bytes, and is noted there, weakly, so that `Request.release` can have it copied before the memory is used again.
 
     Raises ClientError 400 for malformed bodies, 413 beyond a limit, 415 for JSON that is not UTF-8.

@@ -128,7 +128,7 @@ def _is_plainly_safe(value: Any, size: int, level: int = SHALLOW - 1) -> bool:
 
 
 def _norm(numbers: Any) -> float:
-    """An upper bound of the absolute values in a list, found in one call; infinite where that cannot be told."""
+    """An upper bound of the absolute values in a list, found in one call; infinite where it is not known."""
     try:
         return hypot(*numbers)
     except Exception:  # noqa: BLE001  numbers of scripts raise anything

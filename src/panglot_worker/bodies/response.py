@@ -36,7 +36,7 @@ class Response:
     """An answer with a status, headers and a content type of its own.
 
     `value` is what the script would return otherwise. A header may have a list of values: one line for each. What
-    cannot be sent is a failure of this request alone, told in the log.
+    cannot be sent is a failure of this request alone, and the log says why.
     """
 
     __slots__ = ("content_type", "headers", "status", "value")

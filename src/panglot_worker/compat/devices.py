@@ -1,6 +1,6 @@
 """Scripts pinned to a device that is not there.
 
-Nothing is changed unless `--device cpu` asks for it: then torch and MindSpore are told to take the CPU wherever a
+Nothing is changed unless `--device cpu` asks for it: then torch and MindSpore take the CPU wherever a
 script names another device. Without it, `explain` recognises what the frameworks raise, by where they raise it.
 """
 

@@ -46,7 +46,7 @@ class _Once(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         return self.real.create_module(spec)
 
     def exec_module(self, module: ModuleType) -> None:
-        # The module's own loader is what it, and whoever asks it for its source, must see.
+        # The module, and any code that looks for its source, must see the module's own loader.
         module.__loader__ = self.real
         if module.__spec__ is not None:
             module.__spec__.loader = self.real

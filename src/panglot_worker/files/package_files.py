@@ -1,6 +1,6 @@
-"""The files of a package that are read before anything of it runs, whoever reads them.
+"""The files of a package that are read before any of its code runs.
 
-A package may be broken, or made to do harm: a pipe in place of a file hangs whoever opens it, and some kilobytes of
+A package may be broken, or made to do harm: a pipe instead of a file blocks its reader, and some kilobytes of
 TOML, JSON or Python become gigabytes when they are parsed. So only regular files are read, up to a size, and what
 nests too deeply is refused with a sentence.
 """
@@ -82,7 +82,7 @@ def text(path: PathLike, most: int = LARGEST_CONFIGURATION) -> str:
 
 def _opened(path: PathLike) -> Any:
     """A regular file, open for reading. Raises UnreadableFile for anything else, without waiting for it."""
-    # A pipe that nobody writes to, and some devices, would keep whoever opens them waiting.
+    # A pipe that nobody writes to, and some devices, would block their reader.
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY)
     try:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
@@ -109,7 +109,7 @@ def parsed(source: bytes, path: PathLike) -> ast.Module:
         raise UnreadableFile(problem, path)
     try:
         with warnings.catch_warnings():
-            # Of odd escapes and comparisons: whoever runs the script is told then.
+            # Python warns of odd escapes and comparisons again when the script runs; once is enough.
             warnings.simplefilter("ignore")
             return ast.parse(source, os.fspath(path))
     except SyntaxError:
@@ -142,7 +142,7 @@ def json_in(source: str, path: PathLike, strict: bool = True) -> Any:
 
 
 def _is_deep(value: Any) -> bool:
-    """Whether a value has more levels than whoever walks over it should meet."""
+    """Whether a value has more levels than a recursive function may safely walk."""
     waiting: List[Tuple[Any, int]] = [(value, 1)]
     while waiting:
         entry, level = waiting.pop()

@@ -1,6 +1,6 @@
 """On which line each table of a TOML text begins.
 
-The parsers of the standard library give values without places. This walks the same text and counts: good enough for a
+The parsers of the standard library give values without lines. This walks the same text and counts: good enough for a
 message that names a line, and never in the way of the parser itself.
 """
 

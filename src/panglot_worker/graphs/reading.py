@@ -168,7 +168,7 @@ class _SourceFile(NamedTuple):
 
 
 class _Table:
-    """One table of the file, asked key by key."""
+    """One table of the file, read key by key."""
 
     def __init__(self, source: _SourceFile, path: Tuple[Any, ...], values: Dict[str, Any], what: str) -> None:
         self.source = source

@@ -122,7 +122,7 @@ class Arguments:
         others = self.fields.others
         return others and (others.parse if readers is self.fields.parsers else others.convert)
 
-    # What the world is told
+    # What the descriptions say
 
     def schema(self) -> Schema:
         """The schema of a request's body, with the classes it refers to in `$defs`."""

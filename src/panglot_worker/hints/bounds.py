@@ -1,7 +1,7 @@
 """What `Annotated` adds to a kind: bounds of numbers and lengths, patterns, descriptions.
 
 Taken by the names of their attributes, as annotated-types, pydantic and others call them; nothing is imported. What is
-not known here is left to whoever knows it.
+not known here is left to the function that knows it.
 """
 
 from __future__ import annotations
@@ -183,7 +183,7 @@ def _joined(schema: Schema, more: Schema) -> Schema:
 
 
 def _example(kind: Kind, schema: Schema) -> Any:
-    """An example within simple bounds; for others the kind's own, which may lie outside."""
+    """An example within simple bounds; for others the kind's own, which may be outside of them."""
     example = kind.example
     if type(example) in (int, float):
         return _number_within(example, schema)

@@ -20,7 +20,7 @@ DEEPEST = 64
 
 
 class Kind(NamedTuple):
-    """One hint: two ways to read a value for it, and what the world is told about it."""
+    """One hint: two ways to read a value for it, and its description for clients."""
 
     expects: str
     """What a value must be, as in "must be a number"."""

@@ -11,13 +11,13 @@ Wrong = Tuple[Tuple[Key, ...], str]
 """Where a value is in the request, and what is wrong with it."""
 
 MOST = 50
-"""More wrong values than this are not told of one request."""
+"""The most wrong values of one request that are reported."""
 LONGEST, LONGEST_PATH = 8192, 400
-"""Characters that are told of all, and of the path of one."""
+"""The most characters that are reported of all wrong values together, and of one path."""
 
 
 class Misfit(Exception):
-    """One value, or several inside of it, do not fit. Paths grow while it leaves the containers."""
+    """One value, or several inside of it, do not fit. Paths grow as the error passes the containers."""
 
     def __init__(self, message: str = "", wrong: Optional[List[Wrong]] = None) -> None:
         super().__init__(message)
@@ -54,7 +54,7 @@ class InvalidInput(ClientError):
 
 
 def shown_fields(wrong: List[Wrong]) -> List[Dict[str, str]]:
-    """Wrong values as a client is told of them; of very long ones not all."""
+    """The wrong values as a client reads them; very long lists are cut."""
     fields: List[Dict[str, str]] = []
     characters_left = LONGEST
     for path, message in wrong:
@@ -79,7 +79,7 @@ def shown_path(path: Tuple[Key, ...]) -> str:
 
 
 def headline(fields: List[Dict[str, str]]) -> str:
-    """One sentence for people who read only that."""
+    """One sentence for people who read only the message."""
     first, more = fields[0], len(fields) - 1
     text = "%s %s" % (first["path"] or "the body", first["message"])
     if not more:

@@ -34,7 +34,7 @@ class Capture:
         self._lock = threading.Lock()
         self._listens = False
         self._item = 0
-        """The item of the call in progress; 0: the script is being loaded, and nobody is told."""
+        """The item of the call in progress; 0 while the script is loaded, when output is sent to no client."""
         self._parts: Deque[Tuple[str, str]] = deque()
         self._size = 0
         self._is_cut = False
@@ -53,7 +53,7 @@ class Capture:
 
     @contextlib.contextmanager
     def listening(self, item: int = 0) -> Iterator[None]:
-        """Capture what is printed meanwhile, in place of what was before. Without an item: while a script loads."""
+        """Capture what is printed meanwhile, and end the earlier capture. Without an item: while a script loads."""
         self._listens, self._item = True, item
         self._size, self._is_cut, self._sent_at = 0, False, time.monotonic()
         self._parts.clear()
@@ -114,7 +114,7 @@ class Capture:
             return (CUT if self._is_cut else "") + "".join(text for _, text in self._parts)
 
     def around(self, stages: Stages) -> Stages:
-        """The stages, with the front told all that was printed before it gets the answer."""
+        """The stages, changed so that the front gets all that was printed before it gets the answer."""
         return stages._replace(
             encode=self._flushing(stages.encode),
             by_route={route: self.around(own) for route, own in stages.by_route.items()},

@@ -1,4 +1,4 @@
-"""Any value as a flat list of arrays, numbers and texts, each with its place in it.
+"""Any value as a flat list of arrays, numbers and texts, each with its path in the value.
 
 Nothing is imported: an array can only be there if its library is.
 """

@@ -1,8 +1,8 @@
 """What one pool of a pipeline hands to the next: a pickle, and the large buffers in it as they are.
 
-This is the only place where anything is unpickled, and it reads nothing but what another worker of the same package
-wrote for it; the front passes it on blind. Large results lie in shared memory (`sharing`), others go by the sockets.
-Who may write: only the worker that holds the item, only into the buffer it was lent, and only until it replies; by then
+This is the only module that unpickles anything, and it reads nothing but what another worker of the same package
+wrote for it; the front passes it on blind. Large results are in shared memory (`sharing`), others go by the sockets.
+Only the worker that has the item may write, only into the buffer it was lent, and only until it replies; by then
 the buffer is the reader's.
 
     count u64, lengths u64 ... | the pickle | buffer | buffer ...       each | is the next multiple of 64
@@ -92,7 +92,7 @@ def _aligned(length: int) -> int:
 
 
 def _pickled(value: Any) -> List[memoryview]:
-    """The pickle, then its large buffers as they lie in memory."""
+    """The pickle, then its large buffers as they are in memory."""
     buffers: List[pickle.PickleBuffer] = []
     stream = io.BytesIO()
     pickler = pickle.Pickler(stream, 5, buffer_callback=buffers.append)

@@ -13,7 +13,7 @@ from panglot_worker.line import wire
 from panglot_worker.line.port import Frame, FrontGone, Port
 
 LONG = 0.002
-"""Seconds a script call must take for the threads' changing places to be worth it."""
+"""Seconds a script call must take before decoding on another thread pays for the change of threads."""
 LARGE = 1 << 20
 """Bytes of a body that is left to its turn: to read as much JSON, garbage collection is turned off, for all threads."""
 now = time.perf_counter
@@ -23,7 +23,7 @@ class Intake:
     """Where a worker's requests come from. While it is entered, its thread may read from the port, and nobody else.
 
     The thread runs nothing but `decode`, of stages that allow it (`Stages.decodes_ahead`). An item that fails there is
-    decoded again by whoever runs it: its failure is told from there, and only if it is still wanted.
+    decoded again when it is run: its failure is reported then, and only if the item is still wanted.
     """
 
     def __init__(self, port: Port, stages: Stages) -> None:
@@ -46,7 +46,7 @@ class Intake:
     def __exit__(self, *raised: Any) -> None:
         self._open.clear()
         with self._reading:
-            # The thread has finished with the item it was at, and leaves the rest.
+            # The lock is free when the thread has decoded its current item; it decodes no further ones.
             pass
 
     def _start(self) -> None:

@@ -1,4 +1,4 @@
-"""The values between the stages, sent with an answer to whoever asks for them: what `panglot check` compares.
+"""The values between the stages, sent with the answer to a client that requests them: `panglot check` compares them.
 
 Only workers started with `dev` listen, and only requests whose Accept names STAGES are recorded. Their answer is::
 
@@ -65,7 +65,7 @@ _record: "ContextVar[Optional[Record]]" = ContextVar("record", default=None)
 
 
 def watched(stages: Stages, package: Package) -> Stages:
-    """The stages of a loaded script, with what comes out of each taken down for whoever asks."""
+    """The stages of a loaded script, which record their results for requests that want them."""
     last = not package.pool or bool(package.pool["last"])
     infers = package.does("inference")
     main = _main(package)
@@ -90,7 +90,7 @@ def _main(package: Package) -> str:
 
 
 def begin(request: Request, value: Any) -> Optional[Record]:
-    """Begin the record of an item that was decoded, if whoever sent it asks for one."""
+    """Begin the record of a decoded item, if its request wants one."""
     if STAGES.encode() not in request.head.accept:
         return None
     request.record = record = Record()
@@ -99,7 +99,7 @@ def begin(request: Request, value: Any) -> Optional[Record]:
 
 
 def record_of(request: Request) -> Optional[Record]:
-    """The record of an item; None where nobody asked for one."""
+    """The record of an item; None where its request wants none."""
     record: Optional[Record] = getattr(request, "record", None)
     return record
 

@@ -1,4 +1,4 @@
-"""What becomes of an item, as the front is told it."""
+"""The reply that the front gets about an item."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from panglot_worker.errors import BAD_RESULT
 from panglot_worker.line import wire
 
 MOST = 0xFFFFFFFF
-"""The most microseconds that are told."""
+"""The most microseconds that are reported."""
 LONGEST = MOST / 1e6
 
 

@@ -326,7 +326,7 @@ class Runner:
         return failed(request.id, problem, text, times)
 
     def _worded(self, error: BaseException, stage: str, request: Request) -> Tuple[Union[Answer, Problem], str]:
-        """The dialect's answer to an exception, and what the log is told. Wording one may itself raise: 500 then."""
+        """The dialect's answer to an exception, and the text for the log; 500 where making the answer raises too."""
         try:
             answer = self.dialect.failure(error, stage, request)
             if request.has_tensors and self.dialect.tensor_adapter is not None:
@@ -354,7 +354,7 @@ def encoding_of_parts(dialect: Dialect, request: Request) -> Parts:
 
 
 def knowing_request(decode: Callable[[Request], Any]) -> Callable[[Request], Any]:
-    """A `decode` with code of the script in it, which may ask for the request it works on."""
+    """A `decode` with code of the script in it, which may call `panglot.request()`."""
 
     def decode_with_request(request: Request) -> Any:
         current.running[:] = (request,)

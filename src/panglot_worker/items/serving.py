@@ -25,7 +25,7 @@ class CapturingRunner(Runner):
             super().run_one(request)
 
     def parts_of(self, request: Request) -> Parts:
-        """How an answer in parts is written; the front is told all that was printed before it gets the last one."""
+        """How an answer in parts is written; the front gets all that was printed before the last part."""
         parts = super().parts_of(request)
 
         def end() -> wire.Buffer:
@@ -59,7 +59,7 @@ class RoutedRunner(Runner):
         }
 
     def run(self, requests: List[Request], flags: int) -> None:
-        """Run the items of one frame, those of one route that lie side by side together."""
+        """Run the items of one frame; neighbours with the same route run together."""
         groups = [(route, list(alike)) for route, alike in itertools.groupby(requests, route_of)]
         for route, alike in groups:
             runner = self.runners.get(route)
@@ -100,7 +100,7 @@ def runner_of(
 
 
 def retain_files() -> None:
-    """Copy what lies in shared memory before this process forks: a child may look at it when the call is over."""
+    """Copy what is in shared memory before this process forks: a child may look at it when the call is over."""
     for request in current.running:
         request.retain_files()
 
@@ -115,7 +115,7 @@ def serve(dialect: Dialect, stages: Stages, port: Port, rerun: bool) -> str:
         kind, flags, _, _ = frame
         if kind == wire.RUN:
             runner.run(intake.requests(frame), flags)
-            del frame  # So that a large body is not kept until the next frame comes.
+            del frame  # So that a large body is released before the next frame comes.
             current.running.clear()
             port.tell_free()
             if runner.broken:

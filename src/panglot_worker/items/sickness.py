@@ -1,7 +1,7 @@
 """Noticing that this process cannot succeed any more: its device stays broken, or all calls fail in the same way.
 
 A fault on a CUDA device stays with the process that met it: every later call fails too, and only a new process is well
-again. The driver is asked, not the text of an exception; whatever framework loaded it.
+again. The state comes from the driver, not from the text of an exception, so the framework does not matter.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ STICKY = (
 
 
 class Sickness:
-    """Counts the failures of this process. Whoever runs calls sets `alike` back to 0 when a call succeeds."""
+    """Counts the failures of this process. The caller sets `alike` back to 0 when a call succeeds."""
 
     def __init__(self, port: Port, most: int) -> None:
         self.port = port
@@ -71,7 +71,7 @@ def device_fault() -> str:
 
 
 def _fault(cuda: Any, device: int) -> str:
-    """What the driver says when asked to finish all work of a device; frameworks share its primary context."""
+    """What the driver answers to a request to finish all work of a device; frameworks share its primary context."""
     flags, active, context = ctypes.c_uint(), ctypes.c_int(), ctypes.c_void_p()
     state = cuda.cuDevicePrimaryCtxGetState(device, ctypes.byref(flags), ctypes.byref(active))
     if state or not active.value:

@@ -28,7 +28,7 @@ def one_by_one(
     port: Port,
     explain: Callable[[BaseException], str] = script_traceback,
 ) -> Iterator[Outcome]:
-    """Run each item alone, as the outcomes are asked for. The front is told at the end what came of it.
+    """Run each item alone, whenever the caller takes the next outcome. At the end an event reports the failures.
 
     `error` is what the batch failed of; `explain` words it for the log, where no item alone fails of anything.
     """

@@ -200,13 +200,13 @@ class TensorAdapter:
         return self.refusal(answer.status, answer.body)
 
     def refusal(self, status: int, body: wire.Buffer) -> Problem:
-        """The platform's words for a failure, as the sentence of one of ours."""
+        """The platform's message for a failure, in an error of this protocol."""
         reason = str(bytes(body[:LONGEST_REASON]), "utf-8", "replace")
         return Problem(status if status >= 400 else 500, "script_error", reason)
 
 
 def _sentence(error: ClientError) -> str:
-    """All that is wrong with a request in one text: the protocol has no place for more."""
+    """All that is wrong with a request in one text: the protocol has only one field for it."""
     fields = getattr(error, "fields", None) or []
     return "; ".join(("%(path)s %(message)s" % field).strip() for field in fields) or error.message
 

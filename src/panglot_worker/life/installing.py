@@ -25,7 +25,7 @@ import json, sys
 path = [entry for entry in sys.path if entry.endswith("-packages")]
 print(json.dumps({"version": sys.version, "path": path}))
 """
-"""Asks an interpreter where its packages are."""
+"""Prints where an interpreter has its packages."""
 Say = Callable[[str], None]
 
 
@@ -46,12 +46,12 @@ class Wish(NamedTuple):
     commands: Sequence[Sequence[str]]
     """The arguments of every `pip install`, in order."""
     files: Dict[str, str]
-    """Texts of files that are named in the commands and do not lie in the folder."""
+    """Texts of files that are named in the commands and are not in the folder."""
 
 
 def environment(wish: Wish, python: str, cache: str, say: Say) -> str:
     """The interpreter of the environment, which is made unless it is there already. Raises InstallError."""
-    version, path = interpreter_of(python)
+    version, path = version_and_path(python)
     folder = os.path.join(cache, environment_name(wish, python, version))
     try:
         os.makedirs(folder, exist_ok=True)
@@ -69,7 +69,7 @@ def cache_folder(kind: str = "environments") -> str:
     return os.path.join(base, "panglot", kind)
 
 
-def interpreter_of(python: str) -> Tuple[str, List[str]]:
+def version_and_path(python: str) -> Tuple[str, List[str]]:
     """The version of an interpreter, and the folders its packages are in. Raises InstallError."""
     try:
         done = subprocess.run([python, "-c", PATHS], capture_output=True, timeout=60, check=True)
@@ -103,12 +103,12 @@ def _locked(folder: str) -> Iterator[None]:
 
 
 def _build(folder: str, python: str, path: List[str], wish: Wish, say: Say) -> None:
-    environment = os.path.join(folder, "venv")
-    shutil.rmtree(environment, ignore_errors=True)
-    say("making an environment for %s in %s" % (wish.name, environment))
-    _run([python, "-m", "venv", environment], wish.folder, "a virtual environment cannot be made")
-    inner = os.path.join(environment, "bin", "python")
-    with open(os.path.join(interpreter_of(inner)[1][0], "panglot-base.pth"), "w", encoding="utf-8") as base:
+    venv = os.path.join(folder, "venv")
+    shutil.rmtree(venv, ignore_errors=True)
+    say("making an environment for %s in %s" % (wish.name, venv))
+    _run([python, "-m", "venv", venv], wish.folder, "a virtual environment cannot be made")
+    inner = os.path.join(venv, "bin", "python")
+    with open(os.path.join(version_and_path(inner)[1][0], "panglot-base.pth"), "w", encoding="utf-8") as base:
         base.write("\n".join(path) + "\n")
     for command in wish.commands:
         line = "pip install " + " ".join(map(shlex.quote, command))

@@ -1,4 +1,4 @@
-"""The worker's life: say hello, load the script, serve until told to stop."""
+"""The worker's life: say hello, load the script, serve until the front says stop."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ def be_expendable() -> None:
 
 
 def work(port: Port, own_process: bool = True) -> int:
-    """Load the script, serve until told to stop, and return the exit code.
+    """Load the script, serve until the front says stop, and return the exit code.
 
     Signals are left alone where the worker has no process of its own (`--inline`).
     """
@@ -255,7 +255,7 @@ def warm_up(dialect: Dialect, stages: Stages, port: Port, progress: Callable[[st
 
 
 def ready(loaded: LoadedScript, description: Description, seconds: float) -> Dict[str, Any]:
-    """What the front is told once the script can take items."""
+    """The message to the front once the script can take items."""
     dialect = loaded.dialect
     infers = dialect.package.does("inference")
     by_route = loaded.stages.by_route if loaded.stages is not None else {}

@@ -56,7 +56,7 @@ class EncryptedSocket:
         self._lock = threading.Lock()
         self._agree()
         self._left = b""
-        """What was decrypted and not asked for yet."""
+        """Bytes that were decrypted and not read yet."""
         self._readable, self._wake = os.pipe()
         self._waiting = select.epoll()
         self._waiting.register(self._sock.fileno(), select.EPOLLIN)
@@ -117,7 +117,7 @@ class EncryptedSocket:
         return b"".join(pieces)
 
     def _keep(self, left: bytes) -> None:
-        """Note what is left. Whoever waits on our descriptor is woken for as long as there is something."""
+        """Note the bytes that are left. While there are any, our descriptor wakes its poller."""
         if left and not self._left:
             os.write(self._wake, b"x")
         elif self._left and not left:

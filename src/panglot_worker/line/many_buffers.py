@@ -24,5 +24,5 @@ class ManyBuffers:
 
 
 def many(*buffers: Buffer) -> Buffer:
-    """Such a body where a type wants a buffer: whoever sends it looks at its type first."""
+    """Such a body, typed as a buffer: the sender looks at its real type first."""
     return cast(Buffer, ManyBuffers(*buffers))

@@ -128,7 +128,7 @@ class Port:
             self.pending.append(frame)
 
     def items(self, payload: memoryview, count: int) -> List[wire.Item]:
-        """The items of a RUN frame, with their bodies wherever they lie."""
+        """The items of a RUN frame, with their bodies from the frame or from shared memory."""
         return wire.run_items(payload, count, self.shared.look, self.shared.lent)
 
     def tell_free(self) -> None:
@@ -162,7 +162,7 @@ class Port:
         self.send(buffers)
 
     def _placed(self, reply: wire.Reply) -> wire.Reply:
-        """The reply, with a large body put in shared memory where room was lent for it."""
+        """The reply, with a large body moved to the buffer in shared memory that was lent for it."""
         if reply.flags & wire.MORE:
             return reply
         location, body = self.shared.lent.pop(reply.id, 0), reply.body
@@ -186,7 +186,7 @@ class Port:
         return wire.problem(reply.id, 500, "bad_result", BAD_RESULT, "EncodeError: %s" % error, reply.times)
 
     def tell(self, kind: int, value: Optional[Dict[str, Any]] = None) -> None:
-        """Send a control frame. An event that is too large for anyone to read is told in a sentence."""
+        """Send a control frame. An event that is too large for the front becomes a warning."""
         frame = wire.json_frame(kind, self.generation, value or {})
         if kind == wire.EVENT and len(frame) > wire.MAX_EVENT:
             message = "a worker had more to tell (%s, %d bytes) than is read" % ((value or {}).get("type"), len(frame))

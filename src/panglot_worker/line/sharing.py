@@ -1,8 +1,8 @@
-"""The memory a worker shares with the front: it looks at bodies there, and leaves its results where it was lent room.
+"""The memory a worker shares with the front: it reads bodies there, and writes results into buffers lent to it.
 
 The front owns all of it (`panglot.engine.memory.buffers`). Bodies of requests are mapped to be read only: a script
-that could change one would change it for whoever runs the item again. The results of another pool are in a private
-mapping, so that a script may work in place and only this process sees it. A buffer goes back to the front when nothing
+that could change one would change it for a later run of the item. The results of another pool are in a private
+mapping, so that a script may change it and only this process sees it. A buffer goes back to the front when nothing
 of the script refers to it any more, which FREE tells, or when this process is dead.
 """
 
@@ -36,12 +36,12 @@ class SharedMemory:
         self._open: Dict[int, Tuple[int, Any]] = {}
         self._kinds: Dict[int, Any] = {}
         self.unseen: Deque[int] = deque()
-        """Items whose bodies nothing refers to any more, and of which the front has not been told."""
+        """Items whose bodies nothing refers to any more, and which the front does not know of yet."""
         self.lent: Dict[int, int] = {}
-        """The places that results may be put in, by item."""
+        """The locations of the buffers for results, by item."""
 
     def look(self, item_id: int, location: int, length: int) -> memoryview:
-        """A body where it lies. Whatever is made of this view keeps the front from using the place again."""
+        """A view of a body in shared memory. The front reuses the buffer when nothing refers to the view any more."""
         start, size = _span(location, self._length)
         if length > size:
             raise wire.WireError("a body of %d bytes is in a buffer of %d" % (length, size))
@@ -57,7 +57,7 @@ class SharedMemory:
         return view if self._private else view.toreadonly()
 
     def settled(self) -> List[int]:
-        """The items whose bodies nothing refers to any more, each told once."""
+        """The items whose bodies nothing refers to any more, each returned once."""
         items: List[int] = []
         while True:
             try:
@@ -72,7 +72,7 @@ class SharedMemory:
                 self._library.madvise(ctypes.c_void_p(self._address + start), ctypes.c_size_t(size), MADV_DONTNEED)
 
     def put(self, location: int, buffers: Sequence[wire.Buffer]) -> bool:
-        """Put a result where room was lent for it; False when it does not fit."""
+        """Write a result into a lent buffer; False when it does not fit."""
         if self._writes is None:
             return False
         start, size = _span(location, len(self._writes))

@@ -5,7 +5,7 @@ A frame is a 12-byte header, then its payload::
     length u32 | kind u8 | flags u8 | count u16 | generation u32 | payload (length bytes)
 
 RUN and REPLY payloads hold `count` items: a table of fixed rows, then all heads, then all bodies. A head is a few
-short fields joined by NUL (HTTP allows no NUL in any of them). The body of an item may lie in shared memory instead,
+short fields joined by NUL (HTTP allows no NUL in any of them). The body of an item may be in shared memory instead,
 and so may that of a reply to an item which was lent a buffer for it: the row then tells its address and length. CANCEL
 and FREE hold item ids; FREE tells whose bodies in shared memory are no longer looked at. Every other payload is a JSON
 object. Reading is exact, and the end of the stream is the death of the peer.
@@ -68,7 +68,7 @@ ERROR = 2
 PASS = 4
 """Flag of a reply: no answer yet. The body is for the next pool of the pipeline, and nobody else reads it."""
 SHARED = 8
-"""Flag of a reply: its body lies in the buffer that the item was lent."""
+"""Flag of a reply: its body is in the buffer that the item was lent."""
 UNRUN = 16
 """Flag of a reply: the item was cancelled, and has no answer."""
 RETRY = 32
@@ -116,7 +116,7 @@ JOIN_BELOW = 65536
 """Bodies that together are smaller are joined into one buffer: cheaper than a vectored write."""
 
 ORDER_BITS = 63
-"""Of a place in shared memory, the bits that tell the size of the buffer, as a power of two; the others, its start."""
+"""Of a location in shared memory, these bits are the buffer's size as a power of two; the others are its start."""
 
 Buffer = Union[bytes, bytearray, memoryview]
 Times = Tuple[int, int, int, int, int]
@@ -127,7 +127,7 @@ class WireError(Exception):
 
 
 class Placed:
-    """A body that lies in shared memory, known by its length alone."""
+    """A body in shared memory, of which only the length is known here."""
 
     __slots__ = ("length",)
 
@@ -139,12 +139,12 @@ class Placed:
 
 
 def placed(length: int) -> Buffer:
-    """Such a body where a type wants a buffer: whoever reads it looks at the shared memory first."""
+    """Such a body, typed as a buffer: readers look at the shared memory first."""
     return cast(Buffer, Placed(length))
 
 
 Look = Callable[[int, int, int], memoryview]
-"""Finds a body in shared memory by its item's id, its place and its length."""
+"""Finds a body in shared memory by its item's id, its location and its length."""
 
 
 class Item(NamedTuple):
@@ -161,7 +161,7 @@ class Item(NamedTuple):
 
 
 class Head(NamedTuple):
-    """What a worker is told about a request besides its body. All fields are raw bytes as the client sent them."""
+    """What a worker knows about a request besides its body. All fields are raw bytes as the client sent them."""
 
     request_id: bytes = b""
     route: bytes = b""
@@ -173,7 +173,7 @@ class Head(NamedTuple):
     traceparent: bytes = b""
     last_event_id: bytes = b""
     client: bytes = b""
-    """The address of whoever is connected; with the headers, only for scripts that ask for them."""
+    """The address of the peer; sent, like the headers, only to scripts that use `panglot.request()`."""
     headers: bytes = b""
     """All headers: lines of `name:value`, the names in lower case."""
     method: bytes = b"POST"
@@ -251,7 +251,7 @@ def _assemble(
 
 
 Outgoing = Tuple[int, float, bytes, Sequence[Buffer], int, int, int]
-"""An item as the front sends it: id, seconds left, head, the body in pieces, its length, its place, the lent place."""
+"""An item as the front sends it: id, seconds left, head, the body in pieces, its length, its location, its buffer."""
 
 
 def run_frame(items: Iterable[Outgoing], generation: int, flags: int = 0) -> List[Buffer]:
@@ -392,7 +392,7 @@ def control(kind: int, payload: Buffer) -> Dict[str, Any]:
 
 
 def uris(body: Buffer) -> List[str]:
-    """The URIs that a reply with FETCH asks for. Raises WireError when its body is no list of texts."""
+    """The URIs that the worker of a FETCH reply wants. Raises WireError when the body is no list of texts."""
     try:
         wanted = json.loads(bytes(body))
     except ValueError:

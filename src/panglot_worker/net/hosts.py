@@ -15,7 +15,7 @@ ANY_PORT = 0
 
 
 class AddressRefused(Exception):
-    """The rules forbid to ask an address, or to open a file, that a stranger named; the message says why."""
+    """The rules forbid to connect to an address, or to open a file, that a stranger named; the message says why."""
 
 
 def spelt(text: str) -> str:

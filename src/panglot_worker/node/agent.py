@@ -25,7 +25,7 @@ from panglot_worker.node.shelf import SILENCE, Shelf
 ALONE = 30.0
 """Seconds without a control connection after which an agent ends."""
 STRANGERS, OF_ONE_ADDRESS = 64, 16
-"""Connections that may be proving who they are at the same time; and of one address."""
+"""Connections that may be in the handshake at the same time; and of one address."""
 NEXT_TRY = 0.1
 """Seconds until a connection is taken again, where that has failed: for want of files, say."""
 LOOK = 1.0
@@ -118,7 +118,7 @@ class NodeAgent:
             tasks[0].cancel()
 
     async def _greet(self, conn: socket.socket) -> None:
-        """Have a connection prove who it is, and give it to what it is for."""
+        """Shake hands with a connection, then give it to its user."""
         try:
             conn.setblocking(False)
             tune(conn)

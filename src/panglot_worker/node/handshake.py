@@ -23,13 +23,13 @@ SIZE = 32
 LONGEST = 1 << 26
 """The most bytes of a message: the list of a package's files may be long."""
 PATIENCE = 5.0
-"""Seconds that a stranger may take to prove who it is."""
+"""Seconds that a peer may take for the handshake."""
 NOTICED_MS = 4000
 """After how many milliseconds without a word of its machine a peer has gone."""
 
 
 class NotOurs(ConnectionError):
-    """Whoever is at the other end does not know the secret."""
+    """The peer does not know the secret."""
 
 
 def tune(sock: socket.socket) -> None:

@@ -2,7 +2,7 @@
 
 A front names a folder by the digest of its list of files. What the shelf has already is not sent again: the second
 worker on a node, or the next version of a package with the same weights, costs nothing. Files have a fixed time of
-modification, so that what a script has changed in place is noticed and sent anew.
+modification, so that a file that a script has changed is noticed and sent again.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from panglot_worker.node.listing import ListedFile, name_of, read
 
 UNCHANGED = 946684800
 """The time of modification that all files here have."""
-KEPT = 3600.0
+RETAINED = 3600.0
 """Seconds that a folder stays after its last use."""
 PIECE = 1 << 20
 SILENCE = 60.0
@@ -151,7 +151,7 @@ class Shelf:
         shutil.rmtree(folder, ignore_errors=True)
 
     def close(self) -> None:
-        """Let go of all folders."""
+        """Release all folders."""
         while self._locks:
             os.close(self._locks.popitem()[1])
 
@@ -187,7 +187,7 @@ def _is_unchanged(path: str, size: int) -> bool:
 def _remove_unused(mark: str, now: float) -> None:
     with open(mark, "r+") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        if now - os.stat(mark).st_mtime > KEPT:
+        if now - os.stat(mark).st_mtime > RETAINED:
             shutil.rmtree(mark[: -len(".used")], ignore_errors=True)
             os.unlink(mark)
             with contextlib.suppress(FileNotFoundError):
@@ -198,7 +198,7 @@ def _remove_left(path: str, now: float) -> None:
     """Remove a file that no folder has a link to, or what a killed agent was making or running in."""
     about = os.stat(path, follow_symlinks=False)
     pid = os.path.basename(path).partition("-")[0]
-    if now - about.st_ctime <= KEPT or (pid.isdigit() and os.path.exists("/proc/" + pid)):
+    if now - about.st_ctime <= RETAINED or (pid.isdigit() and os.path.exists("/proc/" + pid)):
         return
     if stat.S_ISDIR(about.st_mode):
         shutil.rmtree(path, ignore_errors=True)

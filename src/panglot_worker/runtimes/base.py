@@ -57,7 +57,7 @@ class ModelFile(NamedTuple):
     parameters: str = ""
     """A second file, of formats that have two."""
     outputs: Mapping[int, str] = {}
-    """Names of outputs by their place, of formats that have none of their own."""
+    """Names of outputs by their index, for formats without names of their own."""
 
     @property
     def name(self) -> str:
@@ -80,7 +80,7 @@ class ModelFile(NamedTuple):
             raise self.lacking(error.name, "%s runs this file, and is not installed for %s") from None
 
     def lacking(self, module: str, problem: str) -> ScriptError:
-        """The error for a module that is not installed; `problem` has places for what brings it and the interpreter."""
+        """The error for a module that is not installed; `problem` has two %s, for package and interpreter."""
         top = module.partition(".")[0]
         package = PIP.get(top, top)
         return self.error(

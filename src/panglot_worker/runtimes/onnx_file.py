@@ -71,7 +71,7 @@ def read(path: str) -> OnnxContents:
         raise ValueError("the file is empty")
     with open(path, "rb") as file:
         mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-    # Not closed by hand: a failure holds pieces of it in its frames, and takes them along when it has been told.
+    # Not closed by hand: the frames of an exception refer to parts of it until the exception is reported.
     return _contents(memoryview(mapped))
 
 

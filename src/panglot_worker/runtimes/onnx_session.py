@@ -104,7 +104,7 @@ class OnnxSession(ModelRuntime):
         try:
             outputs = dict(zip(wanted, self.session.run(list(wanted), arrays, self.options)))
         except self.invalid as error:
-            # Of the values themselves, such as a place beyond a table's end: shapes and types were checked before.
+            # The values are wrong, such as an index beyond a table's end: shapes and types were checked before.
             raise ClientError("the model cannot take this input: %s" % " ".join(str(error).split())[:300]) from error
         for name in self.labelled.intersection(outputs):
             outputs[name] = self._table(name, outputs[name])

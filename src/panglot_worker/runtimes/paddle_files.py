@@ -1,4 +1,4 @@
-"""Exported models of both generations, told apart by their content: Paddle itself dies on what it does not expect."""
+"""Exported models of both generations, distinguished by their content: Paddle itself dies of unknown content."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def inputs(path: str, new: bool) -> List[Input]:
 
 
 def has_parameters(path: str, new: bool) -> bool:
-    """Whether a program has parameters, which are in another file; also where that cannot be told."""
+    """Whether a program has parameters, which are in another file; also True where that is not known."""
     try:
         if new:
             return any(str(operation["#"]) in OF_PARAMETERS for operation in _operations(path))

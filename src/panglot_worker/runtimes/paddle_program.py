@@ -22,7 +22,7 @@ TYPES = {
 BLOCK = b"\n"
 """How a block begins: field 1, with a length."""
 
-KEPT = 3
+PERSISTENT = 3
 """The field of a variable that says whether it outlives a run."""
 PASSAGES = (9, 10, 17)
 """The types of variables that inputs come by and outputs go by, and that are anything."""
@@ -57,7 +57,7 @@ def inputs(content: bytes) -> List[Input]:
 
 
 def has_parameters(content: bytes) -> bool:
-    """Whether it has variables that are kept, other than those by which values come and go.
+    """Whether it has variables that outlive a run, other than those for inputs and outputs.
 
     Raises ValueError or IndexError for what is no such program.
     """
@@ -65,7 +65,7 @@ def has_parameters(content: bytes) -> bool:
     for block in blocks:
         for number, value in fields(_message(block)):
             about = dict(fields(_message(value))) if number == 3 else {}
-            if about.get(KEPT) and dict(fields(_message(about[2]))).get(1) not in PASSAGES:
+            if about.get(PERSISTENT) and dict(fields(_message(about[2]))).get(1) not in PASSAGES:
                 return True
     return False
 

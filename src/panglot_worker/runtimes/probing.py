@@ -9,7 +9,7 @@ from panglot_worker.runtimes.base import FREE, NUMPY, Arrays, ModelRuntime, Mode
 SIZES = (8, 1, 32, 64, 224)
 """What free dimensions are tried with, the first that the model runs with."""
 HIGHEST = (9, 1)
-"""Whole numbers may be places in a table: they are kept small, and smaller where the model fails with them."""
+"""Whole numbers may be indexes in a table: the probe takes small ones, and smaller ones where the model fails."""
 
 
 class Trial(NamedTuple):

@@ -61,7 +61,7 @@ class TorchModule(ModelRuntime):
 
 
 def named(result: Any, names: Mapping[int, str]) -> Dict[str, Any]:
-    """What a module returned, by name: a dict's keys, those given by place, or output, or output_0 and so on."""
+    """What a module returned, by name: a dict's keys, names given by index, or output, or output_0 and so on."""
     if isinstance(result, dict):
         return {str(name): value for name, value in result.items()}
     if isinstance(result, (list, tuple)):

@@ -31,7 +31,7 @@ class MainScript(NamedTuple):
 
 
 HANDED = "__panglot_handed__"
-"""The name of the list of what was handed over, in the script's own module while it runs: shims have no object of ours,
+"""The name of the list of handed-over objects, in the script's own module while it runs: shims know no other object,
 and a process that the script starts must not find it."""
 
 

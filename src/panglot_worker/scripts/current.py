@@ -1,4 +1,4 @@
-"""What a script may ask about the requests it is working on."""
+"""What a script may learn about the requests it is working on."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from urllib.parse import parse_qsl
 
 from panglot_worker.dialects.base import Request
 
-# Of this module, since scripts ask `panglot.request()` and have no object of ours to ask instead.
+# State of this module, because scripts call `panglot.request()` without any object of a worker.
 running: List[Request] = []
-"""The requests of the call in progress. Only whoever runs calls (`running`, `splitting`) writes to it."""
+"""The requests of the call in progress. Only `running` and `splitting` write to it."""
 in_task: "ContextVar[Tuple[Request, ...]]" = ContextVar("in_task", default=())
 """The request of a task, where a script has several calls in progress; `concurrent` sets it."""
 together: "ContextVar[bool]" = ContextVar("together", default=False)
@@ -56,13 +56,13 @@ class RequestInfo:
 
     @property
     def client(self) -> str:
-        """The address of whoever is connected: the client, or a proxy before it."""
+        """The address of the peer: the client, or a proxy before it."""
         self._whole_head()
         return self._request.head.client.decode("latin-1")
 
     @property
     def deadline(self) -> float:
-        """Seconds that are left until the client is told that it took too long; below 0 it has been."""
+        """Seconds until the client gets the answer that the request took too long; below 0 it has got it."""
         since = getattr(self._request, "since", None)
         return self._request.seconds_left - (time.monotonic() - since if since is not None else 0.0)
 

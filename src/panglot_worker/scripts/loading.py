@@ -130,7 +130,7 @@ def _is_ours(filename: str) -> bool:
 
 
 def _where(error: BaseException, folder: str) -> Any:
-    """File and line of the innermost frame that lies in the package."""
+    """File and line of the innermost frame in the package."""
     file_and_line = ("", 0)
     for entry in traceback.extract_tb(error.__traceback__):
         if os.path.abspath(entry.filename).startswith(folder + os.sep):

@@ -79,7 +79,7 @@ def _is_free(name: str, folder: str, above: str) -> bool:
 
 
 def _private(folder: str, levels: int) -> List[str]:
-    """Make a package of the folder that the longest import leads to, under a name of ours; the names from there on."""
+    """Make the package PRIVATE of the folder that the longest import leads to. Returns the names below that folder."""
     inside: List[str] = []
     for _ in range(levels - 1):
         folder, name = os.path.split(folder)

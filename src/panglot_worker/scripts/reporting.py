@@ -1,4 +1,4 @@
-"""How far a call is, told by the script while it runs: `from panglot import progress`."""
+"""How far a call is, reported by the script while it runs: `from panglot import progress`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ OFTEN = 0.05
 
 
 def progress(fraction: Optional[float] = None, text: Any = "") -> None:
-    """Tell whoever watches this call how far it is: a part of 1, a text or another value that JSON can hold, or both.
+    """Report how far this call is: a part of 1, a text or another value that JSON can hold, or both.
 
     The last report counts, and of many that follow each other at once only some are sent. Outside of a call, and where
     nobody can watch, it does nothing. Raises ValueError for a fraction that is not from 0 to 1.

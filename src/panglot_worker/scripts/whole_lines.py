@@ -16,11 +16,11 @@ import weakref
 from typing import Any, Callable, Dict, List, Optional
 
 MOST = 65536
-"""Characters of a line that are kept until it is complete."""
+"""Characters of an incomplete line that are buffered."""
 
 
 class Output:
-    """A place that streams lead to, which one thread writes to at a time. Streams that lead there share it."""
+    """One destination of streams. One thread writes to it at a time; streams with the same destination share it."""
 
     def __init__(self) -> None:
         self.lock = threading.RLock()
@@ -72,9 +72,9 @@ class WholeLines(io.TextIOWrapper):
         vars(self)["mode"] = stream.mode
         self.output = output
         self.listener: Optional[Callable[[str], None]] = None
-        """Who hears all that is written, complete or not; see `panglot_worker.items.capturing`."""
+        """The listener to all that is written, complete or not; see `panglot_worker.items.capturing`."""
         self._original = stream
-        """Kept alive, since it would close the buffer when it goes."""
+        """Referred to here, because its deletion would close the buffer."""
         self._own = threading.local()
         self._unfinished: "weakref.WeakSet[UnfinishedLine]" = weakref.WeakSet()
 
@@ -136,14 +136,14 @@ def install() -> None:
         if hasattr(stream, "buffer"):
             whole = WholeLines(stream, outputs.setdefault(destination(stream), Output()))
             setattr(sys, name, whole)
-            # Scripts put this back; and were it not held here, it would close the buffer when a script replaces it.
+            # Scripts restore this stream; without a reference here, replacing it would close the buffer.
             setattr(sys, "__%s__" % name, whole)
     for output in outputs.values():
         os.register_at_fork(after_in_child=output.renew)
 
 
 def destination(stream: Any) -> Any:
-    """What identifies the place a stream leads to."""
+    """What identifies the destination of a stream."""
     try:
         status = os.fstat(stream.fileno())
     except (OSError, ValueError):

@@ -1,4 +1,4 @@
-"""Answers of one output of numbers in JSON: what stands before the numbers is the same time and again, and is kept."""
+"""Answers with one output of numbers in JSON: the text before the numbers is always the same, and is cached."""
 
 from __future__ import annotations
 

@@ -48,4 +48,4 @@ BY_NUMPY: Dict[Tuple[str, int], str] = {
 }
 """Names of datatypes by the kind and the width of numpy's."""
 LARGEST_FP32 = 3.4028235677973366e38
-"""What lies beyond is no FP32: it would be rounded to infinity."""
+"""Larger numbers are no FP32: they would be rounded to infinity."""

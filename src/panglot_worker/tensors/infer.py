@@ -34,7 +34,7 @@ class Wishes(NamedTuple):
     coding: str = ""
     """How the answer is compressed."""
     end: bool = False
-    """Whether the end of an answer in parts is told by an answer without outputs, where no part was said to be it."""
+    """Whether the end of an answer in parts is an answer without outputs, where no part was marked as the last."""
 
 
 class Infer(NamedTuple):
@@ -61,7 +61,7 @@ def gathered(inputs: List[Tensor]) -> Dict[str, Tensor]:
 
 
 def refuse_unsupported(parameters: Dict[str, Any], what: str) -> None:
-    """Raises ClientError for parameters of a tensor that ask for what this server does not do."""
+    """Raises ClientError for parameters of a tensor that this server does not support."""
     if SHARED_MEMORY in parameters:
         raise ClientError("%s names shared memory, which this server does not use: send the tensor itself" % what)
     if "classification" in parameters:
@@ -91,7 +91,7 @@ def check_wanted(wanted: Sequence[WantedOutput]) -> Tuple[WantedOutput, ...]:
 
 
 def chosen(outputs: List[Tensor], wanted: Sequence[WantedOutput]) -> List[Tensor]:
-    """The outputs that were asked for, in that order; all where none were named. Raises ClientError."""
+    """The requested outputs, in the order of the request; all where it names none. Raises ClientError."""
     if not wanted:
         return outputs
     there = {output.name: output for output in outputs}

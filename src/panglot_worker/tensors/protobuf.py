@@ -18,7 +18,7 @@ class Malformed(ValueError):
 
 
 def varint(view: Any, at: int) -> Tuple[int, int]:
-    """The number at a place, and where what follows begins. Raises Malformed, or IndexError at the end."""
+    """The number at an index, and the index behind it. Raises Malformed, or IndexError at the end."""
     number = shift = 0
     while shift < 70:
         byte = view[at]

@@ -24,7 +24,7 @@ from panglot_worker.tensors.infer import (
 from panglot_worker.tensors.tensors import Tensor, TensorSpec
 
 WINDOWS = {"gzip": 31, "deflate": 15}
-"""How zlib is told to read and write each coding."""
+"""The window bits with which zlib reads and writes each coding."""
 LENGTH_HEADER = "Inference-Header-Content-Length"
 LONGEST_LENGTH = 18
 """Digits of a length: Python itself refuses to read texts of thousands of them."""

@@ -170,7 +170,7 @@ def check_count(name: str, shape: Shape, count: int) -> None:
 
 
 def from_json(name: str, datatype: str, shape: Shape, data: Any) -> Tensor:
-    """The tensor of what JSON held, nested or in a row. Raises ClientError for what is not of its kind or range."""
+    """The tensor of a JSON list, nested or flat. Raises ClientError for what is not of its kind or range."""
     kind = known(name, datatype)
     if not kind.holds:
         raise ClientError("input '%s': JSON has no form for %s; send it as binary data" % (name, datatype))

@@ -1,7 +1,7 @@
 """Requests whose JSON is, but for the numbers of their only input, that of an earlier one: only those are read.
 
-Clients send one description time and again with other numbers in it. What came of the first is kept. The numbers of
-each are checked, and whatever is wrong with them is left to whoever reads the whole request, and words it.
+Clients send one description time and again with other numbers in it. The parsed first request is cached. The numbers of
+each are checked; a request with wrong ones is read as a whole, and that reader writes the error.
 """
 
 from __future__ import annotations

@@ -104,7 +104,7 @@ class DecoderProcess:
         self._poll.register(self._out, select.POLLIN)
 
     def next(self) -> Optional[VideoFrame]:
-        """The next frame; None when the decoder only told that it is at work. Raises Ended."""
+        """The next frame; None when the decoder only reported that it is alive. Raises Ended."""
         message = self._message()
         self._wait = self.limits.stall
         self.live = bool(message.get("live", self.live))
@@ -160,15 +160,15 @@ class DecoderProcess:
         return numpy.frombuffer(whole, numpy.uint8).reshape(shape)
 
     def kill(self) -> None:
-        """End the process at once, from any thread; whoever waits in `next` gets Ended."""
+        """End the process at once, from any thread; a thread that waits in `next` gets Ended."""
         self._process.kill()
 
     def close(self) -> None:
-        """End the process and let go of its memory; frames that others hold stay valid."""
+        """End the process and release its memory; frames in use elsewhere stay valid."""
         self._process.kill()
         self._process.wait()
         for pipe in (self._process.stdin, self._process.stdout):
             if pipe is not None:
                 pipe.close()
-        # Whoever looks at a frame keeps the memory; this object need not.
+        # A frame in use keeps the memory alive; this object need not.
         del self._frames

@@ -1,4 +1,4 @@
-"""What came of a stream's frames: results are kept for whoever asks, as many as there is room for."""
+"""The results of a stream's frames: as many of the last as fit are stored for later requests."""
 
 from __future__ import annotations
 
@@ -44,12 +44,12 @@ class ResultHistory:
         self._lock = threading.Lock()
 
     def add(self, frame: Optional[int], seconds: Optional[float], message: str) -> None:
-        """Keep a result, drop the oldest where there is no room, and tell the listeners."""
+        """Store a result, drop the oldest where there are too many, and send it to the listeners."""
         with self._lock:
             self._add(Result(self.count + 1, frame, seconds, message))
 
     def mark(self, event: str, message: str) -> None:
-        """Put something between the results that is none, for those who listen."""
+        """Send the listeners something between the results that is no result."""
         with self._lock:
             self.marks += 1
             self._add(Result(self.count + 1, None, None, message, event))
@@ -75,9 +75,9 @@ class ResultHistory:
             return untaken
 
     def listen(self, key: int, after: Optional[int], listener: Listener, lost: Callable[[int], None]) -> None:
-        """Tell the listener what it missed after a number, or all that is kept, and from now on everything.
+        """Send the listener the stored results after a number, or all of them, and from now on every new one.
 
-        Before that `lost` is told how many after the number are gone for good, if any.
+        Before that `lost` gets the number of results after it that are not stored any more, if there are any.
         """
         with self._lock:
             first = self._kept[0].number if self._kept else self.count + 1

@@ -1,6 +1,6 @@
-"""What a worker leaves its successor about streams: how each was asked for, and how far it has come.
+"""What a worker records for its successor about streams: the request of each, and how far it has come.
 
-It lies in memory that the front keeps open and never reads, so that it outlives a worker that dies at any moment. First
+It is in memory that the front keeps open and never reads, so that it outlives a worker that dies at any moment. First
 comes a page that tells the next number of a stream, then slots of one size, one for each stream.
 """
 
@@ -18,7 +18,7 @@ SLOT = 16384
 FREE, TAKEN = 0, 1
 NEXT = struct.Struct("<q")
 STATE = struct.Struct("<II")
-"""Whether a slot is taken, and how long the text is that says how its stream was asked for."""
+"""Whether a slot is taken, and the length of the text with the stream's request."""
 PROGRESS = struct.Struct("<18q2d")
 ABOUT = 512
 """Where that text begins."""
@@ -64,7 +64,7 @@ class Entry:
         self._memory = memory
         self._start = start
         self.about = about
-        """How the stream was asked for."""
+        """The request of the stream."""
 
     def write(self, progress: Progress) -> None:
         PROGRESS.pack_into(self._memory, self._start + STATE.size, *progress)

@@ -6,7 +6,7 @@ from typing import Any, Dict, NamedTuple, Sequence
 
 
 class VideoLimits(NamedTuple):
-    """How long and how large a video may be, and who may decode it.
+    """How long and how large a video may be, and which decoder takes it.
 
     `seconds` and `frames` bound files, `stream_seconds` bounds live sources (0: nothing does); the rest bounds both.
     """
@@ -36,13 +36,13 @@ class SourceRules(NamedTuple):
     folder: str = ""
     """Where a path is looked for that leads to nothing from the working folder."""
     linked: bool = False
-    """Files there may have several names: what a front has sent to a node is kept there by links."""
+    """Files there may have several names: a node stores the files that a front has sent as links."""
     cameras: bool = True
     """Cameras of this machine may be named."""
 
 
 def limits_of(settings: Dict[str, Any]) -> VideoLimits:
-    """The limits the front tells a worker; those it leaves out have their defaults."""
+    """The limits that the front sends a worker; limits that it does not send have their defaults."""
     return VideoLimits(**settings.get("video", {}))
 
 
@@ -57,5 +57,5 @@ def rules_for_clients(settings: Dict[str, Any]) -> SourceRules:
 
 
 def rules_for_graphs(settings: Dict[str, Any], folder: str) -> SourceRules:
-    """What a graph file in `folder` may name: all it likes, since it belongs to whoever runs the server."""
+    """What a graph file in `folder` may name: everything, because the file belongs to the server's operator."""
     return SourceRules(url_allow=settings.get("url_allow", ()), folder=folder)

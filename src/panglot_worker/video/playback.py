@@ -15,7 +15,7 @@ FINISHED, FAILED, STOPPED = "finished", "failed", "stopped"
 OVER = (FINISHED, FAILED, STOPPED)
 OLDEST, BLOCK = "oldest", "block"
 WAITING = 2
-"""How many frames may wait between the decoder and whoever takes them."""
+"""How many frames may wait between the decoder and their user."""
 FIRST_DELAY, LONGEST_DELAY = 0.5, 30.0
 RETRIED = ("dropped", "stalled", "crashed", "unreachable")
 """Ends of a live source after which it is tried again."""

@@ -17,7 +17,7 @@ CAMERA = re.compile(r"/dev/video[0-9]+")
 
 
 def find(text: str, rules: SourceRules) -> VideoSource:
-    """The source a text names. An address is checked as far as that goes without asking anyone; a file is opened.
+    """The source a text names. An address is checked without any connection; a file is opened.
 
     Raises AddressRefused.
     """

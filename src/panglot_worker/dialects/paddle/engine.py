@@ -65,6 +65,7 @@ class Stepped(Source):
         self.whole = bool(options.get("whole"))
 
     def prepare(self, inputs: Dict[str, str]) -> Any:
+        """Run preprocess on the inputs, and note in `left_something` whether it changed an attribute of the engine."""
         self.put(inputs)
         before = dict(getattr(self.engine, "__dict__", {}))
         value = self.engine.preprocess(self.arguments if self.whole else next(iter(inputs.values())))
