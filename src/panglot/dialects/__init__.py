@@ -206,7 +206,7 @@ def run_to_its_end(package: Package, settings: Settings) -> int:
 
 
 def looks_for() -> str:
-    """What each dialect looks for, a row each, for a message to someone whose folder is no package."""
+    """What each dialect looks for, a row each, for the message about a folder that is no package."""
     wide = max(map(len, known()))
     texts = {name: str(dialect.load("detect").LOOKS_FOR) for name, dialect in known().items()}
     under = " " * (wide + 4)

@@ -2,8 +2,8 @@
 
 A dialect is a folder of modules. Two are required, the rest are optional:
 
-    detect.py      LOOKS_FOR, detect(path) or detect(path, given), arrange(package, settings); FALLBACK: asked last;
-                   YIELDS: asked only for what no other recognises, such as files that are weights beside a script;
+    detect.py      LOOKS_FOR, detect(path) or detect(path, given), arrange(package, settings); FALLBACK: tried last;
+                   YIELDS: tried only for what no other recognises, such as files that are weights beside a script;
                    ARCHIVES: endings of archives beside .zip and .tar.gz; `detect` gets the folder they are unpacked in
     contract.py    contract(package, settings)
     request.py     make_request(about, given); example(about, folder)
@@ -30,7 +30,7 @@ import panglot_worker
 from panglot.errors import StartError
 
 ENDING = ".template"
-"""Files of templates end in this, so that no tool takes them for code of ours."""
+"""Files of templates end in this, so that no tool takes them for Panglot's own code."""
 
 
 class ModuleShape(NamedTuple):
@@ -103,7 +103,7 @@ class Dialect:
         return file if file.is_file() else None
 
     def unusable(self, why: str) -> StartError:
-        """That it cannot be used, for whoever has to mend it."""
+        """The error that says why it cannot be used, for its author."""
         return _unusable(self.name, self.brought_by, why)
 
     @property

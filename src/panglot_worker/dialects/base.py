@@ -77,7 +77,7 @@ class Package(NamedTuple):
     retained: int = -1
     """An open file of memory that outlives this worker; what is in it is for its successor. -1: there is none."""
     dialect_folder: str = ""
-    """Where the dialect's worker half lies; empty: here."""
+    """The module with the dialect's worker half; empty: here."""
 
     def does(self, stage: str) -> bool:
         """Whether a stage runs in this worker. Only one that does `inference` needs the model."""
@@ -140,7 +140,7 @@ class Dialect:
     """Whether a generator that `infer` returns is an answer in parts."""
     status_blames_client = True
     """Whether an answer of 400 to 499 says that the client is to blame. Where a platform answers a failure of the
-    script so, only a ClientError does, and everything else is told in the log."""
+    script so, only a ClientError does, and the log has everything else."""
     captured_output = 0
     """How many characters of what a call prints `Request.printed` holds, the last ones; 0: nothing is captured. Only
     where one call runs at a time, without batches."""
@@ -170,7 +170,7 @@ class Dialect:
         return not self.package.pool and bool(self.package.settings.get("rows"))
 
     def warn(self, message: str) -> None:
-        """Write a line to the server's log, for whoever runs it."""
+        """Write a line to the server's log, for its operator."""
         self.port.tell(wire.EVENT, {"type": "warning", "message": message})
 
     def note(self, message: str) -> None:
@@ -228,7 +228,7 @@ class Dialect:
         return stages
 
     def tensors(self) -> Optional[TensorStages]:
-        """How the script takes tensors itself, asked once after `load`; None: as the bodies of its platform."""
+        """How the script itself takes tensors, read once after `load`; None: as the bodies of its platform."""
         return None
 
     def body_of_element(self, name: str, content: bytes) -> Tuple[str, bytes]:

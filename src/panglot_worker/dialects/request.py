@@ -46,7 +46,7 @@ class Request:
     record: Any
     """What `recording` notes of the stages; the attribute is not there where nobody wants it."""
     reported: float
-    """When the script last told how far it is; see `scripts.reporting`."""
+    """When the script last reported how far it is; see `scripts.reporting`."""
     since: float
     """The moment that `seconds_left` counts from, where the dialect notes it."""
 

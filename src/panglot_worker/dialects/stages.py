@@ -29,7 +29,7 @@ class Problem(NamedTuple):
     message: str
     traceback: str = ""
     details: Optional[Dict[str, Any]] = None
-    """What is told besides, where the platform's manner has room for it: only what JSON can hold."""
+    """Further fields for the client, where the platform's errors can have some: only JSON values."""
 
 
 def warned(warning: str) -> Tuple[str, ...]:
@@ -42,7 +42,7 @@ BETWEEN = frozenset(("preprocess", "inference", "postprocess"))
 
 
 class Stages(NamedTuple):
-    """What a loaded script does with an item. Frozen: whoever wants a stage changed makes a copy with `_replace`.
+    """What a loaded script does with an item. Frozen: to change a stage, make a copy with `_replace`.
 
     Every stage gets one item, so that an item's failure is its own. One that is None does not exist: it costs nothing
     and is not timed.
@@ -60,7 +60,7 @@ class Stages(NamedTuple):
     by_route: Mapping[bytes, Any] = {}
     """Of scripts with several routes: the stages of each, by `Head.route`. A batch never holds items of two."""
     decodes_ahead: bool = False
-    """Whether `decode` may run on another thread while the script runs a batch. Only code of ours may."""
+    """Whether `decode` may run on another thread while the script runs a batch. Only Panglot's own code may."""
     script_code: FrozenSet[str] = BETWEEN
     """The stages that run code of the script, by their names in `wire.STAGES`.
 
@@ -78,7 +78,7 @@ class TensorStages(NamedTuple):
     decode: Callable[[Infer, Request], Any]
     """The value for the next stage, of inputs that are whole tensors. Raises ClientError for those it does not take."""
     encode: Callable[[Any, Request], List[Tensor]]
-    """The outputs, of what the last stage gave; the adapter leaves out those that were not asked for."""
+    """The outputs, from the value of the last stage; the adapter removes outputs that were not requested."""
     inputs: Sequence[TensorSpec] = ()
     outputs: Sequence[TensorSpec] = ()
     """What the script takes and gives, as far as that is known before it runs."""
@@ -88,7 +88,7 @@ class TensorStages(NamedTuple):
     takes_bodies: bool = True
     """Whether a single element of BYTES is the native body, for the `decode` of Stages."""
     parameters: Optional[Callable[[Any], Dict[str, Any]]] = None
-    """What is told beside the outputs, of what the last stage gave: truth values, numbers and texts by name."""
+    """Parameters beside the outputs, from the value of the last stage: truth values, numbers and texts by name."""
     is_last: Callable[[Any], bool] = lambda part: False
     """Whether a part of an answer is known to be its last; else nobody knows before the script ends."""
 

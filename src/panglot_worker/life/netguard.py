@@ -138,12 +138,12 @@ class GuardedPort(Port):
         self.__dict__.update(port.__dict__)
         self.guard = Guard(allowed, self._refused)
         self.guard.install()
-        self._told = 0
+        self._lines_written = 0
 
     def next(self) -> Frame:
         self.guard.active = False
         frame = super().next()
-        self._told = 0
+        self._lines_written = 0
         self.guard.active = True
         return frame
 
@@ -153,8 +153,8 @@ class GuardedPort(Port):
 
     def _refused(self, address: str, port: int) -> None:
         self.tell(wire.METRIC, {"panglot_worker_net_refused_total": 1})
-        self._told += 1
-        if self._told <= LINES_PER_CALL:
+        self._lines_written += 1
+        if self._lines_written <= LINES_PER_CALL:
             where = "[%s]:%d" % (address, port) if ":" in address else "%s:%d" % (address, port)
             ids = ", ".join(info.id for info in current.requests()[:4])
             message = "request %s: the script may not connect to %s; --url-allow %s would let it"

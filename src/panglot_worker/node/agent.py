@@ -97,7 +97,7 @@ class NodeAgent:
                 self._drop_oldest(list(self.strangers))
                 await asyncio.sleep(NEXT_TRY)
                 continue
-            self._make_room(address[0])
+            self._free_slot(address[0])
             task = self._keep(self._greet(conn))
             self.strangers[task] = address[0]
             # A task that is cancelled before its first step has no chance to close anything.
@@ -105,7 +105,7 @@ class NodeAgent:
             # While more wait to be taken, taking one does not give way by itself.
             await asyncio.sleep(0)
 
-    def _make_room(self, address: str) -> None:
+    def _free_slot(self, address: str) -> None:
         neighbours = [task for task, other in self.strangers.items() if other == address]
         if len(neighbours) >= OF_ONE_ADDRESS:
             self._drop_oldest(neighbours)

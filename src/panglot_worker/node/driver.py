@@ -145,7 +145,7 @@ class Driver:
         """
         placed = False
         try:
-            actor = self.actors[number] = self._asked(number, needs)
+            actor = self.actors[number] = self._make_agent(number, needs)
             opening = asyncio.ensure_future(wait_for(actor.begin.remote()))
             waited, _ = await asyncio.wait({opening}, timeout=PATIENCE)
             if not waited:
@@ -175,7 +175,7 @@ class Driver:
         with contextlib.suppress(Exception):
             self.ray.kill(self.actors.pop(number))
 
-    def _asked(self, number: int, needs: Dict[str, Any]) -> Any:
+    def _make_agent(self, number: int, needs: Dict[str, Any]) -> Any:
         return self.agent.options(
             num_cpus=needs.get("cpu", 0),
             num_gpus=needs.get("gpu", 0),

@@ -90,12 +90,12 @@ class Decoder:
         self._source: Any = None
         self._next_time: Optional[float] = None
         self._moment = 0.0
-        self._told = 0.0
+        self._last_sent = 0.0
         self._reformatter: Any = None
         """One for all frames: a new one would work out anew how to convert."""
 
     def tell(self, message: Dict[str, Any]) -> None:
-        self._told = time.monotonic()
+        self._last_sent = time.monotonic()
         data = json.dumps(message).encode() + b"\n"
         while data:
             data = data[self.out.write(data) :]
@@ -125,7 +125,7 @@ class Decoder:
                 return "limit"
             if self._is_wanted(number, moment) and (self.live or number >= self.order["first"]):
                 self._hand_over(frame, number, moment - first)
-            elif time.monotonic() - self._told > TICK:
+            elif time.monotonic() - self._last_sent > TICK:
                 self.tell({"tick": self.decoded})
         if not self.decoded:
             raise DecodingFailure("undecodable", "it holds no frame that can be decoded")

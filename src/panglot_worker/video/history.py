@@ -36,7 +36,7 @@ class ResultHistory:
         self.marks = marks
         self.dropped = dropped
         """How many results had to go before anyone took them."""
-        self._kept: Deque[Result] = deque()
+        self._stored: Deque[Result] = deque()
         self._bytes = 0
         self.taken = count
         """The last that was taken."""
@@ -56,10 +56,10 @@ class ResultHistory:
 
     def _add(self, result: Result) -> None:
         self.count = result.number
-        self._kept.append(result)
+        self._stored.append(result)
         self._bytes += len(result.message)
-        while len(self._kept) > self.most or (self._bytes > MOST_BYTES and len(self._kept) > 1):
-            gone = self._kept.popleft()
+        while len(self._stored) > self.most or (self._bytes > MOST_BYTES and len(self._stored) > 1):
+            gone = self._stored.popleft()
             self._bytes -= len(gone.message)
             if gone.number > self.taken:
                 self.taken = gone.number
@@ -70,7 +70,7 @@ class ResultHistory:
     def take(self) -> List[Result]:
         """The results that were not taken yet. They stay for listeners that come back."""
         with self._lock:
-            untaken = [result for result in self._kept if result.number > self.taken and not result.event]
+            untaken = [result for result in self._stored if result.number > self.taken and not result.event]
             self.taken = self.count
             return untaken
 
@@ -80,10 +80,10 @@ class ResultHistory:
         Before that `lost` gets the number of results after it that are not stored any more, if there are any.
         """
         with self._lock:
-            first = self._kept[0].number if self._kept else self.count + 1
+            first = self._stored[0].number if self._stored else self.count + 1
             if after is not None and first - 1 > after:
                 lost(first - 1 - after)
-            for result in self._kept:
+            for result in self._stored:
                 if after is None or result.number > after:
                     listener(result)
             self._listeners[key] = listener

@@ -67,7 +67,7 @@ def _answer(status: int, message: str) -> ErrorAnswer:
 
 
 def health(model: Model, request: Request) -> Response:
-    """What probes of the platform ask for; on the platform nothing listened before the script was loaded."""
+    """The answer to the platform's probes; on the platform nothing listened before the script was loaded."""
     if model.engine.state == states.READY:
         return Response("Healthy", headers=_version(model), media_type="text/html")
     body = json.dumps({"message": "the script is not loaded"})

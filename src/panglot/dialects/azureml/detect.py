@@ -29,7 +29,7 @@ CONDA = ("conda.yml", "conda.yaml", "conda_dependencies.yml", "environment.yml",
 
 
 def detect(path: Path, given: Mapping[str, Any]) -> Package | None:
-    """The package, None when it is none of ours, StartError when it is ours but cannot work."""
+    """The package; None for other files; StartError for a package of this platform that cannot work."""
     named = str(given.get("entry_script") or os.environ.get("AZUREML_ENTRY_SCRIPT", ""))
     entry = entries.find(path, named)
     if entry is None:

@@ -9,12 +9,12 @@ from typing import Any, NamedTuple
 from panglot.packages import triton_config
 from panglot.packages.model_folder import CONFIG
 
-PLACE = re.compile(r".*__(\d+)")
+INDEX = re.compile(r".*__(\d+)")
 """Triton's names for what has none: INPUT__0, OUTPUT__1."""
 
 
 class ConfiguredTensors(NamedTuple):
-    """Inputs in the order the module takes them, and the names of what it gives, each with its place."""
+    """Inputs in the order the module takes them, and the names of what it gives, each with its index."""
 
     inputs: list[dict[str, Any]]
     outputs: list[tuple[int, str]]
@@ -27,13 +27,13 @@ def read(model: Path) -> ConfiguredTensors:
     if path is None:
         return ConfiguredTensors([], [])
     declared = triton_config.tensors(triton_config.read(path), path)
-    inputs = sorted(zip(_places(declared["inputs"]), declared["inputs"], strict=True), key=lambda pair: pair[0])
+    inputs = sorted(zip(_indexes(declared["inputs"]), declared["inputs"], strict=True), key=lambda pair: pair[0])
     names = [tensor["name"] for tensor in declared["outputs"]]
-    outputs = list(zip(_places(declared["outputs"]), names, strict=True))
+    outputs = list(zip(_indexes(declared["outputs"]), names, strict=True))
     return ConfiguredTensors([tensor for _, tensor in inputs], outputs)
 
 
-def _places(tensors: list[dict[str, Any]]) -> list[int]:
+def _indexes(tensors: list[dict[str, Any]]) -> list[int]:
     """Where each stands: as its name says, or as they are listed."""
-    matches = [PLACE.fullmatch(tensor["name"]) for tensor in tensors]
+    matches = [INDEX.fullmatch(tensor["name"]) for tensor in tensors]
     return [int(match[1]) if match is not None and all(matches) else at for at, match in enumerate(matches)]

@@ -31,7 +31,7 @@ PICKLED = "loading a pickle runs whatever code is in it: serve only files whose 
 
 
 def detect(path: Path) -> Package | None:
-    """The package, None when it is none of ours, StartError when it is ours but cannot work."""
+    """The package; None for other files; StartError for a model that cannot work."""
     model = files.of_file(path) if path.is_file() else _only(path)
     if model is None:
         files.refuse_foreign(path)
@@ -75,7 +75,7 @@ def _only(folder: Path) -> files.Found | None:
 
 
 def _is_script(script: Path) -> bool:
-    """Whether a file may be a script to serve; one that cannot be read may be, and is told of as such."""
+    """Whether a file may be a script to serve; an unreadable one may be, and is reported as such."""
     if script.name == "model.py":
         return True
     try:

@@ -1,4 +1,4 @@
-"""Which files and folders are models, told by their names and first bytes."""
+"""Which files and folders are models, by their names and first bytes."""
 
 from __future__ import annotations
 

@@ -3,7 +3,7 @@
     https://example.com/net.params#sha256=9f86d0…   the hash is optional: sha256, sha1, md5, or Qiniu's own etag
     qiniu:///bucket/net.params                      by the download domain that `qiniu_domains` has for the bucket
 
-`proxy_` before the scheme, by which the platform asked a proxy of its own, means nothing here.
+`proxy_` before the scheme, by which the platform used its own proxy, means nothing here.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ HASHES = {"sha256": re.compile("[0-9a-f]{64}"), "sha1": re.compile("[0-9a-f]{40}
 
 
 class Address(NamedTuple):
-    """Where a file is fetched. `digest` is empty where none was given; a `private` one is signed when it is asked."""
+    """Where a file is fetched. `digest` is empty where none was given; the request to a `private` one is signed."""
 
     url: str
     algorithm: str = ""

@@ -145,11 +145,11 @@ def _platform(file: Path, layers: _Layers) -> None:
     values = layers.values
     for name in ("use_device", "workspace", "app"):
         if value.get(name):
-            values[name] = _kept(name, value[name], file)
+            values[name] = _checked(name, value[name], file)
     for name, theirs in RELEASE.items():
         entry = next((release[key] for key in theirs if release.get(key) is not None), None)
         if entry is not None:
-            values[name] = _kept(name, entry, file)
+            values[name] = _checked(name, entry, file)
     _resolve(values, file)
     if value.get("http_port"):
         layers.port = _port(value["http_port"], "http_port", str(file))
@@ -171,7 +171,7 @@ RELEASE = {
 """Names of a release's entries: those of the server, and those its documentation used."""
 
 
-def _kept(name: str, value: Any, file: Path) -> Any:
+def _checked(name: str, value: Any, file: Path) -> Any:
     """The value, if it is of its kind. Raises StartError."""
     kind = KINDS[name]
     right = isinstance(value, kind) and not (kind is int and isinstance(value, bool))
@@ -244,13 +244,13 @@ def _entry(key: str, value: Any, file: Path) -> Any:
         if not os.path.isdir(folder):
             raise StartError(f"{key}: there is no folder {folder}")
         return files_in(Path(folder))
-    values = {key: _kept(key, value, file)}
+    values = {key: _checked(key, value, file)}
     _resolve(values, file)
     return values[key]
 
 
 def shown(values: Mapping[str, Any]) -> dict[str, Any]:
-    """The configuration without secrets, for whoever runs the server."""
+    """The configuration without secrets, for the server's operator."""
     return {key: _hidden(key, value) for key, value in values.items()}
 
 

@@ -23,7 +23,7 @@ LOOKS_FOR = "eval.py with create_net and net_inference, in the folder or its pyt
 
 
 def detect(path: Path, given: Mapping[str, Any]) -> Package | None:
-    """The package, None when it is none of ours, StartError when it is ours but cannot work."""
+    """The package; None for other files; StartError for a package of this platform that cannot work."""
     config = str(given.get("config", "")) or (str(path) if path.suffix == ".conf" else "")
     where = layout.find(path)
     if where is None:
@@ -108,7 +108,7 @@ def _facts(where: ScriptPlace, helpers: list[Path], values: Mapping[str, Any], b
 
 
 def arrange(package: Package, settings: Settings) -> Package:
-    """Tell the worker what settings say about files, and where those lie that are fetched. Raises StartError."""
+    """Send the worker the settings about files, and the paths of fetched files. Raises StartError."""
     allowed = Allowed(settings.url_allow)
     fetched = {text: addresses.read(text, package.options, allowed) for text in addresses.in_use(package.options)}
     if fetched and settings.worker_net == "none":

@@ -1,4 +1,4 @@
-"""What can be told about a script without running it: its three functions, and whether it looks at files."""
+"""What is known about a script without running it: its three functions, and whether it looks at files."""
 
 from __future__ import annotations
 

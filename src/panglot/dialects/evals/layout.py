@@ -1,4 +1,4 @@
-"""Where the script and its helpers lie: beside each other, or as in the platform's images."""
+"""Where the script and its helpers are: beside each other, or as in the platform's images."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ CONFIG = "serving-eval.conf"
 FOLDERS = ("", "python/evals", "evals")
 """Where the script is, below what a user points at."""
 FRAMEWORK = ("utils", "mxnet_base")
-"""Modules of the platform that may lie beside a script; Panglot's own are used."""
+"""Modules of the platform that may be beside a script; Panglot's own are used."""
 SERVING = "/workspace/serving"
 SIGNS = re.compile(rb"^[ \t]*(?:from|import)[ \t]+evals\b|^def\s+(?:create_net|net_init|net_inference)\b", re.MULTILINE)
 
 
 @dataclass(frozen=True)
 class ScriptPlace:
-    """Where a script lies: `root` is what the user points at, `folder` where the script is: the platform's `evals`."""
+    """Where a script is: `root` is the path the user gives, `folder` the script's folder, the platform's `evals`."""
 
     root: Path
     folder: Path
@@ -57,7 +57,7 @@ class ScriptPlace:
 
 
 def find(path: Path) -> ScriptPlace | None:
-    """The script at a path, or None when there is none of ours. Raises StartError."""
+    """The script at a path, or None when there is none of this platform. Raises StartError."""
     if path.is_file():
         if path.suffix == ".conf":
             return find(path.parent)
@@ -85,7 +85,7 @@ def _at(root: Path, script: Path) -> ScriptPlace:
 
 
 def parsed(script: Path) -> ast.Module:
-    """The syntax tree. Raises StartError that says what Python 2 leaves to change."""
+    """The syntax tree. Raises StartError with the changes that code of Python 2 needs."""
     try:
         return tree(script)
     except SyntaxError as error:

@@ -19,7 +19,7 @@ VARIABLES = ("HF_MODEL_ID", "HF_REVISION", "HF_FRAMEWORK", "HF_TRUST_REMOTE_CODE
 
 
 def detect(path: Path) -> Package | None:
-    """The package, None when it is none of ours, StartError when it is ours but cannot work."""
+    """The package; None for other files; StartError for a package of this platform that cannot work."""
     handler = _handler(path, os.environ)
     if handler is None:
         return None

@@ -20,7 +20,7 @@ MOST_SCRIPTS = 200
 
 
 def fixed_paths(folder: Path) -> tuple[FixedPath, ...]:
-    """Every string in the package's scripts that begins with a place of the platform's containers."""
+    """Every string in the package's scripts that begins with a folder of the platform's containers."""
     scripts = sorted(folder.glob("*.py"))[:MOST_SCRIPTS]
     named = [script for script in scripts if any(root.encode() in content_if_any(script) for root in ROOTS)]
     return tuple(entry for script in named for entry in _fixed_in(script))
@@ -45,7 +45,7 @@ def problems(script: Path, tree: ast.Module, environ: Mapping[str, str]) -> tupl
 
 
 def _from_hub(script: Path, tree: ast.Module, environ: Mapping[str, str]) -> Iterator[str]:
-    """Models that `from_pretrained` and `pipeline` name by their place in the hub, and no cache has."""
+    """Models that `from_pretrained` and `pipeline` name by their path in the hub, and no cache has."""
     seen = set()
     for node in ast.walk(tree):
         if not isinstance(node, ast.Call) or _last_name(node.func) not in ("from_pretrained", "pipeline"):

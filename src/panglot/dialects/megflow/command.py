@@ -1,4 +1,4 @@
-"""`megflow_run` and `run_with_plugins`: in the place of MegFlow's own commands, with the options of all generations."""
+"""`megflow_run` and `run_with_plugins`: instead of MegFlow's own commands, with the options of all generations."""
 
 from __future__ import annotations
 

@@ -27,10 +27,10 @@ GRAPH = re.compile(r"^[ \t]*(\[\[[ \t]*graphs[ \t]*\]\]|graphs[ \t]*=)", re.MULT
 MAIN = re.compile(r"^[ \t]*main[ \t]*=", re.MULTILINE)
 IN_FLIGHT = 64
 """Requests a graph may hold at once: enough for nodes that gather batches."""
-KEPT = 16 << 20
-"""Bytes a worker may leave to its successor about streams: `panglot_worker.video.ledger` has its slots there."""
+LEDGER_BYTES = 16 << 20
+"""Bytes about streams that a worker may store for its successor: `panglot_worker.video.ledger` has its slots there."""
 VIEWERS = 1024
-"""The same where clients stay to be told of a stream."""
+"""The same where clients stay to follow a stream."""
 
 
 def detect(path: Path) -> Package | None:
@@ -138,7 +138,7 @@ def package_of(config_file: Path, plugin: Path, module: str = "", dynamic: str =
         },
         facts={"graph": picture.describe(config, types)},
         runs_to_its_end=not servers,
-        retained_bytes=KEPT if watched else 0,
+        retained_bytes=LEDGER_BYTES if watched else 0,
         whole=module_path if module else plugin,
         above=module_path,
         elsewhere=outside(module_path if module else plugin, *named_files(config, working)),

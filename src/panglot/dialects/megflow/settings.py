@@ -22,5 +22,5 @@ class Settings(settings.Settings):
     cameras: bool = setting(False, "requests may name cameras of this machine, such as /dev/video0", "bool")
 
     def for_worker(self) -> dict[str, Any]:
-        """What a worker is told."""
+        """The settings that a worker gets."""
         return {**super().for_worker(), "uri_root": self.uri_root, "cameras": self.cameras}

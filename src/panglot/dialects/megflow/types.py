@@ -50,7 +50,7 @@ def files(plugin: Path) -> Iterator[Path]:
 
 
 def _leads_elsewhere(tree: ast.Module, plugin: Path, module_path: Path) -> bool:
-    """Whether it imports something that lies beside the plugin folder, where more may be registered."""
+    """Whether it imports something from beside the plugin folder, where more may be registered."""
     for name in imported(tree):
         first = module_path / name.partition(".")[0]
         if plugin.is_relative_to(first):

@@ -20,14 +20,14 @@ SCRIPT = "customize_service.py"
 OTHER_SCRIPTS = ("model.py", "model_service.py")
 """With one of these beside it, a config.json is not that of a package without a script."""
 FOLDERS = ("", "model", "model/1", "1")
-"""Where a package's files lie below the folder a user points at."""
+"""The folders of a package's files below the folder that a user points at."""
 
 TIMEOUT = 40.0
 MAX_BODY = 12 * 1024 * 1024
 
 
 def detect(path: Path) -> Package | None:
-    """The package, None when it is none of ours, StartError when it is ours but cannot work."""
+    """The package; None for other files; StartError for a package of this platform that cannot work."""
     files = _find(path)
     if files is None:
         return None
@@ -173,6 +173,6 @@ def _environment() -> dict[str, str]:
 
 
 def _links(folder: Path) -> dict[str, Path]:
-    """The platform ran scripts in a folder that held the package as `model` and as `model/1`."""
+    """The platform ran scripts in a folder that had the package as `model` and as `model/1`."""
     links = {f"model/{entry.name}": entry for entry in sorted(folder.iterdir()) if entry.name != "1"}
     return {**links, "model/1": folder}

@@ -114,7 +114,7 @@ def _may_come_from_elsewhere(tree: ast.Module, own: dict[str, ast.ClassDef], fol
 
 
 def fixed_paths(folder: Path) -> tuple[FixedPath, ...]:
-    """Every string in the package's scripts that begins with a place of the platform's images."""
+    """Every string in the package's scripts that begins with a folder of the platform's images."""
     return tuple(entry for script in _scripts(folder) for entry in _fixed_in(script, folder))
 
 

@@ -149,7 +149,7 @@ def _only_argument(driver: Driver, call: ast.Call, wanted: str) -> ast.Call | No
 
 
 def _last_value(driver: Driver, name: str, before: ast.expr | None = None) -> ast.expr | None:
-    """What a variable was last set to, before a call that uses it; None when that is not to be told."""
+    """What a variable was last set to, before a call that uses it; None when that is not known."""
     value_used: ast.expr | None = None
     for names, value in driver.assigned:
         if before is not None and value is not None and any(node is before for node in ast.walk(value)):

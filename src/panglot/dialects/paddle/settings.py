@@ -24,5 +24,5 @@ class Settings(settings.Settings):
     )
 
     def for_worker(self) -> dict[str, Any]:
-        """What a worker is told."""
+        """The settings that a worker gets."""
         return {**super().for_worker(), "entry": self.entry, "onednn": self.onednn, "allow_pickle": self.allow_pickle}

@@ -84,7 +84,7 @@ def by_steps(
     script: Path, tree: ast.Module, driver: drivers.Driver | None, methods: dict[str, Function],
     arguments: tuple[parser.Argument, ...],
 ) -> dict[str, Any]:  # fmt: skip
-    """Describe a script whose engine is asked step by step: preprocess, run and postprocess for each request."""
+    """Describe a script that runs step by step: preprocess, run and postprocess of its engine for each request."""
     wanted, whole = inputs.of_engine(driver, methods["preprocess"], arguments)
     names = driver.names if driver is not None else ()
     if driver is not None and len(names) < 2:
@@ -120,7 +120,7 @@ def by_driver(
     script: Path, tree: ast.Module, driver: drivers.Driver, methods: dict[str, Function],
     arguments: tuple[parser.Argument, ...], reason: str,
 ) -> dict[str, Any]:  # fmt: skip
-    """Describe a script whose own driver function is called for each request, since the steps cannot be told apart."""
+    """Describe a script that runs by its own driver function for each request, since its steps cannot be separated."""
     wanted = inputs.of_driver(driver, methods, arguments)
     if not wanted:
         raise StartError(

@@ -22,7 +22,7 @@ MOST_SCRIPTS = 100
 
 
 def detect(path: Path) -> Package | None:
-    """The package, None when it is none of ours, StartError when it is ours but cannot work."""
+    """The package; None for other files; StartError for a package of this platform that cannot work."""
     service = read(path)
     entry_point = _find(path, service)
     if entry_point is None:

@@ -114,7 +114,7 @@ def _properties(tree: ast.Module) -> Iterator[tuple[str, str]]:
 
 
 def fixed_paths(folder: Path, model: Path) -> tuple[FixedPath, ...]:
-    """Every string in the package's scripts that begins with the place of the model, where nothing is there."""
+    """Every string in the package's scripts that begins with the model's path, where that path does not exist."""
     if not model.is_relative_to(folder):
         return ()
     inside = str(model.relative_to(folder)).removeprefix(".")

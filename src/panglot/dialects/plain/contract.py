@@ -19,8 +19,8 @@ def contract(package: Package, settings: Settings) -> Contract:
     """One route for every endpoint of the script. Each is a lane: no batch holds requests of two."""
     paths = [PREDICT] if package.options.get("predict", True) else []
     paths += package.options.get("routes", {})
-    asks = bool(package.options.get("asks"))
-    routes = [InferRoute(path, path, lane=path, whole_head=asks) for path in paths]
+    uses_request = bool(package.options.get("uses_request"))
+    routes = [InferRoute(path, path, lane=path, whole_head=uses_request) for path in paths]
     routes += openai.routes(package.options)
     routes += [UPLOAD] if package.options.get("frames") else []
     return Contract(routes=tuple(routes), error=neutral_error, pages=openai.pages(package.options))

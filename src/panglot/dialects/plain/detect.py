@@ -7,7 +7,7 @@ from pathlib import Path
 
 from panglot.dialects import looks_for
 from panglot.dialects.plain import openai_functions
-from panglot.dialects.plain.request_use import asks_for_requests
+from panglot.dialects.plain.request_use import uses_requests
 from panglot.dialects.plain.routes import PREDICT, Route
 from panglot.dialects.plain.routes import routes as routes_in
 from panglot.errors import StartError, near
@@ -16,11 +16,11 @@ from panglot.packages.source import Function, bound_elsewhere, functions, parse
 
 LOOKS_FOR = "model.py or any script with a predict"
 FALLBACK = True
-"""Asked last: any script may be plain."""
+"""Tried last: any script may be plain."""
 
 
 def detect(path: Path) -> Package | None:
-    """The package at a path. The last dialect asked: it says what is missing instead of saying no."""
+    """The package at a path. The last dialect tried: it says what is missing instead of saying no."""
     script = path if path.is_file() else _script_in(path)
     if script.suffix != ".py":
         raise StartError("this is no Python script", file=str(path), fix="name a .py file or a folder that holds one")
@@ -52,7 +52,7 @@ def detect(path: Path) -> Package | None:
         options={
             "frames": takes_frames(tree, entry),
             "predict": bool(entry),
-            "asks": asks_for_requests(tree, script),
+            "uses_request": uses_requests(tree, script),
             "routes": {route.path: route.for_worker() for route in routes},
             **dict.fromkeys(lines, True),
         },

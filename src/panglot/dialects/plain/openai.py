@@ -18,7 +18,7 @@ EMBED = ("/v1/embeddings",)
 def routes(options: Any) -> list[InferRoute]:
     """The routes of a script's `chat` and `embed`."""
     paths = [*(CHAT if options.get("chat") else ()), *(EMBED if options.get("embed") else ())]
-    whole = bool(options.get("asks"))
+    whole = bool(options.get("uses_request"))
     return [InferRoute(path, path, lane=path, whole_head=whole, error=write_error) for path in paths]
 
 

@@ -1,4 +1,4 @@
-"""Whether a script asks for the requests it is given: only then its worker is told their headers."""
+"""Whether a script uses the requests it is given: only then its worker gets their headers."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ MOST_BESIDE = 100
 """How many modules beside a script are looked at."""
 
 
-def asks_for_requests(tree: ast.Module, script: Path) -> bool:
+def uses_requests(tree: ast.Module, script: Path) -> bool:
     """Whether a script, or a module beside it, may call `panglot.request()`."""
     beside = [file for file in sorted(script.parent.glob("*.py"))[:MOST_BESIDE] if file != script]
-    return _asks(tree) or any(_asks(module) for file in beside if (module := _read(file)) is not None)
+    return _uses_request(tree) or any(_uses_request(module) for file in beside if (module := _read(file)) is not None)
 
 
 def _read(file: Path) -> ast.Module | None:
-    """A module that names panglot, if it can be read; whoever imports a broken one is told then."""
+    """A module that names panglot, if it can be read; the import of a broken one fails later, and says why."""
     try:
         return parse(file) if b"panglot" in content_if_any(file) else None
     except (StartError, OSError):
         return None
 
 
-def _asks(tree: ast.Module) -> bool:
+def _uses_request(tree: ast.Module) -> bool:
     """Whether a module imports `request` or `requests` of panglot, or panglot and uses these."""
     whole = False
     for node in ast.walk(tree):

@@ -1,4 +1,4 @@
-"""`panglot tiinfer`: in the place of `python3 -m tiinfer`, with the options of both its generations."""
+"""`panglot tiinfer`: instead of `python3 -m tiinfer`, with the options of both its generations."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ from panglot_worker.line.wire import STAGES
 
 TEXT = b"text/plain; charset=utf-8"
 GATEWAY = "/tione"
-"""The platform's gateway leaves this in front of the path."""
+"""The platform's gateway does not remove this from the path."""
 
 SHUTTING_DOWN = "gracefully shutting down"
 FAULTS = {

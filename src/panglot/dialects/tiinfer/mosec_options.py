@@ -22,7 +22,7 @@ SWITCHES = ("debug", "dry_run", "compression")
 
 @dataclass
 class Chosen:
-    """What was asked for: settings of ours, what is none, and what to tell whoever asked."""
+    """What the options say: settings of Panglot, options without a setting, and notes for the user."""
 
     settings: dict[str, Any] = field(default_factory=dict)
     namespace: str = ""

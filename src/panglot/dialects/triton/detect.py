@@ -16,7 +16,7 @@ LOOKS_FOR = f"NAME/1/{SCRIPT} with class {CLASS}"
 
 
 def detect(path: Path) -> Package | None:
-    """The package, None when it is none of ours, StartError when it is ours but cannot work."""
+    """The package; None for other files; StartError for a package of this platform that cannot work."""
     script = _script(path)
     if script is None:
         return None

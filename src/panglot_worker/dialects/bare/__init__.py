@@ -72,7 +72,7 @@ class Bare(Dialect):
         return stages._replace(infer_batch=self.infer_batch)
 
     def _example(self) -> Optional[Arrays]:
-        """What lies beside the model as an example. Raises ClientError where the model does not take it."""
+        """The example beside the model. Raises ClientError where the model does not take it."""
         given = describing.given_example(self.package.folder)
         if given is None:
             return None

@@ -104,7 +104,7 @@ def _short(array: Any) -> Any:
 
 
 def given_example(folder: str) -> Any:
-    """The request that lies beside the model; None where there is none."""
+    """The request in a file beside the model; None where there is none."""
     for name in EXAMPLES:
         try:
             return json_value(os.path.join(folder, name), LARGEST)

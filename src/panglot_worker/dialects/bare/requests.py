@@ -87,7 +87,7 @@ def same_rows(inputs: Sequence[ModelTensor], arrays: Arrays) -> Arrays:
 
 
 def npy_file(spec: ModelTensor, content: bytes) -> Any:
-    """The array in a .npy file; nothing is made room for before it is seen to be there. Raises ClientError."""
+    """The array in a .npy file; no memory is taken before its length is checked. Raises ClientError."""
     import numpy
     from numpy.lib import format as npy
 
@@ -107,7 +107,7 @@ def npy_file(spec: ModelTensor, content: bytes) -> Any:
 
 
 def raw(spec: ModelTensor, content: bytes, picture: bool = False) -> Any:
-    """The bytes of an array as they lie in memory; its shape must follow from their number. Raises ClientError."""
+    """The bytes of an array as they are in memory; its shape must follow from their number. Raises ClientError."""
     import numpy
 
     width = numpy.dtype(NUMPY[spec.datatype]).itemsize

@@ -51,7 +51,7 @@ class Evals(Dialect):
         self.encoder = answers.Encoder(self.limits, self.nan, bool(settings.get("strict_results", True)))
         self.script: script.Script
         self.files: Optional[PictureFiles] = None
-        """Of scripts that look at `uri`: where their pictures lie."""
+        """For scripts that open `uri`: the folder of their pictures."""
         self._codes: Dict[int, int] = {}
         self._open = 0
         """Items of the last call that are not answered yet."""
@@ -153,7 +153,7 @@ class Evals(Dialect):
         return [outcomes[number] for number in range(len(values))]
 
     def _text(self, error: BaseException) -> str:
-        """What clients are told about an error."""
+        """The error text for clients."""
         text = message_of(error) or type(error).__name__
         return text if self.files is None else self.files.hidden(text)
 
@@ -204,7 +204,7 @@ class Evals(Dialect):
     # Answers
 
     def hand_on(self, output: Any) -> Any:
-        """What another process encodes. Failures are answered here, and codes that ask for another try of this pool."""
+        """What another process encodes. This pool answers failures, and codes that want another try."""
         if isinstance(output, Outcome):
             if output.error is not None:
                 raise output.error
@@ -245,7 +245,7 @@ class Evals(Dialect):
     # Metrics
 
     def _count_codes(self, codes: Sequence[int]) -> None:
-        """Count the codes of one answer; told to the front with the last answer of a call."""
+        """Count the codes of one answer; the front gets the counts with the last answer of a call."""
         for code in codes:
             self._codes[code] = self._codes.get(code, 0) + 1
         self._open -= 1

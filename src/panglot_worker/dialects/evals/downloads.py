@@ -31,7 +31,7 @@ class Limits(NamedTuple):
 
 
 class Downloads:
-    """The files behind addresses. They lie beside the private folders of a server's workers, for all of them."""
+    """The files behind addresses. All workers of a server share them, beside their private folders."""
 
     def __init__(self, folder: str, options: Dict[str, Any], limits: Limits, progress: Callable[[str], None]) -> None:
         self.folder = folder
@@ -55,7 +55,7 @@ class Downloads:
 
     @contextlib.contextmanager
     def _whole(self, path: str) -> Iterator[Any]:
-        """A file to write to, which lies under its path once that is done, and goes if it fails."""
+        """A file to write to: it gets its final path when it is complete, and is removed if writing fails."""
         os.makedirs(self.folder, mode=0o700, exist_ok=True)
         with tempfile.NamedTemporaryFile(dir=self.folder, delete=False) as file:
             try:

@@ -35,4 +35,4 @@ class Fetching(Exception):
 
 
 class WrongShape(Exception):
-    """What the script returned is not what the convention asks for."""
+    """What the script returned does not follow the convention."""

@@ -10,11 +10,11 @@ MOST_SERIES = 100
 
 
 class Measured:
-    """Says what has been observed since it was last asked."""
+    """Reports what has been observed since its last report."""
 
     def __init__(self, registry: Any) -> None:
         self.registry = registry
-        self._told: Dict[str, Tuple[List[int], float]] = {}
+        self._reported: Dict[str, Tuple[List[int], float]] = {}
 
     def deltas(self) -> Dict[str, float]:
         """By series: `NAME_bucket{..., le="..."}` counts what fell into that bucket alone, `NAME_sum` the seconds."""
@@ -26,7 +26,7 @@ class Measured:
         return series
 
     def _add(self, series: Dict[str, float], name: str, labels: str, child: Any) -> None:
-        counts, total = self._told.get(name + labels, ([0] * len(child.counts), 0.0))
+        counts, total = self._reported.get(name + labels, ([0] * len(child.counts), 0.0))
         if child.counts == counts:
             return
         for bound, before, now in zip(child.bounds, counts, child.counts):
@@ -34,7 +34,7 @@ class Measured:
                 le = "+Inf" if bound == math.inf else "%g" % bound
                 series['%s_bucket{%s,le="%s"}' % (name, labels, le)] = now - before
         series["%s_sum{%s}" % (name, labels)] = child.total - total
-        self._told[name + labels] = (list(child.counts), child.total)
+        self._reported[name + labels] = (list(child.counts), child.total)
 
 
 def _plain(value: str) -> str:

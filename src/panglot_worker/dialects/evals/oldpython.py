@@ -31,7 +31,7 @@ def install(folders: Sequence[str], own: Collection[str]) -> "Finder":
 
 
 def _position() -> int:
-    """Before whoever looks along the import path."""
+    """The position just before the finder of the import path."""
     return next((number for number, entry in enumerate(sys.meta_path) if entry is PathFinder), len(sys.meta_path))
 
 

@@ -1,4 +1,4 @@
-"""The files behind `uri`: while a script is called, every picture of a request lies under the local path it names.
+"""The files behind `uri`: while a script is called, every picture of a request is a file at the path it names.
 
 Between calls a picture has the name of its file alone, so that a request can go on to another process, and two runs of
 one request can be compared.
@@ -52,16 +52,16 @@ class PictureFiles:
         return _renamed(task, lambda uri: os.path.join(folder, uri) if uri in task.files else uri)
 
     def named(self, task: Task) -> Task:
-        """What `written` gave, or what a script made of it, with names in the place of paths again."""
+        """What `written` gave, or what a script made of it, with names instead of paths again."""
         return _renamed(task, lambda uri: os.path.basename(uri) if uri.startswith(self.folder + os.sep) else uri)
 
     def hidden(self, text: str) -> str:
-        """A text for clients: whoever sent a picture need not learn where it lay."""
+        """A text for clients: the sender of a picture must not learn its path here."""
         return self._a_path.sub("", text) if self.folder in text else text
 
 
 def _renamed(task: Task, rename: Callable[[str], str]) -> Task:
-    """A copy of the task with another `uri` for each picture; what a script put in a picture's place is left alone."""
+    """A copy of the task with another `uri` for each picture; other values in the list are not changed."""
 
     def picture(entry: Any) -> Any:
         known = isinstance(entry, dict) and isinstance(entry.get("uri"), str)

@@ -48,7 +48,7 @@ def sources(task: Task) -> Iterator[Dict[str, Any]]:
 
 
 def check_size(task: Task, batch_size: int) -> None:
-    """Raises Failed when a request has more pictures than the script was told to expect."""
+    """Raises Failed when a request has more pictures than the configuration allows."""
     if any(len(pictures_of(req)) > batch_size for req in task.reqs):
         raise Failed(400, OUT_OF_BATCH_SIZE % batch_size)
 

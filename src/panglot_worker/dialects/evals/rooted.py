@@ -15,7 +15,7 @@ class Unreadable(Exception):
 def read(root: str, path: str, most: int, linked: bool = False) -> bytes:
     """The bytes of a file; `path` is below `root`, relative or absolute. Raises Unreadable.
 
-    With `linked` it may have several names: what a front has sent to a node is kept there by links.
+    With `linked` it may have several names: a node stores the files that a front has sent as links.
     """
     if not root:
         raise Unreadable("no uri_root is set")

@@ -82,7 +82,7 @@ class HfEndpoint(Dialect):
     # Failures
 
     def failure(self, error: BaseException, stage: str, request: Request) -> Union[Answer, Problem]:
-        """400 with the exception's own text, whoever raised it; beyond a limit, the limit's own status."""
+        """400 with the exception's own text, from whatever code it came; beyond a limit, the limit's own status."""
         if isinstance(error, ClientError) and error.status != 400:
             return Problem(error.status, error.code, error.message)
         message = error.reason if isinstance(error, EncodeError) else message_of(error)

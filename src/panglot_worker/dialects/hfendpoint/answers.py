@@ -85,7 +85,7 @@ def _saved(image: Any, name: str) -> bytes:
 
 
 def compact(value: Any) -> bytes:
-    """Small JSON of ours, such as an error, without blanks."""
+    """Small JSON without blanks, such as an error."""
     return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")
 
 

@@ -87,7 +87,7 @@ class Megflow(Dialect):
         }
 
     def _example(self, types: Set[str]) -> ExampleRequest:
-        """A picture beside the plugins or a video that may be named, for the line that shows how to ask."""
+        """A picture beside the plugins or a video that may be named, for the line that shows an example request."""
         if "VideoServer" in types:
             root = self.package.settings.get("uri_root", "")
             names = sorted(os.listdir(root or self.package.folder))

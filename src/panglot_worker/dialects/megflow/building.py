@@ -211,7 +211,7 @@ class Planner:
     def _expand(
         self, end: ConnectionEnd, inside: Dict[str, Any], users: Dict[str, int], planned: ChannelPlan
     ) -> List[AnyEnd]:
-        """The ends that a port stands for: those inside a subgraph, in the place of the subgraph's own."""
+        """The ends that a port stands for; for a subgraph, the ends inside it instead of its own."""
         if end.shared:
             hub = self.runtime.hubs[end.node.name]
             if hub.name not in users:
@@ -242,7 +242,7 @@ class Instance:
         self.owner: Any = None
         """The node that made it."""
         self.ended: Callable[[Instance], None] = lambda _: None
-        """Is told when it was waited for and has ended."""
+        """Called when the instance was waited for and has ended."""
 
     def wire(self, open_inputs: bool) -> None:
         """Make the channels. The graph's own inputs are closed at once unless they are to be fed."""

@@ -128,7 +128,7 @@ class Lane:
         self._origin: Any = None
 
     def take(self, contents: Contents) -> None:
-        """Keep contents until it is their turn. Raises EnvelopeError for what has no place in the order."""
+        """Store contents until it is their turn. Raises EnvelopeError for contents without a number."""
         number = contents.partial_id
         if number is None:
             raise EnvelopeError("an envelope without partial_id has no place in the order")
@@ -206,7 +206,7 @@ class NoopConsumer(BuiltIn):
 
 
 class ImageInput(BuiltIn):
-    """Sends every picture that lies directly in one of the folders `urls`, then the graph ends."""
+    """Sends every picture that is directly in one of the folders `urls`, then the graph ends."""
 
     def panglot_attach(self, thread: Any) -> None:
         self.runtime = thread.runtime

@@ -6,7 +6,7 @@ A channel has two kinds of end, and what holds of them is what shared nodes rely
   to read, and sees it again whenever it reads on.
 - The end of one user of a shared node (UserEnd) is a message, since the node and its channels go on for other users. It
   is put behind the last envelope of its user, once all senders that may have sent any have passed it on (EndTally). It
-  overtakes nothing, no envelope of its user comes after it, and it leaves the channel when every reader has seen it.
+  overtakes nothing, no envelope of its user comes after it, and the channel drops it when every reader has seen it.
 
 A channel without readers swallows what is put into it, so that nobody waits for ever to be read.
 """
@@ -44,10 +44,10 @@ class UserEnd:
 
 
 class EndTally:
-    """Counts, at one place, which of its members have passed on the end of which user.
+    """Counts, for one channel or hub, which of its members have passed on the end of which user.
 
-    The end of a user is whole, and goes on from the place, when all members have passed it on. Members are the senders
-    of a channel or the threads of a shared node. Not thread-safe: whoever holds it guards it with a lock.
+    The end of a user is whole, and goes on, when all members have passed it on. Members are the senders
+    of a channel or the threads of a shared node. Not thread-safe: its owner guards it with a lock.
     """
 
     def __init__(self) -> None:
@@ -217,7 +217,7 @@ class Channel(Target):
 
 
 class Discard(Target):
-    """In the place of a channel where an output is connected to nothing."""
+    """Used instead of a channel where an output is connected to nothing."""
 
     def put(self, contents: Contents) -> None:
         pass

@@ -139,7 +139,7 @@ def _servers(config: Config, graph: str, path: str) -> Iterator[ListeningNode]:
 
 
 def _settings() -> Dict[str, Any]:
-    """What a server would be told by flags, from the same variables."""
+    """The settings that a server would get by flags, from the same variables."""
     named = os.environ.get("PANGLOT_URL_ALLOW", "").split(",")
     return {
         "uri_root": os.path.abspath(root) if (root := os.environ.get("PANGLOT_URI_ROOT")) else "",

@@ -16,7 +16,7 @@ class EnvelopeError(Exception):
 
 
 class Contents:
-    """The inside of an envelope: it moves from handle to handle, so that whoever sent it holds it no longer."""
+    """The inside of an envelope: it moves from handle to handle, so that its sender has it no longer."""
 
     __slots__ = ("extra_data", "from_addr", "msg", "partial_id", "tag", "to_addr", "token", "transfer_addr")
 
@@ -112,7 +112,7 @@ class Envelope:
     def partial_id(self) -> Optional[int]:
         contents = self._contents
         if contents.token is not None:
-            # Whoever knows the number may answer in a new envelope, after this one is gone.
+            # A plugin that knows the number may answer in a new envelope, after this one is gone.
             contents.token.subject.known = True
         number: Optional[int] = contents.partial_id
         return number
@@ -179,7 +179,7 @@ class OpenRequest:
         self.request = request
         self.number = number
         self.known = False
-        """Whether a plugin has asked for its number."""
+        """Whether a plugin has read its number."""
         self.unwanted = False
         """Whether the front has given up on it."""
         self.done = False
@@ -189,14 +189,14 @@ class OpenRequest:
 
 
 class Loss(NamedTuple):
-    """How a request was lost: in which node, and whether that node failed or just let go of it."""
+    """How a request was lost: in which node, and whether that node failed or just dropped it."""
 
     node: str = ""
     failed: bool = False
 
 
 class Token:
-    """Carried by all that comes of a request or a frame. When the last envelope with it is dropped, the origin is told.
+    """Carried by all envelopes of a request or a frame. When the last of them is dropped, the origin is called.
 
     `subject` is the OpenRequest or the OpenFrame. `origin` is the server node or the stream it came in by: its
     `lost(subject, loss)` is called by a finaliser, so it must take no lock; its
@@ -224,7 +224,7 @@ class Current(threading.local):
         return Loss(self.node.name if self.node is not None else "", self.failing)
 
 
-# Of this module, since plugins call `Envelope.pack(message)` and have no object of ours to say which node they are.
+# State of this module, because plugins call `Envelope.pack(message)` without an object that names their node.
 current = Current()
 
 

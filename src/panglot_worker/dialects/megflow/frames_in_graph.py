@@ -12,9 +12,9 @@ from typing import Any, Callable, Deque, Dict, List, NamedTuple, Optional, Tuple
 from panglot_worker.dialects.megflow.envelope import Loss, Token
 
 REMEMBERED = 256
-"""How many frames have their time kept, for the results that will name them."""
-TOLD = 1000
-"""How many lost frames are kept until somebody asks for them."""
+"""The most frames with a stored time, for the results that will name them."""
+MOST_LOST = 1000
+"""The most lost frames that are stored until they are reported."""
 NAMED = 10
 """How many lost frames a sentence names by their number."""
 
@@ -47,7 +47,7 @@ class FramesInGraph:
         self.unanswered = unanswered
         self.lost_count = lost
         self._first_lost: List[LostFrame] = []
-        self._untold: Deque[LostFrame] = deque(maxlen=TOLD)
+        self._unreported: Deque[LostFrame] = deque(maxlen=MOST_LOST)
         self._open: Dict[int, OpenFrame] = {}
         self._newest = first - 1
         self._times: "OrderedDict[int, Tuple[float, float]]" = OrderedDict()
@@ -119,12 +119,12 @@ class FramesInGraph:
             return {"analysed": analysed, "unanswered": self.unanswered, "lost": self.lost_count}
 
     def take_lost(self) -> List[LostFrame]:
-        """The frames that were lost since this was last asked."""
+        """The frames that were lost since the last call."""
         self._settle()
         with self._lock:
-            untold = list(self._untold)
-            self._untold.clear()
-            return untold
+            unreported = list(self._unreported)
+            self._unreported.clear()
+            return unreported
 
     def complaint(self) -> str:
         """Which frames got no answer and why; nothing when all is well."""
@@ -151,6 +151,6 @@ class FramesInGraph:
 
     def _note(self, lost: LostFrame) -> None:
         self.lost_count += 1
-        self._untold.append(lost)
+        self._unreported.append(lost)
         if len(self._first_lost) < NAMED:
             self._first_lost.append(lost)

@@ -42,7 +42,7 @@ class Gateway:
         self._stopping = False
         self._gone: Set[str] = set()
         """Server nodes whose streams are another worker's by now."""
-        self._told: Any = None
+        self._reported: Any = None
         self._wake_read, self._wake_write = os.pipe()
         os.set_blocking(self._wake_read, False)
         os.set_blocking(self._wake_write, False)
@@ -165,7 +165,7 @@ class Gateway:
     def _begin(self, request: Request) -> None:
         with self._lock:
             self._open.add(request.id)
-        # Tools that ask without HTTP name no node: the first is meant.
+        # Tools that send requests without HTTP name no node: the first is meant.
         first = next(iter(self._servers.values()))
         self._servers.get(request.head.route.decode("utf-8", "replace"), first).accept(request)
 
@@ -197,6 +197,6 @@ class Gateway:
         streams = [stream for server in self._servers.values() for stream in getattr(server, "report", list)()]
         if streams:
             report["streams"] = streams
-        if report != self._told:
-            self._told = report
+        if report != self._reported:
+            self._reported = report
             self.port.tell(wire.EVENT, {"type": "report", "report": report})

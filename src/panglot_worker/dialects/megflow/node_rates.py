@@ -12,7 +12,7 @@ BLOCKED = 0.9
 
 
 class NodeRates:
-    """Counts the messages of each node; rates are those since the last time it was asked."""
+    """Counts the messages of each node; rates are means since the last report."""
 
     def __init__(self) -> None:
         self._counts: Dict[str, Dict[str, int]] = {}

@@ -25,7 +25,7 @@ Wired = Tuple[Optional[int], int, Any]
 
 
 class Placement:
-    """A node in its place: what it is made of and what it is connected to. `cloned` threads run it."""
+    """A node in the graph: its class, its arguments and its connections. `cloned` threads run it."""
 
     def __init__(
         self,
@@ -233,13 +233,13 @@ class NodeThread:
     # Failing
 
     def _failed(self, error: BaseException) -> None:
-        """Tell of a failure, and let go of all the instance held: the requests among it are answered by that."""
+        """Report a failure, and drop all that the instance had: this answers the requests among it."""
         with self.losing(error):
             self.instance = None
 
     @contextlib.contextmanager
     def losing(self, error: BaseException) -> Iterator[None]:
-        """Tell of a failure: whatever is let go of meanwhile is lost by it."""
+        """Report a failure: the envelopes that are dropped meanwhile are lost by it."""
         self.failures += 1
         current.failing = True
         try:
@@ -250,7 +250,7 @@ class NodeThread:
             current.failing = False
 
     def _mend(self) -> bool:
-        """Make a new instance in the place of one that failed. False when that cannot be made either."""
+        """Make a new instance instead of one that failed. False when the new one fails too."""
         taken = sum(receiver.count for receiver in self.receivers)
         if taken == self._taken_at_failure and not self._refuse_one():
             return False
@@ -265,7 +265,7 @@ class NodeThread:
         return True
 
     def _refuse_one(self) -> bool:
-        """The node fails before it takes anything in. Take an envelope in its place, so that its sender is told."""
+        """The node fails before it takes anything in. Take an envelope instead, so that its sender gets an answer."""
         receiver = next((receiver for receiver in self.receivers if not receiver.closed), None)
         if receiver is None:
             return False
@@ -277,7 +277,7 @@ class NodeThread:
         return not receiver.closed
 
     def abandon(self) -> None:
-        """Let go of the node's handles, since its thread will never be started."""
+        """Drop the node's handles, since its thread will never be started."""
         self._end()
 
     def _end(self) -> None:

@@ -40,9 +40,9 @@ AnyEnd = Union[NodeEnd, HubEnd, TemplateEnd]
 
 
 class ChannelPlan:
-    """One channel before it is made: who sends and who receives.
+    """One channel before it is made: its senders and its receivers.
 
-    `outer_targets` join when the graph is wired: what lies outside, for a port of the graph itself.
+    `outer_targets` join when the graph is wired: the channel outside, for a port of the graph itself.
     """
 
     def __init__(self, cap: int) -> None:

@@ -1,4 +1,4 @@
-"""What the nodes of a graph send of a request, taken down for whoever asks: see `panglot_worker.items.recording`."""
+"""What the nodes of a graph send about a request, recorded for its client: see `panglot_worker.items.recording`."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ from panglot_worker.graphs.configuration import Resource
 
 
 class LazyResource:
-    """A resource of one scope, made when it is first asked for."""
+    """A resource of one scope, made at its first use."""
 
     def __init__(self, declared: Resource, cls: Any) -> None:
         self.declared = declared

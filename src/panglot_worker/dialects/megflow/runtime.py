@@ -15,10 +15,10 @@ from panglot_worker.graphs.configuration import Config, Resource
 from panglot_worker.graphs.ports import BUILT_IN, Ports
 
 Failed = Callable[[str, BaseException], None]
-"""Is told the name of a node, and what that raised."""
+"""Called with the name of a node, and the exception it raised."""
 
 Skipped = Callable[[str, str], None]
-"""Is told the name of a node, and what that left out."""
+"""Called with the name of a node, and the outputs it left out."""
 
 
 class KnownClasses:

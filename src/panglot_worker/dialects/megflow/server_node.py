@@ -38,7 +38,7 @@ class ServerNode:
         """Requests, None at the end, and whatever a kind of node puts there for its own thread."""
 
     def panglot_attach(self, thread: Any) -> None:
-        """Learn the node's place in the graph, and be known to the gateway from now on."""
+        """Learn the node's path in the graph, and register with the gateway."""
         self.path = thread.name
         self.gateway = thread.runtime.gateway
         thread.runtime.servers.append(self)
@@ -58,7 +58,7 @@ class ServerNode:
             if request is None:
                 return
             self._handle(request)
-            # Not held while the next one is waited for: its body may be large.
+            # No variable refers to it during the wait for the next one: its body may be large.
             del request
 
     def _arrival(self) -> Optional[Request]:
@@ -83,7 +83,7 @@ class ServerNode:
         raise NotImplementedError
 
     def unexpected(self, error: Exception) -> Tuple[Problem, str]:
-        """How an exception of `take` that is no Rejected is answered, and what the log is told."""
+        """The answer to an exception of `take` that is no Rejected, and the text for the log."""
         raise NotImplementedError
 
     def open_token(self, number: int) -> Any:

@@ -27,7 +27,7 @@ now = time.perf_counter
 class EnvelopeServer(ServerNode):
     """A server node that sends every request into the graph as an envelope.
 
-    The node's own thread decodes and sends; whoever sends to `inp` encodes and answers, in its own thread.
+    The node's own thread decodes and sends; the thread that sends to `inp` encodes and answers.
     """
 
     def __init__(self, name: str, args: Dict[str, Any]) -> None:
@@ -38,7 +38,7 @@ class EnvelopeServer(ServerNode):
 
     @staticmethod
     def panglot_sink(placement: Placement) -> Sink:
-        """What stands for `inp`: answers are taken in the thread of whoever sends them. The instance is made later."""
+        """The target for `inp`: the thread that sends an answer also writes it. The instance is made later."""
         if placement.sink is None:
             placement.sink = Sink(lambda contents: None)
         return placement.sink
@@ -132,7 +132,7 @@ class EnvelopeServer(ServerNode):
         self.gateway.reply(item, finished(item, answer, durations([*marks, now()])))
 
     def _recorded(self, contents: Contents, request: Request, answer: Answer) -> Answer:
-        """The answer, with what was recorded of its request around it, where somebody asked for that."""
+        """The answer, inside of the record of its request where the client wants one."""
         record = recording.record_of(request)
         if record is None:
             return answer

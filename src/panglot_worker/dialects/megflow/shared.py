@@ -60,7 +60,7 @@ class Hub:
                 self._leave(user)
 
     def settle(self, user: int) -> None:
-        """Note that all senders of a user are there by now. A user without any leaves at once."""
+        """Note that all senders of a user are there by now. A user without senders ends at once."""
         with self._lock:
             if user in self._present and user not in self._open:
                 self._leave(user)

@@ -21,7 +21,7 @@ from panglot_worker.line import wire
 from panglot_worker.line.port import FrontGone, Port
 
 LONGEST = 3600.0
-"""Seconds a request may take; nobody is told of it before."""
+"""Seconds a request may take; its client gets no word before."""
 ENDS_WITHIN = 10.0
 
 
@@ -73,7 +73,7 @@ class SmallFront:
     # Requests and answers
 
     def send_request(self, head: wire.Head, body: bytes) -> "Generator[wire.Reply, None, None]":
-        """The replies to a request, as they come. Whoever stops listening cancels it."""
+        """The replies to a request, as they come. Closing the generator cancels the request."""
         number = next(self._numbers)
         replies: "queue.SimpleQueue[Optional[wire.Reply]]" = queue.SimpleQueue()
         with self._lock:

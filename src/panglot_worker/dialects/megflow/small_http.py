@@ -35,7 +35,7 @@ ROUTES: Dict[str, Tuple[Tuple[str, str], ...]] = {
     ),
 }  # fmt: skip
 SPOOLED = "/analyze_video"
-"""The body of this one goes into a file, whose path is passed on in its place."""
+"""The body of this route goes into a file, and the file's path is passed on instead."""
 
 
 class RequestRefused(Exception):
@@ -68,7 +68,7 @@ class Listener:
         self._server.server_close()
 
     def wait(self, seconds: float) -> None:
-        """Until whoever was asked has answered, or so many seconds."""
+        """Wait until all requests are answered, or so many seconds."""
         self._server.idle.wait(seconds)
 
 
@@ -79,7 +79,7 @@ class Server(ThreadingHTTPServer):
     block_on_close = False
 
     def __init__(self, address: Tuple[str, int], handler: Any) -> None:
-        self._room = threading.BoundedSemaphore(CONNECTIONS)
+        self._slots = threading.BoundedSemaphore(CONNECTIONS)
         self._busy = 0
         self._lock = threading.Lock()
         self.idle = threading.Event()
@@ -87,7 +87,7 @@ class Server(ThreadingHTTPServer):
         super().__init__(address, handler)
 
     def process_request(self, request: Any, client_address: Any) -> None:
-        if not self._room.acquire(blocking=False):
+        if not self._slots.acquire(blocking=False):
             self.shutdown_request(request)
             return
         super().process_request(request, client_address)
@@ -96,7 +96,7 @@ class Server(ThreadingHTTPServer):
         try:
             super().process_request_thread(request, client_address)
         finally:
-            self._room.release()
+            self._slots.release()
 
     def answering(self, more: int) -> None:
         with self._lock:
@@ -240,7 +240,7 @@ def fits(route: str, path: str) -> bool:
 
 
 def spool(body: bytes) -> str:
-    """A file that holds the body. Whoever answers removes it."""
+    """A file with the body. The function that answers removes it."""
     with tempfile.NamedTemporaryFile(prefix="panglot-video-", delete=False) as file:
         file.write(body)
         return file.name

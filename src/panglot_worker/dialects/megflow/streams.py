@@ -20,9 +20,9 @@ from panglot_worker.video.limits import SourceRules, VideoLimits
 from panglot_worker.video.playback import FAILED, OVER, RUNNING, Before, Playback, PlaybackOptions
 
 IN_GRAPH = 24
-"""Frames whose picture is kept, while somebody looks, until their result comes back: nodes draw into them."""
+"""The most frames that are stored for viewers until their result comes back: nodes draw into them."""
 WATCHED = 10.0
-"""Seconds for which pictures are kept after somebody looked."""
+"""Seconds for which pictures are stored after the last look of a viewer."""
 
 
 def encoded(picture: Any) -> Any:
@@ -33,7 +33,7 @@ def encoded(picture: Any) -> Any:
 class Stream:
     """One video and its subgraph. `before` is its number, and how far it came in workers before this one.
 
-    `bad` is told the type of a result that cannot be used; `over` is set when the video has ended and nothing of it is
+    `bad` gets the type of a result that cannot be used; `over` is set when the video has ended and nothing of it is
     left in the subgraph.
     """
 
@@ -57,7 +57,7 @@ class Stream:
         self._entry: Optional[Entry] = None
         self._released = False
         self._keeping = threading.Lock()
-        """Held while a result is told and noted."""
+        """Held while a result is noted and sent."""
         self.over = threading.Event()
         self.lag = 0.0
         self._bad = bad
@@ -84,7 +84,7 @@ class Stream:
         self._thread.start()
 
     def wait(self) -> None:
-        """Wait until the stream is over, and whoever wanted to know has been told."""
+        """Wait until the stream is over, and its end has been reported."""
         if self._thread is not None:
             self._thread.join()
 
@@ -105,7 +105,7 @@ class Stream:
             ended(self)
 
     def _keep_last_picture(self) -> None:
-        """Keep the last picture as a JPEG: frames lie in the decoder's memory, and many ended streams are kept."""
+        """Store the last picture as a JPEG: frames are in the decoder's memory, and many ended streams are stored."""
         last, self._last = self._picture if self._picture is not None else self._last, None
         self._picture = None
         if not self.playback.stopping:
@@ -209,13 +209,13 @@ class Stream:
                 return
             has_text = isinstance(message, str) and (message != "" or not isinstance(contents.msg, dict))
             self.frames_in_graph.answer(number)
-            # Before it is told: whoever comes back after a death asks for what follows the last they have.
+            # Noted before it is sent: after a worker's death, clients ask for the results behind the last they have.
             self._note(int(has_text))
             if has_text:
                 self.results.add(number, seconds, message)
 
     def _frame_of(self, number: Optional[int]) -> Any:
-        """The frame a result is about, if it is kept; earlier ones need not be any more."""
+        """The frame of a result, if it is stored; earlier frames are dropped."""
         with self._lock:
             while number is not None and self._frames and self._frames[0][0] <= number:
                 frame_number, array = self._frames.popleft()
@@ -234,7 +234,7 @@ class Stream:
         return self._picture if self._picture is not None else self._last
 
     def rates(self) -> Dict[str, float]:
-        """Frames per second since this was last asked."""
+        """Frames per second since the last call."""
         now, decoded, analysed = time.monotonic(), self.playback.decoded, self.frames_in_graph.figures()["analysed"]
         then, self._counted = self._counted, (now, decoded, analysed)
         seconds = max(now - then[0], 1e-3)

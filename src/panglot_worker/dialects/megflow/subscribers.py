@@ -1,4 +1,4 @@
-"""Clients that are told of a stream while it runs: of results, as events or lines, or of pictures, one by one."""
+"""Clients that follow a stream while it runs: its results, as events or lines, or its pictures, one by one."""
 
 from __future__ import annotations
 
@@ -62,16 +62,16 @@ Format = Union[Type[EventFormat], Type[LineFormat]]
 
 
 class Subscriber(NamedTuple):
-    """A client that is told of the results of a stream."""
+    """A client that gets the results of a stream."""
 
     stream: Stream
     format: Format
     owns: bool
-    """Whether the stream is for this client alone, and ends when it leaves."""
+    """Whether the stream is for this client alone, and ends when the client disconnects."""
 
 
 class Subscribers:
-    """The subscribers of one server node, by the item that asked. Everything may be called from any thread."""
+    """The subscribers of one server node, by the item of their request. Every method may be called from any thread."""
 
     def __init__(self, gateway: Any) -> None:
         self.gateway = gateway
@@ -113,12 +113,12 @@ class Subscribers:
             self._send(item, subscriber.format.named(name, value), subscriber.format.kind)
 
     def _tell_lost(self, stream: Stream) -> None:
-        """Frames that got no answer. They are kept while nobody listens."""
+        """Frames that got no answer. They are stored while there are no subscribers."""
         for lost in stream.frames_in_graph.take_lost() if self._of(stream) else ():
             self._tell(stream, "lost", lost._asdict())
 
     def release(self, stream: Stream) -> None:
-        """Send the subscribers of a stream away without an end: it goes on in another worker, which they may ask."""
+        """Disconnect the subscribers of a stream without an end event: another worker goes on with it."""
         for item, _ in self._of(stream):
             self._finish(item, at_end=False)
 
@@ -198,7 +198,7 @@ class Subscribers:
 
 
 def state_of(stream: Stream) -> Dict[str, Any]:
-    """What a subscriber is told when a stream changes its state, or ends."""
+    """The event for a subscriber when a stream changes its state, or ends."""
     about = stream.about()
     return {key: about[key] for key in ("state", "error", "decoded", "analysed", "lost", "dropped", "reconnects")}
 

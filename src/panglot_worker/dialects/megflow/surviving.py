@@ -25,7 +25,7 @@ class Orphan(NamedTuple):
     before: Progress
     """How far it has come, and where it goes on."""
     gap: Dict[str, Any]
-    """What those who listen are told."""
+    """The event for subscribers."""
 
 
 class Survival:

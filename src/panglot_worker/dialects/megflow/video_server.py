@@ -30,15 +30,15 @@ from panglot_worker.video.uploads import SHOWN, uploaded
 TEXT, JSON, JPEG = "text/plain; charset=utf-8", "application/json", "image/jpeg"
 LIMITS = {"too_long": 413, "too_large": 413}
 """Statuses of videos that a limit forbids; all others have the platform's 500."""
-LET_GO = "let go"
+RELEASE = "release"
 """Arrives among requests when the worker is to end."""
 GONE = "gone"
 """The kind of a source that cannot be opened again."""
 TICK = 0.5
 ANSWER_WITHIN = 2.0
 """Seconds a client waits to hear whether its stream could be opened."""
-ENDED_KEPT = 100
-"""How many streams are kept that are over, with their results."""
+MOST_ENDED = 100
+"""The most ended streams that are stored, with their results."""
 
 
 class VideoServer(ServerNode):
@@ -70,14 +70,14 @@ class VideoServer(ServerNode):
         super().close()
 
     def take_over(self) -> None:
-        """Go on with the streams of the worker before this one, which has let go of them."""
+        """Go on with the streams of the worker before this one, which has released them."""
         self.survival.my_turn.set()
 
     def release(self) -> None:
-        """Leave the streams to another worker, once those that were asked for before have begun."""
+        """Leave the streams to another worker, once the streams requested before have begun."""
         if not self.survival.my_turn.is_set():
             self.survival.leave()
-        self._arrivals.put(LET_GO)
+        self._arrivals.put(RELEASE)
 
     def exec(self) -> None:
         """Answer until closed, then stop all streams. What takes long, such as opening, happens in other threads."""
@@ -136,7 +136,7 @@ class VideoServer(ServerNode):
         threading.Thread(target=self._say_started, args=(request, stream), daemon=True).start()
 
     def _options(self, request: Request) -> PlaybackOptions:
-        """What a client asks for with a stream, if there is room for one. Raises Rejected."""
+        """The stream that a client requests, unless there are too many streams. Raises Rejected."""
         running = len(self._running())
         if running >= self.limits.streams:
             raise Rejected(503, "too_many_streams", "%d streams run already; stop one first" % running)
@@ -276,7 +276,7 @@ class VideoServer(ServerNode):
             stream.stop()
         self.gateway.has_released(self)
 
-    # Asking
+    # Requests about streams
 
     def _list(self, request: Request, rest: str) -> Answer:
         with self._lock:
@@ -325,7 +325,7 @@ class VideoServer(ServerNode):
 def keep(streams: "OrderedDict[int, Stream]", stream: Stream) -> None:
     """Remember a stream that is over; the oldest is forgotten where there are too many."""
     streams[stream.number] = stream
-    while len(streams) > ENDED_KEPT:
+    while len(streams) > MOST_ENDED:
         streams.popitem(last=False)
 
 

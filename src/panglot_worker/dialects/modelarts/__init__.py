@@ -20,7 +20,7 @@ from panglot_worker.scripts.ending import finalise
 from panglot_worker.scripts.loading import script_traceback
 
 PATIENCE = 0.9
-"""The share of the load deadline after which a thread is given up, so that the reason is told before the deadline."""
+"""The share of the load deadline after which a thread is given up, so that the reason is logged before the deadline."""
 LOG_EVERY = 1.0
 """Seconds between requests whose times are logged; all of them are in Server-Timing and in /metrics."""
 

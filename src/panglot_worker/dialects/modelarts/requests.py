@@ -76,7 +76,7 @@ def _json(body: Body, limits: Limits) -> Any:
 
 
 def _form(content_type: str, body: Body, limits: Limits) -> Dict[str, Any]:
-    """Text fields, the first of each name; then files by key and file name, in the place of text of the same key."""
+    """Text fields, the first of each name; then files by key and file name, which replace text of the same key."""
     try:
         parts = multipart.parse(content_type, body, limits)
     except ClientError as error:

@@ -1,4 +1,4 @@
-"""The script's service object: found, constructed, and asked what it has of its own."""
+"""The script's service object: found, constructed, and inspected for its own methods."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def find(package: Package) -> Type[Any]:
 
 
 def _platform(package: Package) -> Any:
-    """The platform's own module, imported before a stand-in for local tests beside the script can take its place."""
+    """The platform's own module, imported before a stand-in for local tests beside the script can replace it."""
     sys.path.insert(0, package.platform("always"))
     try:
         return importlib.import_module("model_service.model_service")

@@ -30,7 +30,7 @@ def described(service: Any, picture_type: str) -> Description:
     try:
         inputs = _inputs(service)
     except Exception:
-        return {}  # whatever is wrong with the model is told where it is loaded
+        return {}  # the loader of the model reports what is wrong with it
     if not inputs:
         return {}
     if _takes_inputs(service):

@@ -142,7 +142,7 @@ class Paddle(Dialect):
         return stages._replace(infer_batch=self.infer_batch) if self._may_share(prepared) else stages
 
     def _prepared_noise(self) -> Any:
-        """What preprocess makes of a picture of ours; None when it does not like it."""
+        """What preprocess makes of a test picture; None when it rejects the picture."""
         path = self.files.write(contents.noise(), ".png", inside_folder=self.wanted[0].kind == "folder")
         try:
             return self.source.prepare({self.wanted[0].name: path})
@@ -152,7 +152,7 @@ class Paddle(Dialect):
             self.files.remove([path])
 
     def _may_share(self, sample: Any) -> bool:
-        """Whether requests get the same answers when they share a run of the model. A difference is told."""
+        """Whether requests get the same answers when they share a run of the model. The log reports a difference."""
         loaded = self.redirection.loaded
         if self.package.options.get("single") or self.source.left_something or batching.cannot(loaded):
             return False
@@ -168,7 +168,7 @@ class Paddle(Dialect):
     # A request
 
     def decode(self, request: Request) -> Inputs:
-        """Read the inputs out of a request: a body of ours on /predict, key and value as Paddle Serving's clients send
+        """Read the inputs out of a request: JSON or a form on /predict, key and value as Paddle Serving's clients send
         them.
         """
         head = request.head
@@ -305,7 +305,7 @@ class Paddle(Dialect):
         return any(arrays.dtype(upload.content) for upload in uploads)
 
     def _hint(self, text: str) -> None:
-        """Told once."""
+        """Write a hint to the log, once."""
         if text not in self._hinted:
             self._hinted.append(text)
             self.warn(text)

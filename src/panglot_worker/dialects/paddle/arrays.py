@@ -14,7 +14,7 @@ LONGEST = 10_000
 
 
 def description(start: bytes) -> Any:
-    """What a file's head says of its type: text, or a list for records; None where it cannot be told."""
+    """What a file's head says of its type: text, or a list for records; None where it is not known."""
     length = 2 if start[6:7] == b"\1" else 4
     size = int.from_bytes(start[8 : 8 + length], "little")
     text = start[8 + length : 8 + length + size]

@@ -1,4 +1,4 @@
-"""Files from clients that Python unpickles, told before a script opens one: it runs whatever its sender wrote."""
+"""Finds files from clients that Python would unpickle, before a script opens one: a pickle runs its sender's code."""
 
 from __future__ import annotations
 

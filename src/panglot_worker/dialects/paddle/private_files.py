@@ -1,4 +1,4 @@
-"""Files for scripts that open what they are given: in memory where the system has a place for that, and gone after."""
+"""Files for scripts that open what they are given: in memory where the system allows it, and removed after."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ FRESH = 60.0
 
 
 class PrivateFiles:
-    """A folder of this worker's own, made when first needed. What a killed worker leaves, a later one sweeps."""
+    """A folder of this worker's own, made when first needed. A later worker removes the folder of a killed one."""
 
     def __init__(self) -> None:
         self._folder = ""

@@ -36,7 +36,7 @@ class NoGpu(model_files.Explained):
 
 
 class InWorker(NamedTuple):
-    """What is different in a worker: a GPU that is not there is told, or left aside where `--device cpu` says so."""
+    """The differences in a worker: a missing GPU is reported, or ignored where `--device cpu` says so."""
 
     on_cpu: bool
 
@@ -161,8 +161,8 @@ class Redirected:
             self._panglot_super("enable_onednn", *given)
 
     def enable_use_gpu(self, *given: Any, **named: Any) -> None:
-        """Follow --device: the CPU where it says so, a clear error where there is no GPU, else what the script asked
-        for.
+        """Follow --device: the CPU where it says so, a clear error where there is no GPU, else the GPU as the script
+        says.
         """
         worker = self._panglot.worker
         if worker is not None and worker.on_cpu:

@@ -1,4 +1,4 @@
-"""Paddle puts signal handlers of its own in the place of the process's; these put them back."""
+"""Paddle replaces the signal handlers of the process with its own; these functions restore them."""
 
 from __future__ import annotations
 

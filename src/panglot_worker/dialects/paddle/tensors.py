@@ -34,5 +34,5 @@ def _file(tensor: Tensor) -> codec.File:
 
 
 def described(wanted: Sequence[Wanted]) -> List[TensorSpec]:
-    """What the script takes; an array may come in the place of a file."""
+    """What the script takes; an array may replace a file."""
     return [TensorSpec(field.name, "BYTES", (1,)) for field in wanted]

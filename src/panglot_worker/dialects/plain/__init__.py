@@ -93,9 +93,9 @@ class Plain(Dialect):
         if self.asynchronous:
             self.slots = int(self.package.settings.get("slots", 16))
             self.server = "panglot_worker.items.concurrent:serve"
-        asks = bool(self.package.options.get("asks"))
+        uses_request = bool(self.package.options.get("uses_request"))
         most = int(self.package.settings.get("max_batch", 32))
-        made = {own.path.encode(): own.stages(self.bodies, self._called, asks) for own in self.endpoints}
+        made = {own.path.encode(): own.stages(self.bodies, self._called, uses_request) for own in self.endpoints}
         for path, own in zip(list(made), self.endpoints):
             stages = made[path]
             made[path] = (
@@ -143,7 +143,7 @@ class Plain(Dialect):
         return self.settled(endpoint.make_example()) if endpoint.make_example is not None else None
 
     def warm_up(self, stages: Stages) -> Stages:
-        """Run the script's example through all stages; of an answer in parts only the first is asked for."""
+        """Run the script's example through all stages; of an answer in parts only the first is made."""
         value = self.example_of(self.endpoints[0])
         if value is not None:
             self._run_example(self.endpoints[0].prepared(value), stages, example_request(self.endpoints[0].path))
@@ -180,7 +180,7 @@ class Plain(Dialect):
 
 
 def example_request(path: str) -> Request:
-    """The request that the script's example seems to have come with, for scripts that ask for it."""
+    """The request that the script's example seems to have come with, for scripts that call `panglot.request()`."""
     route = path.encode()
     head = wire.Head(b"example", route, path=route, client=b"127.0.0.1", headers=b"host:127.0.0.1")
     return Request(wire.Item(0, 60.0, head.pack(), b""))

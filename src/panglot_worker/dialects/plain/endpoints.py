@@ -136,14 +136,14 @@ class Endpoint:
             problem = "what example() returns is no request: %s" % InvalidInput(misfit)
             raise ScriptError(problem, file, line, fix="let it return what the hints say") from None
 
-    def stages(self, bodies: Bodies, called: Callable[[Function], Function], asks: bool) -> Stages:
-        """What happens to a request of this endpoint. `called` makes a stage of a function; `asks`: of `request()`."""
+    def stages(self, bodies: Bodies, called: Callable[[Function], Function], uses_request: bool) -> Stages:
+        """The endpoint's stages. `called` makes a function a stage; `uses_request`: the script calls `request()`."""
         decode = bodies.decode if self.signature is None else bodies.by_hints(self.signature.arguments)
-        waited = called(together(self.function) if asks and self.batched else self.function)
+        waited = called(together(self.function) if uses_request and self.batched else self.function)
         infer = self._by_hints(waited, self.function)
         preprocess = self._by_hints(called(self.preprocess), self.preprocess) if self.preprocess is not None else None
         return Stages(
-            decode=noting(decode) if asks else decode,
+            decode=noting(decode) if uses_request else decode,
             preprocess=preprocess,
             infer=alone(infer, is_async(waited)) if self.batched else infer,
             infer_batch=infer if self.batched else None,

@@ -25,7 +25,7 @@ class VideoError(Exception):
 
 
 class Video(NamedTuple):
-    """An uploaded video, in the place of a decoded body."""
+    """An uploaded video, instead of a decoded body."""
 
     body: bytes
     sampling: Sampling
@@ -61,7 +61,7 @@ def check_libraries(package: Package) -> None:
 
 
 def unless(kind: type, stage: Optional[Callable[[Any], Any]]) -> Optional[Callable[[Any], Any]]:
-    """A stage that leaves values of one kind alone."""
+    """A stage that returns values of one kind unchanged."""
     if stage is None:
         return None
     return lambda value: value if isinstance(value, kind) else stage(value)

@@ -39,9 +39,9 @@ class Service:
             dialect.warn("workers added with append_worker are not used beside a tiinfer.Model")
 
     def pools(self) -> List[Dict[str, Any]]:
-        """The pools the platform's counts ask for; none when one process does all.
+        """The pools for the platform's counts; none when one process does all.
 
-        Where only one of the two counts is set the platform leaves the other step out; here it runs beside inference.
+        Where only one of the two counts is set the platform omits the other step; here it runs beside inference.
         """
         self._check_counts()
         before, after = self.platform.get_ti_preprocess_nums(), self.platform.get_ti_postprocess_nums()

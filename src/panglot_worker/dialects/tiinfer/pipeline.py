@@ -77,7 +77,7 @@ class Pipeline:
         ]
 
     def load(self, progress: Callable[[str], None]) -> Stages:
-        """The stage of this pool; without one, all of them, in as many processes as the largest asks for."""
+        """The stage of this pool; without one, all of them, in as many processes as the largest stage wants."""
         dialect, index = self.dialect, self.dialect.package.worker
         if self.pool:
             self._choose_own()

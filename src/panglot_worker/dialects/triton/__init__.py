@@ -63,7 +63,7 @@ class Triton(Dialect):
         return self._stages()
 
     def _complete(self, kind: Any) -> None:
-        """Fill in what the configuration leaves out: by the class itself, then as Triton would."""
+        """Complete the configuration: by the class itself, then as Triton would."""
         complete = getattr(kind, "auto_complete_config", None)
         if callable(complete):
             completed = complete(self.utils.ModelConfig(self.config))

@@ -15,7 +15,7 @@ function opened(document) {
   const [nodes, links] = [new Map(), []];
   function enter(graph, path, depth) {
     const ends = new Map();
-    const place = (port) => {
+    const endsOf = (port) => {
       const [name, side] = port.split(":");
       const inner = ends.get(`${name}:${side}`);
       if (inner) return inner;
@@ -33,10 +33,10 @@ function opened(document) {
       } else nodes.set(path + node.name, { name: path + node.name, type: node.ty });
     }
     for (const { cap, ports } of graph.connections) {
-      const reached = ports.flatMap(place);
+      const reached = ports.flatMap(endsOf);
       links.push({ cap, ports: reached });
     }
-    return [...graph.inputs, ...graph.outputs].map(({ name, ports }) => [name, ports.flatMap(place)]);
+    return [...graph.inputs, ...graph.outputs].map(({ name, ports }) => [name, ports.flatMap(endsOf)]);
   }
   enter(graphs.get(document.main), "", 0);
   return { nodes, links };
@@ -81,7 +81,7 @@ class Drawing {
   }
 
   /** Lay the nodes out; once the reports tell where ports lead. */
-  place(reports) {
+  arrange(reports) {
     const names = [...this.graph.nodes.keys()];
     this.known = reports.length;
     const edges = arrows(this.graph, reports);
@@ -129,7 +129,7 @@ class Drawing {
   }
 
   draw(reports, alive) {
-    if (!this.boxes.size || this.known !== reports.length) this.place(reports);
+    if (!this.boxes.size || this.known !== reports.length) this.arrange(reports);
     const all = new Map(reports.map((node) => [node.name, node]));
     const now = Date.now() / 1000;
     for (const [name, box] of this.boxes) {

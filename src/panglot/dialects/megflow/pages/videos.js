@@ -1,4 +1,4 @@
-// Videos of a MegFlow package: started, looked at while they run, stopped; those that are over are kept with their reason.
+// Videos of a MegFlow package: started, looked at while they run, stopped; ended ones stay listed with their reason.
 
 import { DropZone } from "./dropzone.js";
 import { byId, h, newId, say } from "./dom.js";
@@ -50,19 +50,19 @@ async function analyse(file, query) {
   card.isUpload = true;
   card.picture(h("video", { src: URL.createObjectURL(file), controls: true, ".muted": true, "aria-label": file.name }));
   cards.set(card.id, card);
-  place();
-  let told = 0;
+  arrange();
+  let shown = 0;
   try {
     const answer = await send({ method: "POST", path: `/analyze_video${query}`, headers: {}, body: { kind: "file", file, type: file.type || "application/octet-stream" } }, stop.signal, ({ parts }) => {
-      parts.slice(told).forEach((part) => card.event(part.event, part.data));
-      told = parts.length;
+      parts.slice(shown).forEach((part) => card.event(part.event, part.data));
+      shown = parts.length;
     });
     const text = answer.blob ? await answer.blob.text() : "";
-    card.refresh({ ...card.about, state: answer.status < 400 ? "finished" : "failed", error: answer.status < 400 ? "" : `${answer.status}: ${text}`, results: told });
+    card.refresh({ ...card.about, state: answer.status < 400 ? "finished" : "failed", error: answer.status < 400 ? "" : `${answer.status}: ${text}`, results: shown });
   } catch (error) {
-    card.refresh({ ...card.about, state: error.name === "AbortError" ? "stopped" : "failed", error: error.name === "AbortError" ? "" : error.message, results: told });
+    card.refresh({ ...card.about, state: error.name === "AbortError" ? "stopped" : "failed", error: error.name === "AbortError" ? "" : error.message, results: shown });
   }
-  place();
+  arrange();
 }
 
 // Streams
@@ -73,13 +73,13 @@ class Card {
     this.state = h("span", { class: "state" });
     this.reason = h("p", { class: "hint" });
     this.figures = Object.fromEntries(["decoded/s", "analysed/s", "lag", "results", "dropped", "lost"].map((name) => [name, h("dd", {}, "–")]));
-    this.place = h("div", { class: "screen" });
+    this.screen = h("div", { class: "screen" });
     this.events = h("ol", { class: "events code", tabindex: "0", "aria-label": "Results" });
     this.stopButton = h("button", { type: "button", class: "small", onclick: stop }, "Stop");
     this.element = h("article", { class: "sheet stream", "aria-label": `Stream ${about.url}` },
       h("div", { class: "stream-head" }, h("h3", { class: "name" }, about.url), this.state, h("span", { class: "spacer" }), this.stopButton),
       this.reason,
-      h("div", { class: "stream-body" }, this.place, this.events),
+      h("div", { class: "stream-body" }, this.screen, this.events),
       h("dl", { class: "facts" }, Object.entries(this.figures).map(([name, value]) => h("div", {}, h("dt", {}, name), value))));
     this.refresh(about);
   }
@@ -89,7 +89,7 @@ class Card {
   }
 
   picture(element) {
-    this.place.replaceChildren(element);
+    this.screen.replaceChildren(element);
   }
 
   refresh(about) {
@@ -124,7 +124,7 @@ class Card {
   /** Keep the last picture, and end the connections. */
   close() {
     this.source?.close();
-    const film = this.place.querySelector("img");
+    const film = this.screen.querySelector("img");
     if (this.source && film?.naturalWidth) {
       const still = h("canvas", { width: film.naturalWidth, height: film.naturalHeight, role: "img", "aria-label": "The last frame that was analysed" });
       still.getContext("2d").drawImage(film, 0, 0);
@@ -163,10 +163,10 @@ async function renew() {
   for (const [id, card] of cards) {
     if (!card.isUpload && card.alive && !listed.some((about) => about.id === id)) card.refresh({ ...card.about, state: "stopped" });
   }
-  place();
+  arrange();
 }
 
-function place() {
+function arrange() {
   const all = [...cards.values()].reverse();
   const alive = all.filter((card) => card.alive);
   alive.slice(0, 2).forEach((card) => card.watch());
@@ -176,10 +176,10 @@ function place() {
   overTitle.hidden = !ended.length;
 }
 
-/** Put elements in this order; those that are in place are not touched, so that films go on. */
+/** Put elements in this order; elements already in order are not touched, so that films go on. */
 function settle(list, wanted) {
   [...list.children].forEach((one) => { if (!wanted.includes(one)) one.remove(); });
-  wanted.forEach((one, place) => { if (list.children[place] !== one) list.insertBefore(one, list.children[place] ?? null); });
+  wanted.forEach((one, index) => { if (list.children[index] !== one) list.insertBefore(one, list.children[index] ?? null); });
 }
 
 async function stop(id) {

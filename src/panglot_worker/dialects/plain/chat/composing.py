@@ -74,7 +74,7 @@ class Composer:
         return {**delta, **self._add(text)}
 
     def end(self) -> Dict[str, Any]:
-        """What a stream tells when there are no more pieces: what was held back."""
+        """The last delta of a stream, when there are no more pieces: the text that waited for more."""
         return self._add(self.stopper.rest())
 
     def _add(self, text: str) -> Dict[str, Any]:

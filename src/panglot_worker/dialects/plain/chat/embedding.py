@@ -33,7 +33,7 @@ class EmbedEndpoint(Endpoint):
     def check(self) -> None:
         """Any function whose first argument is `texts` will do; that was looked at when the script was read."""
 
-    def stages(self, bodies: Bodies, called: Callable[[Function], Function], asks: bool) -> Stages:
+    def stages(self, bodies: Bodies, called: Callable[[Function], Function], uses_request: bool) -> Stages:
         """Batches are of requests; the script is called with their texts."""
         embed = called(self.function)
 

@@ -53,7 +53,7 @@ class ChatEndpoint(Endpoint):
     def check(self) -> None:
         """Any function whose first argument is `messages` will do; that was looked at when the script was read."""
 
-    def stages(self, bodies: Bodies, called: Callable[[Function], Function], asks: bool) -> Stages:
+    def stages(self, bodies: Bodies, called: Callable[[Function], Function], uses_request: bool) -> Stages:
         """A stream is written here; an answer in one piece is encoded as any other."""
 
         def decode(request: Request) -> ChatRequest:
@@ -67,7 +67,7 @@ class ChatEndpoint(Endpoint):
     # Ordinary functions and generators
 
     def infer(self, chat_request: ChatRequest) -> Any:
-        """The answer: a generator of parts where a stream is asked for."""
+        """The answer: a generator of parts where the client wants a stream."""
         if chat_request.stream:
             return self._stream(chat_request)
         composers = [Composer(chat_request.stop) for _ in chat_request.chats]
@@ -82,7 +82,7 @@ class ChatEndpoint(Endpoint):
         return self.form(chat_request).answer(composers, self.usage(chat_request, composers))
 
     def _pieces(self, messages: reading.Messages, chat_request: ChatRequest) -> Iterator[Any]:
-        """What the script gives for a chat, piece by piece; what it does in `finally` is done when nobody asks more."""
+        """What the script gives for a chat, piece by piece; its `finally` runs when the caller stops."""
         output = self.function(messages, **chat_request.options)
         if not inspect.isgenerator(output):
             yield output
@@ -161,11 +161,11 @@ class ChatEndpoint(Endpoint):
 
     def describe(self, bodies: Bodies, example: Any) -> RouteDescription:
         """What `/docs` shows: the form is OpenAI's."""
-        asks: Dict[str, Any] = (
+        fields_of_request: Dict[str, Any] = (
             {"messages": [{"role": "user", "content": "Hello"}]} if self.form is ChatForm else {"prompt": "Hello"}
         )
-        said = super().describe(bodies, {"model": self.model, **asks})
-        field = next(iter(asks))
+        said = super().describe(bodies, {"model": self.model, **fields_of_request})
+        field = next(iter(fields_of_request))
         fields = {"model": {"type": "string"}, "stream": {"type": "boolean"}, field: SHAPES[field]}
         schema = {"type": "object", "properties": fields, "required": [field]}
         return {**said, "request_schema": schema, "response_schema": {"type": "object"}, "streams": False}
@@ -210,7 +210,7 @@ class Writer:
 
 
 def error_part(error: Exception) -> EncodedPart:
-    """What a client is told of a stream that fails: in a refusal the script's words, else our own."""
+    """The error part of a stream that fails: with the script's message for a ClientError, else with our own."""
     if isinstance(error, ClientError):
         return failed(str(error), error.code, error.status)
     return failed(SCRIPT_ERROR, "script_error", 500)

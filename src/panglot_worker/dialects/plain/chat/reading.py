@@ -1,4 +1,4 @@
-"""What a request of OpenAI's form asks for."""
+"""What a request of OpenAI's form wants."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def body_of(value: Any, model: str) -> Dict[str, Any]:
 
 
 def chat(value: Any, model: str, request_id: str, function: Callable[..., Any]) -> ChatRequest:
-    """What /v1/chat/completions is asked for. Raises ClientError."""
+    """A request to /v1/chat/completions. Raises ClientError."""
     body = body_of(value, model)
     messages = body.get("messages")
     if not isinstance(messages, list) or not messages:
@@ -63,14 +63,14 @@ def chat(value: Any, model: str, request_id: str, function: Callable[..., Any]) 
 
 
 def completion(value: Any, model: str, request_id: str, function: Callable[..., Any]) -> ChatRequest:
-    """What /v1/completions is asked for: every prompt is a chat of one message. Raises ClientError."""
+    """A request to /v1/completions: every prompt is a chat of one message. Raises ClientError."""
     body = body_of(value, model)
     chats = [[{"role": "user", "content": text}] for text in texts_of(body.get("prompt"), "prompt")]
     return _chat_request(body, model, "cmpl-" + request_id, chats, function)
 
 
 def embedding(value: Any, model: str, function: Callable[..., Any]) -> Texts:
-    """What /v1/embeddings is asked for. Raises ClientError."""
+    """A request to /v1/embeddings. Raises ClientError."""
     body = body_of(value, model)
     form = body.get("encoding_format", "float")
     if form not in ("float", "base64"):

@@ -1,6 +1,6 @@
-"""The package a script of this convention belongs to: it is the module `evals.eval`, and its helpers lie beside it.
+"""The package a script of this convention belongs to: it is the module `evals.eval`, and its helpers are beside it.
 
-The folder of the script is a further place to look for `evals.*`; whoever loads the script adds it to `__path__`. In
+Modules `evals.*` are also in the folder of the script: the loader of the script adds it to `__path__`. In
 processes that the script starts, it is the folder `evals` of another entry of the import path.
 """
 

@@ -12,7 +12,7 @@ from megflow.registry import collect, register, res_register
 
 
 def _find_worker():
-    """The runtime lies beside these files; a program of one's own has not imported it."""
+    """The runtime is beside these files; a user's own program has not imported it."""
     if "panglot_worker" not in _sys.modules:
         folder = _os.path.abspath(_os.path.join(_os.path.dirname(__file__), *[_os.pardir] * 5))
         spec = _util.spec_from_file_location(

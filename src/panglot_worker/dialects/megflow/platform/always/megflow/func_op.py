@@ -9,7 +9,7 @@ from megflow.registry import register
 
 
 class Context:
-    """What a function with a parameter `context` gets: the node's name and its arguments, kept per instance."""
+    """What a function with a parameter `context` gets: the node's name and its arguments, one object per instance."""
 
     def __init__(self, name, args):
         self.name = name
@@ -103,5 +103,5 @@ def source_def(name=None, exclusive=False):
 
 
 def batch_def(name=None, exclusive=False):
-    """inp -> out: the function changes a list of messages in place. Needs the arguments batch_size and timeout."""
+    """inp -> out: the function changes the list of messages itself. Needs the arguments batch_size and timeout."""
     return _decorator(_Batch, ["inp"], ["out"], name, exclusive)

@@ -1,4 +1,4 @@
-"""Latencies a script may report. They are kept here; Panglot's own are in /metrics."""
+"""Latencies a script may report. They are stored here; Panglot's own are in /metrics."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ ENDINGS = ("_LatencyPreprocess", "_LatencyInference", "_LatencyPostprocess", "_L
 
 
 class Metric:
-    """Numbers told so far."""
+    """Numbers reported so far."""
 
     def __init__(self, name: str) -> None:
         self.name = name

@@ -11,7 +11,7 @@ logger = log.getLogger(__name__)
 
 
 class ModelService:
-    """What every service is. The arguments are taken, not kept."""
+    """The base of every service. It takes the arguments and does not store them."""
 
     def __init__(self, model_name: str = "", model_path: str = "") -> None:
         self.ctx = None

@@ -63,7 +63,7 @@ class OnnxModel:
 
 
 def _providers(onnxruntime: Any) -> List[str]:
-    """The devices onnxruntime was built for, unless the server was told to take the CPU."""
+    """The devices onnxruntime was built for, unless the server's --device is cpu."""
     if os.environ.get("PANGLOT_DEVICE") == "cpu":
         return ["CPUExecutionProvider"]
     available = onnxruntime.get_available_providers()

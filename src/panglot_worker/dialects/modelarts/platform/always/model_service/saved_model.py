@@ -119,7 +119,7 @@ def by_signature(tf: Any, path: str, name: str, signature: Any) -> Run:
         refuse_strange(data, types)
         refuse_incomplete(data, types)
         inputs = {key: tf.constant(numpy.asarray(value, types[key])) for key, value in data.items()}
-        # Asked of `loaded` every time: a signature alone does not keep the variables of its model alive.
+        # Read from `loaded` every time: a signature alone does not keep the variables of its model alive.
         return {key: value.numpy() for key, value in loaded.signatures[name](**inputs).items()}
 
     return run

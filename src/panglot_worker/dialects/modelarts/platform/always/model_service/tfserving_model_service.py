@@ -1,4 +1,4 @@
-"""TensorFlow: the SavedModel is run in this process, by the signature TensorFlow Serving would have been asked for."""
+"""TensorFlow: the SavedModel is run in this process, by the signature that clients of TensorFlow Serving name."""
 
 from __future__ import annotations
 

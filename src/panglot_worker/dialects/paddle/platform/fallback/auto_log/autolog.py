@@ -68,7 +68,7 @@ class AutoLogger:
             logger.addHandler(handler)
         return logger
 
-    # What is told
+    # The report
 
     def parse_config(self, config):
         """The switches of a Paddle Config, or of a dict; None for what is not known."""

@@ -42,7 +42,7 @@ class MemInfo:
 
 
 class GpuInfo:
-    """A graphics card, by number or UUID: memory in use in MB, and utilisation; None for what cannot be told."""
+    """A graphics card, by number or UUID: memory in use in MB, and utilisation; None for what is not known."""
 
     def __init__(self, gpu_id=0):
         self.gpu_id = gpu_id

@@ -8,7 +8,7 @@ KEYS = ("preprocess_time", "inference_time", "postprocess_time")
 class Times:
     """Call `start`, then `stamp` at the end of each stage, then `end`, for every input.
 
-    A stamp beyond the last key is kept under a name of its own, `stamps_4` and so on, of this object alone. The first
+    A stamp beyond the last key is stored under a name of its own, `stamps_4` and so on, of this object alone. The first
     `warmup` inputs do not count in `value`.
     """
 

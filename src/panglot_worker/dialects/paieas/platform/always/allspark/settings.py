@@ -2,7 +2,7 @@
 
 
 class Properties:
-    """Options by name. All are texts; those that mean nothing here are kept and have no effect."""
+    """Options by name. All are texts; options without a meaning here are stored and have no effect."""
 
     def __init__(self):
         self._values = {}

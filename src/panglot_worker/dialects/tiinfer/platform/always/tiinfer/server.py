@@ -76,7 +76,7 @@ class Postprocess(Worker):
 
 
 def load_workers() -> List[Dict[str, Any]]:
-    """The stages of the script, as `append_worker` would have been told."""
+    """The stages of the script, as calls of `append_worker` would give them."""
     if not model_classes(importlib.import_module(IMPORT_MODULE_NAME)):
         return get_mosec_workers()
     stages = []

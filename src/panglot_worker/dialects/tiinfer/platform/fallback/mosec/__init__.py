@@ -1,4 +1,4 @@
-"""The parts of mosec that scripts use, for environments that do not have it. Panglot serves in place of its server."""
+"""The parts of mosec that scripts use, for environments that do not have it. Panglot replaces its server."""
 
 from mosec.errors import ClientError, DecodingError, EncodingError, ServerError, ValidationError
 from mosec.log import get_logger

@@ -1,7 +1,7 @@
 """Other formats than JSON, and other ways between processes.
 
 The first kind needs its library when a request comes. The second has nothing to do, and needs none: between stages
-large arrays lie in shared memory anyway.
+large arrays are in shared memory anyway.
 """
 
 from __future__ import annotations

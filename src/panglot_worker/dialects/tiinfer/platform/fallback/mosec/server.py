@@ -1,4 +1,4 @@
-"""mosec's own server, which Panglot takes the place of."""
+"""mosec's own server, which Panglot replaces."""
 
 from __future__ import annotations
 

@@ -85,5 +85,5 @@ class SSEWorker(Worker):
     resp_mime_type = "text/event-stream"
 
     def send_stream_event(self, text: str, index: int = 0) -> None:
-        """Send a part to the request at this place of the batch. Raises RuntimeError while none is being served."""
+        """Send a part to the request at this index of the batch. Raises RuntimeError while none is being served."""
         raise RuntimeError("send_stream_event works only while a request is being served")

@@ -2,7 +2,7 @@
 
 
 class TritonModelException(Exception):
-    """What a model raises, or is told, in words that its client may read."""
+    """An error that a model raises or gets; its client may read the message."""
 
 
 class TritonError:

@@ -78,7 +78,7 @@ class Logger:
 
 
 class MetricFamily:
-    """Figures of a model's own. They are kept, and shown nowhere: /metrics has the server's."""
+    """Figures of a model's own. They are stored and not shown: /metrics has the server's figures."""
 
     COUNTER, GAUGE, HISTOGRAM = range(3)
 

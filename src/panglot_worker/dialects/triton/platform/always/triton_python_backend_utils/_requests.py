@@ -126,7 +126,7 @@ class Lost(Exception):
 
 
 class Responses:
-    """What a decoupled model sends for one request, on its way to whoever waits for it: in `sent`, and at last None."""
+    """What a decoupled model sends for one request: `sent` has the responses for the reader, and at last None."""
 
     def __init__(self):
         self.sent = queue.Queue()
@@ -143,7 +143,7 @@ class Responses:
         return sender
 
     def nobody_sends(self):
-        """Note that the model has let go of the request: nothing more can come."""
+        """Note that the model has dropped the request: nothing more can come."""
         if not self.ended:
             self.sent.put(Lost("the model let go of its request and sent no last response"))
 

@@ -1,4 +1,4 @@
-"""What a script may ask about the call it is in."""
+"""What a script may learn about the call it is in."""
 
 import threading
 

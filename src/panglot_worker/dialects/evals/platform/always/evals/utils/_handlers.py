@@ -10,7 +10,7 @@ FAILED = 599
 
 
 class Caught(str):
-    """The message of a call that raised; `error` is what it raised, for whoever wants to tell where."""
+    """The message of a call that raised; `error` is what it raised, for a message that names the line."""
 
     error = None
 

@@ -23,7 +23,7 @@ def load_image(image_file, body=None):
     """A picture as BGR pixels, of the body's bytes or of a file. Raises ErrorBase by what is wrong with it."""
     ratio = None
     if isinstance(body, (int, float)):
-        # The generation before had the largest ratio of the sides in this place.
+        # The earlier generation had the largest ratio of the sides as this argument.
         ratio, body = body, None
     if body is None:
         body = _file_bytes(image_file)
@@ -54,7 +54,7 @@ def _file_bytes(path):
 def load_image_roi(image_file, roi, roi_scale=1.0, output_square=0, body=None):
     """The part of a picture between two corners (x1, y1, x2, y2), scaled about its middle, made square by choice.
 
-    What lies outside of the picture is black.
+    Pixels outside of the picture are black.
     """
     picture = load_image(image_file, body)
     left, top, right, bottom = (int(value) for value in roi)

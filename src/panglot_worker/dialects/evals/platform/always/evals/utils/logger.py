@@ -28,7 +28,7 @@ def _running():
 
 
 def init_logger():
-    """The logger of scripts, made when it is first asked for."""
+    """The logger of scripts, made at its first use."""
     script_logger = logging.getLogger(NAME)
     if not script_logger.handlers:
         script_logger.setLevel(logging.DEBUG)
