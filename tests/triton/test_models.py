@@ -195,7 +195,7 @@ def test_what_is_refused_is_refused_with_a_sentence(utils: ModuleType) -> None:
         def __dlpack_device__(self) -> tuple[int, int]:
             return (2, 0)
 
-    with pytest.raises(utils.TritonModelException, match=r"cannot ask other models here \(BLS\)"):
+    with pytest.raises(utils.TritonModelException, match=r"cannot call other models here \(BLS\)"):
         utils.InferenceRequest(model_name="other", inputs=[]).exec()
     with pytest.raises(utils.TritonModelException, match="tensors on a GPU are not taken here"):
         utils.Tensor.from_dlpack("x", OnGpu())

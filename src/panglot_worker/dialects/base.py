@@ -109,14 +109,14 @@ class TensorAdapting(Protocol):
         """How an answer in parts is written. Raises ClientError where there may be none."""
 
     def failure(self, error: BaseException, answer: Union[Answer, Problem], request: Request) -> Union[Answer, Problem]:
-        """A failure in the words of the protocol, given those of the platform."""
+        """The protocol's error for a failure, given the platform's error."""
 
 
 class ItemServer(Protocol):
     """What runs the items of a dialect: `panglot_worker.items.running.Runner`, or a server of the dialect's own."""
 
     def end(self, why: str) -> None:
-        """Take no more items once those that run have their answers."""
+        """Take no more items once the running items have their answers."""
 
     def resize(self, slots: int) -> None:
         """Run at most so many items at once from now on."""
@@ -279,7 +279,7 @@ class Dialect:
     # Failures
 
     def failure(self, error: BaseException, stage: str, request: Request) -> Union[Answer, Problem]:
-        """How an exception of a stage is answered. A dialect without a rule of its own has that of plain scripts."""
+        """How an exception of a stage is answered. A dialect without its own rule has the rule of plain scripts."""
         status = getattr(error, "status", None)
         if type(status) is int and 400 <= status <= 499:
             if isinstance(error, ClientError):

@@ -54,11 +54,11 @@ class Stages(NamedTuple):
     preprocess: Optional[Callable[[Any], Any]] = None
     postprocess: Optional[Callable[[Any], Any]] = None
     infer_batch: Optional[Callable[[List[Any]], Sequence[Any]]] = None
-    """Of scripts that take several items in one call: one result for each. `infer` then does the same with one."""
+    """For scripts that take several items in one call: one result for each. `infer` does the same with one item."""
     max_batch: Optional[int] = None
     """The most items of such a call, where the script itself says it."""
     by_route: Mapping[bytes, Any] = {}
-    """Of scripts with several routes: the stages of each, by `Head.route`. A batch never holds items of two."""
+    """For scripts with several routes: the stages of each, by `Head.route`. A batch never has items of two routes."""
     decodes_ahead: bool = False
     """Whether `decode` may run on another thread while the script runs a batch. Only Panglot's own code may."""
     script_code: FrozenSet[str] = BETWEEN

@@ -136,12 +136,12 @@ def _fitted(numpy: Any, array: Any, dtype: Any, shape: Dimensions, expects: str)
         raise Misfit("must be %s; it holds %s" % (expects, array.dtype))
     with numpy.errstate(all="ignore"):
         cast = array.astype(dtype)
-    if array.size and not _is_lossless(numpy, array, cast):
+    if array.size and not _fits(numpy, array, cast):
         raise Misfit("must be %s; it holds a number that does not fit" % expects)
     return cast
 
 
-def _is_lossless(numpy: Any, array: Any, cast: Any) -> bool:
+def _fits(numpy: Any, array: Any, cast: Any) -> bool:
     """Whether elements are still the same numbers as another type; of floats only digits may be lost."""
     if cast.dtype.kind not in "iu":
         return bool(numpy.isfinite(cast).all())

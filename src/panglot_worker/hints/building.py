@@ -1,4 +1,4 @@
-"""From a hint to its kind."""
+"""Makes the kind of a type hint."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ from panglot_worker.hints.misfit import Misfit, must_be
 
 Schema = Dict[str, Any]
 Reader = Callable[[Any], Any]
-"""From what a request holds to what the hint says. Raises Misfit."""
+"""A function from a value of a request to a value of the hint's type. Raises Misfit."""
 
 NO_EXAMPLE = object()
 """The example of a type that is still being built, because it contains itself."""
@@ -25,9 +25,9 @@ class Kind(NamedTuple):
     expects: str
     """What a value must be, as in "must be a number"."""
     convert: Reader
-    """From a JSON value. A value that is already what the hint says passes, for a script's own example."""
+    """Reads a JSON value. A value that already has the hint's type passes, for a script's own example."""
     parse: Reader
-    """From a field of a form or query: a text, a File, or a list of these where it was sent more than once."""
+    """Reads a field of a form or query: a text, a File, or a list of these where it was sent more than once."""
     schema: Schema
     example: Any = NO_EXAMPLE
     exact: Optional[type] = None

@@ -20,7 +20,7 @@ from panglot_worker.scripts import current
 
 
 class Slots:
-    """As many tasks at once as there are slots, the others in the order they came. The number may change."""
+    """Runs as many tasks at once as there are slots, the others in the order they came. The number may change."""
 
     def __init__(self, most: int) -> None:
         self.most = most

@@ -1,4 +1,4 @@
-"""The batch that was sent ahead is read and decoded by a thread of its own, while the script runs the one before."""
+"""A thread reads and decodes the batch that was sent ahead, while the script runs the batch before."""
 
 from __future__ import annotations
 

@@ -59,7 +59,7 @@ class Carried(NamedTuple):
     context: Any
 
 
-# Of this module and not of an object: a stage is given its value alone, and cannot say which item that belongs to.
+# State of this module: a stage gets its value alone, and cannot say to which item the value belongs.
 _record: "ContextVar[Optional[Record]]" = ContextVar("record", default=None)
 """The record of the item whose stages run here; async scripts have several items in one process."""
 

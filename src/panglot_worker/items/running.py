@@ -71,7 +71,7 @@ class Runner:
                     request.release()
 
     def _wanted(self, requests: List[Request]) -> List[Request]:
-        """A batch that has waited here, without those that were called back or that nobody waits for any more."""
+        """A batch that has waited here, without the items that the front has cancelled."""
         self.port.poll()
         cancelled_ids = self.port.cancelled
         gone = cancelled_ids.intersection(request.id for request in requests) if cancelled_ids else ()

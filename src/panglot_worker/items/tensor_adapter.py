@@ -190,7 +190,7 @@ class TensorAdapter:
         return Parts("application/grpc", encode, end)
 
     def failure(self, error: BaseException, answer: Union[Answer, Problem], request: Request) -> Union[Answer, Problem]:
-        """A failure in the words of this protocol, given those of the platform."""
+        """The protocol's error for a failure, given the platform's error."""
         if isinstance(error, ClientError):
             return Problem(error.status, "bad_request", _sentence(error))
         if isinstance(answer, Problem) or answer.flags & wire.FETCH:

@@ -17,21 +17,21 @@ class ExampleRequest(TypedDict, total=False):
     kind: str
     """`json`, `file` (the whole body is one file), `form`, or `video` (a file, or the name of one)."""
     value: Any
-    """Of `json`: the value."""
+    """For `json`: the value."""
     type: Optional[str]
-    """Of `file`: its media type."""
+    """For `file`: its media type."""
     name: str
-    """Of `file` and `video`: a file of the package that can be sent; empty where there is none."""
+    """For `file` and `video`: a file of the package that can be sent; empty where there is none."""
     files: Dict[str, str]
-    """Of `form`: the media type of every upload, by field."""
+    """For `form`: the media type of every upload, by field."""
     names: Dict[str, str]
-    """Of `form`: a file of the package that can be sent, by field."""
+    """For `form`: a file of the package that can be sent, by field."""
     fields: List[str]
-    """Of `form`: the fields that are texts."""
+    """For `form`: the fields that are texts."""
     values: Dict[str, str]
-    """Of `form`: the texts, as far as they are known."""
+    """For `form`: the texts, as far as they are known."""
     may_be_named: bool
-    """Of `video`: whether clients may send the name of a file instead of the file."""
+    """For `video`: whether clients may send the name of a file instead of the file."""
 
 
 class TensorDescription(TypedDict):

@@ -45,7 +45,7 @@ class PortSocket(Protocol):
         """The next bytes, and how many they are."""
 
     def sendall(self, __data: wire.Buffer) -> None:
-        """Send all of it."""
+        """Send all bytes of a buffer."""
 
     def sendmsg(self, __buffers: Sequence[wire.Buffer]) -> int:
         """Send some of it, and tell how much."""
@@ -132,7 +132,7 @@ class Port:
         return wire.run_items(payload, count, self.shared.look, self.shared.lent)
 
     def tell_free(self) -> None:
-        """Tell the front whose bodies in shared memory are no longer looked at."""
+        """Send the front the ids of items whose bodies in shared memory are no longer used."""
         if self.shared.unseen:
             self.send([wire.ids_frame(wire.FREE, self.shared.settled(), self.generation)])
 

@@ -72,7 +72,7 @@ SHARED = 8
 UNRUN = 16
 """Flag of a reply: the item was cancelled, and has no answer."""
 RETRY = 32
-"""Flag of a reply: another worker may have more luck. It is the answer if there is none, or no more try."""
+"""Flag of a reply: another worker may succeed. It is the answer if there is no other worker, or no try left."""
 FETCH = 64
 """Flag of a reply: no answer yet. The body is a JSON list of URIs; the item is wanted again with what they lead to."""
 
@@ -180,7 +180,7 @@ class Head(NamedTuple):
     segments: bytes = b""
     """The free segments of the path by name, written like a query; see `path_values`."""
     form: bytes = b""
-    """Of requests with tensors: how they came, see `panglot_worker.v2`. The fields below are theirs alone."""
+    """For requests with tensors: their form, see `panglot_worker.v2`. Only they have the fields below."""
     model: bytes = b""
     version: bytes = b""
     json_length: bytes = b""

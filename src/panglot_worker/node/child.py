@@ -173,7 +173,7 @@ def environment_of(pid: int) -> bytes:
 
 
 def has_memory(pid: int) -> bool:
-    """Not so for zombies and threads of the kernel. Raises OSError when the process has gone."""
+    """Whether a process has memory: False for zombies and kernel threads. Raises OSError when it has gone."""
     return not read(pid, "statm").startswith(b"0 ")
 
 

@@ -155,7 +155,7 @@ class Driver:
             await wait_for(actor.until_gone.remote())
         except Exception as error:  # noqa: BLE001  Ray raises anything
             if isinstance(error, ConnectionError):
-                # So Ray's client says that its server has gone: only a new connection helps.
+                # This exception means that the server of Ray's client has gone: only a new connection helps.
                 os._exit(1)
             wanted = number in self.actors
             if left and wanted and not placed and isinstance(error, self.ray.exceptions.RayActorError):

@@ -25,7 +25,7 @@ LONGEST = 1 << 26
 PATIENCE = 5.0
 """Seconds that a peer may take for the handshake."""
 NOTICED_MS = 4000
-"""After how many milliseconds without a word of its machine a peer has gone."""
+"""Milliseconds without a packet from its machine after which a peer counts as gone."""
 
 
 class NotOurs(ConnectionError):

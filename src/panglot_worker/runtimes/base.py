@@ -95,7 +95,7 @@ class ModelRuntime:
     """A loaded model. Everything runs on the worker's main thread."""
 
     platform = ""
-    """By the convention of the Open Inference Protocol, `<project>_<format>`."""
+    """The name of the platform, by the convention of the Open Inference Protocol: `<project>_<format>`."""
     casts = False
     """Whether numbers of any type are taken: the file does not say which."""
     any_name = False

@@ -72,7 +72,7 @@ class XGBoost(Booster):
         return int(self.booster.num_features())
 
     def _predict(self, table: Any) -> Any:
-        # By a matrix, which needs no names for the columns and counts them.
+        # Predict from a matrix: it needs no names of columns, and checks their number.
         return self.booster.predict(self.xgboost.DMatrix(table, nthread=self.file.threads), validate_features=False)
 
 

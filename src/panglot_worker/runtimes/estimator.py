@@ -75,7 +75,7 @@ class Estimator(ModelRuntime):
 
         table = next(iter(arrays.values()))
         with warnings.catch_warnings():
-            # That it was fitted with names for its columns: clients have only their order.
+            # The warning that the model was fitted with names of columns: clients have only their order.
             warnings.simplefilter("ignore")
             given = {name: getattr(self.estimator, name)(table) for name in wanted}
         return {name: as_array(value, numpy) for name, value in given.items()}

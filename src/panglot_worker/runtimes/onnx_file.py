@@ -34,11 +34,11 @@ class OnnxContents(NamedTuple):
     ir_version: int
     opsets: Dict[str, int]
     domains: Set[str]
-    """Of its operators, without those that the file defines itself."""
+    """The domains of its operators, without those that the file defines itself."""
     external: List[Tuple[str, int]]
     """Files beside it that hold weights, and how large each must be."""
     levels: int
-    """Of graphs inside of operators inside of graphs."""
+    """How many levels of graphs there are inside of operators."""
 
 
 def wrong(path: str, load: Callable[[bytes], Any]) -> Wrong:

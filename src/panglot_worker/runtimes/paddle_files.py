@@ -121,7 +121,7 @@ def has_parameters(path: str, new: bool) -> bool:
 
 
 def _operations(path: str) -> List[Dict[str, Any]]:
-    """Those of the program itself. Operations inside of loops and branches have their values from there."""
+    """The operations of the program itself. Operations inside of loops and branches get their values from these."""
     program = package_files.json_value(path, LARGEST_PROGRAM)
     operations: List[Dict[str, Any]] = program["program"]["regions"][0]["blocks"][0]["ops"]
     return operations

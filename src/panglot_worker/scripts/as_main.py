@@ -92,5 +92,5 @@ def stop() -> NoReturn:
     """End the run of the script here."""
     if threading.current_thread() is threading.main_thread():
         raise ServerStarted(0)
-    # Of what a thread raises, Python shows all but this very type.
+    # Python prints every exception of a thread except this type.
     raise SystemExit

@@ -139,7 +139,7 @@ def _wanted(outputs: Any) -> Tuple[WantedOutput, ...]:
     outputs_wanted: List[WantedOutput] = []
     for output in outputs:
         if type(output) is not dict or type(output.get("name")) is not str:
-            raise ClientError('every output asked for needs a "name"')
+            raise ClientError('every requested output needs a "name"')
         parameters = _object(output.get("parameters"), "the parameters of output '%s'" % output["name"])
         refuse_unsupported(parameters, "output '%s'" % output["name"])
         binary = parameters.get("binary_data")

@@ -1,4 +1,4 @@
-"""Requests whose JSON is, but for the numbers of their only input, that of an earlier one: only those are read.
+"""Reads requests that differ from an earlier one only in the numbers of their only input: only the numbers are read.
 
 Clients send one description time and again with other numbers in it. The parsed first request is cached. The numbers of
 each are checked; a request with wrong ones is read as a whole, and that reader writes the error.
@@ -27,7 +27,7 @@ Surroundings = Tuple[bytes, bytes, bytes]
 
 
 class Known(NamedTuple):
-    """What a text means whose numbers are left out."""
+    """The meaning of a text without its numbers."""
 
     wishes: Wishes
     name: str

@@ -30,7 +30,7 @@ class VideoSource(NamedTuple):
     shown: str
     """What it is called in lists and logs."""
     as_written: str = ""
-    """As a client or a graph wrote it, so that it can be found again; empty where that cannot be."""
+    """The source as a client or a graph wrote it, so that another worker can find it; empty where it cannot."""
 
     def close(self) -> None:
         if self.kind == "file":

@@ -66,7 +66,7 @@ class HttpStream:
     def read(self, count: int = -1) -> bytes:
         """At most so many bytes, as soon as there are any; nothing at the end, or when the connection breaks."""
         try:
-            # Not read(): of a live source that waits until all of it is there.
+            # Not read(): for a live source it waits until all bytes are there.
             data: bytes = self._answer.read1(count)
         except (OSError, http.client.HTTPException):
             self.broken = True

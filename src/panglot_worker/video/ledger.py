@@ -48,13 +48,13 @@ class Progress(NamedTuple):
     restarts: int = 0
     """How many workers it had before the one that plays it."""
     deaths: int = 0
-    """How many of them died in a row without one frame analysed."""
+    """How many of these workers died in a row without one analysed frame."""
     live: int = 0
     released: int = 0
     """Whether the worker that played it ended on purpose."""
     began: float = 0.0
     at: float = 0.0
-    """By the monotonic clock, which all processes of a machine share: when it began, and when this was written."""
+    """When the stream began, and when this was written, by the monotonic clock that all processes here share."""
 
 
 class Entry:

@@ -39,7 +39,7 @@ class Before(NamedTuple):
     reconnects: int = 0
     live: bool = False
     began: float = 0.0
-    """By the monotonic clock; 0: it begins now."""
+    """When it begins, by the monotonic clock; 0: now."""
 
 
 NOTHING_BEFORE = Before()

@@ -1,4 +1,4 @@
-"""From what a client wrote to something a decoder can open: a file, a camera, or an address of http or rtsp, with or
+"""Makes what a client wrote into something a decoder can open: a file, a camera, or an address of http or rtsp, with or
 without TLS."""
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""TLS for a connection that two threads use: one of its own carries the bytes, since TLS knows no two at once."""
+"""TLS for a connection that two threads use: a third thread carries the bytes, since TLS allows one user at a time."""
 
 from __future__ import annotations
 

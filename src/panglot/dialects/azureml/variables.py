@@ -21,7 +21,7 @@ KNOWN = frozenset({
 })  # fmt: skip
 """What the platform's config.json may say."""
 WITHOUT_EFFECT = {
-    "AML_APP_INSIGHTS_ENABLED": "Panglot has /metrics and --otel in its place",
+    "AML_APP_INSIGHTS_ENABLED": "Panglot has /metrics and --otel instead",
     "AZUREML_DEBUG_PORT": "use --inline and breakpoint()",
     "SEPERATE_HEALTH_ENDPOINT": "GET / is answered at the server's own port",
 }

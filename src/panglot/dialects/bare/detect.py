@@ -14,7 +14,7 @@ LOOKS_FOR = (
     "a SavedModel, or a Paddle model with its .pdiparams"
 )
 YIELDS = True
-"""A model file beside another dialect's script, or its configuration, is that one's weights."""
+"""A model file beside another dialect's script, or beside its configuration, is the weights of that script."""
 ENTRIES = ("Model", "predict", "predict_batch")
 KINDS = {
     "onnx": ("ONNX", "onnxruntime"),

@@ -52,7 +52,7 @@ class Found:
 
 
 def of_file(path: Path) -> Found | None:
-    """The model that a file is; None where it is none. Raises StartError for one that cannot be loaded."""
+    """The model in a file; None for a file that is no model. Raises StartError for a model that cannot be loaded."""
     if path.name in SAVED_MODEL:
         return Found(path.parent, "savedmodel")
     paddle = _paddle(path)
@@ -92,7 +92,7 @@ def refuse_foreign(path: Path) -> None:
 
 
 def kind_of(path: Path) -> str:
-    """The kind of a model file; empty for a file that is none."""
+    """The kind of a model file; empty for a file that is no model."""
     kind = ENDINGS.get(path.suffix.lower(), "")
     if kind not in ("xgboost", "lightgbm"):
         return kind

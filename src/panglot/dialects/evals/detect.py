@@ -55,7 +55,7 @@ def detect(path: Path, given: Mapping[str, Any]) -> Package | None:
 
 
 def _files(values: Mapping[str, Any]) -> list[str]:
-    """The files that a configuration names; those that have addresses are none."""
+    """The files that a configuration names by path; files with addresses are not among them."""
     archive = [str(values["tar_file"])] if "tar_file" in values else []
     return [*archive, *(str(path) for name in configs.FOLDERS for path in values.get(name, {}).values())]
 

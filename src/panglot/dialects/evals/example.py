@@ -36,7 +36,7 @@ RESULT = {
 
 
 def api(where: ScriptPlace) -> dict[str, Any]:
-    """As far as it is known without running anything."""
+    """What is known of the API without running the script."""
     known: dict[str, Any] = {
         "request_types": [JSON, FORM, OCTETS],
         "request_schema": {"anyOf": [UPLOAD, BINARY, TASK, {"type": "array", "items": TASK}]},

@@ -95,7 +95,7 @@ def parsed(script: Path) -> ast.Module:
 
 
 def _is_ours(script: Path) -> bool:
-    """By the text: a script for Python 2 has no syntax tree."""
+    """Decided by the text: a script for Python 2 has no syntax tree."""
     return SIGNS.search(content_if_any(script)) is not None
 
 
@@ -119,7 +119,7 @@ def helpers(where: ScriptPlace) -> list[Path]:
 
 
 def is_of_platform(folder: Path) -> bool:
-    """Whether a folder beside the script, called as one of the platform's, is a copy of that one."""
+    """Whether a folder beside the script, with the name of a platform's folder, is a copy of that folder."""
     start = folder / "__init__.py"
     marked = b"create_net_handler" in content_if_any(start)
     return folder.name in FRAMEWORK and (marked or any((folder / name).is_file() for name in ("error.py", "net.py")))

@@ -32,7 +32,7 @@ VIDEOS = View("videos", "Videos", "videos.js", PAGES)
 
 
 def contract(package: Package, settings: Settings) -> Contract:
-    """Of the first server node, with those of the others as further listeners."""
+    """The contract of the first server node; the other nodes are further listeners."""
     if not package.options["servers"]:
         return Contract(routes=(), error=error)
     first, *others = package.options["servers"]

@@ -25,7 +25,7 @@ PERIOD = 1.0
 
 
 async def serve(model: Model, access: Access, port: int) -> None:
-    """Until cancelled."""
+    """Serve until cancelled."""
     debugger = Debugger(model, access)
     host = model.settings.host
     try:

@@ -17,7 +17,7 @@ def make_request(about: About, given: Given) -> ClientRequest:
     if about.path.endswith("/bytes"):
         return ClientRequest(about.path, Json(given.value) if given.file is None else Whole(given.file, OCTETS))
     if about.path.endswith("/start/any"):
-        raise StartError("a graph for videos is told what to play", fix="POST /start/VIDEO, then GET /events/0")
+        raise StartError("a graph for videos takes a name, not a body", fix="POST /start/VIDEO, then GET /events/0")
     if given.file is None:
         raise StartError("the graph takes pictures, not JSON", fix="name a file that is a picture")
     path = about.path.removesuffix("any") + quote(given.file.stem)

@@ -47,7 +47,7 @@ SERIES = (
 
 
 def metrics(streams: Iterator[tuple[int, dict[str, Any]]]) -> str:
-    """Series of the streams that run, from what workers tell of them."""
+    """Series of the running streams, from the reports of workers."""
     lines: dict[str, list[str]] = {name: [] for name, _, _ in SERIES}
 
     def add(name: str, value: float, labels: dict[str, str]) -> None:

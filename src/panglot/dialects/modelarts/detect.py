@@ -18,7 +18,7 @@ from panglot.packages.source import parse
 LOOKS_FOR = "customize_service.py, in the folder or its model/, or a config.json with a model_type of ModelArts"
 SCRIPT = "customize_service.py"
 OTHER_SCRIPTS = ("model.py", "model_service.py")
-"""With one of these beside it, a config.json is not that of a package without a script."""
+"""With one of these files beside it, a config.json does not describe a package without a script."""
 FOLDERS = ("", "model", "model/1", "1")
 """The folders of a package's files below the folder that a user points at."""
 

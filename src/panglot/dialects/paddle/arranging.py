@@ -166,7 +166,7 @@ def _check_model(
 
 
 def _no_model(package: Package, flag: str) -> StartError:
-    """Why no folder could be taken for the model's: there is none, or there are several."""
+    """Why no folder is the model's: there is no such folder, or there are several."""
     folders = [near(str(folder)) for folder in _models_in(package.folder)]
     if folders:
         problem = f"{flag} is not given, and {len(folders)} folders hold an exported model: {', '.join(folders)}"

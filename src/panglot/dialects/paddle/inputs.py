@@ -92,7 +92,7 @@ def parameter(method: Function) -> str:
 
 
 def _among(names: Iterable[str], arguments: Sequence[Argument]) -> list[Input]:
-    """Those that look like inputs; files that go with a model, such as fonts, only where nothing looks more like it."""
+    """The arguments that look like inputs; files of a model, such as fonts, only where no other argument does."""
     known = [name for name in dict.fromkeys(names) if _may_be(name, arguments)]
     strong = [name for name in known if STRONG.search(name.lower())]
     likely = strong or [name for name in known if WEAK.search(name.lower())]

@@ -12,7 +12,7 @@ UPLOAD = InferRoute(
     "/analyze_video", "/analyze_video", takes=("video/*", "application/octet-stream"), gives="text/event-stream",
     spooled=True,
 )  # fmt: skip
-"""Of scripts with `predict_frame`: a video in the body, its results as the answer."""
+"""The route of scripts with `predict_frame`: a video in the body, its results as the answer."""
 
 
 def contract(package: Package, settings: Settings) -> Contract:

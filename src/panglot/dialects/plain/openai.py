@@ -23,7 +23,7 @@ def routes(options: Any) -> list[InferRoute]:
 
 
 def pages(options: Any) -> tuple[Page, ...]:
-    """The list of models, and each of them."""
+    """The list of models, and a page for each model."""
     if not options.get("chat") and not options.get("embed"):
         return ()
     return (Page("/v1/models", INFER, list_models), Page("/v1/models/{model}", INFER, show_model))
@@ -34,7 +34,7 @@ def list_models(model: Any, request: Request) -> JSONResponse:
 
 
 def show_model(model: Any, request: Request) -> JSONResponse:
-    """The model of a name, which can only be the one there is."""
+    """The model of a name, which can only be the served model."""
     name = request.path_params["model"]
     if name == model.package.name:
         return JSONResponse(_about(model))

@@ -51,13 +51,13 @@ SETTINGS: dict[str, Callable[[str], dict[str, Any]]] = {
     "log_level": lambda text: {"log_level": text},
     "max_request_size": _bytes,
 }
-"""From an option to our settings. Each raises ValueError."""
+"""Functions from the value of an option to settings of Panglot. Each raises ValueError."""
 
 NAMES = (*SETTINGS, *NO_EFFECT, "namespace", "dry_run")
 
 
 def read(given: Mapping[str, str], wording: Callable[[str], str]) -> Chosen:
-    """Understand options by name; `wording` is how each was written. Raises StartError for a value that is none."""
+    """Understand options by name; `wording` is how each was written. Raises StartError for an invalid value."""
     chosen = Chosen()
     for name, text in given.items():
         try:
@@ -83,7 +83,7 @@ def _take(name: str, text: str, written: str, chosen: Chosen) -> None:
 
 
 def read_variables(environ: Mapping[str, str]) -> Chosen:
-    """The options in MOSEC_* variables; one that is not known is noted. Raises StartError for a value that is none."""
+    """The options in MOSEC_* variables; an unknown one is noted. Raises StartError for an invalid value."""
     given, notes = {}, []
     for key, text in environ.items():
         if not key.startswith(PREFIX) or not text or is_of_kubernetes(key, text):

@@ -90,7 +90,7 @@ class AzureMl(Dialect):
         return described
 
     def tensors(self) -> Optional[TensorStages]:
-        """Of a decorated script, its parameters are the tensors; others take them as bodies."""
+        """The parameters of a decorated script are the tensors; other scripts take tensors as bodies."""
         if self.script.mode != script.SCHEMA:
             return None
         inputs_, outputs_ = specs(self.script.schemas)

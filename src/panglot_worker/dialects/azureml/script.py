@@ -31,7 +31,7 @@ class Script(NamedTuple):
     run: Callable[..., Any]
     mode: str
     parameters: List[inspect.Parameter]
-    """Those that take input: all but the headers."""
+    """The parameters that take input: all but the headers."""
     takes_headers: bool
     schemas: Dict[str, Any]
     """What `/swagger.json` says: `input`, `output`, and the versions of Swagger that can say it."""

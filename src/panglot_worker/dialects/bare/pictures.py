@@ -37,7 +37,7 @@ class PictureInput(NamedTuple):
     bgr: bool
 
     def array(self, content: bytes) -> Any:
-        """The numbers of a picture. Raises ClientError for what is none."""
+        """The numbers of a picture. Raises ClientError for a body that is no picture."""
         import numpy
 
         image = _opened(content).convert(MODES[self.layout.colours])

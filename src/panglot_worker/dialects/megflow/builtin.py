@@ -131,7 +131,7 @@ class Lane:
         """Store contents until it is their turn. Raises EnvelopeError for contents without a number."""
         number = contents.partial_id
         if number is None:
-            raise EnvelopeError("an envelope without partial_id has no place in the order")
+            raise EnvelopeError("an envelope without partial_id cannot be put in order")
         if number < self.next or number in self.waiting:
             raise EnvelopeError("partial_id %d came again, or too late" % number)
         if contents.token is not None:

@@ -81,7 +81,7 @@ class Hub:
         """Tell, once, that the node sent something for a user after that had departed."""
         if user not in self._present and not self._said:
             self._said = True
-            why = "an envelope that was sent after its user had ended; send what is kept when recv() gives None"
+            why = "an envelope that was sent after its user had ended; send stored envelopes when recv() gives None"
             self._skipped(self.name, why + " (said once)")
 
     # Its threads

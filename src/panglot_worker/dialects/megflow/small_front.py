@@ -1,4 +1,4 @@
-"""HTTP for the server nodes of a graph in a program of one's own, by the standard library alone.
+"""HTTP for the server nodes of a graph in a user's own program, by the standard library alone.
 
 It does what the front does for a worker, over the same frames, and no more than the graph's own routes need: there is
 no queue, there are no documents and no metrics. For strangers there is `panglot serve`.
@@ -123,7 +123,7 @@ class SmallFront:
             listener.close()
 
     def wait(self) -> None:
-        """Until all is answered, after `close`."""
+        """Wait until all requests are answered, after `close`."""
         if self._serving is not None:
             self._serving.join(ENDS_WITHIN)
         for listener in self._listeners:

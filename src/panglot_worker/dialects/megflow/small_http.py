@@ -1,4 +1,4 @@
-"""The HTTP of one server node in a program of one's own: its routes, by the standard library's server."""
+"""The HTTP of one server node in a user's own program: its routes, by the standard library's server."""
 
 from __future__ import annotations
 
@@ -153,9 +153,9 @@ class Handler(BaseHTTPRequestHandler):
         """Raises RequestRefused for what is not for this node, or comes by a page of another site."""
         host, origin = self.headers.get("host", ""), self.headers.get("origin")
         if self.local and host.rpartition(":")[0] not in LOCAL and host not in LOCAL:
-            raise RequestRefused(403, "this server is asked as 127.0.0.1 or localhost")
+            raise RequestRefused(403, "this server answers only to the names 127.0.0.1 and localhost")
         if origin is not None and urlsplit(origin).netloc != host:
-            raise RequestRefused(403, "pages of other sites may not ask")
+            raise RequestRefused(403, "pages of other sites may not send requests")
         routes = [method for method, route in ROUTES[self.type_of_node] if fits(route, path)]
         if not routes:
             raise RequestRefused(404)

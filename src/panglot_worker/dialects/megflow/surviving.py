@@ -20,7 +20,7 @@ class Orphan(NamedTuple):
 
     entry: Entry
     url: str
-    """As its client wrote it."""
+    """The address as its client wrote it."""
     options: PlaybackOptions
     before: Progress
     """How far it has come, and where it goes on."""

@@ -108,7 +108,7 @@ class VideoServer(ServerNode):
     def take(self, request: Request) -> None:
         """Do what the first word of the path says. Raises Rejected."""
         if request.has_tensors:
-            raise Rejected(400, "bad_request", "streams of video are asked for on their own routes, not with tensors")
+            raise Rejected(400, "bad_request", "request streams of video on their own routes, not with tensors")
         _, word, *rest = request.head.path.decode("utf-8", "replace").split("/")
         ways: Dict[str, Callable[[Request, str], Optional[Answer]]] = {
             "start": self._start, "stop": self._stop, "list": self._list, "get_msgs": self._messages,

@@ -17,7 +17,7 @@ from panglot_worker.dialects.paddle import machine
 from panglot_worker.runtimes import paddle_files as model_files
 from panglot_worker.runtimes.paddle_program import Input
 
-WITH_GPU = "pip install paddlepaddle-gpu in its place"
+WITH_GPU = "pip install paddlepaddle-gpu instead"
 
 
 class Loaded(NamedTuple):

@@ -99,7 +99,7 @@ class Tiinfer(Dialect):
         return self.source.failure(text.problem(error, stage))
 
     def blames_client(self, error: BaseException, answer: Union[Answer, Problem]) -> bool:
-        """On a stream a failure is a 200 too, so the status does not tell."""
+        """In a stream a failure has status 200 too, so the status does not show it."""
         return super().blames_client(error, answer) or text.problem(error, "").status < 500
 
 

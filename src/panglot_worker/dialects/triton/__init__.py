@@ -42,7 +42,7 @@ class Triton(Dialect):
         self.config: Dict[str, Any] = copy.deepcopy(package.options.get("config", {}))
         self.configuration: Configuration
         self.thread: Optional[OwnThread] = None
-        """That of a decoupled model."""
+        """The thread of a decoupled model."""
 
     # Loading
 

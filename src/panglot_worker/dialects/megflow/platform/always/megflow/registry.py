@@ -1,6 +1,6 @@
 """The decorators that make a class known to graphs, and the list of what they made known."""
 
-# Of this module, since the decorators of scripts have nowhere else to put what they register.
+# State of this module, because the decorators of scripts have no object to register in.
 _nodes = []
 _resources = []
 

@@ -6,7 +6,7 @@ from allspark import settings
 class BaseProcessor:
     """What a service of PAI-EAS derives from: `initialize` once, `process` for every request."""
 
-    # Of the class, since constructors of scripts may not call this one.
+    # Attributes of the class, because constructors of scripts may not call this one.
     worker_threads = 5
     worker_processes = 1
     endpoint = None

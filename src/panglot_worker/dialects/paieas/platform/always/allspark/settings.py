@@ -20,6 +20,6 @@ class Properties:
         return name in self._values
 
 
-# Of this module: scripts reach it by functions, and have no object of the server's.
+# State of this module: scripts reach it by functions, and have no object of the server.
 properties = Properties()
 model_path = ""

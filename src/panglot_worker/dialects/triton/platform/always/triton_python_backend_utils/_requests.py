@@ -12,7 +12,7 @@ TRITONSERVER_REQUEST_FLAG_SEQUENCE_START = 1
 TRITONSERVER_REQUEST_FLAG_SEQUENCE_END = 2
 TRITONSERVER_MEMORY_CPU = 0
 TRITONSERVER_MEMORY_GPU = 2
-BLS = "a model cannot ask other models here (BLS): let its clients ask them, or import what it needs"
+BLS = "a model cannot call other models here (BLS): let its clients call them, or import what it needs"
 
 
 class PreferredMemory:
