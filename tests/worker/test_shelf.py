@@ -124,12 +124,12 @@ def test_a_front_that_dies_half_way_leaves_nothing_behind(kept: shelf.Shelf) -> 
 
 def test_old_folders_are_swept_unless_they_are_used(kept: shelf.Shelf) -> None:
     _, folder = sent(kept, FILES, ENTRIES)
-    late = os.stat(folder).st_ctime + 2 * shelf.KEPT
+    late = os.stat(folder).st_ctime + 2 * shelf.RETAINED
     other = shelf.Shelf()
     other.sweep(late)
     assert os.path.isdir(folder), "another agent uses it"
     kept.close()
-    other.sweep(late - 2 * shelf.KEPT)
+    other.sweep(late - 2 * shelf.RETAINED)
     assert os.path.isdir(folder), "it was used a moment ago"
     other.sweep(late)
     assert not os.path.isdir(folder)
