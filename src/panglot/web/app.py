@@ -357,8 +357,12 @@ class App:
 
     @staticmethod
     def _written(write: ErrorWriter, fault: Fault, request_id: str, allow: str = "") -> Response:
-        status, content_type, body = write(fault, request_id)
-        response = Response(body, status, {"content-type": content_type.decode()} if content_type else None)
+        answer = write(fault, request_id)
+        kind = {"content-type": answer.content_type.decode()} if answer.content_type else None
+        response = Response(answer.body, answer.status, kind)
+        for line in answer.headers:
+            name, _, value = line.decode("latin-1").partition(": ")
+            response.headers[name] = value
         if allow:
             response.headers["allow"] = allow
         if fault.retry_after:

@@ -30,6 +30,13 @@ class ErrorAnswer(NamedTuple):
     status: int
     content_type: bytes
     body: bytes
+    headers: tuple[bytes, ...] = ()
+    """Further header lines, such as `b"x-error-code: 7"`."""
+
+    @property
+    def head(self) -> bytes:
+        """The content type and the further lines, as the head of a worker's reply has them."""
+        return b"\0".join((self.content_type, *self.headers)) if self.headers else self.content_type
 
 
 ErrorWriter = Callable[[Fault, str], ErrorAnswer]

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from math import isfinite
-from typing import Any, Optional, Tuple
+from typing import Any, Callable, Optional, Tuple
 
 from panglot_worker.bodies import codec
 from panglot_worker.bodies.jsondepth import too_deep
@@ -26,21 +26,33 @@ MANY_NUMBERS = 8
 """Lists of fewer numbers are written as quickly by the json module."""
 
 
+Convert = Callable[[Any], Any]
+"""One step towards JSON for a value that the json module does not know. Raises TypeError for one it does not take."""
+
+
 class StandardJson:
     """Writes results with blanks after `:` and `,`, or with an indentation.
 
     Numpy values and tensors are written as numbers and lists; with `strict` they are a TypeError, as everything is
-    that the json module does not know.
+    that the json module does not know. `convert` takes other values than these, strict or not.
     """
 
     def __init__(
-        self, limits: Limits, nan: str, strict: bool = False, ascii: bool = True, indent: Optional[int] = None
+        self,
+        limits: Limits,
+        nan: str,
+        strict: bool = False,
+        ascii: bool = True,
+        indent: Optional[int] = None,
+        convert: Optional[Convert] = None,
     ) -> None:
         self.limits = limits
         self.nan = nan
         self.strict = strict
-        default = None if strict else numbers
-        self._json = json.JSONEncoder(ensure_ascii=ascii, allow_nan=nan == "platform", default=default, indent=indent)
+        self.convert = convert if convert is not None or strict else numbers
+        self._json = json.JSONEncoder(
+            ensure_ascii=ascii, allow_nan=nan == "platform", default=self.convert, indent=indent
+        )
         self._quick = orjson is not None and indent is None
 
     def encode(self, value: Any) -> Tuple[bytes, str]:
@@ -51,7 +63,7 @@ class StandardJson:
         except ValueError:
             if self.nan != "null":
                 raise
-            plain, replaced = Plain(self.strict).without_nan(value)
+            plain, replaced = Plain(self.convert, self.strict).without_nan(value)
             if not replaced:
                 raise
             warning = "nan: %d values replaced by null" % replaced
@@ -59,7 +71,7 @@ class StandardJson:
         except TypeError:
             if self.strict:
                 raise
-            text = self._json.encode(Plain(False).keys(value))
+            text = self._json.encode(Plain(self.convert, False).keys(value))
         body = text.encode("utf-8")
         if len(body) > self.limits.output_bytes:
             raise EncodeError("it is larger than %d bytes" % self.limits.output_bytes)
@@ -109,7 +121,8 @@ def numbers(value: Any) -> Any:
 class Plain:
     """Copies of results that the json module takes. Raises TypeError as it would."""
 
-    def __init__(self, strict: bool) -> None:
+    def __init__(self, convert: Optional[Convert], strict: bool) -> None:
+        self.convert = convert
         self.strict = strict
         self.replaced = 0
 
@@ -126,9 +139,9 @@ class Plain:
             return {self._key(key): self._finite(item) for key, item in value.items()}
         if isinstance(value, (list, tuple)):
             return [self._finite(item) for item in value]
-        if self.strict or isinstance(value, (str, int, type(None))):
+        if self.convert is None or isinstance(value, (str, int, type(None))):
             return value
-        return self._finite(numbers(value))
+        return self._finite(self.convert(value))
 
     def keys(self, value: Any) -> Any:
         """The value with numpy numbers as keys made plain."""

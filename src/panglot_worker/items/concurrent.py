@@ -170,13 +170,13 @@ class Concurrent:
                 value = await settled(stages.preprocess(value))
             marks.append(now())
             stage = "inference"
-            output = stages.infer(value)
+            # What an awaited function returns may be a generator too.
+            output = await settled(stages.infer(value))
             if inspect.isgenerator(output):
                 output = by_turns(output)
             if inspect.isasyncgen(output):
                 await self._stream(request, output, stages.postprocess)
                 return
-            output = await settled(output)
             marks.append(now())
             stage = "postprocess"
             if stages.postprocess is not None:

@@ -43,7 +43,7 @@ def page(front: Front) -> Response:
 def asset(name: str, request_id: str) -> Response:
     """One file of Swagger UI; 404 for any name that is not in the table."""
     if name not in ASSETS:
-        _, _, body = neutral_error(Fault(404, "not_found", "the page has no such file"), request_id)
+        body = neutral_error(Fault(404, "not_found", "the page has no such file"), request_id).body
         return Response(body, 404, media_type="application/json")
     from swagger_ui_bundle import swagger_ui_path
 

@@ -135,9 +135,9 @@ class Exchange(Call):
             self.blunder()
 
     def _refuse(self, fault: Fault) -> None:
-        status, content_type, body = self.model.error_answer(self.route, fault, self.request_id)
+        answer = self.model.error_answer(self.route, fault, self.request_id)
         extra = b"retry-after: %d\r\n" % fault.retry_after if fault.retry_after else b""
-        self._send(status, content_type, body, wire.NO_TIMES, extra)
+        self._send(answer.status, answer.head, answer.body, wire.NO_TIMES, extra)
 
     def blunder(self) -> None:
         """Log the exception being handled, a fault of the server, and answer 500 if nothing has been written yet.
@@ -179,8 +179,8 @@ class Exchange(Call):
                 last = problem["traceback"].strip().rpartition("\n")[2]
                 extra = b"x-panglot-error: " + header_text(last) + b"\r\n"
         fault = Fault(reply.status, problem["code"], problem["message"], details=problem.get("details"))
-        status, content_type, body = self.model.error_answer(self.route, fault, self.request_id)
-        self._send(status, content_type, body, reply.times, extra)
+        answer = self.model.error_answer(self.route, fault, self.request_id)
+        self._send(answer.status, answer.head, answer.body, reply.times, extra)
 
     def _note(self, problem: dict[str, Any]) -> None:
         """Report a failure of the script to the log and the page."""
@@ -257,6 +257,11 @@ class Exchange(Call):
                 self._note(problem)
             self._break_off()
             return
+        if reply.status >= 400:
+            # The dialect has worded the failure itself, and its worker has told the log: the text is no part of the
+            # answer that has begun.
+            self._break_off(reply.status)
+            return
         if len(reply.body):
             if transport.get_write_buffer_size() > STREAM_BACKLOG:
                 # Its worker serves other requests too and cannot wait: the client reads too slowly.
@@ -310,17 +315,16 @@ def answer_bytes(
     front: Front, answer: ErrorAnswer, fault: Fault, request_id: bytes, header_lines: bytes = b""
 ) -> bytes:
     """The whole answer to a request that never became a call; the connection closes after it."""
-    status, content_type, body = answer
     retry = b"retry-after: %d\r\n" % fault.retry_after if fault.retry_after else b""
     challenge = b"www-authenticate: Bearer\r\n" if fault.status == 401 else b""
     lines = (
-        beginning(front.beginnings, status, content_type),
-        b"content-length: %d\r\nx-request-id: %s\r\nserver-timing: total;dur=0\r\n" % (len(body), request_id),
+        beginning(front.beginnings, answer.status, answer.head),
+        b"content-length: %d\r\nx-request-id: %s\r\nserver-timing: total;dur=0\r\n" % (len(answer.body), request_id),
         front.date,
         header_lines,
         retry,
         challenge,
         b"connection: close\r\n\r\n",
-        body,
+        answer.body,
     )
     return b"".join(lines)

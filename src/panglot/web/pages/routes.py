@@ -153,7 +153,7 @@ def reload_model(front: Front, request: Request) -> Response:
     """Load all models anew while the old ones serve on. Where that is the right of another token, it is refused."""
     if front.access.control_token:
         fault = Fault(403, "forbidden", "models of this server are loaded by /v2/repository, with the token of --admin")
-        _, _, body = neutral_error(fault, request.scope["request_id"].decode("latin-1"))
+        body = neutral_error(fault, request.scope["request_id"].decode("latin-1")).body
         return Response(body, 403, headers=PRIVATE, media_type="application/json")
     for model in front.models:
         model.engine.reload()
@@ -186,7 +186,7 @@ def _json(value: Any) -> Response:
 
 def _not_found(message: str, request: Request) -> Response:
     fault = Fault(404, "not_found", message)
-    _, _, body = neutral_error(fault, request.scope["request_id"].decode("latin-1"))
+    body = neutral_error(fault, request.scope["request_id"].decode("latin-1")).body
     return Response(body, 404, media_type="application/json")
 
 

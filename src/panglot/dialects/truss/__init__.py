@@ -1,0 +1,1 @@
+"""Models of Baseten's Truss: config.yaml beside model/model.py."""
