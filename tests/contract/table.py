@@ -446,6 +446,49 @@ AZUREML = Platform(
 )
 
 
+# truss
+
+
+def baseten(status: int, code: int, message: str = TEXT, **headers: str) -> Form:
+    about = {"x-baseten-error-source": "04", "x-baseten-error-code": str(code), **headers}
+    return Form(status, JSON, {"error": message}, about)
+
+
+MODEL_FAILED = "Internal Server Error (in model/chainlet)."
+TRUSS = Platform(
+    name="truss",
+    package="truss",
+    ask=lambda order: Asked("/v1/models/model:predict", as_json(order)),
+    other_paths=("/v1/models/any:predict", "/invocations", "/predict", "/production/predict", "/deployment/x/predict"),
+    answer=lambda number, twice: Form(200, JSON, result(number, twice)),
+    id_header="x-baseten-request-id",
+    credentials={"authorization": "Api-Key a-key-of-baseten"},
+    health={
+        "/": Form(200, JSON, True),
+        "/v1/models/model": Form(200, JSON, {}),
+        "/v1/models/model/loaded": Form(200, JSON, {}),
+        "/ping": Form(200, JSON, {}),
+    },
+    not_ready={
+        path: baseten(503, 600, "Model with name model is not ready.", **RETRY)
+        for path in ("/v1/models/model", "/v1/models/model/loaded", "/ping")
+    },
+    broken=Asked("/v1/models/model:predict", b"{"),
+    undecodable=baseten(400, 700, Some("Invalid JSON payload: Expecting property name.*")),
+    unauthorized=baseten(401, 700),
+    too_large=baseten(413, 700),
+    timeout=baseten(504, 600),
+    failed=baseten(500, 600, MODEL_FAILED),
+    died=baseten(500, 600, MODEL_FAILED),
+    poisonous=baseten(422, 700),
+    nan=Form(200, JSON, result(1, None), WARNED),
+    unknown=Form(404, JSON, {"detail": "Not Found"}),
+    wrong_method=Form(405, JSON, {"detail": "Method Not Allowed"}),
+    loading=baseten(503, 600, "Model with name model is not ready."),
+    queue_full=baseten(503, 600),
+)
+
+
 # acme, which comes from outside
 
 
@@ -481,5 +524,5 @@ OUTSIDE = Platform(
 
 PLATFORMS = (
     PLAIN_DIALECT, TIINFER, MODELARTS, MODELARTS_ROWS, EVALS, PADDLE, PADDLE_SERVING, MEGFLOW_IMAGE, MEGFLOW_BYTES,
-    BARE, TRITON, HFENDPOINT, PAIEAS, AZUREML, OUTSIDE,
+    BARE, TRITON, HFENDPOINT, PAIEAS, AZUREML, TRUSS, OUTSIDE,
 )  # fmt: skip

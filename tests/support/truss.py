@@ -10,6 +10,7 @@ from pathlib import Path
 
 import yaml
 
+from panglot.dialects.truss.config import read
 from support import environments, originals
 from support.originals import Original
 
@@ -43,6 +44,10 @@ def arrange(package: Path, app: Path) -> None:
     shutil.copytree(templates() / "server", app, dirs_exist_ok=True)
     shutil.copytree(templates() / "shared", app / "_truss_shared", dirs_exist_ok=True)
     shutil.copytree(package, app, dirs_exist_ok=True)
+    config = read(package)
+    assert config is not None
+    # Truss writes the file with its defaults into the image.
+    (app / "config.yaml").write_text(yaml.safe_dump(config.whole))
 
 
 @contextlib.contextmanager

@@ -6,17 +6,22 @@ A case that differs names the row of docs/dialects/truss.md that says why.
 from __future__ import annotations
 
 import contextlib
+import datetime
+import decimal
 import json
+import uuid
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import httpx
+import numpy
 import pytest
 
+from panglot_worker.dialects.truss import binary
 from support import originals, truss
 from support.originals import Case
-from support.server import PACKAGES, Server, serving
+from support.server import PACKAGES, Server, panglot, serving
 
 pytestmark = [pytest.mark.rest("installs Truss's server"), pytest.mark.timeout(900)]
 
@@ -79,6 +84,88 @@ ECHO = [
 ]
 
 
+ARRAY = {"image": [[1, 2], [3, 4]], "when": datetime.date(2026, 8, 18), "span": datetime.timedelta(1, 2, 3),
+         "price": decimal.Decimal("1.50"), "id": uuid.UUID(int=7), "raw": b"\x00\xff", "n": -70000, "f": 0.5,
+         "late": datetime.datetime(2026, 8, 18, 12, tzinfo=datetime.timezone.utc), "noon": datetime.time(12)}  # fmt: skip
+MSGPACK = [
+    sent(binary.dumps(ARRAY), "application/octet-stream"),
+    sent(binary.dumps({"a": numpy.arange(6, dtype="f4").reshape(2, 3), "b": numpy.int64(5)}), "application/octet-stream"),
+    sent(binary.dumps({"a": 1}), "Application/Octet-Stream; v=1"),
+    sent(binary.dumps({"op": "numpy"}), "application/octet-stream"),
+    sent(binary.dumps({"op": "bytes"}), "application/octet-stream"),
+    sent(binary.dumps({"op": "tuple"}), "application/octet-stream"),
+    sent(binary.dumps({"op": "stream"}), "application/octet-stream"),
+    sent(binary.dumps({"op": "json"}), "application/octet-stream"),
+    sent(binary.dumps({"op": "raise"}), "application/octet-stream"),
+    sent(binary.dumps([{b"nd": True, b"kind": b"O", b"type": "|O", b"shape": [1], b"data": b""}]), "application/octet-stream"),
+    sent(b"\x93\x01", "application/octet-stream", differs="Words of refusals"),
+    sent(b"", "application/octet-stream"),
+    sent(b"\x01\x02", "application/octet-stream"),
+    sent(b"{}", "application/octet-stream"),
+]
+ASYNC = [
+    *(op(name) for name in ("echo", "stream", "plain stream", "response", "moved", "raise", "tea")),
+    op("stream", accept="application/json"),
+    op("breaks", accept="application/json"),
+    op("response", accept="application/json"),
+    sent("x"),
+]
+CHAT = {"model": "m", "messages": [{"role": "user", "content": "one two"}]}
+OPENAI = [
+    sent(json.dumps(CHAT), path="/v1/chat/completions"),
+    sent(json.dumps({**CHAT, "stream": True}), path="/v1/chat/completions"),
+    Case("POST", "/v1/chat/completions", json.dumps({**CHAT, "stream": True}), {**JSON, "Accept": "application/json"}),
+    Case("POST", "/v1/chat/completions", json.dumps({**CHAT, "stream": True}),
+         {**JSON, "Accept": "application/json", "User-Agent": "OpenAI/Python 1.61.0"}),
+    sent("{}", path="/v1/chat/completions"),
+    sent("x", path="/v1/chat/completions"),
+    sent('{"model": "m", "prompt": "abc"}', path="/v1/completions"),
+    sent('{"model": "m", "input": ["a", "bc"]}', path="/v1/embeddings"),
+    sent("{}", path="/v1/messages"),
+    sent("{}", path="/v1/responses"),
+    sent('{"a": 1}'),
+    Case("GET", "/v1/chat/completions"),
+]  # fmt: skip
+PYDANTIC = [
+    sent('{"name": "x", "boxes": [{"width": 2, "height": 3}, {"width": 1}]}'),
+    sent('{"name": "x"}', "text/plain"),
+    sent("{}"),
+    sent('{"name": 1, "boxes": [{"width": "a"}, {}]}'),
+    sent("[]"),
+    sent("x"),
+    sent(""),
+    sent(binary.dumps({"name": "x", "boxes": [{"width": 2}]}), "application/octet-stream"),
+    sent(binary.dumps({"name": 1}), "application/octet-stream"),
+    Case("GET", "/v1/models/model/schema"),
+]
+REQUEST = [
+    Case("POST", PREDICT + "?a=1&b=two", '{"x": 1}', {**JSON, "X-Own": "mine"}),
+    sent("[1]"),
+    sent("x"),
+]
+RAW = [sent(b"\x00\xff", "image/png"), sent("abc", "text/plain"), sent("", ""), sent("{", "application/json")]
+STAGES = [
+    sent("{}"),
+    *(sent(json.dumps({"fail": what})) for what in ("preprocess", "tea", "postprocess")),
+    *(sent(json.dumps({"give": what})) for what in ("generator", "response", "late generator", "late response")),
+    sent('{"give": "late stream"}'),
+]
+HEALTH = [
+    *(Case("GET", path) for path in ("/v1/models/model", "/v1/models/model/loaded", "/ping")),
+    sent("{}"),
+    Case("GET", "/v1/models/model"),
+    sent("x"),
+    sent("{}"),
+    *(Case("GET", path) for path in ("/v1/models/model", "/v1/models/model/loaded", "/ping")),
+    sent('{"a": 1}'),
+    Case("GET", "/v1/models/model"),
+]
+OTHERS = {
+    "truss_async": ASYNC, "truss_openai": OPENAI, "truss_pydantic": PYDANTIC, "truss_request": REQUEST,
+    "truss_raw": RAW, "truss_stages": STAGES, "truss_health": HEALTH,
+}  # fmt: skip
+
+
 @contextlib.contextmanager
 def both(package: str, app: Path) -> Iterator[tuple[str, Server]]:
     with truss.theirs(PACKAGES / package, app) as original, serving(package) as own:
@@ -94,15 +181,36 @@ def echo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, Server
 def compare(urls: tuple[str, Server], case: Case) -> None:
     theirs, own = (originals.ask(url, case, HEADERS) for url in (urls[0], urls[1].url))
     if not case.differs:
-        assert own == theirs
+        assert own == theirs, case
         return
     originals.differs("truss", case.differs)
-    assert own != theirs
+    assert own != theirs, case
+    if case.differs == "Words of refusals":
+        assert (own.status, own.headers, list(own.body)) == (theirs.status, theirs.headers, list(theirs.body))
 
 
-@pytest.mark.parametrize("case", ECHO, ids=str)
-def test_echo(echo: tuple[str, Server], case: Case) -> None:
+@pytest.mark.parametrize("case", [*ECHO, *MSGPACK], ids=str)
+def test_the_same_request_has_the_same_answer(echo: tuple[str, Server], case: Case) -> None:
     compare(echo, case)
+
+
+@pytest.mark.parametrize("package", OTHERS)
+def test_packages_of_every_kind_have_the_same_answers(package: str, tmp_path: Path) -> None:
+    """In the order of the table: some of these models count their calls."""
+    with both(package, tmp_path) as urls:
+        for case in OTHERS[package]:
+            compare(urls, case)
+
+
+@pytest.mark.parametrize("package", ["truss_arguments", "truss_no_predict", "truss_request_twice", "truss_load"])
+def test_what_ends_the_original_at_its_start_ends_panglot_too(package: str, tmp_path: Path) -> None:
+    folder = PACKAGES / "broken" / package
+    with truss.theirs(folder, tmp_path, ready="") as original:
+        original.ended()
+        assert "Exception while loading model" in original.log
+    done = panglot("serve", str(folder), "--port", "0", seconds=60)
+    assert done.returncode == 3, done.stderr
+    assert f"{package}/model/model.py:" in done.stderr
 
 
 def test_a_stream_that_breaks_is_seen_to_break(echo: tuple[str, Server]) -> None:

@@ -1,0 +1,3 @@
+class Model:
+    def load(self):
+        pass

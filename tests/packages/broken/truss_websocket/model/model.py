@@ -1,0 +1,6 @@
+import fastapi
+
+
+class Model:
+    async def websocket(self, websocket: fastapi.WebSocket):
+        await websocket.send_text("hello")

@@ -1,0 +1,1 @@
+WORD = "shared"
