@@ -19,10 +19,12 @@ HELPERS = "from .acts import act, act_all, load, wait_for\n"
 def test_a_script_imports_what_lies_beside_it_with_dots(platform: Platform, tmp_path: Path) -> None:
     unpack(platform, tmp_path)
     package = tmp_path / platform.package
-    (package / "helpers.py").write_text(HELPERS)
-    scripts = [file for file in package.glob("*.py") if "import acts\n" in file.read_text()]
+    scripts = [file for file in package.rglob("*.py") if "import acts\n" in file.read_text()]
     assert scripts
     for script in scripts:
+        (script.parent / "helpers.py").write_text(HELPERS)
+        if script.parent != package:
+            (package / "acts.py").rename(script.parent / "acts.py")
         script.write_text(script.read_text().replace("import acts\n", "from . import helpers as acts\n"))
     with Opener(platform, serving, tmp_path)() as desk:
         assert desk.right(3, desk.ask({"id": 3}))

@@ -49,6 +49,7 @@ SERVED = {
     "hfendpoint": "hfendpoint_echo",
     "azureml": "azureml_plain",
     "paieas": "paieas_echo",
+    "truss": "truss_openai",
 }
 """One package of every dialect; whoever adds a dialect adds its package here."""
 
