@@ -1,0 +1,19 @@
+"""What `panglot new truss` writes."""
+
+from __future__ import annotations
+
+from panglot.dialects.base import Template
+
+TEMPLATES = {
+    "": Template(
+        files={
+            "config.yaml": "the model's name, and what it needs",
+            "model/__init__.py": "makes a package of the folder",
+            "model/model.py": "the script: class Model with load and predict",
+            "data/weights.json": "what it has learned, in data_dir",
+            "request.json": "a request to send",
+            "README.md": "how to serve and call it",
+        },
+        call="curl -d @{folder}/request.json http://127.0.0.1:8080/v1/models/model:predict",
+    )
+}
