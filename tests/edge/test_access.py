@@ -16,7 +16,7 @@ from panglot.dialects import discover
 from panglot.settings import Settings
 from panglot.web.app import ROUTES
 from panglot.web.contract import ADMIN, CONTROL, INFER, METRICS, PUBLIC
-from panglot.web.templates import PathTemplate, template
+from panglot.web.path_template import PathTemplate, template
 from support.raw import post
 from support.server import PACKAGES, ROOT, Server, panglot, serving
 from support.wire import Reply, Wire

@@ -16,8 +16,8 @@ from support.originals import Original
 
 VERSION = "0.18.36"
 SERVER = (
-    "fastapi>=0.114,<0.125.0", "uvicorn>=0.24.0", "uvloop>=0.19.0", "pyyaml>=6.0.0", "orjson", "numpy<3", "msgpack==1.1.0",
-    "msgpack-numpy==0.4.8", "opentelemetry-api>=1.25.0", "opentelemetry-sdk>=1.25.0",
+    "fastapi>=0.114,<0.125.0", "uvicorn>=0.24.0", "uvloop>=0.19.0", "pyyaml>=6.0.0", "orjson", "numpy<3",
+    "msgpack==1.1.0", "msgpack-numpy==0.4.8", "opentelemetry-api>=1.25.0", "opentelemetry-sdk>=1.25.0",
     "opentelemetry-exporter-otlp-proto-http", "prometheus-client>=0.21.1", "python-json-logger>=2.0.2",
     "aiofiles>=24.1.0", "requests",
 )  # fmt: skip

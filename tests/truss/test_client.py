@@ -1,4 +1,4 @@
-"""OpenAI's client asks a truss with OpenAI methods, with a token; clients of the hosted platform send theirs as Api-Key."""
+"""OpenAI's client asks a truss with OpenAI methods; clients of the hosted platform send their token as Api-Key."""
 
 from __future__ import annotations
 
@@ -54,9 +54,9 @@ def test_errors_are_those_of_the_client(server: Server) -> None:
         with pytest.raises(openai.NotFoundError) as missing:
             client.responses.create(model="m", input="x")
         assert missing.value.response.json() == {"error": "`responses` must only be called if model has it."}
-    with openai.OpenAI(base_url=f"{server.url}/v1", api_key="wrong", max_retries=0) as client:
-        with pytest.raises(openai.AuthenticationError):
-            client.chat.completions.create(model="m", messages=QUESTION)  # type: ignore[arg-type]
+    wrong = openai.OpenAI(base_url=f"{server.url}/v1", api_key="wrong", max_retries=0)
+    with wrong as client, pytest.raises(openai.AuthenticationError):
+        client.chat.completions.create(model="m", messages=QUESTION)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("path", ["/production/predict", "/development/predict", "/environments/staging/predict"])

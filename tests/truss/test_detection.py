@@ -8,6 +8,7 @@ import pytest
 
 from panglot import dialects
 from panglot.errors import StartError
+from panglot.packages import requirements
 from support.server import PACKAGES, panglot
 
 MODEL = """class Model:
@@ -79,8 +80,8 @@ def test_others_are_none(name: str, tmp_path: Path) -> None:
 REFUSED = {
     "truss_websocket": "model/model.py:5: websockets are not served: Panglot speaks HTTP and gRPC "
     "(fix: give it def predict(self, model_input))",
-    "truss_arguments": "model/model.py:5: predict(self, model_input, request, more) cannot have more than two arguments "
-    "besides self (fix: def predict(self, model_input, request: Request))",
+    "truss_arguments": "model/model.py:5: predict(self, model_input, request, more) cannot have more than two "
+    "arguments besides self (fix: def predict(self, model_input, request: Request))",
     "truss_no_predict": "model/model.py:1: Model has no predict (fix: def predict(self, model_input))",
     "truss_chain": "hello.py:6: chains of truss_chains are not served: each Chainlet is a server of its own "
     "(fix: serve each step as a truss with a model/model.py)",
@@ -121,8 +122,8 @@ def test_a_config_that_is_wrong_is_named_with_its_line(line: str, tmp_path: Path
 AT_THE_START = {
     "def predict(self, model_input, request): ...": "must have request as second argument (type annotated)",
     "def predict(self, request: Request, model_input): ...": "request must be second",
-    "def predict(self, request: Request): ...\n    def preprocess(self, x): ...": "cannot only have the request argument",
-    "def predict(self, x): ...\n    def postprocess(self, request: Request): ...": "The `postprocess` method cannot only",
+    "def predict(self, request: Request): ...\n    def preprocess(self, x): ...": "cannot only have the request",
+    "def predict(self, x): ...\n    def postprocess(self, request: Request): ...": "`postprocess` method cannot only",
     "def predict(self, x): ...\n    def __init__(self, weights): ...": "the platform gives config, data_dir, secrets",
 }
 
@@ -148,7 +149,7 @@ def test_what_only_the_platform_has_is_told_in_one_line_each() -> None:
         "config.yaml:16 wants the secret hf_access_token: set TRUSS_SECRET_hf_access_token",
     ):
         assert any(problem.startswith(start) for problem in problems), problems
-    assert package.installs == (("-r", "./requirements.txt"),)
+    assert requirements.commands(package) == [("-r", "requirements.txt")]
     assert package.options["example"] == {"kind": "json", "value": {"text": "hi"}}
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import concurrent.futures
+import itertools
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -161,7 +162,11 @@ def test_responses_are_sent_as_they_are(echo: Server) -> None:
 
 def test_generators_are_streams(echo: Server) -> None:
     answer = op(echo, "stream")
-    assert (answer.text, answer.headers["content-type"], answer.headers["transfer-encoding"]) == ("ab", OCTETS, "chunked")
+    assert (answer.text, answer.headers["content-type"], answer.headers["transfer-encoding"]) == (
+        "ab",
+        OCTETS,
+        "chunked",
+    )
     assert op(echo, "bytestream").content == b"\x00\xff"
 
 
@@ -309,7 +314,7 @@ def several(server: Server, value: Any, count: int) -> list[httpx.Response]:
 
 def test_calls_of_a_model_without_concurrency_run_one_after_another(echo: Server) -> None:
     spans = sorted(answer.json() for answer in several(echo, {"op": "sleep"}, 3))
-    assert all(before[1] <= after[0] for before, after in zip(spans, spans[1:], strict=False))
+    assert all(before[1] <= after[0] for before, after in itertools.pairwise(spans))
 
 
 def test_awaited_calls_run_at_once_up_to_the_concurrency() -> None:
@@ -336,5 +341,3 @@ def test_plain_calls_run_in_threads_where_the_user_says_so() -> None:
         assert [answer.json() for answer in several(server, {"meet": True}, 2)] == ["met", "met"]
         assert ask(server, {"stream": True}).text == "ab"
         assert ask(server, {"a": 1}).json() == {"a": 1}
-
-

@@ -39,8 +39,8 @@ def show_model(model: Any, request: Request) -> JSONResponse:
     if name == model.package.name:
         return JSONResponse(_about(model))
     message = f"the model '{name[:80]}' does not exist; this server has '{model.package.name}'"
-    status, _, body = write_error(Fault(404, "model_not_found", message, details={"param": "model"}), "")
-    return JSONResponse(json.loads(body), status)
+    answer = write_error(Fault(404, "model_not_found", message, details={"param": "model"}), "")
+    return JSONResponse(json.loads(answer.body), answer.status)
 
 
 def _about(model: Any) -> dict[str, Any]:

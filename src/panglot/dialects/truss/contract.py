@@ -52,7 +52,7 @@ def contract(package: Package, settings: Settings) -> Contract:
         else:
             pages.append(Page(path, INFER, missing, methods=("POST",)))
     if "is_healthy" in options["methods"]:
-        routes.append(InferRoute(READY, "is_healthy", PUBLIC, ("GET",), bare=True))
+        routes.append(InferRoute(READY, "is_healthy", PUBLIC, ("GET",), without_body=True))
     else:
         pages.append(Page(READY, PUBLIC, loaded))
     return Contract(

@@ -13,6 +13,7 @@ from panglot.dialects.truss.config import Config
 from panglot.dialects.truss.model_class import OPENAI, PREDICTING, ModelClass, openai_paths
 from panglot.errors import StartError
 from panglot.packages.package import Package
+from panglot.packages.requirements import REQUIREMENTS
 from panglot.packages.source import classes, imported, parse
 from panglot_worker.files.package_files import content_if_any
 
@@ -29,11 +30,10 @@ MOST_SCRIPTS = 50
 def detect(path: Path) -> Package | None:
     """The package, None when it is none of ours, StartError when it is ours but cannot work."""
     folder = _folder(path)
-    if folder is None:
-        return _refuse_chains(path)
-    config = configs.read(folder)
+    config = configs.read(folder) if folder is not None else None
     if config is None:
-        return _refuse_chains(path)
+        _refuse_chains(path)
+        return None
     _refuse_foreign(config)
     if not config.script.is_file():
         return None
@@ -153,6 +153,8 @@ def _environment(config: Config, environ: Mapping[str, str]) -> dict[str, str]:
 def _installs(config: Config) -> tuple[tuple[str, ...], ...]:
     packages = tuple(text for text in config.texts("requirements") if not text.lstrip().startswith("#"))
     file = config.text("requirements_file")
-    if file.endswith(".txt") and (config.folder / file).is_file():
-        return (("-r", file), *((packages,) if packages else ()))
-    return (packages,) if packages else ()
+    path = _outside(config, file)
+    # A requirements.txt of the package itself is found for every dialect.
+    is_own = path == config.folder / REQUIREMENTS
+    named = (("-r", file),) if file.endswith(".txt") and path.is_file() and not is_own else ()
+    return (*named, *((packages,) if packages else ()))

@@ -61,7 +61,7 @@ def openai_paths(method: str) -> list[str]:
 
 
 def find(script: Path, name: str) -> ModelClass | None:
-    """The class of this name in a script; None where there is none. Raises StartError for a script that is no Python."""
+    """The class of this name in a script; None where there is none. Raises StartError for what is no Python."""
     tree = parse(script)
     for node in classes(tree):
         if node.name == name:

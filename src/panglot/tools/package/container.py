@@ -156,7 +156,8 @@ def notes(package: Package, settings: Settings) -> tuple[str, ...]:
         lines.append(f".dockerignore of the package is not read; its lines belong into {IGNORE}")
     if package.installs:
         listed = " ".join(word for words in package.installs for word in words)
-        lines.append(f"the image will lack what config.json lists ({listed}); write it into requirements.txt")
+        lacks = "the image will lack what the package's own configuration lists"
+        lines.append(f"{lacks} ({listed}); write it into requirements.txt")
     links = [link.relative_to(package.root) for link in sorted(_links_outside(package.root))]
     lines += [f"{link} is a link to outside of the package; the image will lack it" for link in links]
     return tuple(lines)

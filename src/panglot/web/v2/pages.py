@@ -63,9 +63,9 @@ def _json(value: Any, status: int = 200) -> Response:
 
 
 def _refusal(fault: Fault) -> Response:
-    status, _, body = v2_error(fault, "")
+    answer = v2_error(fault, "")
     headers = {"retry-after": str(fault.retry_after)} if fault.retry_after else None
-    return Response(body, status, headers, "application/json")
+    return Response(answer.body, answer.status, headers, "application/json")
 
 
 def _pages() -> tuple[Page, ...]:

@@ -51,8 +51,8 @@ def _page(action: Callable[[Front, str], Awaitable[None]]) -> Callable[[Front, R
             _check(await request.body())
             await action(front, request.path_params["model"])
         except NotChanged as refused:
-            status, _, body = v2_error(refused.fault, "")
-            return Response(body, status, media_type="application/json")
+            answer = v2_error(refused.fault, "")
+            return Response(answer.body, answer.status, media_type="application/json")
         return Response(b"{}", media_type="application/json")
 
     return respond

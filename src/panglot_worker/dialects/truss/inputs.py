@@ -37,10 +37,7 @@ class Reader:
 
     def read(self, request: Request) -> Any:
         """The inputs of a request. Raises Refused."""
-        if is_binary(request.content_type):
-            value = self._binary(request.body)
-        else:
-            value = self._json(request.body)
+        value = self._binary(request.body) if is_binary(request.content_type) else self._json(request.body)
         if self.validate is None:
             return value
         try:

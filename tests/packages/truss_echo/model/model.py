@@ -6,9 +6,10 @@ from pathlib import Path
 
 import numpy as np
 from fastapi import HTTPException
-from model.words import LETTERS
 from starlette.exceptions import HTTPException as StarletteHTTPException
 from starlette.responses import JSONResponse, PlainTextResponse, StreamingResponse
+
+from model.words import LETTERS
 
 
 class Model:

@@ -1,5 +1,3 @@
-from typing import List, Optional
-
 from pydantic import BaseModel
 
 
@@ -10,8 +8,8 @@ class Box(BaseModel):
 
 class Input(BaseModel):
     name: str
-    boxes: List[Box] = []
-    note: Optional[str] = None
+    boxes: list[Box] = []
+    note: str | None = None
 
 
 class Output(BaseModel):
