@@ -30,6 +30,7 @@ RIGHT = {
     "modelarts": r'"digits": \[7\]',
     "paddle": '"class_id":3',
     "tiinfer": r'"digits":\[7\]',
+    "truss": r'"digits": \[7, 3\]',
     "triton": r'"DIGIT":\[\[7\]\]',
 }
 

@@ -28,6 +28,7 @@ def client(server: Server, request: pytest.FixtureRequest) -> Iterator[openai.Op
         yield made
 
 
+@pytest.mark.document("truss.28", "truss.30")
 def test_chat(client: openai.OpenAI) -> None:
     answer = client.chat.completions.create(model="m", messages=QUESTION)  # type: ignore[arg-type]
     assert answer.choices[0].message.content == "three two one"
@@ -35,11 +36,13 @@ def test_chat(client: openai.OpenAI) -> None:
     assert answer.usage.total_tokens == 6
 
 
+@pytest.mark.document("truss.28", "truss.30", "truss.22")
 def test_chat_in_parts(client: openai.OpenAI) -> None:
     parts = client.chat.completions.create(model="m", messages=QUESTION, stream=True)  # type: ignore[arg-type]
     assert [part.choices[0].delta.content for part in parts] == ["three ", "two ", "one "]
 
 
+@pytest.mark.document("truss.28", "truss.30")
 def test_completions_and_embeddings(client: openai.OpenAI) -> None:
     assert client.completions.create(model="m", prompt="abc").choices[0].text == "cba"
     found = client.embeddings.create(model="m", input=["a", "abc"], encoding_format="float")
@@ -59,6 +62,7 @@ def test_errors_are_those_of_the_client(server: Server) -> None:
         client.chat.completions.create(model="m", messages=QUESTION)  # type: ignore[arg-type]
 
 
+@pytest.mark.document("truss.29")
 @pytest.mark.parametrize("path", ["/production/predict", "/development/predict", "/environments/staging/predict"])
 def test_the_token_of_the_hosted_platform(server: Server, path: str) -> None:
     def status(given: str) -> int:

@@ -52,6 +52,7 @@ IS_ONE = {
 }
 
 
+@pytest.mark.document("truss.01")
 @pytest.mark.parametrize("name", IS_ONE)
 def test_a_config_beside_a_model_is_a_truss(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     config, script = IS_ONE[name]
@@ -90,6 +91,7 @@ REFUSED = {
 }
 
 
+@pytest.mark.document("truss.08", "truss.33")
 @pytest.mark.parametrize("name", REFUSED)
 def test_a_package_that_cannot_work_is_refused_with_file_line_and_fix(name: str) -> None:
     assert refused(PACKAGES / "broken" / name).endswith(f"{name}/{REFUSED[name]}")
@@ -113,6 +115,7 @@ WRONG_CONFIGS = {
 }
 
 
+@pytest.mark.document("truss.33")
 @pytest.mark.parametrize("line", WRONG_CONFIGS)
 def test_a_config_that_is_wrong_is_named_with_its_line(line: str, tmp_path: Path) -> None:
     write(tmp_path, config_yaml=f"model_name: Mine\n{line}\n", model__model_py=MODEL)
@@ -128,6 +131,7 @@ AT_THE_START = {
 }
 
 
+@pytest.mark.document("truss.08")
 @pytest.mark.parametrize("method", AT_THE_START)
 def test_a_class_that_breaks_the_rules_ends_the_server_at_its_start(method: str, tmp_path: Path) -> None:
     script = f"from starlette.requests import Request\n\n\nclass Model:\n    {method}\n"
@@ -140,6 +144,7 @@ def test_a_class_that_breaks_the_rules_ends_the_server_at_its_start(method: str,
     assert "(fix: " in last
 
 
+@pytest.mark.document("truss.34")
 def test_what_only_the_platform_has_is_told_in_one_line_each() -> None:
     package = dialects.discover(PACKAGES / "truss_folders")
     problems = list(package.problems)

@@ -43,6 +43,7 @@ def blamed(answer: httpx.Response) -> tuple[int, Any, str, str]:
 # Requests
 
 
+@pytest.mark.document("truss.15")
 @pytest.mark.parametrize("kind", ["application/json", "application/x-www-form-urlencoded", "text/plain", ""])
 def test_a_body_is_json_whatever_its_type_says(echo: Server, kind: str) -> None:
     answer = ask(echo, {"a": 1}, **({"Content-Type": kind} if kind else {}))
@@ -50,6 +51,7 @@ def test_a_body_is_json_whatever_its_type_says(echo: Server, kind: str) -> None:
     assert answer.headers["content-type"] == "application/json"
 
 
+@pytest.mark.document("truss.27")
 @pytest.mark.parametrize(
     "path",
     [
@@ -62,6 +64,7 @@ def test_every_path_of_the_platform_leads_to_predict(echo: Server, path: str) ->
     assert echo.client.post(path, json=[1]).json() == [1]
 
 
+@pytest.mark.document("truss.15")
 @pytest.mark.parametrize(
     ("body", "why"),
     [("x", "Expecting value: line 1 column 1 (char 0)"), ("", "Expecting value: line 1 column 1 (char 0)"),
@@ -72,6 +75,7 @@ def test_a_body_that_is_no_json_is_the_clients_fault(echo: Server, body: str, wh
     assert blamed(answer) == (400, {"error": f"Invalid JSON payload: {why}"}, "04", "700")
 
 
+@pytest.mark.document("truss.16")
 def test_msgpack_with_arrays_is_answered_in_msgpack(echo: Server) -> None:
     body = binary.dumps({"image": numpy.arange(6, dtype="u1").reshape(2, 3)})
     answer = echo.client.post(PREDICT, content=body, headers={"Content-Type": OCTETS})
@@ -97,6 +101,7 @@ def test_broken_msgpack_is_the_clients_fault(echo: Server) -> None:
 # What the model is given
 
 
+@pytest.mark.document("truss.02", "truss.03")
 def test_the_class_is_given_all_that_the_platform_gives(echo: Server) -> None:
     assert op(echo, "given_names").json() == ["config", "data_dir", "environment", "lazy_data_resolver", "secrets"]
     assert op(echo, "about").json() == {
@@ -105,6 +110,7 @@ def test_the_class_is_given_all_that_the_platform_gives(echo: Server) -> None:
     }  # fmt: skip
 
 
+@pytest.mark.document("truss.05")
 def test_secrets_come_from_the_environment_and_from_the_config(echo: Server) -> None:
     assert op(echo, "secret", name="api_key").json() == ["of-the-environment", 2]
     assert op(echo, "secret", name="spare").json() == ["a-default", 2]
@@ -113,6 +119,7 @@ def test_secrets_come_from_the_environment_and_from_the_config(echo: Server) -> 
     echo.wait_log("SecretNotFound")
 
 
+@pytest.mark.document("truss.01", "truss.04", "truss.06")
 def test_folders_and_names_of_its_own_are_followed() -> None:
     with serving("truss_folders", env={"TRUSS_SECRET_hf_access_token": "hub"}) as server:
         answer = server.client.post(PREDICT, json={"text": "a long text"}).json()
@@ -133,11 +140,13 @@ ANSWERS = {
 }
 
 
+@pytest.mark.document("truss.19")
 @pytest.mark.parametrize("name", ANSWERS)
 def test_results_are_written_as_the_json_module_does(echo: Server, name: str) -> None:
     assert op(echo, name).text == ANSWERS[name]
 
 
+@pytest.mark.document("truss.19")
 def test_a_result_that_json_cannot_hold_is_named(echo: Server) -> None:
     for name in ("bytes", "set"):
         sentence = f"Unhandled exception: TypeError: Object of type {name} is not JSON serializable"
@@ -149,6 +158,7 @@ def test_nan_becomes_null_with_a_warning(echo: Server) -> None:
     assert (answer.text, answer.headers["x-panglot-warning"]) == ('{"a": null}', "nan: 1 values replaced by null")
 
 
+@pytest.mark.document("truss.20")
 def test_responses_are_sent_as_they_are(echo: Server) -> None:
     answer = op(echo, "json")
     assert (answer.status_code, answer.text, answer.headers["x-own"]) == (201, '{"x":1}', "yes")
@@ -160,6 +170,7 @@ def test_responses_are_sent_as_they_are(echo: Server) -> None:
     assert answer.text == "data: 0\n\ndata: 1\n\n"
 
 
+@pytest.mark.document("truss.21")
 def test_generators_are_streams(echo: Server) -> None:
     answer = op(echo, "stream")
     assert (answer.text, answer.headers["content-type"], answer.headers["transfer-encoding"]) == (
@@ -170,6 +181,7 @@ def test_generators_are_streams(echo: Server) -> None:
     assert op(echo, "bytestream").content == b"\x00\xff"
 
 
+@pytest.mark.document("truss.22")
 def test_a_client_that_accepts_json_alone_gets_a_stream_as_one_text(echo: Server) -> None:
     answer = ask(echo, {"op": "stream"}, Accept="application/json")
     assert (answer.text, answer.headers["content-type"]) == ('"ab"', "application/json")
@@ -187,23 +199,27 @@ def test_a_stream_that_breaks_has_no_end(echo: Server) -> None:
 # Errors
 
 
+@pytest.mark.document("truss.23", "truss.24")
 def test_an_exception_is_told_in_the_log_alone(echo: Server) -> None:
     assert blamed(op(echo, "raise")) == (500, FAILED, "04", "600")
     assert blamed(op(echo, "starlette")) == (500, FAILED, "04", "600")
     echo.wait_log("a secret of the script")
 
 
+@pytest.mark.document("truss.24")
 def test_an_http_exception_of_fastapi_chooses_the_status(echo: Server) -> None:
     assert blamed(op(echo, "tea")) == (418, {"error": "tea"}, "04", "600")
     assert blamed(op(echo, "detail")) == (409, {"error": {"why": ["taken"]}}, "04", "600")
 
 
+@pytest.mark.document("truss.28")
 def test_a_method_that_is_missing_is_named(echo: Server) -> None:
     answer = echo.client.post("/v1/embeddings", json={})
     error = {"error": "`embeddings` must only be called if model has it."}
     assert blamed(answer) == (404, error, "04", "700")
 
 
+@pytest.mark.document("truss.25", "truss.18", "truss.31")
 def test_pages_of_the_platform(echo: Server) -> None:
     for path, body in {
         "/": "true", "/v1/models/any": "{}", "/v1/models/model/loaded": "{}", "/ping": "{}",
@@ -221,6 +237,7 @@ def test_pages_of_the_platform(echo: Server) -> None:
 # Stages
 
 
+@pytest.mark.document("truss.11", "truss.12")
 def test_the_three_methods_run_in_their_order() -> None:
     with serving("truss_stages") as server:
         answer = server.client.post(PREDICT, json={})
@@ -243,6 +260,7 @@ def test_stages_have_pools_of_their_own() -> None:
         assert (answer["way"], answer["processes"]) == (["pre", "loaded", "post"], 2)
 
 
+@pytest.mark.document("truss.09")
 def test_requests_are_given_to_methods_that_want_them() -> None:
     with serving("truss_request", env={"PANGLOT_TOKEN": "of-the-tests"}) as server:
         headers = {"X-Own": "mine", "Authorization": "Api-Key of-the-tests"}
@@ -253,12 +271,14 @@ def test_requests_are_given_to_methods_that_want_them() -> None:
         }  # fmt: skip
 
 
+@pytest.mark.document("truss.10")
 def test_a_model_that_takes_the_request_alone_reads_bodies_itself() -> None:
     with serving("truss_raw") as server:
         answer = server.client.post(PREDICT, content=b"{\x00", headers={"Content-Type": "image/png"})
         assert (answer.content, answer.headers["content-type"]) == (b"\x00{", "image/png")
 
 
+@pytest.mark.document("truss.17", "truss.18")
 def test_a_model_of_pydantic_validates_inputs() -> None:
     with serving("truss_pydantic") as server:
         answer = server.client.post(PREDICT, json={"name": "x", "boxes": [{"width": 2, "height": 3}]})
@@ -276,6 +296,7 @@ def test_a_model_of_pydantic_validates_inputs() -> None:
         assert "boxes" in json.dumps(body)
 
 
+@pytest.mark.document("truss.26", "truss.09")
 def test_a_model_says_whether_it_is_healthy() -> None:
     with serving("truss_health") as server:
         assert server.client.get("/v1/models/model").text == "{}"
@@ -288,6 +309,7 @@ def test_a_model_says_whether_it_is_healthy() -> None:
         assert server.client.post(PREDICT, content="x").status_code == 400
 
 
+@pytest.mark.document("truss.25")
 def test_while_it_loads_probes_and_requests_are_told_so(tmp_path: Path) -> None:
     (tmp_path / "model").mkdir()
     (tmp_path / "config.yaml").write_text("model_name: Slow\n")
@@ -312,11 +334,13 @@ def several(server: Server, value: Any, count: int) -> list[httpx.Response]:
         return list(pool.map(lambda _: httpx.post(server.url + PREDICT, json=value, timeout=60), range(count)))
 
 
+@pytest.mark.document("truss.14")
 def test_calls_of_a_model_without_concurrency_run_one_after_another(echo: Server) -> None:
     spans = sorted(answer.json() for answer in several(echo, {"op": "sleep"}, 3))
     assert all(before[1] <= after[0] for before, after in itertools.pairwise(spans))
 
 
+@pytest.mark.document("truss.13", "truss.14")
 def test_awaited_calls_run_at_once_up_to_the_concurrency() -> None:
     with serving("truss_async") as server:
         several(server, {"op": "sleep"}, 8)
@@ -330,6 +354,7 @@ def test_awaited_calls_run_at_once_up_to_the_concurrency() -> None:
             ask(server, {"op": "breaks"})
 
 
+@pytest.mark.document("truss.14")
 def test_plain_calls_run_in_as_many_workers_as_the_concurrency() -> None:
     with serving("truss_folders") as server:
         processes = {a.json()["process"] for _ in range(10) for a in several(server, {"text": "x"}, 4)}

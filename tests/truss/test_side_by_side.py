@@ -192,11 +192,13 @@ def compare(urls: tuple[str, Server], case: Case) -> None:
         assert (own.status, own.headers, list(own.body)) == (theirs.status, theirs.headers, list(theirs.body))
 
 
+@pytest.mark.document("truss.32")
 @pytest.mark.parametrize("case", [*ECHO, *MSGPACK], ids=str)
 def test_the_same_request_has_the_same_answer(echo: tuple[str, Server], case: Case) -> None:
     compare(echo, case)
 
 
+@pytest.mark.document("truss.32")
 @pytest.mark.parametrize("package", OTHERS)
 def test_packages_of_every_kind_have_the_same_answers(package: str, tmp_path: Path) -> None:
     """In the order of the table: some of these models count their calls."""
@@ -205,6 +207,7 @@ def test_packages_of_every_kind_have_the_same_answers(package: str, tmp_path: Pa
             compare(urls, case)
 
 
+@pytest.mark.document("truss.07", "truss.08", "truss.32")
 @pytest.mark.parametrize("package", ["truss_arguments", "truss_no_predict", "truss_request_twice", "truss_load"])
 def test_what_ends_the_original_at_its_start_ends_panglot_too(package: str, tmp_path: Path) -> None:
     folder = PACKAGES / "broken" / package

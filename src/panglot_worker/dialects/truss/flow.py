@@ -149,6 +149,8 @@ class ConcurrentFlow(Flow):
 
     def __init__(self, *given: Any, limit: int = 0, threads: bool = False, **methods: Any) -> None:
         super().__init__(*given, **methods)
+        # Before CPython 3.10 a semaphore belongs to the loop that is there when it is made.
+        self.dialect.event_loop()
         self.limit = asyncio.Semaphore(limit) if limit else None
         self.threads = threads
 
