@@ -1,0 +1,1 @@
+"""The mlflow dialect, as the front knows it."""

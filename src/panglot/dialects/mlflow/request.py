@@ -1,0 +1,36 @@
+"""Models of MLflow take JSON with the input at a key of its own, tables as CSV or Parquet, and chats as they are."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from panglot.dialects.mlflow.signature import CHAT, FORMATS, INPUTS, RECORDS
+from panglot.inputs.base import About, Base64, ClientRequest, File, Given, Json, Whole
+
+TABLES = {".csv": "text/csv", ".parquet": "application/vnd.apache.parquet"}
+
+
+def make_request(about: About, given: Given) -> ClientRequest:
+    """A request as it is; other values at the key that fits them; a table as the whole body, another file in base64."""
+    if given.file is None:
+        return ClientRequest(about.path, Json(_wrapped(given.value)))
+    kind = next((kind for ending, kind in TABLES.items() if given.file.name.lower().endswith(ending)), "")
+    if kind:
+        return ClientRequest(about.path, Whole(given.file, kind))
+    return ClientRequest(about.path, Json(_with_file(about, given.file)))
+
+
+def _wrapped(value: Any) -> Any:
+    """The request that has this input. A list of objects is a table."""
+    if isinstance(value, dict) and any(key in value for key in (*FORMATS, *CHAT)):
+        return value
+    is_table = isinstance(value, list) and bool(value) and all(isinstance(row, dict) for row in value)
+    return {RECORDS: value} if is_table else {INPUTS: value}
+
+
+def _with_file(about: About, file: File) -> Any:
+    """The file in the column that is named, or in the only one that holds bytes; without any, as the input."""
+    columns = [entry for entry in about.options.get("inputs", ()) if "name" in entry]
+    binary = [entry["name"] for entry in columns if entry.get("type") == "binary"]
+    name = about.field or (binary[0] if len(binary) == 1 else "")
+    return {RECORDS: [{name: Base64(file)}]} if name else {INPUTS: [Base64(file)]}

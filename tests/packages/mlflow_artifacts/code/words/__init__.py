@@ -1,0 +1,1 @@
+"""Helpers of the model, saved with `code_paths`."""
