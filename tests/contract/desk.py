@@ -92,6 +92,8 @@ class Opener:
         if self.platform.outside is not None:
             environment["PYTHONPATH"] = str(self.folder / "outside")
         path = self.folder / self.platform.package / self.platform.file
+        if self.platform.python is not None:
+            flags = (*flags, "--python", self.platform.python())
         with self.way(path, *flags, env=environment, **options) as server, server.new_client() as client:
             server.client.headers.update(BEARER)
             yield Desk(self.platform, server, client)

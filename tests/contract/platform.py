@@ -120,6 +120,8 @@ class Platform:
     """Whether requests that come at once share a call of the script."""
     tells_why: bool = False
     """Whether its answers tell what the script raised."""
+    python: Callable[[], str] | None = None
+    """Makes the interpreter of its workers, where ours lacks what they import; the row is then no part of the quick tier."""
     outside: Path | None = None
     """The distribution the dialect comes from, where it is none of ours."""
 

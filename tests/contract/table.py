@@ -9,6 +9,7 @@ from typing import Any
 from urllib.parse import quote
 
 from contract.platform import TEXT, Asked, Form, Order, Platform, Some, as_json, neutral
+from support import mlflow
 
 JSON, HTML, PLAIN = "application/json", "text/html; charset=utf-8", "text/plain; charset=utf-8"
 WARNED = {"x-panglot-warning": Some("nan: .*")}
@@ -489,6 +490,47 @@ TRUSS = Platform(
 )
 
 
+# mlflow
+
+
+def exception(status: int, code: str, message: str = TEXT, **more: Any) -> Form:
+    return Form(status, JSON, {"error_code": code, "message": message, **more})
+
+
+def predicted(number: Any, twice: Any, **options: Any) -> Form:
+    return Form(200, JSON, {"predictions": result(number, twice)}, **options)
+
+
+INVALID = {"sqlstate": "KAM00", "error_class": "INVALID_PARAMETER_VALUE"}
+MLFLOW = Platform(
+    name="mlflow",
+    package="mlflow",
+    python=mlflow.python,
+    ask=lambda order: Asked("/invocations", as_json({"inputs": [json.dumps(order)]})),
+    other_paths=("/serving-endpoints/mlflow/invocations", "/model/mlflow/1/invocations"),
+    answer=predicted,
+    tells_why=True,
+    credentials={"authorization": "Bearer dapi-a-token-of-databricks"},
+    health={"/ping": Form(200, JSON, "\n"), "/health": Form(200, JSON, "\n")},
+    not_ready=dict.fromkeys(("/ping", "/health"), Form(503, JSON, "\n", RETRY)),
+    broken=Asked("/invocations", b"{"),
+    undecodable=exception(400, "BAD_REQUEST", Some("Invalid input. Ensure that input is a valid JSON.*"), **INVALID),
+    unauthorized=exception(401, "UNAUTHENTICATED"),
+    too_large=exception(413, "BAD_REQUEST"),
+    timeout=Form(504, JSON, "Request processing time exceeded limit"),
+    failed=exception(
+        400, "BAD_REQUEST", Some("Encountered an unexpected error.*"), **INVALID, stack_trace=Some("Traceback.*")
+    ),
+    died=exception(500, "INTERNAL_ERROR"),
+    poisonous=exception(422, "BAD_REQUEST"),
+    nan=predicted(1, None, headers=WARNED),
+    unknown=Form(404, JSON, {"detail": "Not Found"}),
+    wrong_method=Form(405, JSON, {"detail": "Method Not Allowed"}),
+    loading=exception(503, "TEMPORARILY_UNAVAILABLE"),
+    queue_full=exception(503, "TEMPORARILY_UNAVAILABLE"),
+)
+
+
 # acme, which comes from outside
 
 
@@ -524,5 +566,5 @@ OUTSIDE = Platform(
 
 PLATFORMS = (
     PLAIN_DIALECT, TIINFER, MODELARTS, MODELARTS_ROWS, EVALS, PADDLE, PADDLE_SERVING, MEGFLOW_IMAGE, MEGFLOW_BYTES,
-    BARE, TRITON, HFENDPOINT, PAIEAS, AZUREML, TRUSS, OUTSIDE,
+    BARE, TRITON, HFENDPOINT, PAIEAS, AZUREML, TRUSS, MLFLOW, OUTSIDE,
 )  # fmt: skip

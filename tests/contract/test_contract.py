@@ -34,7 +34,14 @@ def way(request: pytest.FixtureRequest) -> Way:
     return WAYS[request.param]
 
 
-@pytest.fixture(scope="module", params=PLATFORMS, ids=lambda platform: platform.name)
+FOREIGN = pytest.mark.rest("its workers need an environment of their own")
+ROWS = [
+    pytest.param(platform, id=platform.name, marks=[FOREIGN] if platform.python is not None else [])
+    for platform in PLATFORMS
+]
+
+
+@pytest.fixture(scope="module", params=ROWS)
 def platform(request: pytest.FixtureRequest) -> Platform:
     return request.param
 
