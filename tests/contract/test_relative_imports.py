@@ -11,7 +11,9 @@ from contract.platform import Platform
 from contract.table import PLATFORMS
 from support.server import panglot, serving
 
-WITH_SCRIPTS = [platform for platform in PLATFORMS if not platform.package.startswith("bare")]
+WITHOUT = ("bare", "mlflow")
+"""Those without a script, and those whose script is imported by the platform's own library, which knows no dots."""
+WITH_SCRIPTS = [platform for platform in PLATFORMS if platform.package not in WITHOUT]
 HELPERS = "from .acts import act, act_all, load, wait_for\n"
 
 

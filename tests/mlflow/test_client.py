@@ -15,7 +15,7 @@ from support.server import Server
 
 pytestmark = pytest.mark.rest("mlflow's client in an environment of its own")
 TOKEN = "a-token-of-the-client"
-CLIENT = '''
+CLIENT = """
 import json
 import sys
 
@@ -41,8 +41,8 @@ try:
 except Exception as error:
     said["error"] = str(error)
 print(json.dumps(said))
-'''
-DATABRICKS = '''
+"""
+DATABRICKS = """
 import json
 import sys
 
@@ -50,7 +50,7 @@ from mlflow.deployments import get_deploy_client
 
 client = get_deploy_client("databricks")
 print(json.dumps(client.predict(endpoint=sys.argv[1], inputs=json.loads(sys.argv[2]))))
-'''
+"""
 
 
 def run(script: str, *arguments: str, **variables: str) -> Any:

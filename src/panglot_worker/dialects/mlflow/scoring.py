@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import inspect
 import json
+import os
 import sys
 import traceback
 from typing import Any, Dict, NamedTuple, Optional
@@ -71,7 +72,8 @@ class Scoring:
                 fix = "pip install mlflow: mlflow-skinny lacks it"
             raise ScriptError(problem, package.script, fix=fix) from error
         except self.exception as error:
-            raise ScriptError("mlflow cannot load it: %s" % error, package.script) from error
+            file, line = _where(error, package)
+            raise ScriptError("mlflow cannot load it: %s" % error, file, line) from error
 
     # Requests
 
@@ -186,6 +188,14 @@ class Scoring:
             error = self.exception(message=UNEXPECTED, error_code=code, stack_trace="".join(lines))
         told: Any = error
         return int(told.get_http_status_code()), str(told.serialize_as_json())
+
+
+def _where(error: BaseException, package: Package) -> "tuple[str, int]":
+    """The line of the model's own code that an exception of mlflow was made from; without any, the package."""
+    cause = error.__cause__ or error
+    frames = traceback.extract_tb(cause.__traceback__)
+    own = [frame for frame in frames if os.path.abspath(frame.filename).startswith(package.folder + os.sep)]
+    return (own[-1].filename, own[-1].lineno or 0) if own else (package.script, 0)
 
 
 def _integer(digits: str) -> int:
