@@ -17,6 +17,7 @@ from panglot.settings import Settings
 from panglot.web.app import ROUTES
 from panglot.web.contract import ADMIN, CONTROL, INFER, METRICS, PUBLIC
 from panglot.web.path_template import PathTemplate, template
+from support import mlflow
 from support.raw import post
 from support.server import PACKAGES, ROOT, Server, panglot, serving
 from support.wire import Reply, Wire
@@ -51,6 +52,7 @@ SERVED = {
     "azureml": "azureml_plain",
     "paieas": "paieas_echo",
     "truss": "truss_openai",
+    "mlflow": "mlflow_any",
 }
 """One package of every dialect; whoever adds a dialect adds its package here."""
 
@@ -100,9 +102,18 @@ def test_every_dialect_is_walked() -> None:
     assert SERVED.keys() == dialects.known().keys()
 
 
-@pytest.fixture(scope="module", params=SERVED.values(), ids=SERVED.keys())
+FOREIGN = {"mlflow_any": mlflow.python}
+"""Packages whose workers need an interpreter with more than ours has."""
+WALKED = [
+    pytest.param(package, id=name, marks=[pytest.mark.rest("needs mlflow")] if package in FOREIGN else [])
+    for name, package in SERVED.items()
+]
+
+
+@pytest.fixture(scope="module", params=WALKED)
 def walked(request: pytest.FixtureRequest) -> Iterator[tuple[str, Server]]:
-    with serving(request.param, env={"PANGLOT_TOKEN": TOKEN}) as server:
+    flags = ("--python", FOREIGN[request.param]()) if request.param in FOREIGN else ()
+    with serving(request.param, *flags, env={"PANGLOT_TOKEN": TOKEN}) as server:
         yield request.param, server
 
 

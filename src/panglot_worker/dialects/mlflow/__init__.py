@@ -60,7 +60,9 @@ class Mlflow(Dialect):
         options = self.package.options
         inputs = tensors.specs(options.get("inputs", ()), tensors.INPUT)
         answered = tensors.specs(options.get("outputs", ()), outputs.OUTPUT)
-        return TensorStages(self.decode_tensors, self.encode_tensors, inputs, answered, "panglot_mlflow")
+        return TensorStages(
+            self.decode_tensors, self.encode_tensors, inputs, answered, "panglot_mlflow", takes_bodies=not inputs
+        )
 
     def decode_tensors(self, infer: Infer, request: Request) -> Call:
         data = tensors.data_of(infer.inputs, self.package.options.get("inputs", ()))
