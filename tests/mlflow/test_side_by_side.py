@@ -194,7 +194,7 @@ def servers(request: pytest.FixtureRequest) -> Iterator[tuple[str, str, list[Cas
 
 
 def comparable(answer: Answer) -> Answer:
-    """An answer without what differs between two runs of the original: frames of a traceback, and the order of a set."""
+    """An answer without what differs between two runs of the original: frames of a traceback, the order of a set."""
     body = answer.body
     if isinstance(body, dict):
         body = dict(body)

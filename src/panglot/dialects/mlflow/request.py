@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import json
+import os
+from pathlib import Path
 from typing import Any
 
 from panglot.dialects.mlflow.signature import CHAT, FORMATS, INPUTS, RECORDS
-from panglot.inputs.base import About, Base64, ClientRequest, File, Given, Json, Whole
+from panglot.inputs.base import JSON, About, Base64, ClientRequest, File, Given, Json, Whole
 
+SAVED = "serving_input_example.json"
+LONGEST = 300
+"""Characters of an example that a line shows instead of the file that has it."""
 TABLES = {".csv": "text/csv", ".parquet": "application/vnd.apache.parquet"}
 
 
@@ -18,6 +24,14 @@ def make_request(about: About, given: Given) -> ClientRequest:
     if kind:
         return ClientRequest(about.path, Whole(given.file, kind))
     return ClientRequest(about.path, Json(_with_file(about, given.file)))
+
+
+def example(about: About, folder: Path) -> ClientRequest | None:
+    """The file with the request that was saved with the model, where its text is too long for a line."""
+    shown = about.api.get("example") or {}
+    is_long = len(json.dumps(shown.get("value"))) > LONGEST
+    file = folder / SAVED
+    return ClientRequest(about.path, Whole(Path(os.path.relpath(file)), JSON)) if is_long and file.is_file() else None
 
 
 def _wrapped(value: Any) -> Any:
