@@ -52,7 +52,7 @@ def theirs(package: str | Path, **env: str) -> Iterator[Original]:
         yield original
 
 
-SAVING = '''
+SAVING = """
 import sys
 
 import mlflow
@@ -88,7 +88,7 @@ class Pickled(mlflow.pyfunc.PythonModel):
 
 
 mlflow.pyfunc.save_model(where + "/pickled", python_model=Pickled(3))
-'''
+"""
 """Saves models of the flavors that a repository has most often."""
 
 
