@@ -38,7 +38,7 @@ SHARED = (
     "panglot_worker.tensors.protobuf",
 )
 """The frame format, the grammar of graph files, the rules on addresses and on files: each is defined once."""
-OPTIONAL_IN_WORKER = {"orjson", "numpy", "cv2", "PIL", "av", "tomli"}
+OPTIONAL_IN_WORKER = {"orjson", "numpy", "cv2", "PIL", "av", "msgpack", "tomli"}
 
 
 def module_name(path: Path) -> str:

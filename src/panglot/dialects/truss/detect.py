@@ -37,11 +37,11 @@ def detect(path: Path) -> Package | None:
     _refuse_foreign(config)
     if not config.script.is_file():
         return None
-    found = model_class.find(config.script, config.text("model_class_name"))
-    if found is None or not _is_truss(config, found):
+    model = model_class.find(config.script, config.text("model_class_name"))
+    if model is None or not _is_truss(config, model):
         return None
-    model_class.check(found)
-    return _package(config, found)
+    model_class.check(model)
+    return _package(config, model)
 
 
 def _folder(path: Path) -> Path | None:
@@ -53,10 +53,10 @@ def _folder(path: Path) -> Path | None:
     return next((folder for folder in path.parents[:2] if (folder / configs.NAME).is_file()), None)
 
 
-def _is_truss(config: Config, found: ModelClass) -> bool:
+def _is_truss(config: Config, model: ModelClass) -> bool:
     """Whether it is one of Truss: a class Model with predict is one of Panglot's own too."""
-    has_method = found.may_have("predict") or "websocket" in found.methods or "load" in found.methods
-    says_so = "load" in found.methods or found.takes_keywords or any(key in config.table for key in KEYS)
+    has_method = model.may_have("predict") or "websocket" in model.methods or "load" in model.methods
+    says_so = "load" in model.methods or model.takes_keywords or any(key in config.table for key in KEYS)
     return has_method and says_so
 
 
@@ -87,18 +87,18 @@ def _refuse_chains(path: Path) -> None:
                 raise StartError(problem, file=str(script), line=node.lineno, fix=fix)
 
 
-def _package(config: Config, found: ModelClass) -> Package:
+def _package(config: Config, model: ModelClass) -> Package:
     name = config.table.get("model_name")
-    methods = [method for method in (*PREDICTING, *OPENAI, "is_healthy") if found.may_have(method)]
+    methods = [method for method in (*PREDICTING, *OPENAI, "is_healthy") if model.may_have(method)]
     return Package(
         name=config.folder.name,
         folder=config.folder,
         script=config.script,
         dialect="truss",
-        entry=f"{found.name}.predict",
+        entry=f"{model.name}.predict",
         reasons=(
             "config.yaml is here",
-            f"{config.script.relative_to(config.folder)}:{found.line} defines class {found.name}",
+            f"{config.script.relative_to(config.folder)}:{model.line} defines class {model.name}",
         ),
         problems=hints.problems(config, os.environ),
         config=file if (file := config.folder / "panglot.toml").is_file() else None,
@@ -106,7 +106,7 @@ def _package(config: Config, found: ModelClass) -> Package:
         options={
             "config": config.whole,
             "methods": methods,
-            "reads_head": found.reads_head,
+            "reads_head": model.reads_head,
             "example": examples.example(config),
             "summary": str(config.table.get("description") or name or ""),
             "concurrency": config.concurrency,
@@ -115,7 +115,7 @@ def _package(config: Config, found: ModelClass) -> Package:
         },
         environment=_environment(config, os.environ),
         facts={
-            "methods": [method for method in methods if method in found.methods],
+            "methods": [method for method in methods if method in model.methods],
             "predict_concurrency": [str(config.concurrency)],
         },
         installs=_installs(config),

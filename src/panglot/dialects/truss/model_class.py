@@ -72,12 +72,12 @@ def find(script: Path, name: str) -> ModelClass | None:
 
 def _methods(node: ast.ClassDef) -> dict[str, Function]:
     """The methods of a class; what it has by an assignment counts with the function that it is assigned."""
-    found = functions(node.body)
+    methods = functions(node.body)
     for item in node.body:
-        if isinstance(item, ast.Assign) and isinstance(item.value, ast.Name) and item.value.id in found:
+        if isinstance(item, ast.Assign) and isinstance(item.value, ast.Name) and item.value.id in methods:
             names = [target.id for target in item.targets if isinstance(target, ast.Name)]
-            found |= dict.fromkeys(names, found[item.value.id])
-    return found
+            methods |= dict.fromkeys(names, methods[item.value.id])
+    return methods
 
 
 def check(model: ModelClass) -> None:

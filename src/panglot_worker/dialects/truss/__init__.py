@@ -103,6 +103,7 @@ class Truss(Dialect):
         return self.methods["predict"].takes == REQUEST and first.takes == REQUEST
 
     def describe(self) -> Description:
+        """What predict takes and gives, by hints of pydantic; and the OpenAI methods by their paths."""
         main = self.methods["predict"]
         described = self._described(main)
         described["stages"] = [name for name in ("preprocess", "postprocess") if name in self.methods]

@@ -156,6 +156,7 @@ class _Reader:
         return self.body[self.at - size : self.at]
 
     def value(self, depth: int) -> Any:
+        """The next value. Raises ValueError, struct.error and IndexError where the body ends too early."""
         if depth > DEEPEST:
             raise ValueError("the body is nested deeper than %d levels" % DEEPEST)
         kind = self.body[self.at]

@@ -85,6 +85,7 @@ class Flow:
         return value._replace(inputs=output) if self.with_call and self.has_after else output
 
     def postprocess(self, value: Any) -> Any:
+        """What postprocess gives; a stream of it, or a response, is collected."""
         assert self.after is not None
         output = self.dialect.settled(self.after(value))
         if type(output) in VALUES:
@@ -169,6 +170,7 @@ class ConcurrentFlow(Flow):
         return value._replace(inputs=result) if self.with_call else result
 
     async def infer(self, value: Any) -> Any:
+        """The output of the method, within the limit; a stream leaves it when it ends."""
         if self.limit is None:
             return await self._inferred(value)
         await self.limit.acquire()
@@ -196,6 +198,7 @@ class ConcurrentFlow(Flow):
         return value._replace(inputs=output) if self.with_call and self.has_after else output
 
     async def postprocess(self, value: Any) -> Any:
+        """What postprocess gives; a stream of it, or a response, is collected."""
         assert self.after is not None
         output = await self._call(self.after, value)
         if type(output) in VALUES:

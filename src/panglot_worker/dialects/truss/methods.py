@@ -49,28 +49,28 @@ def is_request_type(annotation: Any) -> bool:
 def of_model(model: Any, script: str) -> Dict[str, Method]:
     """The methods that the platform calls, by name. Raises ScriptError where it would refuse the model."""
     wanted = (*PREDICTING, *OPENAI, "is_healthy")
-    found = {name: _method(model, name, script) for name in wanted if hasattr(model, name)}
+    methods = {name: _method(model, name, script) for name in wanted if hasattr(model, name)}
     if hasattr(model, "websocket"):
         raise _error(model.websocket, script, "websockets are not served", "give the class def predict")
-    if "predict" not in found:
+    if "predict" not in methods:
         problem = "Truss model must have a `predict` method."
         raise _error(type(model), script, problem, "def predict(self, model_input)")
-    if "is_healthy" in found and found["is_healthy"].takes != NOTHING:
+    if "is_healthy" in methods and methods["is_healthy"].takes != NOTHING:
         problem = "`is_healthy` must have only one argument: `self`."
         raise _error(model.is_healthy, script, problem, "def is_healthy(self)")
-    if "preprocess" in found and found["predict"].takes == REQUEST:
+    if "preprocess" in methods and methods["predict"].takes == REQUEST:
         problem = (
             "When using `preprocess`, the predict method cannot only have the request argument "
             "(because the result of `preprocess` would be discarded)."
         )
         raise _error(model.predict, script, problem, "def predict(self, model_input, request: Request)")
-    if "postprocess" in found and found["postprocess"].takes == REQUEST:
+    if "postprocess" in methods and methods["postprocess"].takes == REQUEST:
         problem = (
             "The `postprocess` method cannot only have the request argument "
             "(because the result of `predict` would be discarded)."
         )
         raise _error(model.postprocess, script, problem, "def postprocess(self, output, request: Request)")
-    return found
+    return methods
 
 
 def _method(model: Any, name: str, script: str) -> Method:

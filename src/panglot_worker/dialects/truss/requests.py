@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import importlib
 import threading
 from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Tuple
 
@@ -58,7 +59,7 @@ class Requests:
         return incoming.made
 
     def _make(self, incoming: Incoming) -> Any:
-        from starlette.requests import Request
+        kind = importlib.import_module("starlette.requests").Request
 
         def is_gone() -> bool:
             return self._is_gone(incoming.item)
@@ -73,7 +74,7 @@ class Requests:
         def watch_disconnect() -> Iterator[Disconnected]:
             yield Disconnected(is_gone)
 
-        request = Request(scope_of(wire.Head.unpack(incoming.raw_head)), receive)
+        request = kind(scope_of(wire.Head.unpack(incoming.raw_head)), receive)
         # The platform's server has read the body before it calls the model.
         request._body = incoming.body
         request.state.watch_disconnect = watch_disconnect

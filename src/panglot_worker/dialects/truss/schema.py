@@ -104,11 +104,11 @@ def is_validation_error(error: BaseException) -> bool:
 def explained(error: Any) -> str:
     """A validation error as the platform words it."""
     try:
-        found = error.errors(include_url=False, include_input=False)
+        errors = error.errors(include_url=False, include_input=False)
     except TypeError:
-        found = error.errors()  # the older version of pydantic
-    lines = ["Input Parsing Error:" if len(found) == 1 else "Input Parsing Errors:"]
-    for each in found:
+        errors = error.errors()  # the older version of pydantic
+    lines = ["Input Parsing Error:" if len(errors) == 1 else "Input Parsing Errors:"]
+    for each in errors:
         message = each["msg"] or str({name: value for name, value in each.items() if name != "loc"})
         text = "`%s`: %s." % (_place(each["loc"]), message)
         lines += ["  " + line if line.strip() else line for line in text.split("\n")]
