@@ -113,7 +113,7 @@ def _is_complete(line: str) -> bool:
     return True
 
 
-def run_lines(lines: Sequence[str], folder: Path, script: Path) -> list[Ran]:
+def run_lines(lines: Sequence[str], folder: Path, script: Path, **variables: str) -> list[Ran]:
     """Run the lines in a folder, in one shell, where the network is this machine alone.
 
     Servers run behind it, each until the next one on its port. What they say before they are ready is what they said.
@@ -127,7 +127,7 @@ def run_lines(lines: Sequence[str], folder: Path, script: Path) -> list[Ran]:
     kept = {key: value for key, value in os.environ.items() if not key.startswith("PANGLOT_")}
     done = subprocess.run(
         [*unshared("ip link set lo up"), "bash", str(script)], cwd=folder, capture_output=True, text=True, timeout=500,
-        env={**kept, "PATH": path, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}, check=False,
+        env={**kept, "PATH": path, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", **variables}, check=False,
     )  # fmt: skip
     found = re.findall(r"^### (\d+)\n(.*?)\n?^### code (\d+)$", done.stdout, re.MULTILINE | re.DOTALL)
     assert len(found) == len(lines), done.stdout + done.stderr

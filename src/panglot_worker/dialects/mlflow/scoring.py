@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import inspect
+import io
 import json
 import os
 import sys
@@ -87,10 +88,12 @@ class Scoring:
             return self.parsed(self.json(body))
         if kind == CSV:
             return Call(self._csv(bytes(body))), False
-        if kind == PARQUET:
-            return Call(self.server.parse_parquet_input(self.server.BytesIO(body))), False
+        # Versions before 3 take no Parquet, and say so.
+        types = self.server.CONTENT_TYPES
+        if kind == PARQUET and PARQUET in types:
+            return Call(self.server.parse_parquet_input(io.BytesIO(body))), False
         problem = "This predictor only supports the following content types: Types: %s. Got '%s'."
-        raise Refused(problem % ([CSV, JSON, PARQUET], content_type), 415)
+        raise Refused(problem % (types, content_type), 415)
 
     def _kind(self, content_type: str) -> str:
         """The media type. Raises Refused for parameters that the platform does not know."""
@@ -110,9 +113,9 @@ class Scoring:
         try:
             text = body.decode("utf-8")
         except UnicodeDecodeError as error:
-            problem = "Ensure that input is a valid UTF-8 encoded string. Error: '%r'" % error
-            raise self.server.MlflowInvalidInputException(problem) from error
-        return self.server.parse_csv_input(csv_input=self.server.StringIO(text), schema=self.schema)
+            problem = "Invalid input. Ensure that input is a valid UTF-8 encoded string. Error: '%r'" % error
+            raise self.exception(message=problem, error_code=self.server.BAD_REQUEST) from error
+        return self.server.parse_csv_input(csv_input=io.StringIO(text), schema=self.schema)
 
     def json(self, body: wire.Buffer) -> Any:
         """The value of a JSON body. NaN and Infinity are taken, as the platform's clients write them."""
@@ -211,7 +214,7 @@ def _import_server() -> Any:
     except ModuleNotFoundError as error:
         problem = "%s has no %s, which loads models of MLflow" % (sys.executable, error.name)
         fix = "pip install mlflow-skinny pandas, or name an interpreter that has them: --python"
-        raise ScriptError(problem, fix=fix) from error
+        raise ScriptError(problem, fix=fix) from None
     if not hasattr(server, "_parse_json_data") and not hasattr(server, "_split_data_and_params"):
         version = getattr(server, "VERSION", "old")
         raise ScriptError(OLDEST % version, fix="pip install 'mlflow-skinny>=2.8'")
