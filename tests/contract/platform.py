@@ -121,7 +121,7 @@ class Platform:
     tells_why: bool = False
     """Whether its answers tell what the script raised."""
     python: Callable[[], str] | None = None
-    """Makes the interpreter of its workers, where ours lacks what they import; the row is then no part of the quick tier."""
+    """Makes the interpreter of its workers, where ours lacks what they import; the row then belongs to the rest."""
     outside: Path | None = None
     """The distribution the dialect comes from, where it is none of ours."""
 

@@ -68,6 +68,7 @@ def server() -> Iterator[Server]:
         yield server
 
 
+@pytest.mark.document("mlflow.18")
 def test_the_scoring_client_with_a_token(server: Server) -> None:
     said = run(CLIENT, str(server.port), TOKEN)
     assert said["version"] == mlflow.VERSION
@@ -82,6 +83,7 @@ def test_the_scoring_client_without_it(server: Server) -> None:
     assert "UNAUTHENTICATED" in said["error"]
 
 
+@pytest.mark.document("mlflow.18")
 def test_the_client_of_databricks_with_a_token(server: Server) -> None:
     request = {"dataframe_split": {"columns": ["x", "y"], "data": [[1, 2]]}}
     variables = {"DATABRICKS_HOST": server.url, "DATABRICKS_TOKEN": TOKEN}

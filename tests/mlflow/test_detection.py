@@ -34,6 +34,7 @@ def example_of(package: Package) -> Any:
     return (package.options["api"]["example"] or {}).get("value")
 
 
+@pytest.mark.document("mlflow.01")
 def test_the_folder_its_marker_and_a_parent(tmp_path: Path) -> None:
     folder = model(tmp_path / "project" / "mlruns" / "0" / "abc" / "artifacts" / "model")
     for path in (folder, folder / "MLmodel", tmp_path / "project", tmp_path / "project" / "mlruns"):
@@ -107,6 +108,7 @@ WRONG = {
 }
 
 
+@pytest.mark.document("mlflow.02", "mlflow.20")
 @pytest.mark.parametrize("case", WRONG)
 def test_what_cannot_be_loaded_is_refused_with_its_line_and_a_fix(
     case: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -121,6 +123,7 @@ def test_what_cannot_be_loaded_is_refused_with_its_line_and_a_fix(
     assert refusal.value.fix or case == "no YAML"
 
 
+@pytest.mark.document("mlflow.20")
 def test_pointers_of_git_lfs_are_refused(tmp_path: Path) -> None:
     text = "version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 1\n"
     with pytest.raises(StartError) as refusal:
@@ -191,6 +194,7 @@ def test_an_input_example_of_an_older_mlflow(tmp_path: Path) -> None:
 # Variables
 
 
+@pytest.mark.document("mlflow.17")
 def test_variables_of_the_platform(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MLFLOW_SCORING_SERVER_REQUEST_TIMEOUT", "7")
     monkeypatch.setenv("SERVING_MODEL_CONFIG", '{"shout": true}')

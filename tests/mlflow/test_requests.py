@@ -99,6 +99,7 @@ def test_an_endpoint_that_does_not_exist(signature: Server) -> None:
     assert answer.json()["error_code"] == "RESOURCE_DOES_NOT_EXIST"
 
 
+@pytest.mark.document("mlflow.19")
 @pytest.mark.parametrize(
     "data",
     [{"columns": ["x", "y"], "index": [0], "data": [[1, 2]]}, {"x": [1.0], "y": [2.0]}],
@@ -164,6 +165,7 @@ def test_nan_as_on_the_platform() -> None:
 # Loading
 
 
+@pytest.mark.document("mlflow.04")
 def test_the_configuration_of_the_environment() -> None:
     request = {"dataframe_records": [{"text": "one two"}]}
     with mlflow.ours("mlflow_artifacts", env={"SERVING_MODEL_CONFIG": '{"shout": true, "unknown": "x"}'}) as server:

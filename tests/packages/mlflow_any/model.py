@@ -52,7 +52,7 @@ RESULTS = {
     "texts": lambda: ["caf\u00e9", None, True],
     "arrays": lambda: {"out": np.zeros((1, 2), "float32")},
     "set": lambda: {1, 2},
-    "empty": lambda: [],
+    "empty": list,
 }
 
 mlflow.models.set_model(Any())

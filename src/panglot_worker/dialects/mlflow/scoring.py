@@ -9,7 +9,7 @@ import json
 import os
 import sys
 import traceback
-from typing import Any, Dict, NamedTuple, Optional
+from typing import Any, Dict, List, NamedTuple, Optional
 
 from panglot_worker.bodies import jsontext
 from panglot_worker.bodies.jsondepth import too_deep
@@ -176,7 +176,7 @@ class Scoring:
         except ValueError:
             if self.nan != "null":
                 raise
-        replaced = []
+        replaced: List[str] = []
         text = json.dumps(value, cls=encoder)
         plain = json.loads(text, parse_constant=replaced.append)
         if not replaced:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from typing import Any, Dict, List, Mapping, Sequence
 
 from panglot_worker.tensors.outputs import OUTPUT, by_name
@@ -35,8 +36,7 @@ def data_of(tensors: Dict[str, Tensor], entries: Sequence[Mapping[str, Any]]) ->
     """What the model is given: a table where its signature has columns, else an array, or arrays by name."""
     arrays = by_name(tensors, arrays=True, texts=True)
     if entries and all("name" in entry for entry in entries) and not any("tensor-spec" in entry for entry in entries):
-        import pandas
-
+        pandas: Any = importlib.import_module("pandas")
         # A column is a list: clients of other servers send it with a second size of 1.
         columns = {name: _column(array) for name, array in arrays.items()}
         return pandas.DataFrame(columns)

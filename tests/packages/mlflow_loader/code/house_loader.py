@@ -12,7 +12,7 @@ class Houses:
         raise AssertionError("MLmodel names another function")
 
     def estimate(self, data):
-        return [round(self.prices[town] * size, 2) for town, size in zip(data["town"], data["size"])]
+        return [round(self.prices[town] * size, 2) for town, size in zip(data["town"], data["size"], strict=True)]
 
 
 def _load_pyfunc(path):
