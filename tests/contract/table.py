@@ -509,7 +509,6 @@ MLFLOW = Platform(
     ask=lambda order: Asked("/invocations", as_json({"inputs": [json.dumps(order)]})),
     other_paths=("/serving-endpoints/mlflow/invocations", "/model/mlflow/1/invocations"),
     answer=predicted,
-    tells_why=True,
     credentials={"authorization": "Bearer dapi-a-token-of-databricks"},
     health={"/ping": Form(200, JSON, "\n"), "/health": Form(200, JSON, "\n")},
     not_ready=dict.fromkeys(("/ping", "/health"), Form(503, JSON, "\n", RETRY)),
@@ -518,9 +517,7 @@ MLFLOW = Platform(
     unauthorized=exception(401, "UNAUTHENTICATED"),
     too_large=exception(413, "BAD_REQUEST"),
     timeout=Form(504, JSON, "Request processing time exceeded limit"),
-    failed=exception(
-        400, "BAD_REQUEST", Some("Encountered an unexpected error.*"), **INVALID, stack_trace=Some("Traceback.*")
-    ),
+    failed=exception(400, "BAD_REQUEST", Some("Encountered an unexpected error.*"), **INVALID),
     died=exception(500, "INTERNAL_ERROR"),
     poisonous=exception(422, "BAD_REQUEST"),
     nan=predicted(1, None, headers=WARNED),

@@ -133,7 +133,7 @@ def test_a_failure_of_the_model_is_in_the_log_and_that_of_a_client_is_not(anythi
     assert anything.client.post("/invocations", json={"a": 1}).status_code == 400
     answer = order(anything, "raise")
     assert answer.status_code == 400
-    assert answer.json()["stack_trace"].rstrip().endswith("KeyError: 'a secret of the model'")
+    assert "a secret of the model" not in answer.text
     anything.wait_log("a secret of the model", after=mark)
     assert "Received dictionary" not in "\n".join(anything.lines[mark:])
 

@@ -183,7 +183,7 @@ SET = re.compile(r"\{'(?:dataframe_split|dataframe_records|instances|inputs|colu
 def both(name: str) -> Iterator[tuple[str, str]]:
     """The addresses of both servers."""
     package: Path = mlflow.folder_of(name) if name.startswith("mlflow_") else mlflow.saved() / name
-    with mlflow.theirs(package) as original, mlflow.ours(package) as own:
+    with mlflow.theirs(package) as original, mlflow.ours(package, "--dev") as own:
         yield original.url, own.url
 
 

@@ -49,6 +49,7 @@ class Scoring:
     def __init__(self, package: Package, limits: Limits, nan: str) -> None:
         self.limits = limits
         self.nan = nan
+        self.shows_traceback = bool(package.settings.get("dev"))
         server = _import_server()
         self.server: Any = server
         self.version = str(server.VERSION)
@@ -186,9 +187,11 @@ class Scoring:
     def error(self, error: BaseException) -> "tuple[int, str]":
         """The status and the JSON of an exception; of one that is none of mlflow's, as the platform tells it."""
         if not isinstance(error, self.exception):
-            lines = traceback.format_exception(type(error), error, error.__traceback__)
-            code = self.server.BAD_REQUEST
-            error = self.exception(message=UNEXPECTED, error_code=code, stack_trace="".join(lines))
+            about = {}
+            if self.shows_traceback:
+                lines = traceback.format_exception(type(error), error, error.__traceback__)
+                about["stack_trace"] = "".join(lines)
+            error = self.exception(message=UNEXPECTED, error_code=self.server.BAD_REQUEST, **about)
         told: Any = error
         return int(told.get_http_status_code()), str(told.serialize_as_json())
 
