@@ -217,6 +217,9 @@ def _import_server() -> Any:
     except ModuleNotFoundError as error:
         problem = "%s has no %s, which loads models of MLflow" % (sys.executable, error.name)
         fix = "pip install mlflow-skinny pandas, or name an interpreter that has them: --python"
+        if error.name == "flask":
+            # The scoring server of mlflow 2 is written for it, and mlflow-skinny leaves it out.
+            fix = "pip install flask"
         raise ScriptError(problem, fix=fix) from None
     if not hasattr(server, "_parse_json_data") and not hasattr(server, "_split_data_and_params"):
         version = getattr(server, "VERSION", "old")
