@@ -24,7 +24,7 @@ import pytest
 
 from support.after import unharmed
 from support.pool import Lend
-from support.server import Server, serving, wait_until
+from support.server import Server, lives, serving, wait_until
 from support.traffic import Answer, Caller, Gate, answers, ask_all, occupy, rounds, send, send_as_batch, stopped, times
 
 NORMAL, EXPECTED = {"id": 1}, {"id": 1, "twice": 2}
@@ -245,14 +245,6 @@ def start(script: str, *flags: str, env: dict[str, str] | None = None, ready: bo
 
     server = Server(PACKAGES / script, *flags, env=env)
     return server.wait_ready() if ready else server
-
-
-def lives(process: psutil.Process) -> bool:
-    """Whether a process still runs; one that only waits to be collected does not."""
-    try:
-        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
-    except psutil.NoSuchProcess:
-        return False
 
 
 def is_free(port: int) -> bool:

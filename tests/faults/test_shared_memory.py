@@ -15,7 +15,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from support.server import Server, serving, wait_until
+from support.server import Server, lives, serving, wait_until
 from support.traffic import ask_all, times
 from support.wire import Wire
 
@@ -181,7 +181,7 @@ def test_a_worker_that_stands_still_is_ended_and_its_memory_is_used_again(tmp_pa
 def test_a_front_that_is_killed_leaves_nothing(tmp_path: Path) -> None:
     with serving("landing", "--workers", "2") as server:
         wait_until(lambda: len(server.workers()) == 2)
-        workers = [worker.pid for worker in server.workers()]
+        workers = server.workers()
         with Wire(server) as client:
             client.send(
                 b"POST /predict HTTP/1.1\r\nHost: localhost\r\nContent-Type: x/y\r\nContent-Length: 900000\r\n\r\n"
@@ -189,7 +189,7 @@ def test_a_front_that_is_killed_leaves_nothing(tmp_path: Path) -> None:
             client.send(bytes(400_000))
             server.process.kill()
             server.process.wait()
-        wait_until(lambda: not any(psutil.pid_exists(pid) for pid in workers), 10)
+        wait_until(lambda: not any(map(lives, workers)))
 
 
 def test_memory_that_is_shared_is_not_the_workers_own() -> None:

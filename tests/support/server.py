@@ -286,3 +286,11 @@ def wait_until(condition: Any, seconds: float = 30, message: Any = lambda: "it d
         time.sleep(pause)
         pause = min(1.3 * pause, 0.05)
     raise AssertionError(message())
+
+
+def lives(process: psutil.Process) -> bool:
+    """Whether a process still runs; one that only waits to be collected does not."""
+    try:
+        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
