@@ -168,7 +168,9 @@ class LocalEngine:
         requested = pipeline.requested(pools)
         log.info("%s asks for pools: %s", self.package.name, pipeline.listed(requested))
         probe = self.pools[0]
+        # Before the new pools start: the end of this worker is no failure to load, and starts no successor.
         probe.supervisor.stopping = True
+        # Its worker still has to be waited for: `started` names it, so that `bury_orphans` leaves it alone.
         self._former.append(probe)
         self._build(requested)
         self._retiring = asyncio.get_running_loop().create_task(probe.stop(2.0))
@@ -180,7 +182,9 @@ class LocalEngine:
 
     async def start(self) -> None:
         if not self.settings.inline:
+            # Before the first worker: a process that loses its parent earlier than this is never adopted.
             family.adopt_orphans()
+            # On a thread: `sweep` sleeps until the groups it kills are empty.
             self._sweeping = asyncio.get_running_loop().run_in_executor(None, family.sweep)
         for pool in self.pools:
             pool.supervisor.start()
@@ -217,6 +221,7 @@ class LocalEngine:
         if self._ticker is not None:
             self._ticker.cancel()
         await asyncio.gather(*(pool.stop(seconds) for pool in self.pools))
+        # After the workers have ended: until then a reply may name a buffer in this memory.
         for shared in self._memory():
             shared.close()
         self.between, self.bodies = [], None
@@ -248,6 +253,7 @@ class LocalEngine:
     def load_failed(self, error: LoadError) -> None:
         """Store the error for the server, which stops with it."""
         self.failed = error
+        # Wakes those who wait for `ready`; they look at `failed` next.
         self.ready.set()
 
     def found_poison(self, call: Call) -> None:
@@ -293,7 +299,9 @@ class LocalEngine:
             self.metrics.dropped["queue_full"] += 1
             call.release()
             return Fault(503, "queue_full", "too many requests are waiting; try again later", self._retry_after())
+        # Only now: a deadline must not find a call that the queue has refused.
         self.live.add(call)
+        # A call that is refused is not worth the copy. No worker gets the call before the end of this turn of the loop.
         if call.size >= self._share_from and call.buffer is None:
             self._copy_in(call)
         if call.deadline < self._next_deadline:
@@ -333,13 +341,16 @@ class LocalEngine:
         """Cancel a call, in whatever pool it waits or runs. Does nothing to one that is DONE."""
         if call.state == QUEUED:
             self.metrics.dropped["disconnected"] += 1
+            # Before `remove`: the queue tells by the state which calls still wait.
             call.state = DONE
             self.pools[call.pool_index].dispatcher.remove(call)
         elif call.state == RUNNING:
+            # RUNNING is also a call whose addresses are being fetched, or which waits to be tried on another worker.
             self.metrics.dropped["disconnected"] += call.ahead
             call.state = DONE
             self.pools[call.pool_index].cancel(call)
         self.live.discard(call)
+        # Last: the queue counts the call out by its size, which is 0 after this.
         call.release()
 
     def pause_stream(self, call: Call, paused: bool) -> None:
@@ -362,6 +373,7 @@ class LocalEngine:
             self._deadline_timer = asyncio.get_running_loop().call_later(delay, self._expire)
 
     def _expire(self) -> None:
+        # An answer does not change the timer, so the timer may fire for a call that has gone: perhaps nobody is late.
         now = self.clock()
         late = [call for call in self.live if call.deadline <= now]
         for call in late:
@@ -377,6 +389,7 @@ class LocalEngine:
             self.pools[call.pool_index].dispatcher.remove(call)
         else:
             self.pools[call.pool_index].cancel(call)
+        # Before `fail`, which runs code of the web: that code finds a call that is over and holds no memory.
         self.finished(call)
         hindrance = self.pools[call.pool_index].supervisor.hindrance() if queued else None
         if hindrance is not None:

@@ -40,6 +40,7 @@ class FetchConnection:
         self.writer = writer
 
     def close(self) -> None:
+        # Not `close`, which with TLS waits for the other side.
         self.writer.transport.abort()
 
     async def get(self, url: Url, most: int) -> FetchResponse:

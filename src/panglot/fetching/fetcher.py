@@ -74,11 +74,13 @@ class Fetcher:
         """Fetch a URL. Never raises, except when it is cancelled."""
         try:
             target = urls.parse(url, self.allowed)
+            # The time counts once it has a place: the wait for one is no fault of the address.
             async with self._places, asyncio.timeout(self.limits.total):
                 return await self._follow(target)
         except AddressRefused as error:
             fetched, why = Fetched(REFUSED), f"refused: {error}"
         except TimeoutError:
+            # Caught before OSError, of which it is a subclass.
             fetched, why = Fetched(TIMEOUT), "not fetched in time"
         except FetchTooLarge as error:
             fetched, why = Fetched(TOO_LARGE), str(error)

@@ -61,6 +61,7 @@ class Journal(io.RawIOBase):
                 self.dropped += _lines(piece)
             else:
                 if not self._held:
+                    # The queue was empty: the reader's time counts from the first byte that it can take.
                     self._moved = monotonic()
                 self._queue.append(piece)
                 self._held += len(piece)
@@ -82,11 +83,14 @@ class Journal(io.RawIOBase):
                 # The reader has gone, or the disk is full. Perhaps not for ever.
                 with self._changed:
                     self.dropped += _lines(piece)
+                    # Counted as told: a line about the loss would go to the same broken file.
                     self._told += _lines(piece)
             with self._changed:
+                # Only now: bytes that are being written count as queued, for the limit and for `drain`.
                 self._held -= len(piece)
                 lost, self._told = self.dropped - self._told, self.dropped
                 self._changed.notify_all()
+            # Outside of the lock: `on_room` takes the lock of logging, whose holders wait for this one in `write`.
             if lost:
                 self.on_room(lost)
 

@@ -65,6 +65,7 @@ class ArchiveCache:
                 self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
                 digest = self._digest(file)
                 folder = self._folder / digest
+                # Before the folder is looked for: a folder whose lock is held is not removed by others.
                 self._use(digest)
                 if not folder.is_dir():
                     self._remove_unused()
@@ -116,6 +117,7 @@ class ArchiveCache:
 
     def _unpack(self, file: BufferedReader, folder: Path, limits: ArchiveLimits | None) -> None:
         with _locked(self._folder / (folder.name + UNPACKING)):
+            # Another process has unpacked it while this one waited for the lock.
             if folder.is_dir():
                 return
             # A process was killed while it unpacked.
@@ -145,6 +147,7 @@ class ArchiveCache:
                     continue
                 lock = _open_lock(path)
                 try:
+                    # Raises where a process uses the folder; `suppress` then goes on with the next path.
                     fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
                     self._remove(path.name.removesuffix(LOCK))
                 finally:
@@ -157,6 +160,7 @@ class ArchiveCache:
             (self._folder / digest).rename(self._folder / f".{digest}-removed")
         for folder in self._folder.glob(f".{digest}-*"):
             archives.remove(folder)
+        # The lock goes last. Who waits for it finds a file without a name, and opens a new one: see `_use`.
         for ending in (UNPACKING, LOCK):
             (self._folder / (digest + ending)).unlink(missing_ok=True)
 

@@ -72,7 +72,7 @@ class ModelHost:
     # Making
 
     def make(self, plan: ModelPlan, instead_of: Collection[str] = ()) -> Model:
-        """A model with an engine that is not started, to replace those of these full names. Raises StartError."""
+        """A model whose engine is not started. It is to replace the models of these full names. Raises StartError."""
         if self.cluster is not None:
             needs.check(plan.package, plan.settings)
         undo = contextlib.ExitStack()
@@ -177,18 +177,21 @@ class ModelHost:
         self.models.remove(model)
         hosted = self.hosted[model]
         until = time.monotonic() + self.plan.settings.drain
+        # A request whose body is still being read is not in `live` yet.
         while (hosted.engine.live or self.in_use(model)) and time.monotonic() < until:
             await asyncio.sleep(LOOK_AGAIN)
         await self.stop(model)
 
     async def stop(self, model: Model) -> None:
         """End a model's workers and undo what was made for it."""
+        # First: `retire` and `close` may both come here, and the second finds nothing to do.
         hosted = self.hosted.pop(model, None)
         if hosted is None:
             return
         if hosted.watcher is not None:
             hosted.watcher.cancel()
         await hosted.engine.stop(WORKER_STOP)
+        # After its workers: until they are dead, `bury_orphans` must know their processes.
         self.engines.remove(hosted.engine)
         if self._shares is not None and isinstance(model.quota, Share):
             self._shares.give_back(model.quota)

@@ -49,6 +49,7 @@ class FurtherPort:
         holders = {(model.name, model.version): (model, listener) for model, listener in self._holders()}
         for model in list(self.models):
             holder = holders.get((model.name, model.version))
+            # A version that was loaded anew has the same name, and another engine.
             if holder is None or holder[0].engine is not model.engine:
                 self.models.remove(model)
         for (name, version), (model, listener) in holders.items():

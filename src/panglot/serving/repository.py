@@ -44,6 +44,7 @@ class FolderRepository:
         self._loading[name] += 1
         task = self._keep(self._load(name))
         task.add_done_callback(lambda done: self._loading.subtract((name,)))
+        # The load goes on when the client that asked for it hangs up.
         await asyncio.shield(task)
 
     async def unload(self, name: str) -> None:

@@ -47,6 +47,7 @@ log = logging.getLogger("panglot")
 def serve(plan: ServingPlan) -> None:
     """Serve until a signal. Raises StartError before the first ready, Unanswered when the drain time passes."""
     settings = plan.settings
+    # First: `configure` logs to the `sys.stderr` that this replaces.
     journal = journals.begin(settings.log_queue)
     journal.on_room = logs.missing_lines
     logs.configure(settings.log_format, settings.log_level)
@@ -56,6 +57,7 @@ def serve(plan: ServingPlan) -> None:
     _tell_problems(plan)
     contracts = [dialects.contract(model.package, model.settings) for model in plan.models]
     rules = access.establish(settings, administrable=any(contract.admin for contract in contracts))
+    # After `establish` has read the tokens, and before workers and installers start: they inherit the environment.
     forget_tokens()
     tls = tls_context(settings)
     sockets = listeners.bind_all(distinct(contracts), settings)
@@ -181,6 +183,7 @@ class Serving:
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self.stop)
+        # A terminal sends SIGHUP when it is closed. Without a terminal somebody asks for a reload.
         loop.add_signal_handler(signal.SIGHUP, self.stop if os.isatty(0) else self._reload)
 
     def stop(self) -> None:
@@ -212,6 +215,7 @@ class Serving:
                 progress.show(time.monotonic() - began)
         stopped.cancel()
         loading.cancel()
+        # A task that was cancelled just now is not done yet: this is one that ended by itself.
         if loading.done():
             loading.result()
         self.model_host.check()

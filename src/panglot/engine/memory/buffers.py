@@ -76,6 +76,7 @@ class SharedBuffer:
         block = self._block
         if block is None:
             return
+        # Before the count: a second release, by hand or by `__del__`, must find nothing to do.
         self._block, self.view = None, EMPTY
         block.holders -= 1
         if not block.holders:
@@ -90,6 +91,7 @@ class SharedBuffer:
         if block is None:
             raise ValueError(RELEASED)
         whole = block.arena.exporter(block)
+        # The count of holders stays as it is: `has_been_sent` takes away the one that this buffer was.
         block.arena.sent[block] = weakref.ref(whole, block.has_been_sent)
         self._block, self.view = None, EMPTY
         return memoryview(whole).cast("B")[:length]
@@ -126,7 +128,8 @@ class Arena:
         """How many of each size nobody has needed since the last trim."""
         self._kinds = [ctypes.c_char * (1 << order) for order in orders]
         self.sent: dict[Block, weakref.ref[ctypes.Array[ctypes.c_char]]] = {}
-        """Those that are being sent. Nothing else refers to them: as garbage they would never hear that it is done."""
+        """Blocks that are being sent, and what tells the end of that. Nothing else refers to these weak references, and
+        one that is collected tells nothing."""
         self._made = 0
 
     @property
@@ -155,6 +158,7 @@ class Arena:
         return SharedBuffer(block)
 
     def give_back(self, block: Block) -> None:
+        # After `close` the lists are gone, and a block in them would keep the mapping alive.
         if self.fd >= 0:
             self._free[block.order].append(block)
 
@@ -165,6 +169,7 @@ class Arena:
     def trim(self) -> None:
         """Give the system the memory of those that nobody has needed since the last time."""
         for order, free in enumerate(self._free):
+            # From the beginning of the list: `take` uses its end, so these have been free the longest.
             for block in free[: self._idle[order]]:
                 if not block.is_cold:
                     block.is_cold = True

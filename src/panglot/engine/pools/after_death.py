@@ -48,6 +48,7 @@ def judge(lost: Sequence[Call], suspects: int, rerun: bool) -> Fates:
     guilty: list[Call] = []
     suspected = 0
     for position, call in enumerate(lost):
+        # Nobody waits for it, but it counts as a position: the worker was perhaps running it.
         if call.state != RUNNING:
             continue
         if call.chunks:

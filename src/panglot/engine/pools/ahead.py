@@ -33,7 +33,7 @@ class BatchProgress:
         self.begun, self.since = count, now
 
     def answered(self, count: int, left: int, now: float) -> bool:
-        """Note `count` answers, after which the worker has `left` calls. Whether these, sent ahead, begin now."""
+        """Note `count` answers. True when the batch has ended and the `left` calls, which were sent ahead, begin."""
         self.begun -= count
         if self.begun > 0 or not count:
             return False

@@ -85,6 +85,7 @@ class Dispatcher:
 
     def _pump(self) -> None:
         """Give each worker with free slots its share of the calls that wait."""
+        # First: if anything below raises, the next `schedule_pump` must still schedule.
         self._pump_scheduled = False
         now = self.clock()
         if self.retries.waiting:
@@ -99,18 +100,20 @@ class Dispatcher:
         for position, worker in enumerate(takers):
             wanted = self.queue.length
             if self.next is not None:
+                # Asked anew for each worker: what the worker before was fed is in flight now.
                 wanted = min(wanted, self.next.demand(self._in_flight()))
             if wanted <= 0:
                 break
             share = math.ceil(wanted / (len(takers) - position))
             self._feed(worker, worker.free_slots(now), share, now)
+        # The previous pool may have paused because this queue was long.
         if self.previous is not None and self.previous.queue.length:
             self.previous.schedule_pump()
 
     def _send_ahead(self, now: float) -> None:
         """All workers are busy: give each that will need it a full batch now, if there is one for all of them."""
         if len(self.workers) > 1 and not self.settings.rerun:
-            # What is called back may have begun.
+            # A batch that is called back may have begun, and then runs twice. With one worker nothing is called back.
             return
         short_of_work = ahead.short_of_work(self.workers)
         while short_of_work:
@@ -122,7 +125,7 @@ class Dispatcher:
             self.count_ahead()
 
     def _call_back(self, now: float) -> bool:
-        """Nothing waits: let a worker that is free have what another was sent ahead. Whether there was such a batch."""
+        """When nothing waits, take back a batch that was sent ahead, for a free worker. True if there was one."""
         if not self.ahead or not self.settings.rerun or not any(worker.free_slots(now) > 0 for worker in self.workers):
             return False
         latest = ahead.to_call_back(self.workers, now)
@@ -133,6 +136,7 @@ class Dispatcher:
 
     def count_ahead(self) -> None:
         """Count anew what workers were sent ahead and have not begun."""
+        # Not counted up and down: such a call may begin, be cancelled, be recalled, or be lost with its worker.
         calls = (call for worker in self.workers if worker.sent_ahead for call in worker.in_flight.values())
         self.ahead = sum(call.ahead and call.state == RUNNING for call in calls)
 
@@ -144,7 +148,8 @@ class Dispatcher:
     def backlog(self, now: float) -> tuple[int, float]:
         """How many calls wait for a worker of this pool, and for how many seconds the oldest has.
 
-        None do while the next pool of the pipeline has enough, and a batch that waits for company is not late.
+        No call counts while the next pool of the pipeline has enough work. The time that a batch may wait for company
+        does not count either.
         """
         oldest = self.queue.oldest()
         if oldest is None or (self.next is not None and self.next.demand(self._in_flight()) <= 0):
@@ -182,6 +187,7 @@ class Dispatcher:
         counted = self.counted
         counted.batch_size.add(len(batch) if worker.batched else 1)
         worker.run(batch, now, not worker.batched, self.lending.lend if self.lending.size else None)
+        # Calls that were sent ahead still wait: `Pool._begin` counts their time.
         if not batch[0].ahead:
             for call in batch:
                 counted.queue_time.add(call.queued_us)
@@ -207,7 +213,7 @@ class Dispatcher:
         """Put the calls that a worker has not begun back at the head of the queue."""
         calls = worker.recall(begun)
         for call in calls:
-            # A new name: what the worker still says about the old one is ignored.
+            # A new id: what the worker still says about the old one is ignored, also if it is sent this call again.
             call.id = self.new_id()
         self.put_back(calls)
         self.count_ahead()

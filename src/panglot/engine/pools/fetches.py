@@ -28,6 +28,7 @@ class Fetches:
     def begin(self, call: Call, uris: Sequence[str], again: Callable[[Call], None]) -> None:
         """Fetch all addresses at once, attach what came, and pass the call to `again`, unless it is cancelled first."""
         task = asyncio.get_running_loop().create_task(self._serve(call, uris, again))
+        # Meanwhile the call is in no queue and with no worker: only this entry leads to it.
         self._open[call] = task
         task.add_done_callback(lambda _: self._open.pop(call, None))
 
@@ -44,6 +45,7 @@ class Fetches:
     async def _serve(self, call: Call, uris: Sequence[str], again: Callable[[Call], None]) -> None:
         if self._fetcher is None:
             self._fetcher = Fetcher(FetchLimits.of(self.settings), Allowed(self.settings.url_allow))
+        # Before the fetches: what they bring is added to `size`.
         own = call.size
         most = self._fetcher.limits.urls
         if len(uris) > most:

@@ -49,6 +49,7 @@ class Poison:
         if not self.deaths:
             return False
         until = self.clock() + self.seconds
+        # Also for a call without a kind: from now on `hand_on` digests the bodies of this length.
         _note(self.lengths, call.length if call.pool_index else call.size, until)
         kind = self._kind(call)
         if not kind:

@@ -81,6 +81,7 @@ class Pool:
         Raises WireError for a reply that breaks the protocol; the call it was given to has been answered then.
         """
         now, before = self.clock(), len(worker.in_flight)
+        # `run_timeout` counts anew from here, unless the worker runs several calls at once: see `Supervisor._oldest`.
         worker.busy_since = self.counted.last_reply = now
         if replies and (replies[0].rows > 1 or (worker.batched and len(replies) > 1)):
             self.counted.runs.add(replies, worker.max_batch if worker.batched else replies[0].rows)
@@ -89,6 +90,7 @@ class Pool:
             # The paused stream may have ended in these replies: its client, who is done, would never resume the worker.
             worker.stream_pause.check()
         self.supervisor.restarts.fruitless = 0
+        # Only final replies leave `in_flight`: a part of a stream does not bring the next batch nearer.
         left = len(worker.in_flight)
         if worker.batched and worker.batches.answered(before - left, left, now):
             self._begin(worker, now)
@@ -102,14 +104,17 @@ class Pool:
         try:
             for reply in replies:
                 if reply.flags & wire.MORE:
+                    # The stream stays in `in_flight`: if it is broken, the worker's death answers it.
                     call = None
                     self._pass_chunk(worker, reply, now)
                     continue
                 # Out of the worker's calls first: whatever fails below, `_broken` answers this call, and the death of
                 # the worker does not answer it a second time.
                 call = in_flight.pop(reply.id, None)
+                # Before the state is looked at: a lent buffer comes back with an unwanted answer too.
                 shared = worker.leases.lent or reply.flags & wire.SHARED
                 buffer = self.lending.replied(worker, reply) if shared else None
+                # None: the item was recalled, or never sent. Not RUNNING: it was cancelled, or is overdue.
                 if call is None or call.state != RUNNING:
                     self._unwanted(worker, reply, buffer, call)
                     continue
@@ -174,6 +179,7 @@ class Pool:
         if call is not None:
             self._count(worker, reply)
         elif reply.id in worker.recalled:
+            # A recall and a reply can cross: the item was cancelled in the worker, or was answered before that.
             worker.recalled.remove(reply.id)
         else:
             raise wire.WireError("a reply to an item that was never sent, or is answered already")
@@ -195,8 +201,11 @@ class Pool:
             decode, preprocess, inference, postprocess, encode = zip(*(step.times for step in call.trail), strict=True)
             times = (sum(decode), sum(preprocess), sum(inference), sum(postprocess), sum(encode))
             return reply._replace(times=times)
+        # Before `become`: the digest is that of the body which the client sent.
         self.engine.poison.hand_on(call)
+        # A suspicion in this pool says nothing about the next pool, which runs other code.
         call.alone, call.killers = False, 0
+        # Before `hand_over`: the queue counts the new size, and a cancellation looks in the next pool.
         call.become(reply.body, buffer)
         call.arrived, call.state = now, QUEUED
         call.pool_index += 1
@@ -205,6 +214,7 @@ class Pool:
 
     def _pass_chunk(self, worker: Worker, reply: wire.Reply, now: float) -> None:
         call = worker.in_flight.get(reply.id)
+        # The worker may have begun a stream before it read that the item is recalled.
         if reply.flags != wire.MORE or (call is None and reply.id not in worker.recalled):
             raise wire.WireError("a part of an answer that nobody can wait for")
         if call is not None and call.state == RUNNING:
@@ -247,6 +257,7 @@ class Pool:
             message, traceback = str(event.get("message", "")), str(event.get("traceback", ""))
             self.engine.trouble(request_id, message, traceback, worker.index)
         elif kind == "sick" and not event["certain"]:
+            # The worker serves until its successor is ready. One that is certain gets no more calls: see `note`.
             self.supervisor.replace_sick(worker, str(event["message"]))
         elif kind == "let_go":
             self.supervisor.release_retained(worker)
@@ -285,6 +296,7 @@ class Pool:
             buffer.release()
             raise wire.WireError("addresses to fetch in shared memory")
         uris = wire.uris(reply.body)
+        # A new id: the worker owns the body under the old one until it says FREE, and may be sent this call again.
         call.id = self.engine.new_id()
         self.fetches.begin(call, uris, self._again)
 
@@ -299,10 +311,13 @@ class Pool:
         """Cancel a running call: it has its answer, or nobody waits for one. Its state must be DONE already."""
         self.fetches.cancel(call)
         worker = self._worker_of(call)
+        # It is being fetched for, which has ended now, or waits in `retries`, which drops it by its state.
         if worker is None:
             return
         if call.ahead:
             self.dispatcher.count_ahead()
+        # A batch that runs goes on for the sake of the others. The call stays in `in_flight` in any case: the worker
+        # is free only once it has replied, and `_unwanted` drops that reply.
         lonely = not worker.batched or call.chunks or worker.lanes.get(call.lane) == 1
         if call.ahead or worker.slots > 1 or lonely:
             worker.cancel(call)
@@ -324,6 +339,7 @@ class Pool:
     def cancel_slow_streams(self, now: float) -> None:
         """Cancel the streams of clients that read too slowly while other requests wait."""
         waiting, seconds = self.dispatcher.backlog(now)
+        # With 0 seconds the calls wait for company to make a batch: no slow client holds them up.
         for call in self.slow_readers.due(self.workers, waiting if seconds > 0 else 0, now):
             log.warning(
                 "request %s: its stream is broken off: its client reads too slowly, and held worker %d for %g s while "
@@ -340,6 +356,7 @@ class Pool:
     def sort_out(self, worker: Worker, lost: list[Call]) -> None:
         """Decide what becomes of each call that a dead worker had: it runs again, or is answered now."""
         running = len(lost) if worker.slots > 1 else worker.batches.begun if worker.batched else 1
+        # The worker has left `workers`: the calls that it was sent ahead no longer count.
         self.dispatcher.count_ahead()
         if worker.reason == LOST:
             self._move(after_death.move(lost, running, self.settings.rerun))
@@ -348,6 +365,7 @@ class Pool:
         spared = worker.reason == RETIRED and self.settings.rerun
         spared = spared or (worker.reason == SICK and not worker.batched and worker.slots == 1)
         verdict = after_death.judge(lost, 0 if spared else running, self.settings.rerun)
+        # Before `_run_again`, which refuses the call if its kind counts as poison by now.
         if running == 1 and lost and lost[0].state == RUNNING and worker.ended_itself:
             self._suspect(lost[0])
         self.metrics.reruns["worker_died"] += verdict.suspected

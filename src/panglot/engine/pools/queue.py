@@ -43,6 +43,7 @@ class Queue:
 
     def offer(self, call: Call) -> bool:
         """Queue a call, or refuse it because the queue is full."""
+        # An empty queue takes a call of any size: there would never be more space for it.
         if self.length >= self.max_items or (self.length and self.bytes + call.size > self.max_bytes):
             return False
         self.append(call)

@@ -30,7 +30,9 @@ class Retries:
     def ready(self, workers: Sequence[Worker], free_slots: Callable[[Worker], int]) -> Iterator[tuple[Call, Worker]]:
         """Calls that can run now, each with its worker."""
         waiting, self.waiting = self.waiting, []
+        # A generator: each call is sent before the next is looked at, so that free slots are counted anew.
         for call, refuser in waiting:
+            # The other workers may have died since `take`: the same worker is better than none.
             others = [worker for worker in workers if worker is not refuser] or workers
             free = next((worker for worker in others if free_slots(worker) > 0), None)
             if free is None:

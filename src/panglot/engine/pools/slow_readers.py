@@ -41,6 +41,7 @@ class StreamPause:
         if not self._over:
             self.call = call
             self._link.pause()
+            # The call may have ended already: its last part may be what the client is slow to read.
             self.check()
 
     def end(self, call: Call) -> None:

@@ -49,6 +49,7 @@ class Family:
         with contextlib.suppress(OSError):
             group.mkdir()
             self._group = group
+            # The worker hears of the group once it is locked: until then another server's `sweep` may remove it.
             self._lock = os.open(group, os.O_RDONLY | os.O_DIRECTORY)
             fcntl.flock(self._lock, fcntl.LOCK_EX)
             if (group / "cgroup.kill").exists():
@@ -73,6 +74,7 @@ class Family:
     def remove(self) -> bool:
         """Remove the group; False while one of its processes is still ending."""
         if self._lock >= 0:
+            # Without the lock, the `sweep` of a later server removes the group if this one cannot.
             os.close(self._lock)
             self._lock = -1
         return self._group is None or _is_removed(self._group)
@@ -99,6 +101,7 @@ def bury_orphans(known: Container[int]) -> None:
         own = os.getsid(0)
         while dead := os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT):
             if dead.si_pid in known or os.getsid(dead.si_pid) == own:
+                # Not `continue`: the same process would be found again. Its owner reaps it, and the next tick goes on.
                 return
             os.waitpid(dead.si_pid, os.WNOHANG)
 
@@ -173,7 +176,7 @@ def environment_of(pid: int) -> list[bytes]:
 
 
 def _has_memory(pid: int) -> bool:
-    """Not so for zombies. Raises OSError when the process has gone."""
+    """Whether a process has memory, which a zombie has not. Raises OSError when the process has gone."""
     return not _read(pid, "statm").startswith(b"0 ")
 
 

@@ -128,6 +128,7 @@ class Launcher:
 
     def clean_up(self, worker: Worker) -> None:
         """Remove the folder, the control group and the answers of a dead worker."""
+        # In a pipeline all workers of the pool write to one file, which is not this worker's to close.
         if worker.results is not None and worker.results is not self.memory.writes:
             worker.results.close()
             worker.results = None

@@ -53,6 +53,7 @@ def start(python: str, folder: Path, environment: Mapping[str, str], files: tupl
     nothing is left open then.
     """
     with contextlib.ExitStack() as on_failure, contextlib.ExitStack() as given_away:
+        # The worker's ends are closed here in any case: while we had copies, its death would not end the streams.
         ours, theirs = socket.socketpair()
         on_failure.callback(ours.close)
         given_away.callback(theirs.close)
@@ -72,6 +73,7 @@ def start(python: str, folder: Path, environment: Mapping[str, str], files: tupl
             pass_fds=(theirs.fileno(), life_read, *files),
             start_new_session=True,
         )
+        # Callbacks run in reverse order: the group is killed first, then waited for.
         on_failure.callback(process.wait)
         on_failure.callback(kill_group, process)
         pidfd = os.pidfd_open(process.pid)

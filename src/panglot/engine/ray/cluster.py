@@ -79,6 +79,7 @@ class Cluster:
         if self._connected is None:
             self._connected = asyncio.get_running_loop().create_future()
             self._running = asyncio.get_running_loop().create_task(self._run())
+        # Several models wait for the one connection: cancelling one of them must not cancel it for the others.
         await asyncio.shield(self._connected)
 
     async def close(self) -> None:
@@ -110,6 +111,8 @@ class Cluster:
         self._say({"do": "release", "id": placement.number})
 
     def _say(self, value: dict[str, Any]) -> None:
+        # Nothing is lost in an outage: `_on_connected` repeats what is wanted, and an agent that is released ends with
+        # its control connection.
         if self._process is not None and self._process.stdin is not None and not self.outage:
             self._process.stdin.write(json.dumps(value).encode() + b"\n")
 
@@ -206,6 +209,7 @@ class Cluster:
 
     def _on_connected(self, said: dict[str, Any]) -> None:
         """Note that the cluster is there, and ask for all placements that nobody has found yet."""
+        # First: `_say` says nothing during an outage.
         self.outage, self._complained, self._unanswered = "", False, 0
         self.version, self.nodes, self.has_token = said["ray"], len(said["nodes"]), bool(said["token"])
         log.info("connected to Ray %s at %s, %d node(s)", said["ray"], self.address, len(said["nodes"]))
@@ -218,11 +222,13 @@ class Cluster:
             log.info("large bodies and answers travel by sockets too: no memory can be shared with nodes")
             self._connected.set_result(None)
         for placement in list(self.placements.values()):
+            # The others have agents already, which go on without a driver.
             if not placement.about:
                 self._ask(placement)
 
     def _hear(self, said: dict[str, Any]) -> None:
         placement = self.placements.get(said["id"])
+        # It was released or lost, and the driver said this before it heard so.
         if placement is None:
             return
         if said["is"] == "placed":

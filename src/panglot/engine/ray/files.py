@@ -53,6 +53,7 @@ class Shipment:
         for here, folders, files in os.walk(folder, followlinks=True):
             real = os.path.realpath(here)
             folders[:] = sorted(name for name in folders if name not in LEFT_OUT)
+            # A link to a folder above would lead round and round. A second link to one folder is left out too.
             if real in seen:
                 folders.clear()
                 continue
@@ -86,6 +87,7 @@ def transfer(sock: socket.socket, listed: Listed, title: str, tls: ssl.SSLContex
         for index in answer.get("missing", ()):
             entry = listed.entries[index]
             with open(listed.folder / entry.path, "rb") as file:
+                # `sendfile` refuses a count of 0, so an empty file is sent without a count.
                 if sock.sendfile(file, 0, entry.size or None) != entry.size:
                     raise ValueError(f"{entry.path} changed while it was sent")
         if "problem" not in answer:

@@ -67,6 +67,7 @@ class NodeLauncher(Launcher):
         assert isinstance(worker, NodeWorker)
         placement = worker.placement = self._placement_for(worker)
         worker.step = "waiting for a placement"
+        # Before anything waits: a placement that is lost tells the workers it knows.
         placement.workers[worker.generation] = worker
         try:
             await placement.ready
@@ -84,6 +85,7 @@ class NodeLauncher(Launcher):
         """The placement of its predecessor, else one that is free, else a new one."""
         old = worker.predecessor
         if isinstance(old, NodeWorker) and old.placement is not None and not old.placement.is_lost:
+            # Both run there until the old one ends: no second share of a node is reserved for that time.
             return old.placement
         self.free = [placement for placement in self.free if not placement.is_lost]
         if self.free:
@@ -186,6 +188,7 @@ class NodeLauncher(Launcher):
             asyncio.get_running_loop().call_later(SPARE, self._release, placement)
 
     def _release(self, placement: Placement) -> None:
+        # It may have been used and become free again since: then it goes sooner than after SPARE.
         if placement in self.free:
             self.free.remove(placement)
             placement.release()

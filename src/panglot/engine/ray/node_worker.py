@@ -14,7 +14,8 @@ from panglot.engine.ray.placement import Placement
 from panglot.engine.workers.worker import HUNG, KILL_AFTER, LINGER, LOST, Worker
 
 DOUBT = 0.1
-"""Seconds to wait whether the placement goes too, when a worker was killed by nobody knows whom; then to ask."""
+"""Seconds until the agent is asked whether it is still there, after a worker was killed from outside: the whole node
+may be going."""
 UNHEARD = 5.0
 """Seconds after which a worker is lost when its socket was closed and its agent says nothing."""
 
@@ -78,6 +79,7 @@ class NodeWorker(Worker):
 
     def kill_hung(self, why: str) -> None:
         """End a worker that hangs: abort first, for the stack traces it writes, then for good."""
+        # A worker that waits for a placement, or for its environment, does not hang.
         if (
             self.placement is None
             or self._exited
@@ -98,6 +100,7 @@ class NodeWorker(Worker):
         if self.placement.ready.done():
             self.placement.signal(self.generation, signal.SIGKILL)
         else:
+            # The wait for the placement then fails in `launch`, and `Supervisor._start` reports the death.
             self.placement.release()
 
     def on_exit(self, code: int | None) -> None:
@@ -136,6 +139,7 @@ class NodeWorker(Worker):
         """Note that the socket is closed. Where the machine is out of reach, its agent is not waited for."""
         error = self.link.error
         if isinstance(error, OSError) and not isinstance(error, ConnectionError | ssl.SSLError):
+            # Before `super`: the worker becomes LOST, so that its death is judged as that of a machine.
             self._unheard(f"its node cannot be reached ({error.strerror or error})")
         super().on_lost()
         if not self._exited:

@@ -40,6 +40,7 @@ class Placement:
         self.number = number
         self.needs = needs
         self.ready: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        # Looks at the exception, so that asyncio does not report it where nobody waits for this placement.
         self.ready.add_done_callback(lambda future: future.cancelled() or future.exception())
         self.about: dict[str, Any] = {}
         self.workers: dict[int, NodeWorker] = {}
@@ -70,6 +71,7 @@ class Placement:
 
     async def open(self, about: dict[str, Any]) -> None:
         """Open the control connection to the agent that was placed, or be lost."""
+        # First: a driver that reconnects meanwhile must not be asked for a second agent.
         self.about = about
         try:
             sock = await self.connect({"role": "control"})
@@ -112,6 +114,8 @@ class Placement:
 
     async def start(self, generation: int, launch: dict[str, Any], output: ScriptOutput) -> socket.socket:
         """Start a process there. The connection that is its own. Raises OSError or ValueError."""
+        # In this order: the agent starts the process once it has `launch` and the data connection, and needs the output
+        # by then. `launch` goes by the control connection, because the messages of `connect` are not encrypted.
         printed = await self.connect({"role": "output", "generation": generation})
         await asyncio.get_running_loop().create_connection(lambda: output, sock=printed, **self.encryption)
         self.say("launch", generation, launch=launch)
@@ -176,6 +180,7 @@ class Placement:
         """Note that the placement has gone. Its workers hear it, and its launcher; the first reason counts."""
         if self.is_lost:
             return
+        # First: the deaths of its workers reach the launcher, which must not store this placement as free.
         self.is_lost = True
         if self.ready.done():
             log.warning("%s was lost: %s", self, why)
@@ -197,6 +202,7 @@ class Placement:
 
     def _close(self) -> None:
         self.cluster.forget(self)
+        # `_listen` itself calls `lose`, and a task must not cancel itself.
         if self._listening is not None and self._listening is not asyncio.current_task():
             self._listening.cancel()
         if self._control is not None:

@@ -56,6 +56,7 @@ class Link(asyncio.BufferedProtocol):
     def get_buffer(self, sizehint: int) -> memoryview:
         if self._large is not None:
             return self._large[self._large_filled :]
+        # Never empty: `_split` leaves only a part of a frame that fits into the buffer.
         return self._buffer[self._filled :]
 
     def buffer_updated(self, nbytes: int) -> None:
@@ -110,6 +111,7 @@ class Link(asyncio.BufferedProtocol):
 
     def _begin_large(self, kind: int, count: int, length: int, start: int) -> None:
         longest = self.worker.longest(kind, count)
+        # Checked before memory is taken: the length is the worker's word.
         if length > longest:
             name = wire.NAMES.get(kind, str(kind))
             raise wire.WireError(f"a {name} frame of {length} bytes, where at most {longest} may come")
@@ -120,6 +122,7 @@ class Link(asyncio.BufferedProtocol):
         self._filled = 0
 
     def send(self, buffers: Sequence[wire.Buffer]) -> None:
+        # Not an error: the worker's death follows, and decides about its calls.
         if self.transport is None or self.transport.is_closing():
             return
         if len(buffers) == 1:
@@ -140,4 +143,5 @@ class Link(asyncio.BufferedProtocol):
 
     def close(self) -> None:
         if self.transport is not None:
+            # Not `close`, which waits until all is written: a hung worker may never read it.
             self.transport.abort()

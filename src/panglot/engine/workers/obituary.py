@@ -36,6 +36,7 @@ async def _last_words(worker: Worker) -> str:
     """The end of the worker's output, once that has been read."""
     if worker.output is None:
         return ""
+    # Output has a pipe of its own, whose end may be read after the death is known, or never if a child holds it.
     with contextlib.suppress(TimeoutError):
         await asyncio.wait_for(worker.output.ended.wait(), LINGER)
     return "\n".join(list(worker.output.tail)[-LAST_LINES:])

@@ -23,6 +23,7 @@ class Restarts:
         self.fruitless += 1
         if self.fruitless < 2:
             return 0.0
+        # The exponent is bounded: after a thousand deaths the power would be too large for a float.
         return float(min(self.longest, self.first * 2 ** min(self.fruitless - 2, 30)))
 
 

@@ -13,9 +13,9 @@ SETTLE = 1.0
 IMPROVING = 0.8
 """A wait that is down to this part of what it was, one look ago, is taken to end by itself."""
 TOLERANCE = 0.1
-"""What part of a worker's time more than it has may be asked of it."""
+"""By how much, in workers, the busiest moment may exceed the number of workers that stay."""
 PATIENCE = 8
-"""How many times the idle time workers stay that came back too often."""
+"""How long workers stay at most that had to come back too often, in multiples of the idle time."""
 
 
 @dataclass(frozen=True)
@@ -71,6 +71,7 @@ class Scaling:
         turned_away = load.turned_away > self._turned_away and busy >= load.wanted
         self._turned_away = load.turned_away
         if not load.settled:
+            # After infinity the first wait counts as an improvement: new workers get time to show that they are enough.
             self._look_at, self._waited = now + max(self.wait, SETTLE), math.inf
             return None
         return self._more(load, now, turned_away) or self._fewer(load, now)
@@ -121,7 +122,7 @@ class Scaling:
 
 
 class HighWater:
-    """How high a value has stood, where it stood so for about as long as `seconds`."""
+    """The highest level of a value. The value is smoothed over `seconds`, so that a short peak counts for little."""
 
     def __init__(self, seconds: float) -> None:
         self.seconds = seconds

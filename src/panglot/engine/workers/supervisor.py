@@ -87,6 +87,7 @@ class Supervisor:
             self._scaling = asyncio.get_running_loop().create_task(self.autoscaler.run())
 
     def _spawn(self, index: int, predecessor: Worker | None = None) -> Worker:
+        # Never reused: by it frames, folders and agents tell a worker from its successor at the same index.
         self._generation += 1
         worker = self.launcher.record(self.pool, index, self._generation, self.clock)
         worker.predecessor = predecessor
@@ -102,6 +103,7 @@ class Supervisor:
         try:
             await self.launcher.launch(worker, self.engine.workers_wanted())
         except MachineLost as error:
+            # The link was never connected, so nobody else reports this death.
             worker.state, worker.reason, worker.why = DEAD, LOST, str(error)
             self.on_death(worker)
         except OSError as error:
@@ -144,6 +146,7 @@ class Supervisor:
             worker.predecessor = None
         elif self._to_reload:
             self._reload_next()
+        # Fewer may have become wanted while it loaded. The worker itself is present now, its predecessor is not.
         self._shed(len(self.present()) - self.wanted)
 
     def hand_over(self, index: int) -> None:
@@ -205,6 +208,7 @@ class Supervisor:
     def reload(self) -> None:
         """Load the script anew, one worker at a time. The old ones serve on, and stay if the new one fails."""
         self.wear.reloaded()
+        # Workers that load now are replaced too: they may have read the old files.
         self._to_reload = list(self.workers)
         self._reload_next()
 
@@ -239,6 +243,7 @@ class Supervisor:
 
     def _succeed(self, old: Worker) -> None:
         """Retire the worker that a successor, which is ready now, replaces. It answers its calls first."""
+        # `reload` did this too, but the old script has served since, and may have killed workers.
         if old.why == RELOAD:
             self.engine.poison.forget()
         if old.state == READY:
@@ -251,6 +256,7 @@ class Supervisor:
         """Kill workers that run or load for too long; replace those that have grown or served enough."""
         self.pool.cancel_slow_streams(now)
         longest = self.settings.effective_run_timeout + self.settings.kill_grace
+        # A copy: `replace` adds workers.
         for worker in list(self.workers):
             if worker.stream_pause.call is not None:
                 # The script is not to blame: it waits for a client.
@@ -262,6 +268,7 @@ class Supervisor:
             elif worker.in_flight and worker.state in (READY, RETIRING) and now - self._oldest(worker) > longest:
                 worker.kill_hung(f"was killed: one call ran longer than {self.settings.effective_run_timeout:g} s")
             elif worker.state == RETIRING and now - max(worker.since, worker.busy_since) > self.settings.kill_grace:
+                # It has answered all its calls and does not end: something of the script keeps it.
                 if not worker.in_flight:
                     worker.kill()
             elif worker.state == READY:
@@ -288,6 +295,7 @@ class Supervisor:
         # It has been waited for, or was on a node, which shares no memory with this machine: it can write no more.
         worker.leases.release_all()
         self.launcher.clean_up(worker)
+        # A successor that is ready may have waited for the retained memory of this worker.
         self.hand_over(worker.index)
         lost = list(worker.in_flight.values())
         worker.in_flight.clear()
@@ -307,14 +315,17 @@ class Supervisor:
         self.metrics.restarts[worker.reason] += 1
         if worker.reason != RETIRED:
             self._retain(asyncio.get_running_loop().create_task(self._report(worker, lost)))
+        # The script had this very process: there is none to start again.
         if self.launcher.inline is not None:
             self.engine.load_failed(obituary.load_error(worker, self.package))
             return
+        # The attempt to have one more has failed: the pool goes on as it was, and the autoscaler tries later.
         if worker in self._added and self.autoscaler is not None:
             self._added.remove(worker)
             self.wanted -= 1
             self.autoscaler.failed()
             return
+        # Where a call may be to blame, the call bears the consequence, and the successor starts without delay.
         self._replace_dead(worker, culprit=bool(lost) or worker.accused)
 
     async def _report(self, worker: Worker, lost: list[Call]) -> None:
@@ -325,6 +336,7 @@ class Supervisor:
     def _failed_successor(self, worker: Worker) -> None:
         error = obituary.load_error(worker, self.package)
         old = worker.predecessor
+        # The others would load the same files.
         self._to_reload.clear()
         self.metrics.restarts["failed_reload"] += 1
         about = {**self.worker_log_fields(worker), "traceback": error.traceback.rstrip()}
@@ -338,6 +350,7 @@ class Supervisor:
     def _replace_dead(self, worker: Worker, culprit: bool) -> None:
         """Start a successor of a dead worker, at once or later, unless there is one already."""
         if self._is_succeeded(worker) or len(self.present()) >= self.wanted:
+            # A successor that still loads is no longer in waiting: it takes the place of the dead one.
             for successor in self.workers:
                 if successor.predecessor is worker:
                     successor.predecessor = None
@@ -345,7 +358,7 @@ class Supervisor:
         delay = self._delay(worker, culprit)
         if delay:
             if worker.reason != LOST:
-                # The script has no fault in this: calls that come meanwhile wait for a machine.
+                # Calls may be refused until then. LOST is no fault of the script: calls wait for a machine instead.
                 self.retry_at = max(self.retry_at, self.clock() + delay)
             log.warning("%s is started again in %.2g s", worker, delay, extra=self.worker_log_fields(worker))
             asyncio.get_running_loop().call_later(delay, self._respawn, worker.index)
@@ -366,6 +379,7 @@ class Supervisor:
         return max(self.restarts.delay(), 0.0 if worker.loaded else self.failed_loads.delay())
 
     def _respawn(self, index: int) -> None:
+        # During the delay the server may have begun to stop, or the pool may have shrunk.
         if not self.stopping and len(self.present()) < self.wanted:
             self._spawn(index)
 
@@ -382,7 +396,7 @@ class Supervisor:
 
     @property
     def outage(self) -> str:
-        """Why there is no worker, and none can be launched, through no fault of the script; empty: that is not so."""
+        """Why no worker can be had, where the script is not at fault; empty where one is ready or can be launched."""
         return "" if self.is_ready else self.launcher.outage
 
     def hindrance(self) -> Fault | None:
@@ -398,6 +412,7 @@ class Supervisor:
 
     async def stop(self, seconds: float) -> None:
         """End all workers; those that do not end in time are killed."""
+        # First: from here on no death starts a successor.
         self.stopping = True
         if self._scaling is not None:
             self._scaling.cancel()
@@ -411,6 +426,7 @@ class Supervisor:
             await asyncio.sleep(0.01)
         for worker in list(self.workers):
             worker.kill()
+        # A killed process still has to be waited for: `on_death` takes each worker from the list.
         while self.workers and self.clock() < deadline + 2:
             await asyncio.sleep(0.01)
         self.launcher.close()

@@ -69,10 +69,11 @@ class Wear:
         return ""
 
     def _pace(self, worker: Worker, now: float, about: Mapping[str, Any]) -> Pace | None:
-        """What paces the replacement of a worker that is too large; None where nothing need."""
+        """What paces the replacement of a worker that is too large; None where no pause is needed."""
         if worker.memory_needed > self.settings.worker_memory:
             if not self._told:
                 self._told = True
+                # A pace allows the first time at once; here even the first replacement has to wait.
                 self._hopeless.done(now)
                 log.warning(
                     "%s holds %d MiB of memory once loaded, before any request: more than worker_memory (%d MiB), "

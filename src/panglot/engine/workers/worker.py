@@ -122,6 +122,8 @@ class Worker:
     def lives(self) -> bool:
         """Whether the process lives, as the kernel knows. The news of a death may still be on its way to us, and a call
         that gets one more chance must not spend it on a dead worker."""
+        # Asked first, because `_on_exit` closes the pidfd. A script in this process has no `popen`: it counts as exited
+        # from the start, and lives as long as its link.
         if self._exited or self._link_lost:
             return self.popen is None and not self._link_lost
         death = select.poll()
@@ -147,6 +149,7 @@ class Worker:
         loop.add_reader(self._pidfd, self._on_exit)
         await loop.connect_read_pipe(lambda: output, os.fdopen(started.output_fd, "rb", 0))
         await loop.create_unix_connection(lambda: self.link, sock=started.socket)
+        # The worker enters the group when it reads this, before any code of the script runs.
         self._greet({"group": self.family.create_group(), **hello})
 
     async def adopt(self, sock: socket.socket, hello: dict[str, Any]) -> None:
@@ -165,6 +168,7 @@ class Worker:
         """How long a frame may be: as long as the replies to all its calls, or as a control frame."""
         if kind != wire.REPLY:
             return wire.MAX_EVENT if kind == wire.EVENT else wire.MAX_CONTROL
+        # `count` is the worker's word. It can owe no more replies than it has items.
         return min(count, len(self.in_flight) + len(self.recalled)) * self.pool.max_reply
 
     def on_frame(self, kind: int, count: int, payload: memoryview) -> None:
@@ -211,8 +215,8 @@ class Worker:
         self.pool.on_ready(self, value)
 
     def change_slots(self, slots: int) -> None:
-        """Give it as many calls at once as it says. It keeps the ways of a worker that runs several, with one too:
-        otherwise the calls it holds when the number falls would count as calls that it has not begun."""
+        """Give it as many calls at once as it says. It counts as a worker that runs several even when it
+        says one: otherwise the calls it holds when the number falls would count as calls that it has not begun."""
         self.open_slots = max(1, slots)
         self.slots = max(2, self.slots, slots)
 
@@ -226,6 +230,7 @@ class Worker:
     def run(self, calls: Sequence[Call], now: float, singly: bool, lend: Lend | None = None) -> None:
         """Send calls to the worker; `lend` gives each a buffer for its result."""
         flags, ahead = wire.SINGLY if singly else 0, False
+        # Only for an idle worker: behind a running call, the time of that call goes on.
         if not self.in_flight:
             self.busy_since = now
             self.batches.begin(len(calls), now)
@@ -237,6 +242,7 @@ class Worker:
             call.queued_us = int((now - call.arrived) * 1e6)
             self.in_flight[call.id] = call
             lent = lend(self, call) if lend is not None else 0
+            # The worker owns its own buffer of the body: it may read on after the call was cancelled and released.
             location = self.leases.look(call.id, call.buffer) if call.buffer is not None else 0
             items.append((call.id, call.deadline - now, call.head, call.pieces, call.size, location, lent))
         self.link.send(wire.run_frame(items, self.generation, flags))
@@ -255,9 +261,11 @@ class Worker:
         ids = [call.id for call in behind]
         for item_id in ids:
             del self.in_flight[item_id]
+        # One reply is still due for each. The leases stay too: the worker may be reading these bodies already.
         self.recalled.update(ids)
         self.stream_pause.check()
         self.link.send([wire.cancel_frame(ids, self.generation)])
+        # The others were cancelled, or are overdue, and must not run again.
         return [call for call in behind if call.state == RUNNING]
 
     def nudge(self) -> None:
@@ -271,6 +279,7 @@ class Worker:
             return 0
         calls = len(self.in_flight)
         first = next(iter(self.in_flight.values())) if calls else None
+        # This call is suspected of killing workers: whatever is sent behind it could be lost with it.
         if first is not None and first.alone:
             return 0
         if self.slots > 1:
@@ -368,17 +377,22 @@ class Worker:
         asyncio.get_running_loop().remove_reader(self._pidfd)
         os.close(self._pidfd)
         assert self.popen is not None
+        # Before `wait`: until then the dead process keeps its number, so that no other group can have it.
         process.kill_group(self.popen)
         self.popen.wait()
         self.family.kill()
         self._exited = True
+        # A paused link would read neither the last replies nor the end of the stream.
         self.stream_pause.close()
         if self._link_lost:
             self._dead()
         else:
+            # The end of the stream may not come by itself: a process that the script forked can have the socket too.
             asyncio.get_running_loop().call_later(LINGER, self.link.close)
 
     def on_lost(self) -> None:
+        # Exit and end of link come in either order, and a worker is dead after both: its replies have been read then,
+        # and it writes to no shared memory any more.
         self._link_lost = True
         if self._exited:
             self._dead()
@@ -389,6 +403,7 @@ class Worker:
         if self.state != DEAD:
             self.state = DEAD
             if self._life_fd >= 0:
+                # Not earlier: the kernel kills the worker's process group when this end is closed.
                 os.close(self._life_fd)
             self.pool.on_death(self)
 
@@ -403,6 +418,7 @@ class Worker:
             return f"is replaced: {self.why}" if self.sick else self.why
         if self.link.doubt:
             return f"broke the protocol: {self.link.doubt}"
+        # Anybody can send SIGKILL. Only the kernel's counter tells that memory ran out.
         killed = self.popen is not None and self.returncode == -signal.SIGKILL
         if killed and cgroups.out_of_memory_kills() > self._out_of_memory_before:
             return "was killed by the kernel: out of memory"
